@@ -80,10 +80,18 @@ std::string sha256_of_samples(const WholeHalf& half) {
 std::string sha256_of_labels(const WholeHalf& half) {
   std::vector<std::uint8_t> labels;
   in_file_order(half, [&](const Dataset& set, std::size_t first, std::size_t count) {
+    if (set.has_label_sets()) {
+      for (std::size_t i = first; i < first + count; ++i) {
+        const auto row = set.label_set_of(static_cast<std::int64_t>(i));
+        labels.insert(labels.end(), row.begin(), row.end());
+      }
+      return;
+    }
     const auto begin = set.labels.begin() + static_cast<std::ptrdiff_t>(first);
     labels.insert(labels.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
   });
-  const std::array<std::int64_t, 1> dims{half.size()};
+  std::vector<std::int64_t> dims = {half.size()};
+  if (half.kept.has_label_sets()) dims.push_back(half.kept.classes);
   Sha256 hash;
   hash.update(idx_file_head(kIdxUint8, dims));
   hash.update(std::as_bytes(std::span(labels)));
@@ -97,8 +105,9 @@ Fingerprint fingerprint_of(const WholeHalf& half) {
 }  // namespace
 
 Fingerprint quick_fingerprint_of(const Dataset& set) {
-  return {.samples = quick_digest(samples_of(set)),
-          .labels = quick_digest(std::as_bytes(std::span(set.labels)))};
+  std::string labels = quick_digest(std::as_bytes(std::span(set.labels)));
+  if (set.has_label_sets()) labels += quick_digest(std::as_bytes(std::span(set.label_sets)));
+  return {.samples = quick_digest(samples_of(set)), .labels = std::move(labels)};
 }
 
 Fingerprint fingerprint_of(const Dataset& set) {

@@ -94,7 +94,10 @@ struct Dataset {
   std::string name;  ///< "mnist train"
   ImageShape shape;  ///< of one sample
   int classes = 0;
-  std::vector<std::int32_t> labels;    ///< [sample], each in [0, classes)
+  std::vector<std::int32_t> labels;  ///< [sample], each in [0, classes), or a row of label_sets
+  /// Of a set whose samples have any number of labels, [rows, classes]: which classes are labels, 1 or 0. All parts of
+  /// a set have the same rows. Empty: a sample has one label.
+  std::vector<std::uint8_t> label_sets;
   std::vector<std::int32_t> places;    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
   AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
   AlignedBuffer<float> features;       ///< [sample][features], or empty
@@ -102,6 +105,13 @@ struct Dataset {
   Fingerprint quick;                   ///< quick_fingerprint_of it, by load_dataset
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  bool has_label_sets() const { return !label_sets.empty(); }
+  /// The row of a sample. has_label_sets().
+  std::span<const std::uint8_t> label_set_of(std::int64_t sample) const {
+    const auto row = static_cast<std::size_t>(labels[static_cast<std::size_t>(sample)]);
+    return std::span(label_sets)
+        .subspan(row * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes));
+  }
   /// Where the index-th sample stands in the file of its half.
   std::int64_t place_in_file(std::int64_t index) const {
     return places.empty() ? index : places[static_cast<std::size_t>(index)];

@@ -147,6 +147,9 @@ struct LossRule {
   /// counts. Null: all are 1.
   const float* class_weights = nullptr;
   float weight_sum = 0;  ///< of them
+  /// Of the binary cross-entropy, [rows, classes], in the memory of the logits: 1 for a class that is a label, else 0;
+  /// labels of samples are rows of it. Null: they are classes.
+  const std::uint8_t* label_sets = nullptr;
   /// Of losses and gradients, with class_weights; on a GPU that is given a StepState, its loss_scales stand for it.
   float scale = 1;
 

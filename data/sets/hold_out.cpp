@@ -161,6 +161,7 @@ void choose_parts(TrainTestData& data, const DatasetOptions& options) {
     validation.name = name_of_validation(train.name);
     validation.shape = train.shape;
     validation.classes = train.classes;
+    validation.label_sets = train.label_sets;
     pick(train, held_out, validation);
   }
   if (sizes.train < all) pick(train, training_subset(all, sizes.train, options.seed, held_out), train);

@@ -54,10 +54,11 @@ const SetFormat& format_of(const SetEntry& set);
 //
 // images of grey pixels    [sample][row][column]
 // images with channels     [sample][row][column][channel], as pictures are stored; of people's own sets
-// labels                   [sample]
+// labels                   [sample], or of people's own data [sample][class], 1 for each label that a sample has
 
 /// Training images, training labels, test images, test labels: as the set's entry names them. People's own
-/// may be called as MNIST's or with "test" for "t10k", and with "idx4" where they have channels.
+/// may be called as MNIST's or with "test" for "t10k", with "idx4" where images have channels, and with "idx2" where
+/// samples have several labels.
 std::vector<FileNames> idx_set_files(const SetEntry& set);
 
 /// Of a set of people's own: from the headers of the images, and the labels.
@@ -65,7 +66,7 @@ SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files);
 
 /// Reads the four files at the same time, in threads of its own, and checks that they belong together. The
 /// images are [channel][row][column] afterwards. Classes: those that have names, else up to the largest
-/// label.
+/// label, or as many as a sample of several labels has bytes.
 /// @throws DataError  as load_dataset; where several files are damaged, names the first in the order of
 /// idx_set_files
 TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files);

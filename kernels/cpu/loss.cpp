@@ -21,7 +21,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// What a pass over a batch is compiled for.
-enum class LossForm { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy };
+enum class LossForm { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
 
 using Samples = hn::CappedTag<float, 16>;
 using Labels = hn::RebindToSigned<Samples>;
@@ -193,10 +193,22 @@ HWY_INLINE FloatVec cross_entropy_by_rule(const LossShape& shape, const float* l
   return hn::Mul(loss, hn::Set(d, rule.scale));
 }
 
+/// 1 in the lanes of samples that have class c among their labels, 0 in others.
+HWY_INLINE FloatVec is_in_label_set(const LossShape& shape, const std::int32_t* labels, int real, int c) {
+  const Samples d;
+  HWY_ALIGN float is_label[16] = {};
+  for (int lane = 0; lane < real; ++lane) {
+    const auto row = static_cast<std::size_t>(labels[lane]) * static_cast<std::size_t>(shape.classes);
+    is_label[lane] = shape.rule.label_sets[row + static_cast<std::size_t>(c)];
+  }
+  return hn::Load(d, is_label);
+}
+
 /// The other kinds: of each output by itself.
+/// @param best  of kLabelSets: -1 in lanes whose outputs above 0 are not those of their labels
 template <LossForm kForm>
-HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, LabelVec label, int real,
-                                      float* dx) {
+HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, const std::int32_t* labels,
+                                      LabelVec label, int real, float* dx, LabelVec& best) {
   const Samples d;
   const Labels di;
   const auto is_real = hn::FirstN(d, static_cast<std::size_t>(real));
@@ -206,9 +218,17 @@ HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, La
   FloatVec sums[kLossSums] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   for (int c = 0; c < shape.classes; ++c) {
     const std::size_t offset = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch);
-    const auto is_label = hn::RebindMask(d, hn::Eq(label, hn::Set(di, c)));
-    const auto target = hn::IfThenElse(is_label, at_label, spread);
     const auto output = hn::LoadU(d, x + offset);
+    FloatVec target;
+    if constexpr (kForm == LossForm::kLabelSets) {
+      target = is_in_label_set(shape, labels, real, c);
+      const auto answer = hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), hn::Set(d, 1.0F));
+      const auto is_wrong = hn::RebindMask(di, hn::Ne(answer, target));
+      best = hn::IfThenElse(is_wrong, hn::Set(di, -1), best);
+    } else {
+      const auto is_label = hn::RebindMask(d, hn::Eq(label, hn::Set(di, c)));
+      target = hn::IfThenElse(is_label, at_label, spread);
+    }
     OutputLoss<LossMath> of_output;
     if constexpr (kForm == LossForm::kMeanSquares)
       of_output = squared_error<LossMath>(output, target);
@@ -262,7 +282,11 @@ HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const
   HWY_ALIGN std::int32_t padded_labels[16] = {};
   std::copy_n(labels, real, padded_labels);
   const auto label = hn::Load(di, padded_labels);
-  const Peak peak = find_peak(shape, logits, label);
+  Peak peak;
+  if constexpr (kForm == LossForm::kLabelSets)
+    peak.index = label;
+  else
+    peak = find_peak(shape, logits, label);
   FloatVec loss;
   if constexpr (kForm == LossForm::kPlain)
     loss = plain_cross_entropy(shape, logits, peak, label, real, dlogits);
@@ -270,7 +294,7 @@ HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const
     loss = cross_entropy_by_rule<kForm == LossForm::kMixed>(shape, logits, peak, padded_labels, label, real,
                                                             dlogits);
   else
-    loss = mean_over_outputs<kForm>(shape, logits, label, real, dlogits);
+    loss = mean_over_outputs<kForm>(shape, logits, padded_labels, label, real, dlogits, peak.index);
   SampleLosses losses;
   hn::Store(loss, d, losses.loss);
   hn::Store(peak.index, di, losses.best);
@@ -303,6 +327,8 @@ void loss_and_gradient(const LossShape& shape, const float* logits, const std::i
     case LossKind::kMeanSquares:
       return loss_of_batch<LossForm::kMeanSquares>(shape, logits, labels, dlogits, sums);
     case LossKind::kBinaryCrossEntropy:
+      if (shape.rule.label_sets != nullptr)
+        return loss_of_batch<LossForm::kLabelSets>(shape, logits, labels, dlogits, sums);
       return loss_of_batch<LossForm::kBinaryCrossEntropy>(shape, logits, labels, dlogits, sums);
   }
 }

@@ -136,7 +136,8 @@ void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, f
 /// logits [C,N] → natural logarithm of the softmax, y [C,N]. In place when y == x. The largest logit of a sample is
 /// subtracted first, so no finite logit overflows.
 void log_softmax(const LossShape& shape, const float* logits, float* y);
-/// What the samples lose by shape.rule and shape.mixed, summed over them; `labels` [samples] in [0, classes). dlogits
+/// What the samples lose by shape.rule and shape.mixed, summed over them; `labels` [samples] in [0, classes), or rows of
+/// shape.rule.label_sets: then a sample is right where the outputs above 0 are those of its labels. dlogits
 /// [C,N], the gradient (of the plain cross-entropy softmax - onehot), for real columns, 0 for padding; may be null
 /// (evaluation). In place when dlogits == logits. `sums` is overwritten. The loss of a sample is computed in float;
 /// the samples are added in double, in their order. Logits with NaN or +infinity, or none but -infinity, give a NaN

@@ -32,9 +32,11 @@ constexpr int kPerWarp = kLanes / kParts;  ///< of a warp; lane = part * kPerWar
 constexpr int kPerLane = 4;                ///< logits of a lane in registers at once
 constexpr int kChunk = kParts * kPerLane;  ///< logits of a sample in registers at once
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+constexpr unsigned kOneSample = 0x01010101U;  ///< the lanes of sample 0
+static_assert(kPerWarp == 8 && kParts == 4);
 
 /// What a kernel is compiled for.
-enum class Form { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy };
+enum class Form { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
 
 struct LossArgs {
   int batch, classes;
@@ -135,8 +137,6 @@ __device__ inline Answer find_answer(const LanePart& part, float peak, int label
   const int sample = static_cast<int>(threadIdx.x) % kPerWarp;
   logit = __shfl_sync(kAllLanes, logit,
                       static_cast<int>(static_cast<unsigned>(label) % kParts) * kPerWarp + sample);
-  constexpr unsigned kOneSample = 0x01010101U;
-  static_assert(kPerWarp == 8 && kParts == 4);
   const unsigned lanes = __ballot_sync(kAllLanes, first < label) >> sample & kOneSample;
   return {logit, lanes == 0 && logit == peak};
 }
@@ -196,20 +196,37 @@ struct WeightedTarget {
   }
 };
 
+struct OutputsLoss {
+  float loss;
+  bool are_labels;  ///< of kLabelSets: the outputs above 0 are those of the sample's labels
+};
+
 /// The losses of single outputs: their mean over the classes. @param to  for the gradient; null: not wanted
 template <Form kForm>
-__device__ inline float mean_over_outputs(const LanePart& part, const LossRule& rule, int label, float* to) {
+__device__ inline OutputsLoss mean_over_outputs(const LanePart& part, const LossRule& rule, int label,
+                                                float* to) {
   const float share = 1.0F / static_cast<float>(part.classes), at_label = rule.label_share + rule.spread;
+  const std::uint8_t* row = rule.label_sets;
+  if constexpr (kForm == Form::kLabelSets)
+    row += static_cast<std::size_t>(label) * static_cast<std::size_t>(part.classes);
   float sum = 0;
+  bool differs = false;
   part.for_each([&](int c, float v) {
     if (c >= part.classes) return;
-    const float target = c == label ? at_label : rule.spread;
+    float target = c == label ? at_label : rule.spread;
+    if constexpr (kForm == Form::kLabelSets) {
+      target = static_cast<float>(row[c]);
+      differs = differs || (v > 0) != (row[c] != 0);
+    }
     const auto of_output = kForm == Form::kMeanSquares ? squared_error<ScalarMath>(v, target)
                                                        : binary_cross_entropy<ScalarMath>(v, target);
     sum += of_output.loss;
     if (to != nullptr) to[static_cast<std::size_t>(c) * part.stride] = of_output.slope * share;
   });
-  return sum_of_lanes(sum) * share;
+  const float loss = sum_of_lanes(sum) * share;
+  if constexpr (kForm != Form::kLabelSets) return {loss, false};
+  const int sample = static_cast<int>(threadIdx.x) % kPerWarp;
+  return {loss, (__ballot_sync(kAllLanes, differs) >> sample & kOneSample) == 0};
 }
 
 struct SampleScore {
@@ -232,17 +249,21 @@ __device__ void add_wide_loss(std::int64_t* counters, float loss) {
 
 struct SampleLoss {
   float loss;
-  bool is_largest;  ///< of the label's logit
+  bool is_largest;  ///< the label's logit; of kLabelSets: the answer is the sample's labels
 };
 
 /// @param to  for the gradient; null: this lane stores none
 template <Form kForm>
 __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart& part, int n, int label,
                                             float* to) {
+  if constexpr (kForm == Form::kLabelSets) {
+    const OutputsLoss of_outputs = mean_over_outputs<kForm>(part, args.rule, label, to);
+    return {of_outputs.loss, of_outputs.are_labels};
+  }
   const float peak = find_peak(part);
   if constexpr (kForm == Form::kMeanSquares || kForm == Form::kBinaryCrossEntropy) {
     const Answer answer = find_answer(part, peak, label);
-    return {mean_over_outputs<kForm>(part, args.rule, label, to), answer.is_largest};
+    return {mean_over_outputs<kForm>(part, args.rule, label, to).loss, answer.is_largest};
   } else {
     const float sum = sum_exp(part, peak);
     const Answer answer = find_answer(part, peak, label);
@@ -322,6 +343,7 @@ void (*kernel_for(const LossShape& shape))(LossArgs) {
     case LossKind::kMeanSquares:
       return loss_kernel<Form::kMeanSquares>;
     case LossKind::kBinaryCrossEntropy:
+      if (shape.rule.label_sets != nullptr) return loss_kernel<Form::kLabelSets>;
       return loss_kernel<Form::kBinaryCrossEntropy>;
     case LossKind::kCrossEntropy:
       break;

@@ -336,6 +336,88 @@ TEST(MixedLabelsTest, WorkInPlaceAndWithoutGradientOnEverySimdTarget) {
   });
 }
 
+/// Each shape with labels that are rows of a table of seven: all classes in the first, none in the second.
+template <typename Check>
+void for_each_label_sets(const Check& check) {
+  for (LossShape shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    const auto sets = reference::tried_label_sets(shape.classes);
+    shape.rule = {.kind = LossKind::kBinaryCrossEntropy, .label_sets = sets.data()};
+    LossShape rows = shape;
+    rows.classes = reference::kTriedLabelSets;
+    check(shape, random_logits(shape, 23), random_labels(rows, 24));
+  }
+}
+
+TEST(LabelSetsTest, LossAndGradientEqualNaiveLoop) {
+  for_each_label_sets([](const LossShape& shape, const auto& logits, const auto& labels) {
+    const CrossEntropy actual = run(shape, logits, labels);
+    double loss = 0;
+    std::int64_t correct = 0;
+    std::vector<double> gradient(logits.size(), 0);
+    for (int n = 0; n < shape.samples; ++n) {
+      bool is_correct = true;
+      for (int c = 0; c < shape.classes; ++c) {
+        const std::size_t i = logit_index(shape, c, n);
+        const bool target =
+            shape.rule.label_sets[labels[static_cast<std::size_t>(n)] * shape.classes + c] != 0;
+        const double x = logits[i];
+        loss += (std::log1p(std::exp(-std::abs(x))) + std::max(x, 0.0) - (target ? x : 0)) / shape.classes;
+        gradient[i] = (1 / (1 + std::exp(-x)) - (target ? 1 : 0)) / shape.classes;
+        is_correct = is_correct && (x > 0) == target;
+      }
+      correct += is_correct ? 1 : 0;
+    }
+    EXPECT_NEAR(actual.sums.loss, loss, 2e-6 * (1 + loss));
+    EXPECT_TRUE(all_near(actual.gradient, gradient, 1e-6));
+    EXPECT_EQ(actual.sums.correct, correct);
+  });
+}
+
+TEST(LabelSetsTest, OneLabelEachIsTheLossOfOneLabel) {
+  for (LossShape shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    const auto classes = static_cast<std::size_t>(shape.classes);
+    std::vector<std::uint8_t> identity(classes * classes);
+    for (std::size_t c = 0; c < classes; ++c) identity[c * classes + c] = 1;
+    const auto logits = random_logits(shape, 25);
+    const auto labels = random_labels(shape, 26);
+    shape.rule.kind = LossKind::kBinaryCrossEntropy;
+    const CrossEntropy expected = run(shape, logits, labels);
+    shape.rule.label_sets = identity.data();
+    const CrossEntropy actual = run(shape, logits, labels);
+    EXPECT_EQ(actual.gradient, expected.gradient);
+    EXPECT_EQ(actual.sums.loss, expected.sums.loss);
+  }
+}
+
+TEST(LabelSetsTest, WorkInPlaceAndWithoutGradientOnEverySimdTarget) {
+  for_each_label_sets([](const LossShape& shape, AlignedBuffer<float> logits, const auto& labels) {
+    reference::expect_same_bits(reference::all_targets(),
+                                [&] { return run(shape, logits, labels).gradient; });
+    reference::expect_same_bits(reference::all_targets(),
+                                [&] { return std::vector<double>{run(shape, logits, labels).sums.loss}; });
+    const CrossEntropy expected = run(shape, logits, labels);
+    LossSums sums = {-1, -1};
+    cpu::loss_and_gradient(shape, logits.data(), labels.data(), nullptr, &sums);
+    EXPECT_EQ(sums.loss, expected.sums.loss);
+    EXPECT_EQ(sums.correct, expected.sums.correct);
+    cpu::loss_and_gradient(shape, logits.data(), labels.data(), logits.data(), &sums);
+    EXPECT_TRUE(std::equal(expected.gradient.begin(), expected.gradient.end(), logits.data()));
+  });
+}
+
+TEST(LabelSetsTest, ANanIsNoAnswer) {
+  LossShape shape = {16, 2, 2};
+  const std::vector<std::uint8_t> none = {0, 0};
+  shape.rule = {.kind = LossKind::kBinaryCrossEntropy, .label_sets = none.data()};
+  AlignedBuffer<float> x(32);
+  x[logit_index(shape, 0, 0)] = -1, x[logit_index(shape, 1, 0)] = 0;     // right: an output of 0 is no label
+  x[logit_index(shape, 0, 1)] = -1, x[logit_index(shape, 1, 1)] = kNan;  // wrong
+  EXPECT_EQ(run(shape, x, {0, 0}).sums.correct, 1);
+  EXPECT_EQ(run(shape, x, {0, 0}).sums.not_finite, 1);
+}
+
 TEST(LogSoftmaxTest, EqualsNaiveLoopAndWorksInPlace) {
   for (const LossShape& shape : kShapes) {
     SCOPED_TRACE(describe(shape));

@@ -166,6 +166,18 @@ class TrainingOnArrays(InAFolder):
         self.assertEqual(written[:20], bytes([0, 0, 8, 4, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 3]))
         self.assertEqual(written[20:], x.transpose(0, 2, 3, 1).tobytes())
 
+    def test_several_labels_of_an_image_are_a_row_each(self):
+        x, y = bars(4, 1)
+        rows = np.stack([y % 2 == 0, y % 2 == 1, y >= 0], axis=1)
+        folder = lockstep.files.write_set((x, rows, x, rows))
+        written = (folder / "train-labels-idx2-ubyte").read_bytes()
+        self.assertEqual(written[:12], bytes([0, 0, 8, 2, 0, 0, 0, 4, 0, 0, 0, 3]))
+        self.assertEqual(written[12:], rows.astype(np.uint8).tobytes())
+        for labels, sentence in (((rows * 2, rows), "y: a row for each image holds 1"), ((rows, y), "they must be of one kind"),
+                                 ((rows, rows[:, :2]), "they must be of one kind"), ((rows[:3], rows), "y: bool of shape")):
+            with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
+                lockstep.train("mnist", data=(x, labels[0], x, labels[1]))
+
     def test_what_idx_cannot_hold_is_refused_with_a_fix(self):
         x, y = bars(4, 1)
         for data, sentence in (((x / 255, y, x, y), r"x: float64 images.*x\.astype\(numpy\.uint8\)"),

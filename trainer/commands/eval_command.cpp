@@ -94,6 +94,7 @@ EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bo
 }
 
 void check_fit(const SavedModel& model, const Dataset& data) {
+  check_loss_of_labels(model.loss, data);
   if (data.shape == model.network.input_shape() && data.classes == model.network.classes()) return;
   throw ShapeError(
       fmt::format("{} has samples of another shape than {} was trained on", data.name, model.checkpoint));
@@ -191,6 +192,10 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
     check_fit(*model, loaded.sets->test);
   });
   const DeviceChoice device = choose_device(options.parallel, comm);
+  if (options.classes && loaded.sets->test.has_label_sets())
+    throw ConfigError(fmt::format(
+        "--classes: samples of {} have several labels, and it counts answers of one; leave it out",
+        loaded.sets->test.name));
   expect_equal_ranks(comm, data_facts(*loaded.sets) + device_facts(device));
   const Dataset& data = options.train_set    ? loaded.sets->train
                         : options.validation ? loaded.sets->validation

@@ -83,7 +83,7 @@ std::vector<JobKey> train_keys() {
     KEY(train.initial_scale, real({0, 1e6}), "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}),
     KEY(train.loss, one_of<LossKind>(),
-        "what training makes small; cross_entropy: of the softmax; mse: the mean over the classes of squared differences to targets of 0 and 1; binary_cross_entropy: of each class by itself, as BCEWithLogitsLoss",
+        "what training makes small; cross_entropy: of the softmax; mse: the mean over the classes of squared differences to targets of 0 and 1; binary_cross_entropy: of each class by itself, as BCEWithLogitsLoss, where data may give a sample several labels",
         Determines::kWeightsUnlessDefault)
         .also_called({"criterion", "loss_function", "objective"}),
     KEY(train.label_smoothing, real({0, 1, false, true}), "the share of each target that goes to all classes alike; training only", Determines::kWeightsUnlessDefault)

@@ -24,7 +24,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       side_(gpu_.device->make_stream()),
       data_(*gpu_.device, *main_, setup.data->train, setup.augment_plan()),
       loss_(job, setup.data->train),
-      class_weights_(*gpu_.device, *main_, loss_),
+      loss_rule_(*gpu_.device, *main_, loss_.rule(), setup.data->train),
       execution_(setup.network, *gpu_.device, *gpu_.ops, sizes.max_columns,
                  DeviceExecution::Purpose::kTraining),
       order_(*gpu_.device, setup.data->train.labels.size()),
@@ -130,7 +130,7 @@ void DeviceStep::queue_loss(const BatchShare& part) {
     const LossShape shape{.batch = part.columns,
                           .samples = part.columns,
                           .classes = classes_,
-                          .rule = loss_.device_rule(class_weights_.data()),
+                          .rule = loss_rule_.rule(),
                           .mixed = mixes_.second_labels()};
     gpu_.ops->loss_and_gradient(*main_, shape, logits, target, logits);
   }

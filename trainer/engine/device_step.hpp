@@ -105,7 +105,7 @@ class DeviceStep {
   std::unique_ptr<Stream> main_, side_;
   DeviceData data_;
   TrainingLoss loss_;
-  DeviceClassWeights class_weights_;
+  DeviceLossRule loss_rule_;
   DeviceExecution execution_;
   DeviceBuffer<std::int32_t> order_;
   DeviceMixes mixes_;  ///< of the order

@@ -86,9 +86,10 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
       std::vector<std::int32_t> indices(
           static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
       std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
-      sums[thread].add(evaluate_grain(threads[thread], loader, indices,
-                                      {.classes = data.classes, .rule = evaluation_rule(loss)}, weights),
-                       static_cast<int>(indices.size()));
+      sums[thread].add(
+          evaluate_grain(threads[thread], loader, indices,
+                         {.classes = data.classes, .rule = evaluation_rule(loss, data)}, weights),
+          static_cast<int>(indices.size()));
     }
   });
   EvaluationSums total;
@@ -152,7 +153,7 @@ DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream&
     : gpu_(gpu),
       stream_(stream),
       classes_(network.classes()),
-      loss_(loss),
+      loss_(*gpu.device, stream, evaluation_rule(loss, data), data),
       data_(*gpu.device, stream, data),
       execution_(network, *gpu.device, *gpu.ops, static_cast<int>(std::min(most, data.size())),
                  DeviceExecution::Purpose::kEvaluation),
@@ -195,9 +196,9 @@ void DeviceEvaluator::queue_batch(std::int64_t first, int batch, const float* we
   const LossTarget target{.labels = execution_.labels(),
                           .counters = counters_.data(),
                           .narrow_limit = narrow_loss_limit(data_.size())};
-  ops.loss_and_gradient(
-      stream_, {.batch = batch, .samples = batch, .classes = classes_, .rule = evaluation_rule(loss_)},
-      logits, target, nullptr);
+  ops.loss_and_gradient(stream_,
+                        {.batch = batch, .samples = batch, .classes = classes_, .rule = loss_.rule()}, logits,
+                        target, nullptr);
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "kernels/numerics/sums.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
@@ -138,7 +139,7 @@ class DeviceEvaluator {
   const Gpu& gpu_;
   Stream& stream_;
   int classes_;
-  LossKind loss_;
+  DeviceLossRule loss_;
   DeviceData data_;
   DeviceExecution execution_;
   DeviceBuffer<std::int64_t> counters_;

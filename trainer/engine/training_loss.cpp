@@ -49,14 +49,37 @@ std::vector<double> weights_of(const Job& job, const Dataset& train) {
                   counted(given.numbers.size(), "number"), counted(classes, "class"), job.data.set));
 }
 
+/// What a job asks of labels, where samples have several.
+void check_label_sets(const Job& job, const Dataset& train) {
+  check_loss_of_labels(job.train.loss, train);
+  if (!train.has_label_sets()) return;
+  if (job.train.label_smoothing > 0)
+    throw key_error(
+        job, "train.label_smoothing",
+        fmt::format("samples of {} have several labels, and it is for one; leave it out", train.name));
+  if (job.data.balance_classes)
+    throw key_error(job, "data.balance_classes",
+                    fmt::format("samples of {} have several labels, so that no class has samples of its own; "
+                                "leave it out",
+                                train.name));
+}
+
 }  // namespace
 
+void check_loss_of_labels(LossKind loss, const Dataset& data) {
+  if (!data.has_label_sets() || loss == LossKind::kBinaryCrossEntropy) return;
+  throw ConfigError(fmt::format(
+      "samples of {} have several labels, and train.loss {} is for one; train with binary_cross_entropy",
+      data.name, spelt(loss)));
+}
+
 TrainingLoss::TrainingLoss(const Job& job, const Dataset& train)
-    : rule_{.kind = job.train.loss},
+    : rule_(evaluation_rule(job.train.loss, train)),
       smoothing_(job.train.label_smoothing),
       balanced_(job.train.class_weights.balanced),
       mixed_(mixes_images(job.data.augment)),
       labels_(train.labels) {
+  check_label_sets(job, train);
   rule_.label_share = static_cast<float>(1 - smoothing_);
   rule_.spread = static_cast<float>(smoothing_ / train.classes);
   const std::vector<double> weights = weights_of(job, train);
@@ -65,14 +88,9 @@ TrainingLoss::TrainingLoss(const Job& job, const Dataset& train)
 }
 
 LossRule TrainingLoss::rule(float scale) const {
-  LossRule rule = device_rule(weights_.data());
-  rule.scale = scale;
-  return rule;
-}
-
-LossRule TrainingLoss::device_rule(const float* weights) const {
   LossRule rule = rule_;
-  if (has_class_weights()) rule.class_weights = weights;
+  if (has_class_weights()) rule.class_weights = weights_.data();
+  rule.scale = scale;
   return rule;
 }
 
@@ -108,11 +126,17 @@ std::string TrainingLoss::describe() const {
                      differs ? "; test and validation loss are without that" : "");
 }
 
-DeviceClassWeights::DeviceClassWeights(Device& device, Stream& stream, const TrainingLoss& loss)
-    : memory_(device, loss.class_weights().size()) {
-  if (!loss.has_class_weights()) return;
-  stream.copy_to_device(memory_.data(), loss.class_weights().data(), memory_.bytes());
+DeviceLossRule::DeviceLossRule(Device& device, Stream& stream, const LossRule& rule, const Dataset& data)
+    : class_weights_(device, rule.class_weights == nullptr ? 0 : static_cast<std::size_t>(data.classes)),
+      label_sets_(device, data.label_sets.size()),
+      rule_(rule) {
+  if (rule.class_weights != nullptr)
+    stream.copy_to_device(class_weights_.data(), rule.class_weights, class_weights_.bytes());
+  if (data.has_label_sets())
+    stream.copy_to_device(label_sets_.data(), data.label_sets.data(), label_sets_.bytes());
   stream.synchronize();
+  rule_.class_weights = class_weights_.data();
+  rule_.label_sets = label_sets_.data();
 }
 
 DeviceMixes::DeviceMixes(Device& device, const SampleMixer& mixer, std::size_t places, std::size_t columns)

@@ -18,24 +18,27 @@
 namespace lockstep {
 
 /// Weights as they are without smoothing and weights of classes: by it evaluations judge a job's weights.
-inline LossRule evaluation_rule(LossKind kind) {
-  return {.kind = kind};
+/// Borrows the labels of the set, where samples have several.
+inline LossRule evaluation_rule(LossKind kind, const Dataset& data) {
+  return {.kind = kind, .label_sets = data.has_label_sets() ? data.label_sets.data() : nullptr};
 }
+
+/// @throws ConfigError  samples have several labels, and the loss is of one
+void check_loss_of_labels(LossKind loss, const Dataset& data);
 
 class TrainingLoss {
  public:
+  /// Borrows the set.
   /// @throws ConfigError  the weights are not one for each class, or balanced ones are asked for of a set that lacks
-  ///                      samples of a class
+  ///                      samples of a class; samples have several labels, and the job is for one
   TrainingLoss(const Job& job, const Dataset& train);
 
   bool has_class_weights() const { return !weights_.empty(); }
   std::span<const float> class_weights() const { return weights_; }
 
   /// For a CPU. Borrows the weights.
-  /// @param scale  as scale_of() says
-  LossRule rule(float scale) const;
-  /// For a GPU, where StepState has the scale. @param weights  class_weights(), in its memory
-  LossRule device_rule(const float* weights) const;
+  /// @param scale  as scale_of() says; on a GPU StepState has it
+  LossRule rule(float scale = 1) const;
 
   /// What makes the sum over the samples of a batch, divided by their number, the mean by weight: their number over the
   /// sum of their weights; 0 where all of them weigh 0. Without weights 1, and where labels are mixed: then the mean is
@@ -55,16 +58,20 @@ class TrainingLoss {
   std::span<const std::int32_t> labels_;
 };
 
-/// Weights of classes in device memory, for as long as steps are queued.
-class DeviceClassWeights {
+/// A rule whose weights of classes and sets of labels are in device memory, for as long as steps are queued.
+class DeviceLossRule {
  public:
-  /// Waits until they are there.
-  DeviceClassWeights(Device& device, Stream& stream, const TrainingLoss& loss);
+  /// Waits until they are there. @param rule  for a CPU, of the classes of `data`
+  DeviceLossRule(Device& device, Stream& stream, const LossRule& rule, const Dataset& data);
 
-  const float* data() const { return memory_.data(); }
+  const LossRule& rule() const { return rule_; }
+  /// evaluation_rule() of the same set.
+  LossRule of_evaluation() const { return {.kind = rule_.kind, .label_sets = rule_.label_sets}; }
 
  private:
-  DeviceBuffer<float> memory_;
+  DeviceBuffer<float> class_weights_;
+  DeviceBuffer<std::uint8_t> label_sets_;
+  LossRule rule_;
 };
 
 /// What samples are mixed with, in device memory; none of it where nothing is mixed.

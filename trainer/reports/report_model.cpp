@@ -160,6 +160,11 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
   const Dataset& test = data->test;
   if (test.shape != model.network.input_shape() || test.classes != model.network.classes())
     throw DataError("the data have another shape than its own");
+  check_loss_of_labels(model.loss, test);
+  if (test.has_label_sets()) {
+    run["notes"].push_back("samples have several labels: the page counts classes and mistakes of one");
+    return;
+  }
   WorkerPool pool(options.threads);
   std::vector<ThreadContext> threads;
   for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);

@@ -127,11 +127,12 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
   const StageGrain& grain = visit.grain;
   copy_labels(visit, labels_);
   LossSums sums;
-  const LossShape shape{.batch = columns_for(grain.samples()),
-                        .samples = grain.samples(),
-                        .classes = network().classes(),
-                        .rule = visit.training ? loss_rule_ : evaluation_rule(parts_.job.train.loss),
-                        .mixed = grain.second_labels};
+  const LossShape shape{
+      .batch = columns_for(grain.samples()),
+      .samples = grain.samples(),
+      .classes = network().classes(),
+      .rule = visit.training ? loss_rule_ : evaluation_rule(parts_.job.train.loss, data_of(visit)),
+      .mixed = grain.second_labels};
   cpu::loss_and_gradient(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
   if (!visit.training) {
     evaluated_.add(sums, grain.samples());

@@ -135,7 +135,7 @@ class DeviceStageEngine final : public StageEngine {
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
   std::vector<Slots> slots_;          ///< of each stage of the network; none of others'
   TrainingLoss loss_;
-  DeviceClassWeights class_weights_;
+  DeviceLossRule loss_rule_;
   PinnedBuffer<float> arriving_, leaving_;
   PinnedBuffer<std::int32_t> host_indices_, host_labels_;  ///< of a grain
   DeviceBuffer<std::int32_t> indices_;
@@ -164,7 +164,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       state_(*gpu_->device),
       slots_(parts.plan.stages.size()),
       loss_(parts.job, parts.setup.data->train),
-      class_weights_(*gpu_->device, *main_, loss_),
+      loss_rule_(*gpu_->device, *main_, loss_.rule(), parts.setup.data->train),
       arriving_(*gpu_->device, most_numbers()),
       leaving_(*gpu_->device, most_numbers()),
       host_indices_(*gpu_->device, static_cast<std::size_t>(grain_)),
@@ -256,8 +256,7 @@ void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& exe
   const LossShape shape{.batch = samples,
                         .samples = samples,
                         .classes = network().classes(),
-                        .rule = visit.training ? loss_.device_rule(class_weights_.data())
-                                               : evaluation_rule(parts_.job.train.loss),
+                        .rule = visit.training ? loss_rule_.rule() : loss_rule_.of_evaluation(),
                         .mixed = visit.training ? mixes_.second_labels() : nullptr};
   gpu_->ops->loss_and_gradient(*main_, shape, execution.logits(), target,
                                visit.training ? execution.logits() : nullptr);

@@ -149,7 +149,7 @@ class LossLayoutTest : public testing::Test {
 };
 
 TEST_F(LossLayoutTest, SampleOutermostGivesTheSameNumbers) {
-  for (const LossShape shape : {LossShape{17, 17, 10}, {1, 1, 3}, {100, 100, 37}}) {
+  for (const LossShape& shape : {LossShape{17, 17, 10}, {1, 1, 3}, {100, 100, 37}}) {
     SCOPED_TRACE("batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.classes) + " classes");
     const auto batch = static_cast<std::size_t>(shape.batch),
                classes = static_cast<std::size_t>(shape.classes);

@@ -76,6 +76,11 @@ class LossTest : public testing::Test {
       weights.assign(shape.rule.class_weights, shape.rule.class_weights + shape.classes);
     const auto weight_memory = rig_.upload(weights);
     if (shape.rule.class_weights != nullptr) on_device.rule.class_weights = weight_memory.data();
+    std::vector<std::uint8_t> sets(1);
+    if (shape.rule.label_sets != nullptr)
+      sets.assign(shape.rule.label_sets, shape.rule.label_sets + reference::kTriedLabelSets * shape.classes);
+    const auto set_memory = rig_.upload(sets);
+    if (shape.rule.label_sets != nullptr) on_device.rule.label_sets = set_memory.data();
     std::vector<MixedLabel> second(1);
     if (shape.mixed != nullptr) second.assign(shape.mixed, shape.mixed + shape.batch);
     const auto second_memory = rig_.upload(second);
@@ -169,6 +174,40 @@ std::vector<TriedLoss> tried_losses(int classes, const std::vector<float>& weigh
     if (rule.kind == LossKind::kCrossEntropy) losses.push_back({std::string(name) + ", mixed", rule, true});
   }
   return losses;
+}
+
+TEST_F(LossTest, HasTheBitsOfTheCpuOfLabelSets) {
+  for (LossShape shape : all_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const auto sets = reference::tried_label_sets(shape.classes);
+    shape.rule = {.kind = LossKind::kBinaryCrossEntropy, .label_sets = sets.data()};
+    const auto logits = random_logits(shape, 2);
+    std::vector<std::int32_t> labels = random_labels(loss_shape(shape.batch, reference::kTriedLabelSets));
+    // Some samples are right.
+    for (std::size_t n = 0; n < labels.size(); n += 3)
+      for (int row = 0; row < reference::kTriedLabelSets; ++row) {
+        bool is_row = true;
+        for (int c = 0; c < shape.classes; ++c)
+          is_row = is_row && (logits[logit_index(shape, c, static_cast<int>(n))] > 0) ==
+                                 (sets[static_cast<std::size_t>(row * shape.classes + c)] != 0);
+        if (is_row) labels[n] = row;
+      }
+    const Result result = run(shape, logits, labels);
+    EXPECT_EQ(run(shape, logits, labels, Gradient::kInPlace).gradient, result.gradient);
+    EXPECT_EQ(run(shape, logits, labels, Gradient::kNotWanted).counters, result.counters);
+    LossShape padded = shape;
+    padded.batch = padded_columns(shape.batch);
+    auto gradient = to_cpu(logits, shape.batch);
+    LossSums sums;
+    cpu::loss_and_gradient(padded, gradient.data(), labels.data(), gradient.data(), &sums);
+    expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
+    EXPECT_EQ(loss_of(result.counters), sums.loss);
+    EXPECT_EQ(result.counters[kCorrect], sums.correct);
+    if (shape.batch > 50 && shape.classes <= 2) {
+      EXPECT_GT(sums.correct, 0);
+      EXPECT_LT(sums.correct, shape.batch);
+    }
+  }
 }
 
 TEST_F(LossTest, HasTheBitsOfTheCpuByEveryRule) {

@@ -279,6 +279,18 @@ struct TriedRule {
   LossRule rule;
 };
 
+inline constexpr int kTriedLabelSets = 7;
+
+/// Rows for LossRule::label_sets: all classes, none, and others.
+inline std::vector<std::uint8_t> tried_label_sets(int classes) {
+  std::mt19937 engine(27);
+  std::vector<std::uint8_t> sets(static_cast<std::size_t>(kTriedLabelSets * classes));
+  for (std::uint8_t& flag : sets) flag = engine() % 3 == 0 ? 1 : 0;
+  std::fill_n(sets.begin(), classes, std::uint8_t{1});
+  std::fill_n(sets.begin() + classes, classes, std::uint8_t{0});
+  return sets;
+}
+
 /// @param weights  [classes]
 inline std::vector<TriedRule> tried_rules(int classes, const std::vector<float>& weights) {
   const float smoothing = 0.1F, spread = smoothing / static_cast<float>(classes);

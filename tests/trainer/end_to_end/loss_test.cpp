@@ -102,6 +102,102 @@ TEST_F(LossRunTest, EvalAndProveKnowTheLoss) {
   }
 }
 
+/// A set on the disk whose samples have any number of five labels: a patch of the picture is bright for each.
+class LabelSetsRunTest : public LossRunTest {
+ protected:
+  void SetUp() override {
+    write_half("train", 300);
+    write_half("t10k", 70);
+    write_text(path("job.yaml"),
+               "model: mlp\n"
+               "data: {set: idx, root: '" +
+                   path("set") +
+                   "', global_batch: 96, validation: 0.1}\n"
+                   "train: {epochs: 2, loss: binary_cross_entropy, optimizer: {lr: 0.5}}\n"
+                   "parallel: {device: cpu, grain: 16}\n"
+                   "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n");
+  }
+
+ private:
+  static constexpr unsigned kClasses = 5, kSide = 10;
+
+  static std::string head(std::initializer_list<unsigned> sizes) {
+    std::string text = {0, 0, 8, static_cast<char>(sizes.size())};
+    for (const unsigned size : sizes)
+      for (const unsigned shift : {24U, 16U, 8U, 0U}) text += static_cast<char>(size >> shift & 0xFFU);
+    return text;
+  }
+  void write_half(const std::string& half, unsigned samples) const {
+    std::filesystem::create_directories(path("set"));
+    std::string images = head({samples, kSide, kSide}), labels = head({samples, kClasses});
+    unsigned draws = samples;
+    for (unsigned n = 0; n < samples; ++n) {
+      unsigned set = 0;
+      for (unsigned c = 0; c < kClasses; ++c) {
+        draws = draws * 1664525 + 1013904223;
+        set |= (draws >> 24) % 3 == 0 ? 1U << c : 0U;
+        labels += static_cast<char>(set >> c & 1U);
+      }
+      for (unsigned pixel = 0; pixel < kSide * kSide; ++pixel) {
+        draws = draws * 1664525 + 1013904223;
+        images += static_cast<char>((set >> pixel / 2 % kClasses & 1U) * 120 + (draws >> 24) % 100);
+      }
+    }
+    write_text(path("set/" + half + "-images-idx3-ubyte"), images);
+    write_text(path("set/" + half + "-labels-idx2-ubyte"), labels);
+  }
+};
+
+TEST_F(LabelSetsRunTest, RanksDevicesAndStopsLeaveNoTrace) {
+  const auto alone = metrics_of("run", "");
+  EXPECT_GT(alone.back()["test_accuracy"].get<double>(), 0.25) << "the most frequent set has an eighth";
+  for (const std::string ways :
+       {"parallel.backend=thread parallel.ranks=3", "parallel.threads=2", "parallel.device=emulated",
+        "parallel.device=emulated parallel.graph=off", "parallel.device=emulated data.micro_batch=16"})
+    EXPECT_EQ(metrics_of("run-" + std::to_string(ways.size()), ways), alone) << ways;
+  const std::string stages = "parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2";
+  EXPECT_EQ(metrics_of("stages", stages).back(), alone.back());
+  EXPECT_EQ(metrics_of("stages-emulated", stages + " parallel.device=emulated").back(), alone.back());
+  int starts = 1;
+  while (train("stopped", "run.max_seconds=0.001").exit_code == 75 && starts < 50) ++starts;
+  EXPECT_GT(starts, 3);
+  EXPECT_EQ(comparable_metrics(path("stopped")), alone);
+}
+
+TEST_F(LabelSetsRunTest, ToolsKnowThem) {
+  const auto end = metrics_of("run", "").back();
+  for (const std::string device : {"cpu", "emulated"}) {
+    const auto judged =
+        nlohmann::json::parse(lockstep("eval " + path("run") + " --json --device " + device).out);
+    EXPECT_EQ(judged["loss"], end["test_loss"]) << device;
+    EXPECT_EQ(judged["accuracy"], end["test_accuracy"]) << device;
+  }
+  EXPECT_EQ(lockstep("prove " + path("run")).exit_code, 0);
+  const auto page = lockstep("report " + path("run"));
+  EXPECT_EQ(page.exit_code, 0) << page.everything();
+  const auto sheet = lockstep("validate " + path("job.yaml") + " --pictures " + path("sheet.png"));
+  EXPECT_EQ(sheet.exit_code, 0) << sheet.everything();
+}
+
+TEST_F(LabelSetsRunTest, WhatIsOfOneLabelIsRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"train.loss=cross_entropy",
+       "have several labels, and train.loss cross_entropy is for one; train with"},
+      {"train.loss=mse", "train.loss mse is for one"},
+      {"train.label_smoothing=0.1", "train.label_smoothing: samples of"},
+      {"data.balance_classes=true", "data.balance_classes: samples of"},
+  };
+  for (const auto& [overrides, message] : cases) {
+    const auto outcome = train("run", overrides);
+    EXPECT_EQ(outcome.exit_code, 2) << overrides;
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.everything();
+  }
+  metrics_of("run", "train.max_steps=1");
+  const auto classes = lockstep("eval " + path("run") + " --classes");
+  EXPECT_EQ(classes.exit_code, 2);
+  EXPECT_NE(classes.err.find("--classes: samples of"), std::string::npos) << classes.everything();
+}
+
 TEST_F(LossRunTest, TheStartSaysTheNumbers) {
   const auto outcome =
       train("run", "train.class_weights=balanced train.label_smoothing=0.25 train.max_steps=1");

@@ -47,10 +47,14 @@ def as_images(array: Any, name: str) -> Array:
 
 
 def as_labels(array: Any, count: int, name: str) -> Array:
-    """Labels as bytes. Raises UsageError where there are not `count` whole numbers from 0 to 255."""
+    """Labels as bytes: whole numbers, or a row of zeros and ones for each image. Raises UsageError where they are not."""
     labels = np.asarray(array)
+    if labels.ndim == 2 and len(labels) == count and labels.shape[1] > 0:
+        if not np.isin(labels, (0, 1)).all():
+            raise UsageError(f"{name}: a row for each image holds 1 for each label that it has, and 0 for others; no other numbers")
+        return labels.astype(np.uint8)
     if labels.dtype.kind not in "iu" or labels.shape != (count,):
-        raise UsageError(f"{name}: {labels.dtype} of shape {labels.shape}; labels are {count} whole numbers, one for each image")
+        raise UsageError(f"{name}: {labels.dtype} of shape {labels.shape}; labels are {count} whole numbers, one for each image, or as many rows of zeros and ones")
     if labels.min() < 0 or labels.max() > 255:
         raise UsageError(f"{name}: labels from {labels.min()} to {labels.max()}; classes are numbered from 0 to 255 at most")
     return labels.astype(np.uint8)
@@ -82,10 +86,13 @@ def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> P
     if train.shape[1:] != test.shape[1:]:
         raise UsageError(f"x and x_test: images of {train.shape[1:]} and {test.shape[1:]}; they must have one size")
     files: Dict[str, Array] = {}
-    for half, images, labels in (("train", train, as_labels(data[1], len(train), "y")),
-                                 ("t10k", test, as_labels(data[3], len(test), "y_test"))):
+    y, y_test = as_labels(data[1], len(train), "y"), as_labels(data[3], len(test), "y_test")
+    if y.shape[1:] != y_test.shape[1:]:
+        raise UsageError(f"y and y_test: labels of shapes {y.shape} and {y_test.shape}; they must be of one kind")
+    for half, images, labels in (("train", train, y),
+                                 ("t10k", test, y_test)):
         files[f"{half}-images-idx{images.ndim}-ubyte"] = images
-        files[f"{half}-labels-idx1-ubyte"] = labels
+        files[f"{half}-labels-idx{labels.ndim}-ubyte"] = labels
     names = "".join(f"{name}\n" for name in classes or ())
     digest = hashlib.sha256(names.encode())
     for name, array in files.items():

@@ -36,7 +36,8 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
 
     Args:
         job: the path of a job file, the name of a job that comes with the program ("mnist"), or a dict of its keys.
-        data: four arrays (x, y, x_test, y_test): images as numpy.uint8, N x H x W or N x C x H x W, labels as whole numbers.
+        data: four arrays (x, y, x_test, y_test): images as numpy.uint8, N x H x W or N x C x H x W, labels as whole numbers,
+            or, for `train.loss=binary_cross_entropy`, as N x classes of zeros and ones.
             A dict is the section `data` of the job.
         classes: the names of the classes of those arrays.
         ranks: so many threads of one process as ranks, without mpirun.
