@@ -9,7 +9,7 @@ Run with any Python that has PyTorch (1.13 or later):
 A linear layer is trained by plain SGD on samples of classes that are not equally frequent. In the file: samples and labels,
 the samples of each step, their second labels with the shares of those, the weights before the first one, and for each loss
 the batches' losses and the weights after the last step. Losses whose names begin with "mixed" have both labels in their
-targets. The test has the same cases by the same names.
+targets, and "several_labels" the rows of label_sets. The test has the same cases by the same names.
 """
 import sys
 
@@ -88,6 +88,9 @@ def main():
     tensors["second"], tensors["shares"] = second.int(), shares
     cases = {**{name: (criterion, hard) for name, criterion in losses(labels).items()},
              **{name: (criterion, soft) for name, criterion in mixed_losses().items()}}
+    sets = torch.rand(SAMPLES, CLASSES) < 0.3
+    tensors["label_sets"] = sets.to(torch.uint8)
+    cases["several_labels"] = (F.binary_cross_entropy_with_logits, [sets[batch].double() for batch in batches])
     for name, (criterion, targets) in cases.items():
         values, weight = train(criterion, samples, targets, batches, initial)
         print(f"{name}: {values[0]:.4f} -> {values[-1]:.4f}")

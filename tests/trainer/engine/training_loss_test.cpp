@@ -76,6 +76,8 @@ const LossCase kCases[] = {
 /// A linear layer in double, whose outputs go through the kernel.
 class LinearModel {
  public:
+  explicit LinearModel(const std::vector<std::int32_t>& labels) : labels_(labels) {}
+
   /// @param second  of the batch; null: samples have one label
   double step(const TrainingLoss& loss, std::span<const std::int32_t> batch, const MixedLabel* second) {
     std::vector<float> outputs(kClasses * kColumns);
@@ -107,12 +109,12 @@ class LinearModel {
   const float* sample(std::int32_t n) const { return &samples_[static_cast<std::size_t>(n) * kFeatures]; }
 
   std::vector<float> samples_ = values_of<float>("samples", "F32", {kSamples, kFeatures});
-  std::vector<std::int32_t> labels_ = values_of<std::int32_t>("labels", "I32", {kSamples});
+  std::vector<std::int32_t> labels_;
   std::vector<double> weights_ = values_of<double>("initial", "F64", {kClasses, kFeatures});
 };
 
-TEST(TrainingLossTest, FiftyStepsAreThoseOfPyTorch) {
-  const Dataset set = set_of(values_of<std::int32_t>("labels", "I32", {kSamples}), kClasses);
+void expect_fifty_steps_of_pytorch(const LossCase& c, const Dataset& set) {
+  SCOPED_TRACE(c.name);
   const auto sizes = values_of<std::int32_t>("batch_sizes", "I32", {kSteps});
   const auto total = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
   const auto order = values_of<std::int32_t>("order", "I32", {total});
@@ -120,23 +122,33 @@ TEST(TrainingLossTest, FiftyStepsAreThoseOfPyTorch) {
   const auto shares = values_of<float>("shares", "F32", {total});
   std::vector<MixedLabel> second;
   for (std::size_t i = 0; i < total; ++i) second.push_back({labels[i], shares[i]});
-  for (const LossCase& c : kCases) {
-    SCOPED_TRACE(c.name);
-    const TrainingLoss loss(job_with(c.train, c.augment), set);
-    const bool mixed = std::string_view(c.augment) != "[]";
-    const auto losses = values_of<double>(std::string(c.name) + ".losses", "F64", {kSteps});
-    const auto expected = values_of<double>(std::string(c.name) + ".final", "F64", {kClasses, kFeatures});
-    LinearModel model;
-    std::size_t first = 0;
-    for (std::size_t step = 0; step < kSteps; ++step) {
-      const auto size = static_cast<std::size_t>(sizes[step]);
-      EXPECT_NEAR(model.step(loss, std::span(order).subspan(first, size), mixed ? &second[first] : nullptr),
-                  losses[step], 1e-6 * (1 + losses[step]))
-          << "step " << step;
-      first += size;
-    }
-    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(model.weights()[i], expected[i], 2e-6) << i;
+  const TrainingLoss loss(job_with(c.train, c.augment), set);
+  const bool mixed = std::string_view(c.augment) != "[]";
+  const auto losses = values_of<double>(std::string(c.name) + ".losses", "F64", {kSteps});
+  const auto expected = values_of<double>(std::string(c.name) + ".final", "F64", {kClasses, kFeatures});
+  LinearModel model(set.labels);
+  std::size_t first = 0;
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const auto size = static_cast<std::size_t>(sizes[step]);
+    EXPECT_NEAR(model.step(loss, std::span(order).subspan(first, size), mixed ? &second[first] : nullptr),
+                losses[step], 1e-6 * (1 + losses[step]))
+        << "step " << step;
+    first += size;
   }
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(model.weights()[i], expected[i], 2e-6) << i;
+}
+
+TEST(TrainingLossTest, FiftyStepsAreThoseOfPyTorch) {
+  const Dataset set = set_of(values_of<std::int32_t>("labels", "I32", {kSamples}), kClasses);
+  for (const LossCase& c : kCases) expect_fifty_steps_of_pytorch(c, set);
+}
+
+TEST(TrainingLossTest, FiftyStepsOfSeveralLabelsAreThoseOfPyTorch) {
+  std::vector<std::int32_t> rows(kSamples);
+  std::iota(rows.begin(), rows.end(), 0);
+  Dataset set = set_of(rows, kClasses);
+  set.label_sets = values_of<std::uint8_t>("label_sets", "U8", {kSamples, kClasses});
+  expect_fifty_steps_of_pytorch({"several_labels", "loss: binary_cross_entropy"}, set);
 }
 
 TEST(TrainingLossTest, ScaleIsThatOfTheWholeBatch) {
