@@ -4,6 +4,7 @@
 /// still hold the same weights.
 #include "comm/agreement.hpp"
 
+#include "common/digest.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -82,6 +83,16 @@ namespace {
 
 using Digests = std::vector<Digest>;  // of one rank
 
+/// Whether all ranks have what rank 0 has: two small messages, where the digests of all tensors would be 5 MB with
+/// 1,024 ranks of a ResNet. Collective.
+bool all_equal(Communicator& comm, const Digest& mine) {
+  Digest first = mine;
+  comm.broadcast(std::as_writable_bytes(std::span(first)), 0);
+  std::int64_t others = first == mine ? 0 : 1;
+  comm.all_reduce(std::span(&others, 1));
+  return others == 0;
+}
+
 /// What most ranks have; among equally many, what rank 0 has, or else the lowest of these ranks.
 const Digests& majority(const std::vector<Digests>& all) {
   const Digests* best = nullptr;
@@ -108,6 +119,7 @@ std::string describe_difference(int rank, const std::string& host, const Digests
 void check_replicas(Communicator& comm, std::span<const Digest> digests, std::span<const std::string> names,
                     std::int64_t step) {
   LOCKSTEP_CHECK(digests.size() == names.size());
+  if (all_equal(comm, sha256(std::as_bytes(digests)))) return;
   const std::vector<Digests> all = gather(comm, digests);
   const Digests& expected = majority(all);
   if (std::ranges::all_of(all, [&](const Digests& has) { return has == expected; })) return;

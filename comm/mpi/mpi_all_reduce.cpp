@@ -125,26 +125,39 @@ std::unique_ptr<PendingCollective> MpiAllReduce::start(std::span<float> data) {
   return start_sum(data);
 }
 
-// Recursive doubling for small sums, halving and doubling for large ones; ranks beyond a power of two join
-// a partner.
+// Recursive doubling for small sums, halving and doubling for large ones; of the first ranks, as many as are beyond a
+// power of two, every second one joins its neighbour.
 
 namespace {
 
-void append_doubling(std::vector<Exchange>& rounds, int rank, int power, std::size_t count) {
-  for (int mask = 1; mask < power; mask *= 2) rounds.push_back({rank ^ mask, {0, count}, {0, count}, true});
+/// Who takes part: a power of two of ranks. Of each of the first `pairs` pairs of neighbours the even rank does.
+struct Members {
+  int power = 1, pairs = 0;
+
+  explicit Members(int size)
+      : power(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), pairs(size - power) {}
+  bool is_of_pair(int rank) const { return rank < 2 * pairs; }
+  int member_of(int rank) const { return is_of_pair(rank) ? rank / 2 : rank - pairs; }
+  int rank_of(int member) const { return member < pairs ? 2 * member : member + pairs; }
+  int partner(int rank, int mask) const { return rank_of(member_of(rank) ^ mask); }
+};
+
+void append_doubling(std::vector<Exchange>& rounds, int rank, const Members& members, std::size_t count) {
+  for (int mask = 1; mask < members.power; mask *= 2)
+    rounds.push_back({members.partner(rank, mask), {0, count}, {0, count}, true});
 }
 
 /// Partners split their common slice; each keeps a half and adds what the other has of it. Then the same way
 /// back. The nearest partner comes first, with the largest half: most likely it is on the same node.
-void append_halving(std::vector<Exchange>& rounds, int rank, int power, std::size_t count) {
+void append_halving(std::vector<Exchange>& rounds, int rank, const Members& members, std::size_t count) {
   const std::size_t first = rounds.size();
   Slice mine{0, count};
-  for (int mask = 1; mask < power; mask *= 2) {
+  for (int mask = 1; mask < members.power; mask *= 2) {
     const Slice lower{mine.offset, mine.count / 2};
     const Slice upper{mine.offset + lower.count, mine.count - lower.count};
-    const bool keep_upper = (rank & mask) != 0;
+    const bool keep_upper = (members.member_of(rank) & mask) != 0;
     mine = keep_upper ? upper : lower;
-    rounds.push_back({rank ^ mask, keep_upper ? lower : upper, mine, true});
+    rounds.push_back({members.partner(rank, mask), keep_upper ? lower : upper, mine, true});
   }
   for (std::size_t i = rounds.size(); i-- > first;) {
     rounds.push_back({rounds[i].peer, rounds[i].receive, rounds[i].send, false});
@@ -157,21 +170,20 @@ std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
                                           std::size_t bytes_per_element) {
   std::vector<Exchange> rounds;
   if (size <= 1 || count == 0) return rounds;
-  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  const Members members(size);
   const Slice all{0, count};
-  if (rank >= power) {
-    rounds.push_back({rank - power, all, {}, false});
-    rounds.push_back({rank - power, {}, all, false});
+  if (members.is_of_pair(rank) && rank % 2 == 1) {
+    rounds.push_back({rank - 1, all, {}, false});
+    rounds.push_back({rank - 1, {}, all, false});
     return rounds;
   }
-  const bool has_partner = rank + power < size;
-  if (has_partner) rounds.push_back({rank + power, {}, all, true});
+  if (members.is_of_pair(rank)) rounds.push_back({rank + 1, {}, all, true});
   if (count * bytes_per_element >= kHalvingFromBytes) {
-    append_halving(rounds, rank, power, count);
+    append_halving(rounds, rank, members, count);
   } else {
-    append_doubling(rounds, rank, power, count);
+    append_doubling(rounds, rank, members, count);
   }
-  if (has_partner) rounds.push_back({rank + power, all, {}, false});
+  if (members.is_of_pair(rank)) rounds.push_back({rank + 1, all, {}, false});
   return rounds;
 }
 

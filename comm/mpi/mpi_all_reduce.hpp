@@ -55,8 +55,8 @@ inline constexpr std::size_t kHalvingFromBytes = 16 * 1024;
 
 /// The rounds of `rank`, to be done in order. Small buffers: recursive doubling, log2(size) rounds of
 /// everything. Large ones: recursive halving, then doubling (Rabenseifner), twice the rounds and 2 * bytes
-/// sent in all. Where `size` is not a power of two, the ranks beyond it first give their buffer to a partner
-/// and at last receive the result. All ranks end with the same bits, fp32 too: partners add the same two
+/// sent in all. Where `size` is not a power of two, ranks 1, 3, 5 ... of the first ones, as many as are beyond it, first
+/// give their buffer to the rank before them, most likely on their own node, and at last receive the result. All ranks end with the same bits, fp32 too: partners add the same two
 /// numbers, and addition commutes.
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
                                           std::size_t bytes_per_element);

@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -239,7 +241,7 @@ class AllReduceScheduleTest : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(AllReduceScheduleTest, EveryRankEndsWithTheSum) {
   const std::size_t bytes_per_element = GetParam();
-  for (int ranks = 1; ranks <= 20; ++ranks) {
+  for (int ranks = 1; ranks <= 130; ++ranks) {
     for (const std::size_t count : {0U, 1U, 2U, 7U, 64U, 101U}) {
       Simulation simulation(ranks, count, bytes_per_element);
       simulation.run();
@@ -277,6 +279,23 @@ TEST(AllReduceScheduleTest, LargeBufferIsHalvedInsideANodeFirst) {
       if (round.peer / kRanksPerNode != rank / kRanksPerNode) across += round.send.count;
     }
     EXPECT_LE(across, 2 * kCount / kRanksPerNode) << "rank " << rank;
+  }
+}
+
+/// Nodes of 8, 24 and 96 ranks: a rank that takes no part in the halving has its sum from its neighbour.
+TEST(AllReduceScheduleTest, RanksBeyondAPowerOfTwoJoinTheirNeighbours) {
+  for (const auto& [ranks, per_node] : {std::pair(24, 8), std::pair(384, 24), std::pair(960, 96)}) {
+    SCOPED_TRACE(ranks);
+    int joined = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto rounds = all_reduce_schedule(rank, ranks, 1 << 20, 8);
+      for (const Exchange& round : rounds) {
+        const bool is_whole = round.send.count == 1 << 20;
+        EXPECT_TRUE(!is_whole || round.peer / per_node == rank / per_node) << rank;
+      }
+      joined += rounds.size() == 2 ? 1 : 0;
+    }
+    EXPECT_EQ(joined, ranks - static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks))));
   }
 }
 

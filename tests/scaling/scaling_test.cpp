@@ -7,9 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -60,6 +62,17 @@ TEST(AlphaBetaTest, LeadersAloneUseTheLinks) {
   const double inside = 1e-6 + 1024 / 8e9, across = 1e-5 + 2e-7 + 1024 / 1e9, added = 1024 / 32e9;
   EXPECT_NEAR(seconds(cluster(8, 4), 1024, ReduceKind::kLeaders),
               2 * (inside + added) + across + added + 2 * inside, 1e-12);
+}
+
+/// The whole sum goes to a neighbour on the same node and back, whatever the number of nodes.
+TEST(AlphaBetaTest, RanksBeyondAPowerOfTwoCostTwoMessagesInsideANode) {
+  const double bytes = 1 << 20, fold = 2 * (1e-6 + bytes / 8e9) + bytes / 32e9;
+  for (const auto& [ranks, per_node] : {std::pair(6, 6), std::pair(24, 8), std::pair(384, 24)}) {
+    const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+    EXPECT_LT(seconds(cluster(ranks, per_node), 1 << 20),
+              fold + 2 * seconds(cluster(power, per_node), 1 << 20))
+        << ranks;
+  }
 }
 
 TEST(AlphaBetaTest, AnyNumberOfRanksComesToAnEnd) {
