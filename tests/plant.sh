@@ -19,17 +19,55 @@ source=$folder/source
 plant() {
   awk -v how="$1" -v only="${2:-}" -v kind="$kind" -v table="$table" -v repo="$repo" -v folder="$folder" '
     function fail(text) { printf "%s, %s: %s\n", table, name, text >"/dev/stderr"; failed = 1; exit 65 }
-    function is_source(file) { return file ~ /[.][ch]pp$/ }
+    function is_source(file) { return file ~ /[.]([ch]pp|cu)$/ }
     function load(file,   line, got) {
       if (file in texts) return
       while ((got = (getline line <(repo "/" file))) > 0) texts[file] = texts[file] line "\n"
       close(repo "/" file)
       if (got < 0) fail(file " is not there any more: bring the row up to date")
     }
+    # Whether the text is neither an expression nor statements that may have a block of their own.
+    function is_torn(text,   i, c, depth) {
+      if (text ~ /^ *([{}]|if |for |while |else |return |throw |case |[.][a-z_]+ = )/ && text !~ /[;}] *([/][/].*)?$/) return 1
+      if (text ~ /^ *(const |constexpr |auto )/) return 1
+      for (i = 1; i <= length(text); ++i) {
+        c = substr(text, i, 1)
+        if (c ~ /[([{]/) ++depth
+        if (c ~ /[])}]/ && --depth < 0) return 1
+        if (c == "," && depth == 0) return 1
+      }
+      return depth != 0
+    }
+    # The smallest argument, condition or value in which the two texts differ, chosen; the rest as it is.
+    function with_choice_inside(old, new,   first, last, n, m, i, c, depth, low) {
+      n = length(old); m = length(new)
+      while (first < n && first < m && substr(old, first + 1, 1) == substr(new, first + 1, 1)) ++first
+      while (last < n - first && last < m - first && substr(old, n - last, 1) == substr(new, m - last, 1)) ++last
+      for (; 1; --first) {
+        for (depth = 0; first > 0; --first) {
+          c = substr(old, first, 1)
+          if (c ~ /[])}]/) ++depth
+          if (c ~ /[([{]/ && depth-- == 0) break
+          if (depth == 0 && (c ~ /[,;]/ || substr(old, 1, first) ~ /( = |return )$/)) break
+        }
+        depth = low = 0
+        for (i = first + 1; i <= n; ++i) {
+          c = substr(old, i, 1)
+          if (i > n - last && depth == 0 && c ~ /[]),;}]/) break
+          if (c ~ /[([{]/) ++depth
+          if (c ~ /[])}]/ && --depth < low) low = depth
+        }
+        if ((low == 0 && depth == 0) || first <= 0) break
+      }
+      last = n - i + 1
+      return substr(old, 1, first) " (lockstep_planted(" row ") ? (" substr(new, first + 1, m - last - first) ") : (" \
+        substr(old, first + 1, n - last - first) "))" substr(old, n - last + 1)
+    }
     # Both ways in one text. A row whose new text has the word PLANTED makes the choice itself.
     function with_choice(old, new) {
       if (new ~ /PLANTED/) { gsub(/PLANTED/, "lockstep_planted(" row ")", new); return new }
-      if (old ~ /[;}] *$/) return "{\nif (lockstep_planted(" row ")) {\n" new "\n} else {\n" old "\n}\n}"
+      if (new != "" && is_torn(old)) return with_choice_inside(old, new)
+      if (old ~ /[;}] *([/][/].*)?$/) return "{\nif (lockstep_planted(" row ")) {\n" new "\n} else {\n" old "\n}\n}"
       if (new == "") fail("nothing stands in place of a part of an expression")
       return "(lockstep_planted(" row ") ? (" new ") : (" old "))"
     }
@@ -61,9 +99,10 @@ plant() {
       close(path)
     }
     BEGIN {
-      choice = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <cstdlib>\ninline bool lockstep_planted(int row) {\n" \
+      choice = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <cstdlib>\n#include <type_traits>\ninline bool lockstep_chosen(int row) {\n" \
         "  static const int chosen = [] {\n    const char* text = std::getenv(\"LOCKSTEP_PLANTED\");\n" \
-        "    return text == nullptr ? 0 : std::atoi(text);\n  }();\n  return row == chosen;\n}\n#endif\n#line 1\n"
+        "    return text == nullptr ? 0 : std::atoi(text);\n  }();\n  return row == chosen;\n}\n" \
+        "constexpr bool lockstep_planted(int row) { return !std::is_constant_evaluated() && lockstep_chosen(row); }\n#endif\n#line 1\n"
     }
     $1 == kind { end_row(); ++row; name = substr($0, length(kind) + 2); tests = of_room; wanted = only == "" || name == only; own = 0; next }
     $1 == "room" { end_row(); room = $2; of_room = ""; next }
