@@ -4,6 +4,7 @@
 #include "common/env.hpp"
 
 #include "common/error.hpp"
+#include "common/threads.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -78,6 +79,8 @@ namespace {
   throw IoError(fmt::format("{}: cannot be {}: {}{}", path, what, std::strerror(error), hint));
 }
 
+constexpr std::chrono::milliseconds kPatience{100};
+constexpr std::size_t kMostKept = std::size_t{64} << 20;
 constexpr int kAppendFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
 /// 0, or the errno of the write that failed; part of the bytes may be in the file then.
@@ -96,42 +99,79 @@ int write_all(int fd, std::span<const std::byte> bytes) {
 AppendFile::AppendFile(std::string path, std::optional<std::uint64_t> keep)
     : path_(std::move(path)), fd_(::open(path_.c_str(), kAppendFlags, 0666)) {
   if (fd_ < 0) fail_append(path_, "opened for writing", errno);
-  if (!keep || ::ftruncate(fd_, static_cast<off_t>(*keep)) == 0) return;
-  const int error = errno;
-  ::close(fd_);
-  fail_append(path_, "cut back", error);
+  try {
+    if (keep && ::ftruncate(fd_, static_cast<off_t>(*keep)) != 0) fail_append(path_, "cut back", errno);
+    writer_ = start_thread([this] { write_what_comes(); });
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
 }
 
 AppendFile::~AppendFile() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  writer_.join();
   ::close(fd_);
 }
 
 void AppendFile::append(std::span<const std::byte> bytes) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return unwritten_.size() < kMostKept || tried_ == asked_; });
   unwritten_.insert(unwritten_.end(), bytes.begin(), bytes.end());
-  const off_t size = ::lseek(fd_, 0, SEEK_END);
-  write_error_ = write_all(fd_, unwritten_);
-  if (write_error_ != 0) {
-    take_back(size);
-    fail_append(path_, "written", write_error_);
+  const std::int64_t asked = ++asked_;
+  changed_.notify_all();
+  if (stalls_) return;
+  if (!changed_.wait_for(lock, kPatience, [&] { return tried_ >= asked; })) {
+    stalls_ = true;
+    return;
   }
-  unwritten_.clear();
+  failed_ = last_.error != 0;
+  if (failed_) fail_append(path_, last_.what, last_.error);
 }
 
 void AppendFile::sync() {
-  const std::lock_guard lock(mutex_);
-  if (!unwritten_.empty()) fail_append(path_, "written", write_error_);
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return tried_ == asked_; });
+    if (!unwritten_.empty()) fail_append(path_, last_.what, last_.error);
+  }
   if (::fdatasync(fd_) != 0) fail_append(path_, "synced", errno);
 }
 
 bool AppendFile::is_complete() const {
   const std::lock_guard lock(mutex_);
-  return unwritten_.empty();
+  return !failed_;
 }
 
-/// A half would stand before the next whole.
-void AppendFile::take_back(std::int64_t size) const {
-  if (size >= 0 && ::ftruncate(fd_, size) != 0) fail_append(path_, "cut back", errno);
+void AppendFile::write_what_comes() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ends_ || tried_ < asked_; });
+    if (tried_ == asked_) return;
+    const std::int64_t asked = asked_;
+    in_work_.swap(unwritten_);
+    lock.unlock();
+    const Outcome outcome = write_at_end(in_work_);
+    lock.lock();
+    if (outcome.error != 0) unwritten_.insert(unwritten_.begin(), in_work_.begin(), in_work_.end());
+    in_work_.clear();
+    last_ = outcome;
+    tried_ = asked;
+    stalls_ = false;
+    changed_.notify_all();
+  }
+}
+
+/// A half would stand before the next whole: it is taken back.
+AppendFile::Outcome AppendFile::write_at_end(std::span<const std::byte> bytes) const {
+  const off_t size = ::lseek(fd_, 0, SEEK_END);
+  const int error = write_all(fd_, bytes);
+  if (error != 0 && size >= 0 && ::ftruncate(fd_, size) != 0) return {errno, "cut back"};
+  return {error};
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lockstep {
@@ -132,7 +134,9 @@ std::string parent_directory(const std::string& path);
 
 // A file of a run that only grows: what is appended is in it whole or not at all.
 
-/// What a full disk cut short is taken back, kept in memory, and written before what comes next.
+/// What a full disk cut short is taken back, kept in memory, and written before what comes next. A thread of its own
+/// writes: whoever appends waits for a file system that stalls (a server of NFS that is away, say) a tenth of a second
+/// once, and not again until it goes on.
 class AppendFile {
  public:
   /// Opens for appending, creates it if need be: not through a symbolic link, and without waiting for the reader
@@ -140,27 +144,41 @@ class AppendFile {
   /// @param keep  of what is there, the first so many bytes; nothing: all
   /// @throws IoError
   explicit AppendFile(std::string path, std::optional<std::uint64_t> keep = std::nullopt);
+  /// Waits until all has been tried.
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  /// @throws IoError if the bytes are not in the file yet
+  /// Waits without a limit only where 64 MiB are kept already.
+  /// @throws IoError  if it is known that the bytes are not in the file yet
   void append(std::span<const std::byte> bytes);
   void append(const std::string& text) { append(std::as_bytes(std::span(text))); }
   /// Returns when everything will survive a power loss. May run on another thread than append.
-  /// @throws IoError also if something is not in the file yet
+  /// @throws IoError also if something could not be written
   void sync();
-  /// Whether everything is in the file.
+  /// Whether everything that was appended is in the file, or under way.
   bool is_complete() const;
 
  private:
-  void take_back(std::int64_t size) const;
+  struct Outcome {
+    int error = 0;  ///< errno; 0: it is in the file
+    const char* what = "written";
+  };
+
+  void write_what_comes();
+  Outcome write_at_end(std::span<const std::byte> bytes) const;
 
   std::string path_;
   int fd_;
   mutable std::mutex mutex_;
-  std::vector<std::byte> unwritten_;
-  int write_error_ = 0;  ///< why it is not written
+  std::condition_variable changed_;
+  std::vector<std::byte> unwritten_, in_work_;
+  std::int64_t asked_ = 0, tried_ = 0;  ///< how often all that is unwritten was to be written
+  Outcome last_;                        ///< of the last try
+  bool failed_ = false;                 ///< append() has said so, and nothing was written since
+  bool stalls_ = false;                 ///< a try takes longer than append() waits
+  bool ends_ = false;
+  std::thread writer_;
 };
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// To be preloaded: lets reading below some path fail, as a disk, a network file system or a full table of
-/// files does; writes down what is synced, and makes a sync slow.
+/// files does; writes down what is synced, makes a sync slow, and lets a file system stall.
 ///
 ///   READ_FAULTS_PATH=checkpoints   calls whose path, or whose file's path, contains this are counted
 ///   READ_FAULTS_AT=7               from this one on (the first is 1) they fail
@@ -10,6 +10,8 @@
 ///   SYNC_LOG=FILE                  gets a line for each fsync, fdatasync and rename: "fsync PATH", "rename FROM TO"
 ///   SYNC_SLOW_PATH=manifest.json   the first fsync of a file whose path contains this takes
 ///   SYNC_SLOW_MS=4000              so long
+///   STALL_PATH=run                 all calls whose path, or whose file's path, contains this wait
+///   STALL_WHILE=FILE               while there is this file
 /// Counted: open, opendir, read, readdir, stat, lstat, fstat. What would create a file is not reading.
 #define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): the C library asks for it
 #include <dirent.h>
@@ -33,7 +35,17 @@ static long number(const char* name, long otherwise) {
   return text != NULL ? strtol(text, NULL, 10) : otherwise;
 }
 
+static void stall(const char* path) {
+  const char *part = getenv("STALL_PATH"), *sign = getenv("STALL_WHILE");
+  if (part == NULL || sign == NULL || path == NULL || strstr(path, part) == NULL) return;
+  const struct timespec pause = {0, 5000000};
+  const int before = errno;
+  while (access(sign, F_OK) == 0) nanosleep(&pause, NULL);
+  errno = before;
+}
+
 static bool fails(const char* path) {
+  stall(path);
   const char* part = getenv("READ_FAULTS_PATH");
   if (part == NULL || path == NULL || strstr(path, part) == NULL) return false;
   const long call = ++calls, first = number("READ_FAULTS_AT", 0), count = number("READ_FAULTS_COUNT", -1);
@@ -65,6 +77,11 @@ static void note(const char* call, const char* path, const char* to) {
   fclose(log);
 }
 
+static void file_stalls(int fd) {
+  char path[4096];
+  if (getenv("STALL_PATH") != NULL && path_of(fd, path)) stall(path);
+}
+
 static void be_slow(const char* path) {
   static atomic_flag done = ATOMIC_FLAG_INIT;
   const char* part = getenv("SYNC_SLOW_PATH");
@@ -85,6 +102,7 @@ int open(const char* path, int flags, ...) {
   va_start(more, flags);
   const mode_t mode = mode_of(flags, more);
   va_end(more);
+  stall(path);
   if ((flags & O_CREAT) == 0 && fails(path)) return -1;
   return REAL(open)(path, flags, mode);
 }
@@ -94,6 +112,7 @@ int open64(const char* path, int flags, ...) {
   va_start(more, flags);
   const mode_t mode = mode_of(flags, more);
   va_end(more);
+  stall(path);
   if ((flags & O_CREAT) == 0 && fails(path)) return -1;
   return REAL(open64)(path, flags, mode);
 }
@@ -122,7 +141,18 @@ int fstat(int fd, struct stat* info) {
   return file_fails(fd) ? -1 : REAL(fstat)(fd, info);
 }
 
+ssize_t write(int fd, const void* bytes, size_t count) {
+  file_stalls(fd);
+  return REAL(write)(fd, bytes, count);
+}
+
+int ftruncate(int fd, off_t size) {
+  file_stalls(fd);
+  return REAL(ftruncate)(fd, size);
+}
+
 int fsync(int fd) {
+  file_stalls(fd);
   char path[4096];
   if (path_of(fd, path)) {
     be_slow(path);
@@ -132,12 +162,14 @@ int fsync(int fd) {
 }
 
 int fdatasync(int fd) {
+  file_stalls(fd);
   char path[4096];
   if (path_of(fd, path)) note("fdatasync", path, "");
   return REAL(fdatasync)(fd);
 }
 
 int rename(const char* from, const char* to) {
+  stall(from);
   note("rename", from, to);
   return REAL(rename)(from, to);
 }

@@ -4,6 +4,8 @@
 #include "trainer/run/run_directory.hpp"
 
 #include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/threads.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
@@ -17,7 +19,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/sinks/basic_file_sink.h>
 
 #include <algorithm>
 #include <chrono>
@@ -129,24 +130,11 @@ FoundCheckpoint named_resume_point(Env& env, const std::string& path, const OnDa
   }
 }
 
-std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {
+std::unique_ptr<AppendFile> open_log(const std::string& run_dir) {
   require_own(Env::posix(), run_dir + "/log", EntryKind::kDirectory);
   make_directories(run_dir + "/log");
   make_own(Env::posix(), run_dir + "/log/rank-0.log");
-  try {
-    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(run_dir + "/log/rank-0.log");
-    auto log = std::make_shared<spdlog::logger>("run", std::move(sink));
-    log->flush_on(spdlog::level::info);
-    log->set_error_handler([run_dir, said = false](const std::string& why) mutable {
-      if (!std::exchange(said, true)) {
-        print_error(fmt::format(
-            "warning: {}/log/rank-0.log cannot be written, the run goes on without it: {}", run_dir, why));
-      }
-    });
-    return log;
-  } catch (const spdlog::spdlog_ex& error) {
-    throw IoError(fmt::format("{}/log/rank-0.log: {}", run_dir, error.what()));
-  }
+  return std::make_unique<AppendFile>(run_dir + "/log/rank-0.log");
 }
 
 }  // namespace
@@ -347,12 +335,36 @@ void RunDirectory::write_trail(std::span<const TrailRecord> records) {
   if (trail_) append(*trail_, records);
 }
 
-void RunDirectory::write_curve(const std::string& title) {
+void RunDirectory::draw_curve(const std::string& title) {
   const auto points = curve_points(env_, metrics_path(path_));
   if (points.empty()) return;
   lock_->require_same_directory();
   const std::string svg = curve_svg(points, job_.train.epochs, title);
   replace_file(env_, path_ + "/" + kCurveFile, std::as_bytes(std::span(svg)));
+}
+
+void RunDirectory::write_curve(const std::string& title) {
+  curve_is_behind_ = curve_.valid() && curve_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (curve_is_behind_) return;
+  if (curve_.valid()) curve_.get();
+  curve_ = start_async([this, title] { draw_curve(title); });
+}
+
+void RunDirectory::finish_curve(const std::string& title) {
+  if (curve_.valid()) curve_.get();
+  if (std::exchange(curve_is_behind_, false)) draw_curve(title);
+}
+
+void RunDirectory::log(const std::string& line) {
+  using namespace std::chrono;
+  const auto now = floor<milliseconds>(system_clock::now());
+  try {
+    log_->append(fmt::format("[{:%F %T}.{:03}] {}\n", fmt::localtime(system_clock::to_time_t(now)),
+                             now.time_since_epoch().count() % 1000, printable_line(line)));
+  } catch (const IoError& error) {
+    if (!std::exchange(log_failed_, true))
+      print_error(fmt::format("warning: {}; the run goes on without it", error.what()));
+  }
 }
 
 void RunDirectory::write_durably(const nlohmann::ordered_json& event) {

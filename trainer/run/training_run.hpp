@@ -110,6 +110,7 @@ class TrainingRun {
   void tell_epoch();
   void tell_evaluation();
   void draw_curve();
+  void write_curve(void (RunDirectory::*way)(const std::string& title));
   void tell_why_it_stops();
   void tell_stopped();
   void tell_speed_of_ranks();

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Runs that go on while reading their checkpoints fails, at one system call or from one on: an error that
 /// passes costs nothing, one that stays ends with 74, and every checkpoint is still there. And what a run syncs, in
-/// which order, however long that takes.
+/// which order, however long that takes; and that no step waits for a file system that stalls.
 ///
 /// ctest lets some calls fail. All of them, with three kinds of error: LOCKSTEP_CAMPAIGN=1.
 #include "tests/trainer/end_to_end/program.hpp"
@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -163,6 +164,38 @@ TEST(SyncTest, ADiskSlowerThanTheDeadlineLosesNoRank) {
                                    "run.checkpoint_every_steps=1"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_EQ(outcome.err, "");
+}
+
+/// Between two looks at what the run says, while every call below its directory waits, it takes many steps and ends
+/// epochs; afterwards each line is there.
+TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
+  const TemporaryDirectory directory;
+  const auto stall = directory.path("stall"), out = directory.path("out");
+  const std::string epochs = "$(grep -c '^epoch' " + out + ")";
+  const auto outcome = run_shell(
+      preloaded("STALL_PATH=" + directory.path("run") + " STALL_WHILE=" + stall,
+                write_small_job(directory) +
+                    " parallel.backend=thread parallel.ranks=2 data.train_samples=128 data.global_batch=64 "
+                    "data.test_samples=9 train.epochs=100000 run.tensorboard=true run.curve=true "
+                    "run.checkpoint_every_steps=0 run.keep.best=false >" +
+                    out) +
+      " & until [ " + epochs + " -gt 9 ] || ! kill -0 $!; do sleep 0.05; done; touch " + stall +
+      "; sleep 0.3; before=" + epochs + "; sleep " + (campaign() ? "20" : "1.5") + "; after=" + epochs +
+      "; rm " + stall + "; kill -TERM $!; wait $!; echo $? $((after - before))");
+  SCOPED_TRACE(outcome.everything());
+  int code = -1, taken = 0;
+  std::istringstream(outcome.out) >> code >> taken;
+  EXPECT_EQ(code, 75);
+  EXPECT_GT(taken, 50);
+  std::int64_t step = 0;
+  for (const auto& event : read_metrics(directory.path("run"))) {
+    if (event.at("event") == "step") {
+      EXPECT_EQ(event.at("step"), ++step);
+    }
+  }
+  EXPECT_GT(step, taken);
+  const auto proof = lockstep("verify " + directory.path("run"));
+  EXPECT_EQ(proof.exit_code, 0) << proof.everything();
 }
 
 }  // namespace

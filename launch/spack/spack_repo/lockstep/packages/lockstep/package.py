@@ -39,7 +39,6 @@ class Lockstep(CMakePackage, CudaPackage):
     depends_on("yaml-cpp")
     depends_on("cli11@2:")
     depends_on("fmt@9:")
-    depends_on("spdlog +fmt_external")
     depends_on("nlohmann-json")
     depends_on("highway@1:")
     depends_on("asio")
