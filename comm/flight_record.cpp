@@ -6,7 +6,6 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,10 +13,9 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace lockstep {
 
@@ -100,23 +98,10 @@ FlightRecord read_flight_record(std::span<const std::byte> file, const std::stri
   return record;
 }
 
-std::string flight_file(const std::string& directory, int rank) {
-  return fmt::format("{}/rank-{:04}.flight", directory, rank);
-}
-
-bool is_flight_file(std::string_view name) {
-  if (name == kVerdictFile) return true;
-  constexpr std::string_view kBefore = "rank-", kBehind = ".flight";
-  if (!name.starts_with(kBefore) || !name.ends_with(kBehind)) return false;
-  const std::string_view digits = name.substr(kBefore.size(), name.size() - kBefore.size() - kBehind.size());
-  int rank = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  return error == std::errc() && rank >= 0 && "/" + std::string(name) == flight_file("", rank);
-}
-
 std::optional<RankStatus> last_status(const std::string& directory, int rank) {
   try {
-    const std::string path = flight_file(directory, rank);
+    std::string path = flight_file(flight_memory(directory), rank);
+    if (!Env::posix().exists(path)) path = flight_file(directory, rank);
     const FlightRecord record = read_flight_record(Env::posix().read(path), path);
     const auto last = std::find_if(record.events.rbegin(), record.events.rend(), [](const auto& event) {
       return event.entry.event <= FlightEvent::kGoesOn;
@@ -162,40 +147,14 @@ std::string describe(const FlightEntry& entry) {
 
 namespace {
 
-constexpr std::size_t kBytes = sizeof(FlightHead) + kFlightCapacity * sizeof(FlightEntry);
-
-[[noreturn]] void fail(const std::string& path, const char* what, int error) {
-  throw IoError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(error)));
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-/// Under its own name only when it has a head: readers never see half a file.
-void* map_new_file(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (file.get() < 0) fail(path, "created", errno);
-  if (const int error = ::posix_fallocate(file.get(), 0, kBytes); error != 0) fail(path, "written", error);
-  void* map = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (map == MAP_FAILED) fail(path, "mapped", errno);
-  return map;
-}
+constexpr std::chrono::milliseconds kHandOverWithin{2000};
 
 }  // namespace
 
-FlightRecorder::FlightRecorder(const std::string& path, const Who& who)
-    : map_(map_new_file(path)),
+FlightRecorder::FlightRecorder(std::string directory, const Who& who)
+    : directory_(std::move(directory)),
+      rank_(who.rank),
+      map_(map_new_flight_record(directory_, rank_)),
       head_(static_cast<FlightHead*>(map_)),
       ring_(reinterpret_cast<FlightEntry*>(static_cast<char*>(map_) + sizeof(FlightHead))) {
   FlightHead head;
@@ -217,7 +176,8 @@ FlightRecorder::FlightRecorder(const std::string& path, const Who& who)
 }
 
 FlightRecorder::~FlightRecorder() {
-  ::munmap(map_, kBytes);
+  ::munmap(map_, kFlightBytes);
+  hand_over_flight_records_within(kHandOverWithin, directory_, {rank_});
 }
 
 void FlightRecorder::put(const FlightEntry& entry) {

@@ -6,6 +6,7 @@
 #include "comm/rank_status.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,8 @@ struct FlightEntry {
 };
 static_assert(sizeof(FlightEntry) == 120);
 
+inline constexpr std::size_t kFlightBytes = sizeof(FlightHead) + kFlightCapacity * sizeof(FlightEntry);
+
 /// As version 1 had it: only the first 23 bytes of what is waited for.
 struct FlightEntryOfVersion1 {
   std::int64_t ns, step;
@@ -89,11 +92,36 @@ FlightRecord read_flight_record(std::span<const std::byte> file, const std::stri
 std::string flight_file(const std::string& directory, int rank);
 /// What a verdict is written into, beside the records.
 inline constexpr const char* kVerdictFile = "verdict.txt";
-/// Whether a file of this name in a flight directory is ours: a record's name, or the verdict's.
+/// Whether a file of this name in a flight directory is ours: a record's name, or the verdict's; or a copy's, half made.
 bool is_flight_file(std::string_view name);
+/// Whether it is a record's.
+bool is_flight_record(std::string_view name);
 
-/// What a rank of this machine, or of one that shares the directory, noted last, for people: a record does not say
-/// for whom it waited. Nothing: there is no record that can be read.
+// While its rank lives, a record lies in the memory of its machine, below /dev/shm: the run's directory may be on a file
+// system that stalls, or whose server is lost, which would stop the rank, or end it with SIGBUS. From there it is handed
+// over to the run's directory when the rank ends, and where it was killed by another rank of its machine, or by the next
+// start of the run there. Where there is no such memory, or less than 64 MiB of it are free, the record lies in the
+// run's directory from the start.
+
+/// Where the records of a start lie on this machine: a folder of this user alone, which may not be there.
+/// @param directory  RUN/flight/START, absolute
+std::string flight_memory(const std::string& directory);
+/// Hands over the records of these ranks, as far as they lie on this machine; none named: all. One that cannot be copied
+/// stays. Never throws.
+void hand_over_flight_records(const std::string& directory, std::span<const int> ranks = {}) noexcept;
+/// The same on a thread of its own. @returns whether it was done within this time
+bool hand_over_flight_records_within(std::chrono::milliseconds limit, const std::string& directory,
+                                     std::vector<int> ranks);
+/// A new record, all zeros, of kFlightBytes bytes, mapped. It has its full size from the start, so that a full disk
+/// shows then and not later. @throws IoError
+void* map_new_flight_record(const std::string& directory, int rank);
+/// Removes those of this directory from the machine's memory.
+void forget_flight_records(const std::string& directory) noexcept;
+/// Removes what this user's runs left in this machine's memory whose directories are not there any more.
+void forget_lost_flight_records() noexcept;
+
+/// What a rank of this machine noted last, for people: a record does not say for whom it waited. Nothing: there is no
+/// record that can be read.
 std::optional<RankStatus> last_status(const std::string& directory, int rank);
 
 /// "waits in a barrier", "bucket 2 leaves"
@@ -101,8 +129,7 @@ std::string describe(const FlightEntry& entry);
 
 // Writes what a rank does into a file that is there whatever becomes of the process.
 
-/// The file is mapped: what was noted is in it although the process is killed. It has its full size from the
-/// start, so that a full disk shows then and not later. Thread-safe.
+/// The file is mapped: what was noted is in it although the process is killed. Thread-safe.
 class FlightRecorder {
  public:
   struct Who {
@@ -110,8 +137,9 @@ class FlightRecorder {
     std::string host, device;
   };
 
-  /// Creates the file. @throws IoError, also on a full disk
-  FlightRecorder(const std::string& path, const Who& who);
+  /// Creates the record of a start: RUN/flight/START, absolute. @throws IoError, also on a full disk
+  FlightRecorder(std::string directory, const Who& who);
+  /// Hands the record over. A directory that stalls is waited for for two seconds: then the record stays where it is.
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
@@ -125,6 +153,8 @@ class FlightRecorder {
  private:
   void put(const FlightEntry& entry);
 
+  std::string directory_;
+  int rank_;
   void* map_ = nullptr;
   FlightHead* head_ = nullptr;
   FlightEntry* ring_ = nullptr;

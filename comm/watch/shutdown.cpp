@@ -6,6 +6,7 @@
 #include "comm/flight_record.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
+#include "common/threads.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <future>
+#include <memory>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -26,6 +29,8 @@ constexpr std::int64_t kSpeakAloneAfterNs = 1'000'000'000;
 /// MPI_Abort() waits for the launcher, which may be asleep: Open MPI's mpirun is, for seconds, after a rank has died.
 /// It has been told by then.
 constexpr std::int64_t kAbortWithinNs = 300'000'000;
+/// A directory that stalls must not stop this thread.
+constexpr std::chrono::milliseconds kHandOverWithin{500}, kWriteWithin{500};
 
 }  // namespace
 
@@ -62,12 +67,29 @@ void Shutdown::begin(const Verdict& verdict) {
     }
   }
   heartbeat_.send_to_all(farewell(false));
+  hand_over_records_of_the_dead();
   go_on(over_ns_, 0);
+}
+
+/// The first rank that lives on a machine does it for those that do not.
+void Shutdown::hand_over_records_of_the_dead() {
+  const std::string directory = comm_.activity().flight_directory();
+  std::vector<int> dead;
+  for (const Peer& peer : peers_) {
+    if (!peer.in_proc) continue;
+    if (peer.dead) dead.push_back(peer.who.rank);
+    if (!peer.dead && peer.who.rank < rank_) return;
+  }
+  if (!directory.empty() && !dead.empty())
+    hand_over_flight_records_within(std::chrono::milliseconds(0), directory, dead);
 }
 
 void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
   const bool done = settled_ && ready_ns != 0 && now_ns - std::max(ready_ns, settled_ns_) > kAbortWithinNs;
-  if (done || now_ns - over_ns_ > kLeaveWithinNs) _exit(static_cast<int>(ExitCode::kPeerLost));
+  if (done || now_ns - over_ns_ > kLeaveWithinNs) {
+    hand_over_flight_records_within(kHandOverWithin, comm_.activity().flight_directory(), {rank_});
+    _exit(static_cast<int>(ExitCode::kPeerLost));
+  }
   if (settled_) return;
   const bool told =
       std::ranges::any_of(peers_, [](const Peer& peer) { return peer.leaving && peer.farewell.spoken; });
@@ -80,7 +102,7 @@ void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
   if (now_ns - over_ns_ >= patience) speak(now_ns);
 }
 
-/// A rank's own record is younger than its last beat, where the run directory can be seen.
+/// The record of a rank of this machine is younger than its last beat.
 void Shutdown::look_into_records() {
   const std::string directory = comm_.activity().flight_directory();
   if (directory.empty()) return;
@@ -118,11 +140,21 @@ bool Shutdown::wait_until_settled(std::chrono::nanoseconds limit) {
 bool Shutdown::write_down(const std::vector<std::string>& lines) {
   const std::string directory = comm_.activity().flight_directory();
   if (directory.empty()) return true;
-  std::FILE* file = std::fopen((directory + "/" + kVerdictFile).c_str(), "wx");
-  if (file == nullptr) return errno != EEXIST;
-  for (const std::string& line : lines) std::fprintf(file, "%s\n", line.c_str());
-  std::fclose(file);
-  return true;
+  auto first = std::make_shared<std::promise<bool>>();
+  auto is_first = first->get_future();
+  try {
+    start_thread([first, directory, lines] {
+      std::FILE* file = std::fopen((directory + "/" + kVerdictFile).c_str(), "wx");
+      const bool is_another_s = file == nullptr && errno == EEXIST;
+      for (const std::string& line : lines)
+        if (file != nullptr) std::fprintf(file, "%s\n", line.c_str());
+      if (file != nullptr) std::fclose(file);
+      first->set_value(!is_another_s);
+    }).detach();
+  } catch (const Error&) {
+    return true;
+  }
+  return is_first.wait_for(kWriteWithin) != std::future_status::ready || is_first.get();
 }
 
 }  // namespace lockstep::watchdog

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,26 +78,79 @@ class FlightRecordTest : public ::testing::Test {
   static FlightRecord read(const std::string& path) {
     return read_flight_record(Env::posix().read(path), path);
   }
+  /// As a rank that is killed does.
+  void leave_a_record(int rank) const {
+    const pid_t child = fork();
+    if (child == 0) {
+      FlightRecorder recorder(directory, {rank, 8, "node7", "cpu"});
+      recorder.note(FlightEvent::kPhase, clock_ns(), {.step = 5});
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+  }
   std::string directory;
 };
 
 TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
   const std::string what = "its group: the gradients' all-reduce through host memory";
-  RankActivity activity;
-  activity.record_with(std::make_unique<FlightRecorder>(flight_file(directory, 3),
-                                                        FlightRecorder::Who{3, 4, "node7", "cpu (AVX-512)"}),
-                       directory);
-  activity.begin_step(12);
-  activity.begin_wait(what, Waiting::kForSome);
+  {
+    RankActivity activity;
+    activity.record_with(
+        std::make_unique<FlightRecorder>(directory, FlightRecorder::Who{3, 4, "node7", "cpu (AVX-512)"}),
+        directory);
+    activity.begin_step(12);
+    activity.begin_wait(what, Waiting::kForSome);
+    const auto last = last_status(directory, 3);
+    ASSERT_TRUE(last && last->waits());
+    EXPECT_EQ(last->place_text(), what);
+  }
   const auto record = read(flight_file(directory, 3));
   EXPECT_EQ(record.rank, 3);
   EXPECT_EQ(record.host, "node7");
   ASSERT_EQ(record.events.size(), 2U);
   EXPECT_EQ(record.events.back().entry.step, 12);
   EXPECT_EQ(describe(record.events.back().entry), "waits in " + what + " (collective 0)");
-  const auto last = last_status(directory, 3);
-  ASSERT_TRUE(last && last->waits());
-  EXPECT_EQ(last->place_text(), what);
+}
+
+/// Nothing in the directory of a run is mapped: its file system may stall, or its server be lost.
+TEST_F(FlightRecordTest, LiesInTheMemoryOfTheMachineUntilItsRankEnds) {
+  {
+    FlightRecorder recorder(directory, {1, 2, "node7", "cpu"});
+    EXPECT_FALSE(std::filesystem::exists(flight_file(directory, 1)));
+    EXPECT_EQ(read(flight_file(flight_memory(directory), 1)).rank, 1);
+  }
+  EXPECT_EQ(read(flight_file(directory, 1)).rank, 1);
+  EXPECT_FALSE(std::filesystem::exists(flight_memory(directory)));
+}
+
+TEST_F(FlightRecordTest, OfAKilledRankIsHandedOverByAnother) {
+  leave_a_record(0);
+  leave_a_record(7);
+  hand_over_flight_records(directory, std::vector{7});
+  EXPECT_EQ(read(flight_file(directory, 7)).events.front().entry.step, 5);
+  EXPECT_TRUE(std::filesystem::exists(flight_file(flight_memory(directory), 0)));
+  hand_over_flight_records(directory);
+  EXPECT_EQ(read(flight_file(directory, 0)).rank, 0);
+  EXPECT_FALSE(std::filesystem::exists(flight_memory(directory)));
+}
+
+TEST_F(FlightRecordTest, OfARunThatIsGoneIsRemoved) {
+  leave_a_record(0);
+  forget_lost_flight_records();
+  EXPECT_TRUE(std::filesystem::exists(flight_memory(directory)));
+  std::filesystem::remove_all(directory);
+  forget_lost_flight_records();
+  EXPECT_FALSE(std::filesystem::exists(flight_memory(directory)));
+}
+
+TEST_F(FlightRecordTest, FolderOfOthersIsNotWrittenInto) {
+  const std::string elsewhere = directory + "/elsewhere";
+  std::filesystem::create_directory(elsewhere);
+  std::filesystem::create_directory_symlink(elsewhere, flight_memory(directory));
+  const FlightRecorder recorder(directory, {2, 3, "node7", "cpu"});
+  std::filesystem::remove(flight_memory(directory));
+  EXPECT_EQ(read(flight_file(directory, 2)).rank, 2);
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
 }
 
 TEST_F(FlightRecordTest, OfVersion1CanStillBeRead) {

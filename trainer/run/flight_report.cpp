@@ -19,7 +19,9 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,9 +50,15 @@ std::string text_file(Env& env, const std::string& path) {
 
 std::vector<FlightRecord> read_all(Env& env, const std::string& directory) {
   std::vector<FlightRecord> records;
-  for (const std::string& name : env.list(directory)) {
-    const std::string path = directory + "/" + name;
-    if (!is_flight_file(name) || name == kVerdictFile) continue;
+  const auto memory = flight_memory(std::filesystem::canonical(directory));
+  auto names = env.list(directory);
+  if (env.entry(memory).kind == EntryKind::kDirectory)
+    std::ranges::copy(env.list(memory), std::back_inserter(names));
+  const std::set<std::string> each(names.begin(), names.end());
+  for (const std::string& name : each) {
+    if (!is_flight_record(name)) continue;
+    const bool here = env.exists(memory + "/" + name);
+    const std::string path = (here ? memory : directory) + "/" + name;
     if (env.size(path) > kMostBytes) throw DataError(path + ": is too large for a flight record");
     records.push_back(read_flight_record(env.read(path), path));
   }
@@ -172,7 +180,7 @@ std::string make_next(Env& env, const std::string& run_directory) {
   int next = numbers.empty() ? 1 : numbers.back() + 1;
   while (env.entry(directory_of(run_directory, next)).kind != EntryKind::kNothing) ++next;
   env.make_directory(directory_of(run_directory, next));
-  return std::filesystem::absolute(directory_of(run_directory, next));
+  return std::filesystem::canonical(directory_of(run_directory, next));
 }
 
 /// A new directory for this start. "": there is none.
@@ -190,18 +198,39 @@ std::string make_directory(const std::string& run_directory) {
 
 }  // namespace
 
+namespace {
+
+/// Of earlier starts that were killed; and what still lies where this one is about to write is of no run any more.
+void clear_memory_of_this_machine(const std::string& directory) {
+  const std::filesystem::path flights = std::filesystem::path(directory).parent_path();
+  try {
+    for (const int start : numbers_in(Env::posix(), flights))
+      if (const auto earlier = fmt::format("{}/{:04}", flights.string(), start); earlier != directory)
+        hand_over_flight_records(earlier);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): they stay where they are
+  }
+  forget_flight_records(directory);
+  forget_lost_flight_records();
+}
+
+}  // namespace
+
 void open_flight_record(Communicator& comm, const std::string& run_directory) {
   if (comm.size() == 1) return;
   const auto directory = gather_text(comm, comm.rank() == 0 ? make_directory(run_directory) : "").front();
   if (directory.empty()) return;
+  const auto hosts = gather_hosts(comm);
+  const auto first = std::ranges::find(hosts, comm.host()) - hosts.begin();
+  if (first == comm.rank()) clear_memory_of_this_machine(directory);
+  comm.barrier();
   RankActivity& activity = comm.activity();
   try {
-    activity.record_with(std::make_unique<FlightRecorder>(flight_file(directory, comm.rank()),
-                                                          FlightRecorder::Who{.rank = comm.rank(),
-                                                                              .world_size = comm.size(),
-                                                                              .host = comm.host(),
-                                                                              .device = activity.device()}),
-                         directory);
+    activity.record_with(
+        std::make_unique<FlightRecorder>(directory, FlightRecorder::Who{.rank = comm.rank(),
+                                                                        .world_size = comm.size(),
+                                                                        .host = comm.host(),
+                                                                        .device = activity.device()}),
+        directory);
   } catch (const IoError& error) {
     if (comm.rank() == 0)
       print_error(fmt::format("there will be no flight record of rank 0: {}", error.what()));

@@ -159,10 +159,12 @@ class FlightDirectoryTest : public ::testing::Test {
 };
 
 TEST(FlightFileTest, OnlyNamesThatARankGivesAreOurs) {
-  for (const char* ours : {"rank-0000.flight", "rank-0123.flight", "rank-12345.flight", "verdict.txt"})
+  for (const char* ours :
+       {"rank-0000.flight", "rank-0123.flight", "rank-12345.flight", "verdict.txt", "rank-0003.flight.part"})
     EXPECT_TRUE(is_flight_file(ours)) << ours;
-  for (const char* other : {"rank-1.flight", "rank-0001.flight.bak", "rank-.flight", "rank--001.flight",
-                            "notes.flight", "rank-0001 .flight", "verdict", "rank-00001.flight", ""})
+  for (const char* other :
+       {"rank-1.flight", "verdict.txt.part", "rank-0001.flight.bak", "rank-.flight", "rank--001.flight",
+        "notes.flight", "rank-0001 .flight", "verdict", "rank-00001.flight", ""})
     EXPECT_FALSE(is_flight_file(other)) << other;
 }
 
