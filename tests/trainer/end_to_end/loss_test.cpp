@@ -61,6 +61,9 @@ TEST_F(LossRunTest, RanksDevicesAndStopsLeaveNoTrace) {
                                    "parallel.device=emulated", "parallel.device=emulated parallel.graph=off"})
       EXPECT_EQ(metrics_of(run + "-" + std::to_string(ways.size()), loss + " " + ways), alone) << ways;
     if (&loss != &kLosses[0]) continue;
+    const std::string series =
+        " parallel.device=emulated run.log_every_steps=100 run.checkpoint_every_steps=0";
+    EXPECT_EQ(metrics_of(run + "-series", loss + series).back(), alone.back());
     for (const std::string simd : {"sse4", "portable"})
       EXPECT_EQ(metrics_of(run + simd, loss, "LOCKSTEP_SIMD=" + simd), alone) << simd;
     int starts = 1;

@@ -310,6 +310,8 @@ TEST_F(ValidationTest, ClassesInBalanceAreTheSameOnManyRanksAndAfterManyStops) {
   const auto alone = train_to_the_end("alone", job, balance);
   EXPECT_NE(alone.out.find("10 classes balanced, of "), std::string::npos) << alone.out;
   EXPECT_NE(alone.out.find("each is drawn 54 times an epoch"), std::string::npos) << alone.out;
+  train_to_the_end("as-they-are", job, "");
+  EXPECT_NE(weights("as-they-are"), weights("alone")) << "balance changes nothing";
   for (const char* how :
        {"parallel.backend=thread parallel.ranks=3", "parallel.threads=2", "parallel.device=emulated",
         "data.per_rank_batch=64 data.global_batch=128 "

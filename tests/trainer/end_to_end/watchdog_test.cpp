@@ -55,6 +55,8 @@ TEST(WatchdogTest, KilledRankIsNamedAndItsRecordSurvives) {
   EXPECT_EQ(flight.exit_code, 0) << flight.everything();
   EXPECT_NE(flight.out.find("3 of 3 ranks"), std::string::npos) << flight.out;
   EXPECT_NE(flight.out.find("verdict: rank 1 on "), std::string::npos) << flight.out;
+  EXPECT_TRUE(std::filesystem::exists(directory.path("run/flight/0001/rank-0001.flight")))
+      << "nobody handed over the record of the killed rank";
 }
 
 /// mpirun kills the one that is left soon after: here it is stopped, and that rank has 0.13 s.
