@@ -147,4 +147,13 @@ std::string format_memory(std::uint64_t bytes) {
   return fmt::format("{:.{}f} {}", size, size < 9.95 ? 1 : 0, unit);
 }
 
+std::uint64_t raise_limit_of_open_files() {
+  constexpr rlim_t kEnough = 65'536;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur >= std::min(kEnough, limit.rlim_max)) return limit.rlim_cur;
+  const rlimit raised{std::min(kEnough, limit.rlim_max), limit.rlim_max};
+  return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
+}
+
 }  // namespace lockstep

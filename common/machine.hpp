@@ -43,6 +43,11 @@ std::uint64_t peak_resident_bytes();
 /// "7.3 GiB", "12 MiB", "640 B"; "more than 64 bits can count" of kTooLarge.
 std::string format_memory(std::uint64_t bytes);
 
+/// A rank among a thousand has more than a thousand connections, and shells allow a process 1,024 open files: raises that
+/// limit to 65,536, or as far as it may be raised.
+/// @returns how many this process may have open from now on
+std::uint64_t raise_limit_of_open_files();
+
 // The clock by which durations and deadlines are measured; it never jumps.
 
 using Clock = std::chrono::steady_clock;

@@ -38,6 +38,7 @@ class StayAlone {
 
 void init(int* argc, char*** argv) {
   const StayAlone alone;
+  raise_limit_of_open_files();
   int provided = MPI_THREAD_SINGLE;
   LOCKSTEP_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
   if (provided < MPI_THREAD_SERIALIZED) {

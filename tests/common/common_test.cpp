@@ -11,7 +11,9 @@
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -85,6 +87,21 @@ TEST(CheckedSizeTest, WhatDoesNotFitIsBeyondEveryLimit) {
   EXPECT_EQ(checked_product(-1, 0), kTooLarge);
   EXPECT_EQ(checked_sum(kTooLarge, 1), kTooLarge);
   EXPECT_EQ(checked_sum(5, -3), kTooLarge);
+}
+
+TEST(OpenFilesTest, LimitIsRaisedAsFarAsItMay) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlim_t most = std::min<rlim_t>(before.rlim_max, 65'536);
+  const rlimit small{200, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &small);
+  EXPECT_EQ(raise_limit_of_open_files(), most);
+  rlimit now{};
+  getrlimit(RLIMIT_NOFILE, &now);
+  EXPECT_EQ(now.rlim_cur, most);
+  EXPECT_EQ(now.rlim_max, before.rlim_max) << "it could not be raised again";
+  EXPECT_EQ(raise_limit_of_open_files(), most);
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 /// A machine as /proc and /sys describe it.
