@@ -18,16 +18,18 @@ using Seconds = std::chrono::duration<double>;
 
 // A wait begins hot: most collectives end within microseconds, and a thread that yields to a busy machine is back
 // only milliseconds later. A long wait yields, and then sleeps, for then a rank is late by far more than a
-// sleep.
+// sleep: half a thousandth of what it has waited for, so that hundreds of ranks on a few cores leave these to the one
+// that all wait for.
 constexpr Seconds kSpin{10e-3};
 constexpr Seconds kYield{100e-3};
-constexpr std::chrono::microseconds kSleep{50};
+constexpr double kSleepShare = 0.5e-3;
+constexpr Seconds kLongestSleep{5e-3};
 /// Between two tests more than this never passes while a process runs: it was stopped, or the machine slept.
 constexpr Seconds kMostBetweenTests{1};
 
 void pause_after(Seconds waited, bool core_is_wanted) {
   if (waited > kYield) {
-    std::this_thread::sleep_for(kSleep);
+    std::this_thread::sleep_for(std::min(waited * kSleepShare, kLongestSleep));
   } else if (core_is_wanted || waited > kSpin) {
     std::this_thread::yield();
   }

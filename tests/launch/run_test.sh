@@ -26,6 +26,13 @@ make_world() {
   unset OMPI_MCA_btl_tcp_if_include
 }
 
+Mpirun_may_open_as_many_files_as_the_system_allows() {
+  make_world 8
+  stand_in mpirun 'ulimit -S -n >limit; exit 0'
+  (ulimit -S -n 300 && ulimit -H -n 1500 && "$repo/launch/run" -np 2 train job.yaml >/dev/null 2>&1)
+  expect_equal "$(cat limit)" 1500
+}
+
 Run_prints_the_command_that_it_runs() {
   make_world 8
   expect_exit 0 "$repo/launch/run" -np 4 train job.yaml "run.dir=my run"

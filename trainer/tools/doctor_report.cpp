@@ -178,6 +178,10 @@ const std::array kMessages{
             "more ranks than slots",
             "mpirun --oversubscribe, fewer ranks, or more slots= in the hostfile; launch/run does so in "
             "containers"},
+    Message{"open-files",
+            {"limit on number of pipes a process can open was reached", "Too many open files"},
+            "mpirun, or a rank, may not open so many files: mpirun needs four for each rank that it starts",
+            "raise the limit before mpirun: ulimit -S -n \"$(ulimit -H -n)\"; launch/run does so"},
     Message{
         "ssh-login",
         {"Permission denied (publickey", "Host key verification failed", "password:"},

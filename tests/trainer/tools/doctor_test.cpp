@@ -106,6 +106,9 @@ const Page kPages[] = {
      "--------------------------------------------------------------------------\n"
      "There are not enough slots available in the system to satisfy the 64\nslots that were requested by the "
      "application:\n"},
+    {"open-files",
+     "[node1:11011] [[18429,0],0] ORTE_ERROR_LOG: The system limit on number of pipes a process can open was "
+     "reached in file odls_base_default_fns.c at line 1435\n"},
     {"ssh-login", "me@node2: Permission denied (publickey,password).\n"},
     {"host-name", "ssh: Could not resolve hostname nosuch: Name or service not known\n"},
     {"no-orted", "bash: line 1: orted: command not found\n"},
