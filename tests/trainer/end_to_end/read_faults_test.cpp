@@ -186,7 +186,7 @@ TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
   int code = -1, taken = 0;
   std::istringstream(outcome.out) >> code >> taken;
   EXPECT_EQ(code, 75);
-  EXPECT_GT(taken, 50);
+  EXPECT_GT(taken, 8) << "each line waits a tenth of a second, or for good";
   std::int64_t step = 0;
   for (const auto& event : read_metrics(directory.path("run"))) {
     if (event.at("event") == "step") {
