@@ -2,17 +2,20 @@
 // SPDX-License-Identifier: MIT
 /// What data-parallel training is made of, one function for each: replicate, scatter, parallel apply, gather,
 /// reduce-scatter. (All-reduce is Communicator::all_reduce, all-gather is comm/agreement.hpp, send and receive are
-/// Communicator's.) Host memory, any backend, any number of ranks. Each call is collective and, but for
-/// parallel_apply(), made of messages between two ranks with tag kCollectiveTag.
+/// Communicator's.) On host memory for any backend and any number of ranks; each call is collective and, but for
+/// parallel_apply(), made of messages between two ranks with tag kCollectiveTag. Then the same on device memory.
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "kernels/device.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -67,7 +70,7 @@ void send_and_receive(Communicator& comm, std::span<const std::byte> data, int t
 
 namespace lockstep {
 
-// comm/collectives.hpp for numbers of any type: counts become bytes.
+// The same for numbers of any type: counts become bytes.
 
 template <typename T>
 std::vector<std::size_t> bytes_of(std::span<const std::size_t> counts) {
@@ -93,5 +96,114 @@ std::vector<T> gather_to(Communicator& comm, std::span<const T> mine, std::span<
   gather_to(comm, std::as_bytes(mine), bytes_of<T>(counts), std::as_writable_bytes(std::span(whole)), root);
   return whole;
 }
+
+// How sums in device memory are added up over all ranks. Implementations: comm/nccl, comm/staged.
+
+/// One rank's end. Making one is collective; so is all_reduce(): every rank calls it in the same order with
+/// the same types and counts, and captures it in a graph where the others do. One thread at a time per rank.
+/// Graphs that hold its operations must be destroyed before it.
+class DeviceAllReduce {
+ public:
+  virtual ~DeviceAllReduce() = default;
+
+  /// "NCCL 2.28.9", "mpi through pinned memory"
+  virtual std::string_view name() const = 0;
+  /// True: all_reduce() only queues work, which may be captured in a graph and overlap other streams' work.
+  /// False: the host takes part. all_reduce() waits for the work queued before it and for the other ranks,
+  /// and cannot be captured.
+  virtual bool on_stream() const = 0;
+
+  /// In place: device memory [count], after the work that is on the stream now, becomes the sum over all
+  /// ranks for the work queued on it afterwards. int64: exact, wraps around, the same bits everywhere. fp32:
+  /// the same bits on every rank; which, is the backend's.
+  /// @throws PeerLostError  the other ranks did not come within the communicator's timeout()
+  virtual void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) = 0;
+  virtual void all_reduce(Stream& stream, float* device, std::size_t count) = 0;
+
+  /// Out of place: device memory `sums` [count] becomes the sum of `terms` [count], which stay as they are
+  /// unless they are the same memory. In so far as a backend has no way of its own: a copy, then in place.
+  virtual void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                               std::size_t count);
+  virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count);
+
+  /// Throws what went wrong with queued work, as far as the backend knows of it; cheap, to be called while
+  /// waiting. A peer that is gone may show in nothing but a wait that does not end.
+  virtual void check() = 0;
+};
+
+/// Waits for work on this rank's device in which other ranks may take part.
+/// @param all_reduce  which one it contains, or null
+/// @param meanwhile   called again and again; must not block
+/// @throws PeerLostError  after comm.timeout(): names this rank, its host and `what` was waited for
+/// @throws what Event::done() and DeviceAllReduce::check() throw
+void wait_for(
+    Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce,
+    const std::function<void()>& meanwhile = [] {});
+
+// The other collectives on device memory. Implementations: comm/nccl, comm/staged. (parallel_apply() has no memory.)
+
+/// One rank's end. Making one is collective, as each of its calls is: every rank makes them in the same order with the
+/// same root and the same sizes, as the call says. Pointers are device memory of the rank; buffers do not overlap.
+/// Whatever is on the stream comes first, and what is queued on it afterwards finds the result. One thread at a
+/// time per rank.
+class DeviceCollectives {
+ public:
+  virtual ~DeviceCollectives() = default;
+
+  /// "NCCL 2.28.9", "mpi through pinned memory"
+  virtual std::string_view name() const = 0;
+
+  /// Every rank's `data` becomes that of `root`.
+  virtual void replicate(Stream& stream, std::byte* data, std::size_t bytes, int root) = 0;
+  /// `root`'s `whole` is cut in order of rank: `mine` becomes this rank's piece.
+  /// @param whole  of the root; others' is not looked at
+  /// @param bytes  of every rank's piece, known to all; may differ and be 0
+  virtual void scatter(Stream& stream, const std::byte* whole, std::span<const std::size_t> bytes,
+                       std::byte* mine, int root) = 0;
+  /// The reverse: `whole`, on `root`, becomes all ranks' pieces in order of rank.
+  virtual void gather_to(Stream& stream, const std::byte* mine, std::span<const std::size_t> bytes,
+                         std::byte* whole, int root) = 0;
+  /// `all` [rank][bytes] becomes what every rank has, on every rank.
+  virtual void all_gather(Stream& stream, const std::byte* mine, std::size_t bytes, std::byte* all) = 0;
+  /// Of the sum of `terms` over all ranks, `mine` becomes this rank's piece; pieces are cut as in scatter(), by
+  /// `counts`. int64: exact, wraps around. fp32: which bits, is the backend's.
+  virtual void reduce_scatter(Stream& stream, const std::int64_t* terms, std::span<const std::size_t> counts,
+                              std::int64_t* mine) = 0;
+  virtual void reduce_scatter(Stream& stream, const float* terms, std::span<const std::size_t> counts,
+                              float* mine) = 0;
+  /// A message in each direction at once. Who sends to whom must come out over all ranks; sizes may be 0.
+  virtual void send_and_receive(Stream& stream, std::span<const std::byte> data, int to,
+                                std::span<std::byte> into, int from) = 0;
+
+  /// As DeviceAllReduce::check().
+  virtual void check() = 0;
+};
+
+// Messages from the device memory of one rank into that of another, one way. Implementation: comm/nccl. (Between hosts:
+// comm/communicator.hpp.)
+
+enum class LinkEnd { kSender, kReceiver };
+
+/// One end. Making the two is collective among the two ranks of a communicator, and leaves nothing that a message
+/// must wait for but the other end. One message at a time: the next is started when test() of the one before was
+/// true. A message that is started may keep the whole device from its other work, other links' included, until the
+/// other end has started, too. So ranks agree first, as DeviceStageLinks do. One thread at a time per rank.
+class DeviceLink {
+ public:
+  virtual ~DeviceLink() = default;
+
+  /// "NCCL 2.28.9"
+  virtual std::string_view name() const = 0;
+
+  /// Of the sender's end: starts one, behind what `behind` marks; the memory must stay untouched until test() is
+  /// true, which may be only when it is received. test() throws PeerLostError if the other rank is known to be gone;
+  /// that may also show in nothing but a wait that does not end.
+  virtual std::unique_ptr<PendingCollective> start_send(const Event& behind,
+                                                        std::span<const std::byte> data) = 0;
+  /// Of the receiver's end: as long as what is sent, at least one byte. When test() is true it is there, for all
+  /// streams.
+  virtual std::unique_ptr<PendingCollective> start_receive(const Event& behind,
+                                                           std::span<std::byte> data) = 0;
+};
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What the ranks of a job can say to each other. Control planes: comm/mpi, comm/thread. (Gradients have ways
-/// of their own: comm/communicator.hpp, comm/device_collectives.hpp.)
+/// of their own: AllReduce below, and comm/collectives.hpp.)
 #pragma once
 
 #include "comm/rank_status.hpp"
@@ -47,7 +47,7 @@ class PendingWork final : public PendingCollective {
 };
 
 // How sums in host memory are added up over all ranks: the way of a CPU's gradients. (For device memory see
-// comm/device_collectives.hpp.)
+// comm/collectives.hpp.)
 
 /// One rank's end. Every rank starts the same sums in the same order, and its communicator's collectives in
 /// between where the others do. One thread at a time per rank.
@@ -176,5 +176,21 @@ class Communicator {
 /// Accumulates: sum[i] += term[i]. Same sizes.
 void sum_into(std::span<std::int64_t> sum, std::span<const std::int64_t> term);
 void sum_into(std::span<float> sum, std::span<const float> term);
+
+// One piece of memory that all ranks of a host read and write.
+
+/// Destroying it is collective, too, unless an exception is on its way.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  /// The same bytes on every rank, aligned to 64, zero at first. What one rank wrote before a collective, the
+  /// others see after it; in between, only atomic accesses are no data race.
+  virtual std::span<std::byte> bytes() = 0;
+};
+
+/// Collective over all ranks, with the same size everywhere. Processes share a window of MPI-3, threads plain
+/// memory. The communicator must outlive it.
+/// @throws ConfigError  the ranks are on several hosts
+std::unique_ptr<SharedMemory> share_memory(Communicator& comm, std::size_t bytes);
 
 }  // namespace lockstep

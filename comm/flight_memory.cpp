@@ -6,7 +6,7 @@
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 #include "common/env.hpp"
 
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

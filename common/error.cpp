@@ -3,7 +3,7 @@
 /// Which exit code and words belong to exceptions that are not ours.
 #include "common/error.hpp"
 
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 
 #include <fmt/format.h>
 

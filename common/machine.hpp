@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What this machine says of itself: its clock, its name, and how much memory a process may still take.
+/// What this machine says of itself: its clock, its name, and how much memory and how many threads a process may still
+/// take.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +11,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 namespace lockstep {
 
@@ -76,6 +82,29 @@ inline std::string host_boot_id() {
   std::string id;
   std::getline(file, id);
   return id;
+}
+
+// Starting threads. All threads of the program start here, so that a refusal of the system is one sentence.
+
+/// "a thread cannot be started: this process has 300 threads, ...": how many it has, which limits hold, what helps.
+std::string explain_missing_thread();
+
+/// True of the error that std::thread and std::async throw where the system gives no more threads.
+bool is_missing_thread(const std::system_error& error);
+
+/// @throws DeviceError  as explain_missing_thread() says
+std::thread start_thread(std::function<void()> body);
+
+[[noreturn]] void throw_missing_thread(const std::system_error& error);
+
+/// std::async on a thread of its own. @throws as start_thread
+template <typename Work>
+auto start_async(Work&& work) {
+  try {
+    return std::async(std::launch::async, std::forward<Work>(work));
+  } catch (const std::system_error& error) {
+    throw_missing_thread(error);
+  }
 }
 
 }  // namespace lockstep

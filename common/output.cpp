@@ -6,15 +6,22 @@
 #include "common/error.hpp"
 #include "common/printable.hpp"
 
+#include <cctype>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace lockstep {
@@ -61,6 +68,158 @@ void finish_standard_output() {
   if (written || errno == EPIPE) return;
   const std::string cause = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
   throw IoError("standard output could not be written" + cause);
+}
+
+// Window sizes, locales and TERM, and mpirun's own output where that hides them.
+
+namespace {
+
+constexpr int kUsualColumns = 80, kFewestColumns = 20;
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// The standard output that a person sees, while this lives.
+class SeenOutput {
+ public:
+  SeenOutput() {
+    if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) {
+      fd_ = STDOUT_FILENO;
+      return;
+    }
+    // Only a device is opened: a FIFO without a reader would have us wait.
+    const std::string parents = "/proc/" + std::to_string(getppid()) + "/fd/1";
+    struct stat info {};
+    if (stat(parents.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) return;
+    fd_ = open(parents.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  }
+  ~SeenOutput() {
+    if (fd_ >= 0 && fd_ != STDOUT_FILENO) close(fd_);
+  }
+  SeenOutput(const SeenOutput&) = delete;
+  SeenOutput& operator=(const SeenOutput&) = delete;
+
+  bool is_terminal() const { return fd_ >= 0 && isatty(STDOUT_FILENO) != 0 && isatty(fd_) != 0; }
+  /// 0: it does not know
+  int columns() const {
+    struct winsize size {};
+    return ioctl(fd_, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+std::atomic<int> last_columns{kAnyWidth};
+
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string value(variable(name));
+    std::transform(value.begin(), value.end(), value.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    if (!value.empty()) return value.find("utf-8") != value.npos || value.find("utf8") != value.npos;
+  }
+  return false;
+}
+
+int columns_of_environment() {
+  const long columns = std::strtol(std::string(variable("COLUMNS")).c_str(), nullptr, 10);
+  return columns > 0 ? static_cast<int>(std::min(columns, 10000L)) : kUsualColumns;
+}
+
+}  // namespace
+
+OutputTerminal output_terminal() {
+  const std::string_view term = variable("TERM");
+  OutputTerminal output;
+  output.is_terminal = SeenOutput().is_terminal();
+  output.redraws = output.is_terminal && !term.empty() && term != "dumb";
+  output.unicode = locale_is_utf8() && term != "dumb";
+  output.escapes = output.redraws && output.unicode && variable("NO_COLOR").empty();
+  return output;
+}
+
+int output_columns() {
+  const SeenOutput output;
+  int columns = kAnyWidth;
+  if (output.is_terminal()) {
+    const int told = output.columns();
+    columns = std::max(told > 0 ? told : columns_of_environment(), kFewestColumns) - 1;
+  }
+  last_columns = columns;
+  return columns;
+}
+
+int page_columns() {
+  return SeenOutput().is_terminal() ? output_columns() : std::max(columns_of_environment(), kFewestColumns);
+}
+
+int last_output_columns() noexcept {
+  return last_columns.load();
+}
+
+// Draws, wipes, and keeps other output from being drawn over.
+
+namespace {
+
+constexpr int kShortestBar = 8, kLongestBar = 24;
+constexpr int kBarImportance = 2;
+
+/// To the end of the screen: a bar that was drawn in a wider window may have become several lines.
+constexpr const char* kClearBehind = "\033[J";
+
+struct DrawnBar {
+  std::atomic<int> columns = 0;  ///< 0: none
+  std::atomic<bool> escapes = false;
+} drawn_bar;
+
+std::string spaces(int count) {
+  return fmt::format("{:{}}", "", std::max(count, 0));
+}
+
+}  // namespace
+
+void write_out(const std::string& text) {
+  static std::atomic<bool> listening = true;
+  if (!listening) return;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  const int reason = errno;
+  if (!listening.exchange(false) || reason == EPIPE || reason == EIO) return;
+  print_error(fmt::format("warning: standard output cannot be written, going on without it: {}",
+                          std::strerror(reason)));
+}
+
+std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int columns, bool unicode) {
+  const auto with_bar_of = [&](int width) {
+    auto all = fields;
+    all.insert(all.begin() + 1, {bar(fraction, width, unicode), kBarImportance});
+    return fit(std::move(all), columns);
+  };
+  // One column more or less for the bar shows whether it is there at all, and how much room it has left.
+  std::string shortest = with_bar_of(kShortestBar);
+  const int left = columns - display_width(shortest);
+  if (shortest == with_bar_of(kShortestBar - 1) || left <= 0) return shortest;
+  return with_bar_of(std::min(kShortestBar + left, kLongestBar));
+}
+
+void draw_bar(const std::string& line, const OutputTerminal& output, int columns) {
+  const int width = display_width(line);
+  if (output.escapes) {
+    write_out("\r" + line + kClearBehind + "\r");
+  } else {
+    if (drawn_bar.columns > columns) wipe_bar();
+    write_out("\r" + line + spaces(drawn_bar.columns - width) + "\r");
+  }
+  drawn_bar.escapes = output.escapes;
+  drawn_bar.columns = width;
+}
+
+void wipe_bar() {
+  const int columns = drawn_bar.columns.exchange(0);
+  if (columns == 0) return;
+  write_out(drawn_bar.escapes ? std::string("\r") + kClearBehind : "\r" + spaces(columns) + "\r");
 }
 
 }  // namespace lockstep

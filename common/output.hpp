@@ -4,11 +4,17 @@
 /// (common/printable.hpp says what is escaped.)
 #pragma once
 
+#include "common/text_layout.hpp"
+
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -36,5 +42,51 @@ void open_standard_streams();
 /// Flushes standard output. For commands whose output is what they were started for.
 /// @throws IoError if part of it was not written, unless its reader has gone (a pipe into head)
 void finish_standard_output();
+
+// What standard output can show: a person's terminal of some width, or a file or pipe that takes any line.
+
+inline constexpr int kAnyWidth = std::numeric_limits<int>::max();
+
+struct OutputTerminal {
+  bool is_terminal = false;  ///< a person looks at it
+  bool redraws = false;      ///< and it can draw over a line: TERM is neither unset nor dumb
+  bool escapes = false;  ///< and escape sequences are welcome: not with NO_COLOR or where ASCII is asked for
+  bool unicode = false;  ///< more than ASCII: the locale is UTF-8, and TERM is not dumb
+};
+
+/// Looks at standard output and the environment (TERM, NO_COLOR, LC_ALL, LC_CTYPE, LANG). Under mpirun a
+/// rank's own output is always a pseudo-terminal, even into a file, so mpirun's is looked at instead.
+OutputTerminal output_terminal();
+
+/// How many characters fit on a line now: never so many that the cursor reaches the last column, where
+/// terminals differ. The terminal is asked anew at each call, so that a window may change its size; where it
+/// does not know, $COLUMNS counts, then 80. kAnyWidth for a file or pipe.
+int output_columns();
+
+/// How wide a page of text is: as the terminal; in a file or pipe $COLUMNS counts, then 80.
+int page_columns();
+
+/// What the last call of output_columns() said (kAnyWidth before the first): for signal handlers.
+int last_output_columns() noexcept;
+
+// The line at the bottom of a terminal that is drawn over and over while something goes on. There is one on one screen.
+
+/// How often one is drawn.
+inline constexpr std::chrono::milliseconds kBarInterval{100};
+
+/// Writes to standard output, in one piece, so that a launcher does not pass on half a line. What can no longer be read
+/// more is dropped: the terminal is gone, or `... | head -1` has seen enough. Any other reason is said once.
+void write_out(const std::string& text);
+
+/// The fields on one line, and, as long as they leave room for one, a bar behind the first.
+/// @param fraction  of the bar that is filled, 0 to 1
+std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int columns, bool unicode);
+
+/// Draws it over what is there. The cursor goes back to its start: wherever a window that becomes narrower puts the
+/// rest of it, it stays in front, and what is printed next lies over it.
+void draw_bar(const std::string& line, const OutputTerminal& output, int columns);
+
+/// Wipes it, if there is one, before something else is written to the terminal. From any thread.
+void wipe_bar();
 
 }  // namespace lockstep

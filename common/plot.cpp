@@ -36,80 +36,6 @@ bool is_finite(const std::pair<double, double>& point) {
   return std::isfinite(point.first) && std::isfinite(point.second);
 }
 
-/// The field between the scales.
-class Canvas {
- public:
-  Canvas(int columns, int rows, const PlotStyle& style)
-      : columns_(columns), rows_(rows), style_(style), cells_(static_cast<std::size_t>(columns * rows)) {}
-
-  /// A straight line; shares from 0 to 1, from the left and from below.
-  void line(std::size_t curve, char mark, double x0, double y0, double x1, double y1) {
-    const int left = dot_x(x0), right = dot_x(x1), from = dot_y(y0), to = dot_y(y1);
-    const int steps = std::max({std::abs(right - left), std::abs(to - from), 1});
-    for (int i = 0; i <= steps; ++i) {
-      const double share = static_cast<double>(i) / steps;
-      dot(curve, mark, static_cast<int>(std::lround(left + share * (right - left))),
-          static_cast<int>(std::lround(from + share * (to - from))));
-    }
-  }
-  /// The mark itself, over what is there.
-  void put(std::size_t curve, char mark, double x, double y) {
-    Cell& cell = cell_at(dot_x(x), dot_y(y));
-    cell.mark = mark;
-    cell.is_end = true;
-    cell.curve = curve;
-  }
-  std::string row(int number) const {
-    std::string text;
-    for (int column = 0; column < columns_; ++column) {
-      const Cell& cell = cells_[static_cast<std::size_t>(number * columns_ + column)];
-      text += cell.mark == 0 ? " " : in_curve_colour(glyph(cell), cell.curve, style_);
-    }
-    if (!style_.colours) text.erase(text.find_last_not_of(' ') + 1);
-    return text;
-  }
-
- private:
-  struct Cell {
-    unsigned dots = 0;  ///< of a braille character
-    char mark = 0;      ///< 0: nothing is here
-    bool is_end = false;
-    std::size_t curve = 0;
-  };
-
-  int dots_across() const { return style_.unicode ? 2 : 1; }
-  int dots_down() const { return style_.unicode ? 4 : 1; }
-  int dot_x(double share) const {
-    return static_cast<int>(std::lround(share * (columns_ * dots_across() - 1)));
-  }
-  int dot_y(double share) const {
-    return static_cast<int>(std::lround((1 - share) * (rows_ * dots_down() - 1)));
-  }
-  Cell& cell_at(int x, int y) {
-    return cells_[static_cast<std::size_t>(y / dots_down() * columns_ + x / dots_across())];
-  }
-  void dot(std::size_t curve, char mark, int x, int y) {
-    constexpr std::array<std::array<unsigned, 2>, 4> kBits = {
-        {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
-    Cell& cell = cell_at(x, y);
-    cell.dots |=
-        kBits[static_cast<std::size_t>(y % dots_down())][static_cast<std::size_t>(x % dots_across())];
-    if (cell.is_end) return;
-    cell.mark = mark;
-    cell.curve = curve;
-  }
-  std::string glyph(const Cell& cell) const {
-    if (cell.is_end || !style_.unicode) return std::string(1, cell.mark);
-    const unsigned code = 0x2800 + cell.dots;
-    return {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
-            static_cast<char>(0x80 | (code & 0x3F))};
-  }
-
-  int columns_, rows_;
-  const PlotStyle& style_;
-  std::vector<Cell> cells_;
-};
-
 /// As they are drawn.
 std::vector<PlotCurve> scaled(std::vector<PlotCurve> curves, bool log_y) {
   if (!log_y) return curves;
@@ -118,7 +44,11 @@ std::vector<PlotCurve> scaled(std::vector<PlotCurve> curves, bool log_y) {
   return curves;
 }
 
-void draw(const std::vector<PlotCurve>& curves, const Extent& x, const Extent& y, Canvas* canvas) {
+void draw(const std::vector<PlotCurve>& curves, const Extent& x, const Extent& y, DotCanvas* canvas) {
+  const auto dot_of = [&](const std::pair<double, double>& point) {
+    return DotCanvas::Dot(std::round(x.share(point.first) * (canvas->width() - 1)),
+                          std::round((1 - y.share(point.second)) * (canvas->height() - 1)));
+  };
   for (std::size_t c = 0; c < curves.size(); ++c) {
     const std::pair<double, double>* before = nullptr;
     for (const auto& point : curves[c].points) {
@@ -126,16 +56,13 @@ void draw(const std::vector<PlotCurve>& curves, const Extent& x, const Extent& y
         before = nullptr;
         continue;
       }
-      const auto& from = before != nullptr ? *before : point;
-      canvas->line(c, curves[c].mark, x.share(from.first), y.share(from.second), x.share(point.first),
-                   y.share(point.second));
+      canvas->line(dot_of(before != nullptr ? *before : point), dot_of(point), curves[c].mark, c);
       before = &point;
     }
   }
   for (std::size_t c = 0; c < curves.size(); ++c) {
     const auto last = std::find_if(curves[c].points.rbegin(), curves[c].points.rend(), is_finite);
-    if (last != curves[c].points.rend())
-      canvas->put(c, curves[c].mark, x.share(last->first), y.share(last->second));
+    if (last != curves[c].points.rend()) canvas->put(dot_of(*last), curves[c].mark, c);
   }
 }
 
@@ -162,6 +89,52 @@ std::string in_curve_colour(const std::string& text, std::size_t curve, const Pl
   return fmt::format("\033[{}m{}\033[0m", kColours[curve % kColours.size()], text);
 }
 
+void DotCanvas::line(const Dot& from, const Dot& to, char mark, std::size_t curve) {
+  const double right = to.first - from.first, down = to.second - from.second;
+  const int steps = std::max(1, static_cast<int>(std::max(std::abs(right), std::abs(down))));
+  for (int i = 0; i <= steps; ++i) {
+    const double share = static_cast<double>(i) / steps;
+    dot(static_cast<int>(std::lround(from.first + share * right)),
+        static_cast<int>(std::lround(from.second + share * down)), mark, curve);
+  }
+}
+
+void DotCanvas::put(const Dot& at, char mark, std::size_t curve) {
+  Cell& cell = cell_at(static_cast<int>(std::lround(at.first)), static_cast<int>(std::lround(at.second)));
+  cell.mark = mark;
+  cell.is_end = true;
+  cell.curve = curve;
+}
+
+std::string DotCanvas::row(int number) const {
+  std::string text;
+  for (int column = 0; column < columns_; ++column) {
+    const Cell& cell = cells_[static_cast<std::size_t>(number * columns_ + column)];
+    text += cell.mark == 0 ? " " : in_curve_colour(glyph(cell), cell.curve, style_);
+  }
+  if (!style_.colours) text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+void DotCanvas::dot(int x, int y, char mark, std::size_t curve) {
+  if (x < 0 || y < 0 || x >= width() || y >= height()) return;
+  // Of U+2800: dots 1, 2, 3, 7 on the left from the top, 4, 5, 6, 8 on the right.
+  constexpr std::array<std::array<unsigned, 2>, 4> kBits = {
+      {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
+  Cell& cell = cell_at(x, y);
+  cell.dots |= kBits[static_cast<std::size_t>(y % down())][static_cast<std::size_t>(x % across())];
+  if (cell.is_end) return;
+  cell.mark = mark;
+  cell.curve = curve;
+}
+
+std::string DotCanvas::glyph(const Cell& cell) const {
+  if (cell.is_end || !style_.unicode) return std::string(1, cell.mark);
+  const unsigned code = 0x2800 + cell.dots;  // three bytes of UTF-8
+  return {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
+          static_cast<char>(0x80 | (code & 0x3F))};
+}
+
 std::string plot(const std::vector<PlotCurve>& given, const PlotStyle& style) {
   const std::vector<PlotCurve> curves = scaled(given, style.log_y);
   Extent x, y;
@@ -178,7 +151,7 @@ std::string plot(const std::vector<PlotCurve>& given, const PlotStyle& style) {
   int width = 0;
   for (const std::string& label : labels) width = std::max(width, display_width(label));
   const int columns = std::max(style.columns, kNarrowestPlot) - width - 2;
-  Canvas canvas(columns, rows, style);
+  DotCanvas canvas(columns, rows, style);
   draw(curves, x, y, &canvas);
   std::string text;
   for (int row = 0; row < rows; ++row) {
@@ -190,6 +163,63 @@ std::string plot(const std::vector<PlotCurve>& given, const PlotStyle& style) {
   for (int i = 0; i < columns; ++i) floor += style.unicode ? "─" : "-";
   text += fmt::format("{:{}}{}{}\n", "", width + 1, style.unicode ? "└" : "+", floor);
   return text + scale_below(x, width + 2, columns);
+}
+
+// SVG: plain shapes and text.
+
+namespace {
+
+std::string svg_escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      default:
+        result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string svg_sheet(double width, double height) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n",
+      width, height);
+}
+
+std::string svg_label(double x, double y, const char* anchor, std::string_view text) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
+                     svg_escaped(text));
+}
+
+std::string svg_rule(double left, double right, double y) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ddd\"/>\n",
+                     left, y, right, y);
+}
+
+std::string svg_line(const std::vector<std::pair<double, double>>& points, std::string_view colour,
+                     bool dashed) {
+  std::string line;
+  for (const auto& [x, y] : points) line += fmt::format("{}{:.1f},{:.1f}", line.empty() ? "" : " ", x, y);
+  return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", line,
+                     colour, dashed ? " stroke-dasharray=\"5 4\"" : "");
+}
+
+std::string svg_dot(double x, double y, std::string_view colour, std::string_view title) {
+  return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}</title></circle>\n",
+                     x, y, colour, svg_escaped(title));
 }
 
 }  // namespace lockstep

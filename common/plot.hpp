@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Curves over one another on a terminal: in braille, eight dots a character, or in ASCII.
+/// Pictures of curves: on a terminal in braille or ASCII, and the parts of SVG files.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,64 @@ struct PlotStyle {
   bool colours = false;  ///< with escape sequences: for write_out() alone, since print() shows them
 };
 
+/// The field of such a picture: a raster of dots, 2x4 in a character of braille, one in a character of ASCII.
+class DotCanvas {
+ public:
+  using Dot = std::pair<double, double>;  ///< from the left and from above, rounded where it is drawn
+
+  /// Of `style`, which it borrows, unicode and colours count.
+  DotCanvas(int columns, int rows, const PlotStyle& style)
+      : columns_(columns), rows_(rows), style_(style), cells_(static_cast<std::size_t>(columns * rows)) {}
+
+  int width() const { return columns_ * across(); }
+  int height() const { return rows_ * down(); }
+
+  /// A straight line. @param mark  of its characters, where they are ASCII
+  void line(const Dot& from, const Dot& to, char mark, std::size_t curve = 0);
+  /// The mark itself, over what is there.
+  void put(const Dot& at, char mark, std::size_t curve);
+  /// A line of text, as far as something is drawn on it.
+  std::string row(int number) const;
+
+ private:
+  struct Cell {
+    unsigned dots = 0;  ///< of a braille character
+    char mark = 0;      ///< 0: nothing is here
+    bool is_end = false;
+    std::size_t curve = 0;
+  };
+
+  int across() const { return style_.unicode ? 2 : 1; }
+  int down() const { return style_.unicode ? 4 : 1; }
+  Cell& cell_at(int x, int y) {
+    return cells_[static_cast<std::size_t>(y / down() * columns_ + x / across())];
+  }
+  void dot(int x, int y, char mark, std::size_t curve);
+  std::string glyph(const Cell& cell) const;
+
+  int columns_, rows_;
+  const PlotStyle& style_;
+  std::vector<Cell> cells_;
+};
+
 /// A field with a scale on its left and below, a line feed behind each line; "" where there is no point.
 std::string plot(const std::vector<PlotCurve>& curves, const PlotStyle& style);
 
 /// What a curve is drawn in, around its mark in a legend; without colours the text as it is.
 std::string in_curve_colour(const std::string& text, std::size_t curve, const PlotStyle& style);
+
+// SVG that any browser shows, without times or places.
+
+/// A white sheet of so many pixels, up to its first part; "</svg>\n" ends it.
+std::string svg_sheet(double width, double height);
+/// One line of any text. @param anchor  which end of it is at x: "start", "middle" or "end"
+std::string svg_label(double x, double y, const char* anchor, std::string_view text);
+/// A thin grey line from the left to the right.
+std::string svg_rule(double left, double right, double y);
+/// A line through points (x, y).
+std::string svg_line(const std::vector<std::pair<double, double>>& points, std::string_view colour,
+                     bool dashed = false);
+/// A dot that says `title` when pointed at.
+std::string svg_dot(double x, double y, std::string_view colour, std::string_view title);
 
 }  // namespace lockstep

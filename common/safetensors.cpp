@@ -6,7 +6,6 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
-#include "common/safetensors_header.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

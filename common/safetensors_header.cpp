@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Checks of a safetensors header that need no JSON: sizes, ranges, names.
-#include "common/safetensors_header.hpp"
-
 #include "common/error.hpp"
 #include "common/printable.hpp"
+#include "common/safetensors.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

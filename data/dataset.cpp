@@ -5,7 +5,7 @@
 
 #include "common/digest.hpp"
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
 #include "data/mixing.hpp"

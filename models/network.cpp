@@ -3,6 +3,8 @@
 /// Network: from a name to a YAML file to layers, and what can be said about the whole.
 #include "models/network.hpp"
 
+#include "common/error.hpp"
+#include "common/installed.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "kernels/numerics/portable_math.hpp"
@@ -12,12 +14,20 @@
 #include "models/network_builder.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
 #include <iterator>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -145,6 +155,65 @@ std::vector<BackwardRange> backward_ranges(const Network& network) {
     data_gradient = flops;
   }
   return ranges;
+}
+
+// find_model: a name to a path, or a list of the names there are.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> model_directories() {
+  std::vector<fs::path> directories;
+  // The environment is read before any thread could change it.
+  if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0') {  // NOLINT
+    directories.emplace_back(given);
+  }
+  for (fs::path& directory : shared_directories("models", LOCKSTEP_MODELS_SOURCE_DIR))
+    directories.push_back(std::move(directory));
+  return directories;
+}
+
+std::set<std::string> names_in(const std::vector<fs::path>& directories) {
+  std::set<std::string> names;
+  for (const fs::path& directory : directories) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
+    }
+  }
+  return names;
+}
+
+[[noreturn]] void fail_unknown(const std::string& name, const std::vector<fs::path>& directories) {
+  const std::set<std::string> names = names_in(directories);
+  std::vector<std::string> places;
+  places.reserve(directories.size());
+  for (const fs::path& directory : directories) places.push_back(directory.string());
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  throw ConfigError(
+      fmt::format("model {}: there is no such model{}; known: {}; looked in {}; for a file of your own "
+                  "give its path, such as ./{}.yaml",
+                  quoted_text(name), did_you_mean(name, candidates), fmt::join(names, ", "),
+                  fmt::join(places, ", "), name.empty() ? "my_net" : name));
+}
+
+}  // namespace
+
+std::vector<std::string> known_models() {
+  const std::set<std::string> names = names_in(model_directories());
+  return {names.begin(), names.end()};
+}
+
+std::string find_model(const std::string& source) {
+  if (is_model_path(source)) return source;
+  const std::vector<fs::path> directories = model_directories();
+  for (const fs::path& directory : directories) {
+    const fs::path file = directory / (source + ".yaml");
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored)) return file.string();
+  }
+  fail_unknown(source, directories);
 }
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "comm/backend.hpp"
-#include "comm/device_collectives.hpp"
+#include "comm/collectives.hpp"
 
 #include <memory>
 #include <span>

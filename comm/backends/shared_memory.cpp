@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// By the control plane.
-#include "comm/shared_memory.hpp"
-
 #include "comm/agreement.hpp"
+#include "comm/communicator.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"

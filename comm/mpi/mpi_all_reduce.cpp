@@ -4,7 +4,7 @@
 #include "comm/mpi/mpi_all_reduce.hpp"
 
 #include "comm/communicator.hpp"
-#include "comm/mpi/mpi_error.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,7 @@
 #include "comm/mpi/mpi_communicator.hpp"
 
 #include "comm/mpi/mpi_all_reduce.hpp"
-#include "comm/mpi/mpi_error.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 

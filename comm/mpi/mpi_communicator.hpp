@@ -5,7 +5,6 @@
 
 #include "comm/communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
-#include "comm/shared_memory.hpp"
 
 #include <mpi.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Messages between two ranks, and memory that the processes of a host share.
 #include "comm/mpi/mpi_communicator.hpp"
-#include "comm/mpi/mpi_error.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
 

@@ -10,7 +10,6 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "common/threads.hpp"
 
 #include <cctype>
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 /// stream (NCCL); after it, where the host takes part (MPI).
 #pragma once
 
-#include "comm/device_collectives.hpp"
+#include "comm/collectives.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "kernels/device.hpp"

@@ -4,7 +4,6 @@
 #include "comm/staged/staged.hpp"
 
 #include "comm/collectives.hpp"
-#include "comm/device_collectives.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 /// device.
 #pragma once
 
-#include "comm/device_collectives.hpp"
+#include "comm/collectives.hpp"
 
 #include <memory>
 

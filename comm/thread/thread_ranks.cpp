@@ -9,7 +9,6 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
-#include "common/threads.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

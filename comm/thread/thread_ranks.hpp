@@ -4,7 +4,6 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "comm/shared_memory.hpp"
 
 #include <chrono>
 #include <functional>

@@ -5,8 +5,8 @@
 
 #include "comm/flight_record.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/output.hpp"
-#include "common/threads.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

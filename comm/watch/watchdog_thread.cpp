@@ -6,8 +6,8 @@
 #include "comm/flight_record.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog.hpp"
+#include "common/machine.hpp"
 #include "common/output.hpp"
-#include "common/threads.hpp"
 
 #include <fmt/format.h>
 #include <pthread.h>

@@ -4,7 +4,6 @@
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "common/threads.hpp"
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"

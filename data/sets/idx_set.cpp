@@ -3,8 +3,8 @@
 /// Loading the four IDX files of an image set.
 #include "common/error.hpp"
 #include "common/installed.hpp"
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "common/threads.hpp"
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Convolution forward and the gradient of its weights; that of the data is in conv2d_backward_data.cu.
 #include "kernels/cuda/conv2d_direct.cuh"
-#include "kernels/cuda/conv2d_generic_forward.cuh"
-#include "kernels/cuda/conv2d_generic_weights.cuh"
+#include "kernels/cuda/conv2d_generic.cuh"
 #include "kernels/cuda/conv2d_window.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
@@ -217,7 +216,7 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 //
 // Versions:
 // 1. A warp for each weight, a lane for each sample: two loads for each fma.
-// 2. 4 taps x 4 filters in registers (conv2d_generic_weights.cuh).
+// 2. 4 taps x 4 filters in registers (conv2d_generic.cuh).
 // 3. All taps of a channel for up to 5 filters in registers, under a window that slides along rows of x: 10
 // loads for 125 fmas. Warps take turns in rows and samples, and the warps of a block add up before
 // anything reaches the exact sum (conv2d_window.cuh).

@@ -121,13 +121,11 @@ void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, cons
 
 // update.cu. A launch, and one before it where the rule looks at norms.
 void update(cudaStream_t, const UpdateArgs&);
+void average(cudaStream_t, const AverageArgs&);
 // gradient_norms.cu. Of a rule that looks at norms, what they tell each tensor.
 void adapt_factors(cudaStream_t, const UpdateArgs&);
 // Two launches.
 void gradient_norm(cudaStream_t, const UpdateArgs&, const GradientNorm&);
-
-// average.cu
-void average(cudaStream_t, const AverageArgs&);
 
 // exact_sum.cu
 void fingerprint_kept(cudaStream_t, const KeptFingerprintArgs&);

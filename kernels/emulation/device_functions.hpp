@@ -31,7 +31,6 @@ inline int __syncthreads_and(int predicate, const CallSite& call = CallSite::her
 }
 /// One thread runs at a time, and each sees what the others wrote.
 inline void __threadfence() {}
-inline void __threadfence_block() {}
 
 // --- warps
 
@@ -133,23 +132,11 @@ T atomicCAS(T* address, T compare, T value) {
   return atomicExch(address, *address == compare ? value : *address);
 }
 
-// --- loads and stores with a cache hint
+// --- loads with a cache hint
 
 template <typename T>
 T __ldg(const T* address) {
   return *address;
-}
-template <typename T>
-T __ldcs(const T* address) {
-  return *address;
-}
-template <typename T>
-T __ldcg(const T* address) {
-  return *address;
-}
-template <typename T>
-void __stcs(T* address, T value) {
-  *address = value;
 }
 
 // --- arithmetic

@@ -1,11 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Checks a launch as the runtime does, then runs its blocks one by one.
-#include "kernels/emulation/grid.hpp"
-
 #include "common/error.hpp"
+#include "kernels/emulation/block.hpp"
 #include "kernels/emulation/memory.hpp"
-#include "kernels/emulation/vector_types.hpp"
 
 #include <fmt/format.h>
 

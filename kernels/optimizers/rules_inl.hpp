@@ -12,18 +12,170 @@
 /// gradient, or with kMeasuresDirection, that of direction(), which move() then computes once more: it need not be
 /// kept.
 
-#include "kernels/optimizers/adam_inl.hpp"
-#include "kernels/optimizers/lamb_inl.hpp"
-#include "kernels/optimizers/lars_inl.hpp"
-#include "kernels/optimizers/rmsprop_inl.hpp"
-#include "kernels/optimizers/sgd_inl.hpp"
-
 /// What a rule sees of an element of the gradient that is clipped.
 template <class N>
 LOCKSTEP_RULE typename N::Number clipped(const N& n, const ClipStep& clip, typename N::Number gradient) {
   const auto scaled = n.mul(n.of(clip.factor), gradient);
   return n.smaller(n.of(clip.limit), n.larger(n.of(-clip.limit), scaled));
 }
+
+// Stochastic gradient descent as in torch.optim.SGD: with momentum three fused multiply-adds and a
+// multiplication a parameter, Nesterov's direction is one more.
+
+struct Sgd {
+  using Step = SgdStep;
+  static constexpr int kBuffers = 0;
+  static constexpr bool kUsesNorms = false;
+
+  template <class N>
+  LOCKSTEP_RULE static void move(const N& n, const Step& /*step*/, const TensorFactors& tensor,
+                                 typename N::Number gradient, typename N::Number* /*buffers*/,
+                                 typename N::Number& w) {
+    const auto direction = n.fma(n.of(tensor.decay), w, gradient);
+    w = n.fma(n.of(-tensor.rate), direction, w);
+  }
+};
+
+template <bool kNesterov>
+struct SgdWithMomentum {
+  using Step = SgdStep;
+  static constexpr int kBuffers = 1;
+  static constexpr bool kUsesNorms = false;
+
+  template <class N>
+  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
+                                 typename N::Number gradient, typename N::Number* buffers,
+                                 typename N::Number& w) {
+    const auto momentum = n.of(step.momentum);
+    const auto decayed = n.fma(n.of(tensor.decay), w, gradient);
+    buffers[0] = n.fma(momentum, buffers[0], n.mul(n.of(step.share), decayed));
+    const auto direction = kNesterov ? n.fma(momentum, buffers[0], decayed) : buffers[0];
+    w = n.fma(n.of(-tensor.rate), direction, w);
+  }
+};
+
+// Layer-wise adaptive rate scaling (You, Gitman and Ginsburg, 2017) as NVIDIA Apex's LARC has it around SGD
+// with momentum, without clipping: each tensor has a rate of its own, from the norms of its weights and of
+// its gradient.
+
+struct Lars {
+  using Step = LarsStep;
+  static constexpr int kBuffers = 1;  // momentum
+  static constexpr bool kUsesNorms = true;
+  static constexpr bool kMeasuresDirection = false;
+
+  /// In double, rounded once. A tensor that is zero, or whose gradient is, moves as with SGD and does not
+  /// decay.
+  LOCKSTEP_RULE static TensorFactors adapted(const Step& step, const UpdateTensor& tensor, TensorFactors own,
+                                             double weight_norm, double gradient_norm) {
+    if (!tensor.adapts) return own;
+    if (!(weight_norm > 0) || !(gradient_norm > 0)) {
+      own.decay = 0;
+      return own;
+    }
+    const double divisor = gradient_norm + weight_norm * own.decay + step.eps;
+    own.trust = static_cast<float>(step.trust * weight_norm / divisor);
+    return own;
+  }
+
+  template <class N>
+  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
+                                 typename N::Number gradient, typename N::Number* buffers,
+                                 typename N::Number& w) {
+    const auto adapted = n.mul(n.of(tensor.trust), n.fma(n.of(tensor.decay), w, gradient));
+    buffers[0] = n.fma(n.of(step.momentum), buffers[0], adapted);
+    w = n.fma(n.of(-tensor.rate), buffers[0], w);
+  }
+};
+
+// Adam (Kingma and Ba, 2015) as torch.optim.Adam and AdamW have it, AMSGrad (Reddi, Kale and Kumar, 2018) among them.
+
+template <bool kDecoupled, bool kAmsgrad>
+struct Adam {
+  using Step = AdamStep;
+  static constexpr int kBuffers = kAmsgrad ? 3 : 2;  // exp_avg, exp_avg_sq, max_exp_avg_sq
+  static constexpr bool kUsesNorms = false;
+
+  template <class N>
+  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
+                                 typename N::Number gradient, typename N::Number* buffers,
+                                 typename N::Number& w) {
+    const auto decay = n.of(tensor.decay);
+    const auto g = kDecoupled ? gradient : n.fma(decay, w, gradient);
+    const auto start = kDecoupled ? n.fma(n.of(-tensor.decay), w, w) : w;
+    buffers[0] = n.fma(n.of(step.one_minus_beta1), n.sub(g, buffers[0]), buffers[0]);
+    const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), g), g);
+    buffers[1] = n.fma(n.of(step.beta2), buffers[1], squared);
+    if constexpr (kAmsgrad) buffers[2] = n.larger(buffers[2], buffers[1]);
+    const auto divisor = n.fma(n.sqrt(buffers[kAmsgrad ? 2 : 1]), n.of(step.correction2), n.of(step.eps));
+    w = n.fma(n.of(-tensor.rate), n.div(buffers[0], divisor), start);
+  }
+};
+
+// LAMB (You et al., 2020) as NVIDIA Apex's FusedLAMB and timm's Lamb have it, which clip no gradient here: Adam's
+// direction with weight decay, and for each tensor a rate from the norms of its weights and of that direction.
+
+struct Lamb {
+  using Step = LambStep;
+  static constexpr int kBuffers = 2;  // exp_avg, exp_avg_sq
+  static constexpr bool kUsesNorms = true;
+  static constexpr bool kMeasuresDirection = true;
+
+  /// In double, rounded once. A tensor that does not decay, that is zero, or whose direction is, moves as with Adam.
+  LOCKSTEP_RULE static TensorFactors adapted(const Step& /*step*/, const UpdateTensor& /*tensor*/,
+                                             TensorFactors own, double weight_norm, double direction_norm) {
+    if (own.decay != 0 && weight_norm > 0 && direction_norm > 0)
+      own.trust = static_cast<float>(weight_norm / direction_norm);
+    return own;
+  }
+
+  /// Moves the buffers.
+  template <class N>
+  LOCKSTEP_RULE static typename N::Number direction(const N& n, const Step& step, const TensorFactors& tensor,
+                                                    typename N::Number gradient, typename N::Number* buffers,
+                                                    const typename N::Number& w) {
+    buffers[0] = n.fma(n.of(step.one_minus_beta1), n.sub(gradient, buffers[0]), buffers[0]);
+    const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), gradient), gradient);
+    buffers[1] = n.fma(n.of(step.beta2), buffers[1], squared);
+    const auto divisor = n.fma(n.sqrt(buffers[1]), n.of(step.correction2), n.of(step.eps));
+    const auto adam = n.div(n.mul(n.of(step.correction1), buffers[0]), divisor);
+    return n.fma(n.of(tensor.decay), w, adam);
+  }
+
+  template <class N>
+  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
+                                 typename N::Number gradient, typename N::Number* buffers,
+                                 typename N::Number& w) {
+    const auto along = direction(n, step, tensor, gradient, buffers, w);
+    w = n.fma(n.of(-(tensor.rate * tensor.trust)), along, w);
+  }
+};
+
+// RMSprop (Hinton, 2012) as torch.optim.RMSprop has it, not centered.
+
+template <bool kMomentum>
+struct Rmsprop {
+  using Step = RmspropStep;
+  static constexpr int kBuffers = kMomentum ? 2 : 1;  // square_avg, momentum
+  static constexpr bool kUsesNorms = false;
+
+  template <class N>
+  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
+                                 typename N::Number gradient, typename N::Number* buffers,
+                                 typename N::Number& w) {
+    const auto g = n.fma(n.of(tensor.decay), w, gradient);
+    const auto squared = n.mul(n.mul(n.of(step.one_minus_alpha), g), g);
+    buffers[0] = n.fma(n.of(step.alpha), buffers[0], squared);
+    auto direction = n.div(g, n.add(n.sqrt(buffers[0]), n.of(step.eps)));
+    if constexpr (kMomentum) {
+      buffers[1] = n.fma(n.of(step.momentum), buffers[1], direction);
+      direction = buffers[1];
+    }
+    w = n.fma(n.of(-tensor.rate), direction, w);
+  }
+};
+
+// The way from a name to its rule.
 
 /// Calls `visitor` with an object of the rule's type.
 template <class Visitor>

@@ -3,7 +3,7 @@
 /// How weights move: the update rules that kernels know, and what they are told at each step.
 ///
 /// A rule is arithmetic on one parameter: its gradient, what is remembered of it and the weight go in, the
-/// latter two come out. It is written once (kernels/optimizers/RULE_inl.hpp) for numbers that may be SIMD
+/// latter two come out. It is written once (kernels/optimizers/rules_inl.hpp) for numbers that may be SIMD
 /// vectors of a CPU or floats of a GPU's thread, so that all devices round in the same order.
 #pragma once
 

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The table of layer kinds: a new kind is one line here and one class in models/layers.
 #include "models/layers/activations.hpp"
-#include "models/layers/batch_norm.hpp"
-#include "models/layers/group_norm.hpp"
+#include "models/layers/norms.hpp"
 #include "models/layers/pools.hpp"
 #include "models/layers/weighted.hpp"
 #include "models/layers/wiring.hpp"

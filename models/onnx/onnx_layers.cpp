@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Each layer's nodes: what an operator must say to be the layer, and where its weights lie.
 #include "common/error.hpp"
-#include "models/onnx/onnx_layer_search.hpp"
+#include "models/onnx/onnx_graph.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The norms' nodes: one operator, or several where an operator set has none.
-#include "models/onnx/onnx_layer_search.hpp"
+#include "models/onnx/onnx_graph.hpp"
 
 #include <fmt/format.h>
 

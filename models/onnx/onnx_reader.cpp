@@ -6,7 +6,7 @@
 #include "common/text_layout.hpp"
 #include "models/foreign_weights.hpp"
 #include "models/onnx/onnx.hpp"
-#include "models/onnx/onnx_layer_search.hpp"
+#include "models/onnx/onnx_graph.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 /// length, empty ones, every root.
 #include "comm/agreement.hpp"
 #include "comm/collectives.hpp"
-#include "comm/shared_memory.hpp"
+#include "comm/communicator.hpp"
 #include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
 

@@ -3,7 +3,7 @@
 /// What every DeviceAllReduce must do: one body of checks, run by each implementation's tests.
 #pragma once
 
-#include "comm/device_collectives.hpp"
+#include "comm/collectives.hpp"
 
 #include <ostream>
 #include <vector>

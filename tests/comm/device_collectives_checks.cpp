@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Pieces of equal and unequal length, empty ones, every root.
-#include "comm/device_collectives.hpp"
+#include "comm/collectives.hpp"
 #include "tests/comm/device_checks.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 /// The MPI backend: the common checks, and plain MPI as its oracle.
 #include "comm/mpi/mpi_communicator.hpp"
 
-#include "comm/mpi/mpi_error.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "tests/comm/conformance.hpp"

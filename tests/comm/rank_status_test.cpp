@@ -6,7 +6,7 @@
 #include "comm/flight_record.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -4,7 +4,7 @@
 #include "common/safetensors.hpp"
 
 #include "common/error.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "common/text_layout.hpp"
 
-#include "common/terminal.hpp"
+#include "common/output.hpp"
 #include "trainer/run/progress.hpp"
 
 #include <gtest/gtest.h>

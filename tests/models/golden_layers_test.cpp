@@ -8,8 +8,7 @@
 #include "models/device_execution.hpp"
 #include "models/execution.hpp"
 #include "tests/kernels/device/rig.hpp"
-#include "tests/support/effort.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,7 @@
 #include "kernels/optimizers/update_rule.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
-#include "tests/support/effort.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/network_builder.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
 /// The program behind launch/simulate: how a training step scales to ranks that are not there.
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "common/threads.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
 #include "tests/scaling/options.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Rows in fixed columns.
-#include "common/svg.hpp"
+#include "common/plot.hpp"
 #include "common/text_layout.hpp"
 #include "tests/scaling/scenario.hpp"
 

@@ -4,7 +4,7 @@
 /// time passes where the trainer would compute. Reads a StepPlan, prints a SimulatedStep.
 #include "comm/communicator.hpp"
 #include "comm/mpi/mpi_all_reduce.hpp"
-#include "comm/mpi/mpi_error.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 #include "tests/scaling/step_plan.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// main() of tests that run under mpirun: rank 0 reports as usual, the others only their failures, and all
 /// ranks return the same exit code: 0, 1 if any rank failed, 77 if every test was skipped.
-#include "comm/mpi/mpi_error.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 #include "tests/support/leak_check.hpp"
 #include "tests/support/mpi_test.hpp"
 #include "tests/support/watchdog.hpp"

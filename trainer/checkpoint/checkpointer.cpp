@@ -4,7 +4,7 @@
 #include "trainer/checkpoint/checkpointer.hpp"
 
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <algorithm>

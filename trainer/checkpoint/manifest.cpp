@@ -5,7 +5,7 @@
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
-#include "common/safetensors_header.hpp"
+#include "common/safetensors.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/manifest_fields.hpp"

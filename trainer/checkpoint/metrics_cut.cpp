@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Where to cut metrics.jsonl.
-#include "trainer/checkpoint/metrics_cut.hpp"
-
 #include "common/digest.hpp"
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

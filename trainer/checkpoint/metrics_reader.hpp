@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Reads a run's metrics.jsonl line by line, of whatever length, and believes nothing in it.
+/// A run's metrics.jsonl: read line by line, of whatever length, without trust in it; and cut back at a resume.
 #pragma once
+
+#include "common/env.hpp"
+#include "trainer/checkpoint/state.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,5 +58,35 @@ struct MetricsLines {
 /// Calls `on_event` for each whole line in its order. Memory is bounded for a file of any size.
 /// @throws MissingDataError: it is not there; DataError: it is no regular file; IoError
 MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event);
+
+// Back to the checkpoint that a run goes on from, so that no step appears twice: metrics_cut.cpp.
+
+/// Compares metrics.jsonl with what the checkpoint that a run goes on from noted of it. Lines that are lost were told
+/// at an earlier start if an event "lost" of this step or a later one stands in the file.
+/// @returns what is lost and what goes on, in one line; nothing: all that was noted is there
+/// A file whose noted lines were changed is first copied to metrics.jsonl.damaged.
+std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,
+                                        const CheckpointMetrics& noted);
+
+/// The bytes of so many whole lines; all whole lines, if there are fewer.
+std::string_view first_lines(std::string_view text, std::int64_t lines);
+
+struct MetricsCut {
+  std::size_t kept_lines = 0;
+  std::size_t dropped_lines = 0;  ///< a torn last line counts
+};
+
+/// Keeps the lines from the start of metrics.jsonl up to the first that comes after `step`: one whose "step"
+/// is larger, {"event":"end"}, or text that is no JSON object (the torn end that a crash leaves). A line
+/// without "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
+/// `step` stays only if `evaluated`: the checkpoint was taken after that evaluation.
+///
+/// The file is replaced in one step, and only if something must go. A file that is not there is an empty one.
+MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated = true);
+
+/// True if the last whole line is the end of a run. False if there is no such file. @throws IoError
+bool ends_a_run(Env& env, const std::string& path);
+/// The weights_sha256 that the last line gives, if that line is the end of a run of so many steps. @throws IoError
+std::optional<std::string> recorded_end(Env& env, const std::string& path, std::int64_t steps);
 
 }  // namespace lockstep

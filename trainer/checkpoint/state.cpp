@@ -6,7 +6,6 @@
 #include "common/digest.hpp"
 #include "common/printable.hpp"
 #include "common/safetensors.hpp"
-#include "common/safetensors_header.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

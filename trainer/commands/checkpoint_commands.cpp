@@ -4,7 +4,6 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/catalogue.hpp"
 #include "models/onnx/onnx.hpp"

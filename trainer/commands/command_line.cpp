@@ -5,7 +5,6 @@
 #include "comm/nccl/nccl.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "kernels/cpu/simd_choice.hpp"

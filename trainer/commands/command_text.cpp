@@ -3,7 +3,7 @@
 /// Asks CLI11 what it knows of the commands, and lays help out.
 #include "trainer/commands/command_text.hpp"
 
-#include "common/terminal.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/config/job.hpp"
 

@@ -8,7 +8,7 @@
 #include "trainer/commands/command_text.hpp"
 #include "trainer/commands/reference.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/reports/run_history.hpp"
+#include "trainer/reports/runs.hpp"
 
 #include <fmt/format.h>
 

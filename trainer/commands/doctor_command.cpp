@@ -5,14 +5,12 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/tools/doctor_report.hpp"
-#include "trainer/tools/remote_hosts.hpp"
+#include "trainer/tools/doctor.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,6 @@
 /// lockstep import FILE JOB.yaml DIR [key=value ...]
 #include "common/error.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/commands/command_line.hpp"

@@ -3,7 +3,6 @@
 /// lockstep predict CHECKPOINT IMAGE...
 #include "common/error.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "data/class_names.hpp"
 #include "data/pictures/conversion.hpp"

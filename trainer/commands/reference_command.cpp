@@ -3,7 +3,6 @@
 /// lockstep help [COMMAND | KEY | SECTION], lockstep reference PAGE, and what the shells' completion asks.
 #include "common/error.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/commands/command_line.hpp"

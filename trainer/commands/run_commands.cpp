@@ -19,7 +19,7 @@
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/reports/run_history.hpp"
+#include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/train.hpp"
 #include "trainer/tools/prove.hpp"

@@ -5,7 +5,7 @@
 
 #include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
-#include "common/terminal.hpp"
+#include "common/output.hpp"
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"

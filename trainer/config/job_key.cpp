@@ -179,6 +179,8 @@ Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, st
 template Kind<std::vector<double>> list_of(const Kind<double>&, const std::string&, std::size_t, std::size_t);
 template Kind<std::vector<std::int64_t>> list_of(const Kind<std::int64_t>&, const std::string&, std::size_t,
                                                  std::size_t);
+template Kind<std::vector<GroupSection>> list_of(const Kind<GroupSection>&, const std::string&, std::size_t,
+                                                 std::size_t);
 
 template <typename T>
 Kind<std::vector<T>> or_auto(const Kind<std::vector<T>>& list) {
@@ -305,69 +307,10 @@ Kind<StagesSection> stages() {
           .write = write};
 }
 
-namespace {
-
-constexpr std::size_t kMostPatterns = 1000;
-
 Kind<std::string> pattern() {
   constexpr std::size_t kLongest = 200;
   return text("", [](const std::string& name) { return only_if(name.size() <= kLongest, name); });
 }
-
-/// {match: fc*, lr_factor: 0.1, weight_decay: 0}
-std::optional<GroupSection> read_group(const YAML::Node& node) {
-  if (!node.IsMap()) return std::nullopt;
-  const auto factor = real({0, 1e6, true}), decay = real({0, 1e6});
-  GroupSection group;
-  for (const auto& entry : node) {
-    const std::string& key = entry.first.Scalar();
-    bool taken = false;
-    if (key == "match") {
-      const auto match = pattern().read(entry.second);
-      taken = match.has_value();
-      group.match = match.value_or("");
-    } else if (key == "lr_factor") {
-      const auto number = factor.read(entry.second);
-      taken = number.has_value();
-      group.lr_factor = number.value_or(1);
-    } else if (key == "weight_decay") {
-      group.weight_decay = decay.read(entry.second);
-      taken = group.weight_decay.has_value();
-    }
-    if (!taken) return std::nullopt;
-  }
-  return group.match.empty() ? std::nullopt : std::optional(group);
-}
-
-/// The first key of a group that groups do not have.
-FoundFault unknown_key_of_group(const YAML::Node& list) {
-  const std::vector<std::string_view> names = {"match", "lr_factor", "weight_decay"};
-  const std::vector<std::pair<std::string_view, std::string_view>> others = {
-      {"lr", "lr_factor"}, {"lr_mult", "lr_factor"}, {"params", "match"}, {"name", "match"}};
-  if (!list.IsSequence()) return {};
-  for (const auto& group : list) {
-    if (!group.IsMap()) continue;
-    for (const auto& entry : group) {
-      const std::string& key = entry.first.Scalar();
-      if (std::ranges::find(names, key) != names.end()) continue;
-      const auto other = std::ranges::find(others, key, [](const auto& pair) { return pair.first; });
-      const std::string hint = other == others.end() ? did_you_mean(key, names)
-                                                     : fmt::format(" (did you mean '{}'?)", other->second);
-      return {fmt::format("unknown key {}{}; a group has {}", quoted_text(key), hint, fmt::join(names, ", ")),
-              entry.first.Mark().line, entry.first.Mark().column};
-    }
-  }
-  return {};
-}
-
-std::string group_text(const GroupSection& group) {
-  std::string text = "{match: " + format_yaml_text(group.match);
-  if (group.lr_factor != 1) text += ", lr_factor: " + format_double(group.lr_factor);
-  if (group.weight_decay) text += ", weight_decay: " + format_double(*group.weight_decay);
-  return text + "}";
-}
-
-}  // namespace
 
 Kind<std::vector<std::string>> patterns() {
   const auto one = pattern();
@@ -380,19 +323,6 @@ Kind<std::vector<std::string>> patterns() {
     return name ? std::vector{*name} : list.read(node);
   };
   kind.hint = {};
-  return kind;
-}
-
-Kind<std::vector<GroupSection>> groups() {
-  Kind<GroupSection> one;
-  one.read = read_group;
-  one.write = group_text;
-  auto kind = list_of(
-      one,
-      "a list of groups, each with match and as a rule with lr_factor (above 0, at most 1e6) or weight_decay "
-      "(from 0, at most 1e6), such as [{match: fc*, lr_factor: 0.1, weight_decay: 0}]",
-      0, kMostPatterns);
-  kind.fault = unknown_key_of_group;
   return kind;
 }
 

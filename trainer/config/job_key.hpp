@@ -136,6 +136,8 @@ Kind<std::vector<Augmentation>> augmentations();
 Kind<std::string> device();
 Kind<std::string> fault();
 Kind<StagesSection> stages();
+inline constexpr std::size_t kMostPatterns = 1000;
+Kind<std::string> pattern();
 /// Patterns of names, or one of them.
 Kind<std::vector<std::string>> patterns();
 Kind<std::vector<GroupSection>> groups();

@@ -3,7 +3,7 @@
 /// Ranks and threads take grains of the set; sums are of integers, so that no rank's share shows.
 #include "trainer/engine/evaluator.hpp"
 
-#include "comm/device_collectives.hpp"
+#include "comm/collectives.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "trainer/engine/training_loss.hpp"

@@ -3,7 +3,7 @@
 /// Work is handed out by number; the first error of any thread is rethrown to the caller.
 #include "trainer/engine/worker_pool.hpp"
 
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 
 namespace lockstep {
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "comm/backend.hpp"
+#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
-#include "comm/device_collectives.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <map>

@@ -3,8 +3,8 @@
 /// Which device a rank computes on, as the job asks and the machine allows.
 #pragma once
 
+#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
-#include "comm/device_collectives.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
 #include "trainer/config/job.hpp"

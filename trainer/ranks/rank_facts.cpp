@@ -4,7 +4,7 @@
 #include "comm/agreement.hpp"
 #include "common/digest.hpp"
 #include "common/installed.hpp"
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 

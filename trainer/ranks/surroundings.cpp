@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// sched_getaffinity, statvfs, process_vm_readv, /proc, /sys and /etc/hosts.
-#include "trainer/ranks/surroundings.hpp"
-
 #include "comm/watch/rendezvous.hpp"
 #include "common/machine.hpp"
+#include "trainer/ranks/checks.hpp"
 
 #include <cctype>
 #include <sched.h>

@@ -7,7 +7,7 @@
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/reports/run_history.hpp"
+#include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/chrono.h>

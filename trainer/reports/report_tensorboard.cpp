@@ -4,7 +4,7 @@
 #include "data/pictures/picture.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/reports/run_history.hpp"
+#include "trainer/reports/runs.hpp"
 #include "trainer/run/event_file.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The document as text: CSV, Markdown, curves of characters, and SVG.
+#include "common/plot.hpp"
 #include "common/printable.hpp"
-#include "common/svg.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/reports/report.hpp"
 
@@ -281,62 +281,6 @@ std::string report_markdown(const Json& report) {
 
 namespace {
 
-class Canvas {
- public:
-  Canvas(int columns, int rows, bool braille)
-      : columns_(columns),
-        rows_(rows),
-        braille_(braille),
-        dots_(static_cast<std::size_t>(columns * rows), 0),
-        marks_(dots_.size(), ' ') {}
-
-  int width() const { return braille_ ? 2 * columns_ : columns_; }
-  int height() const { return braille_ ? 4 * rows_ : rows_; }
-
-  void set(int x, int y, char mark) {
-    if (x < 0 || y < 0 || x >= width() || y >= height()) return;
-    // U+2800 and these bits: dots 1, 2, 3, 7 on the left from the top, 4, 5, 6, 8 on the right.
-    constexpr std::array<std::array<unsigned, 4>, 2> kBits = {
-        {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}};
-    const int column = braille_ ? x / 2 : x, row = braille_ ? y / 4 : y;
-    const auto cell = static_cast<std::size_t>(row * columns_ + column);
-    dots_[cell] |= kBits[static_cast<std::size_t>(x % 2)][static_cast<std::size_t>(y % 4)];
-    marks_[cell] = mark;
-  }
-
-  void line(std::pair<double, double> from, std::pair<double, double> to, char mark) {
-    const int steps = std::max(
-        1, static_cast<int>(std::max(std::abs(to.first - from.first), std::abs(to.second - from.second))));
-    for (int i = 0; i <= steps; ++i) {
-      const double part = static_cast<double>(i) / steps;
-      set(static_cast<int>(std::lround(from.first + part * (to.first - from.first))),
-          static_cast<int>(std::lround(from.second + part * (to.second - from.second))), mark);
-    }
-  }
-
-  std::string row(int row) const {
-    std::string text;
-    for (int column = 0; column < columns_; ++column) {
-      const auto cell = static_cast<std::size_t>(row * columns_ + column);
-      if (!braille_ || dots_[cell] == 0) {
-        text += marks_[cell];
-        continue;
-      }
-      const unsigned code = 0x2800 | dots_[cell];  // three bytes of UTF-8
-      text += static_cast<char>(0xe0 | (code >> 12));
-      text += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-      text += static_cast<char>(0x80 | (code & 0x3f));
-    }
-    return text.substr(0, text.find_last_not_of(' ') + 1);
-  }
-
- private:
-  int columns_, rows_;
-  bool braille_;
-  std::vector<unsigned> dots_;
-  std::string marks_;
-};
-
 char mark_of(const CurveOfRun& curve, bool several) {
   if (!several) return curve.dashed ? '.' : '*';
   return "123456789abcdefghijklmnopqrstuvwxyz"[curve.run % 35];
@@ -345,12 +289,13 @@ char mark_of(const CurveOfRun& curve, bool several) {
 std::string drawn(const ChartOfRuns& chart, int columns, bool unicode, bool several) {
   constexpr int kRows = 12, kLabels = 10;
   const ChartFrame frame(chart);
-  Canvas canvas(std::max(20, columns - kLabels), kRows, unicode && !several);
+  const PlotStyle style{.unicode = unicode && !several};
+  DotCanvas canvas(std::max(20, columns - kLabels), kRows, style);
   for (const CurveOfRun& curve : chart.curves) {
-    std::optional<std::pair<double, double>> before;
+    std::optional<DotCanvas::Dot> before;
     for (const auto& [step, value] : curve.points) {
-      const std::pair at{frame.x.place(step) * (canvas.width() - 1),
-                         (1 - frame.y.place(value)) * (canvas.height() - 1)};
+      const DotCanvas::Dot at{frame.x.place(step) * (canvas.width() - 1),
+                              (1 - frame.y.place(value)) * (canvas.height() - 1)};
       canvas.line(before.value_or(at), at, mark_of(curve, several));
       before = at;
     }

@@ -1,15 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Tables with a column for each run, or a line for each where they are too many.
-#include "trainer/reports/run_comparison.hpp"
-
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/engine/weight_update.hpp"
-#include "trainer/reports/runs_table.hpp"
+#include "trainer/reports/runs.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From the files of a run folder to what became of the run.
-#include "trainer/reports/run_history.hpp"
-
 #include "comm/flight_record.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>

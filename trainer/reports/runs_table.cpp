@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A table of runs whose columns are rows of a table themselves.
-#include "trainer/reports/runs_table.hpp"
-
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/reports/runs.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

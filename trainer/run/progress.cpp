@@ -5,9 +5,8 @@
 
 #include "common/json_text.hpp"
 #include "common/output.hpp"
+#include "common/plot.hpp"
 #include "common/printable.hpp"
-#include "common/svg.hpp"
-#include "common/terminal.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

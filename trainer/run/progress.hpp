@@ -5,7 +5,7 @@
 
 #include "common/env.hpp"
 #include "common/machine.hpp"
-#include "common/terminal.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 
 #include <cstdint>

@@ -9,7 +9,6 @@
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/checks.hpp"
 #include "trainer/ranks/device_choice.hpp"
-#include "trainer/ranks/surroundings.hpp"
 
 #include <filesystem>
 #include <string>

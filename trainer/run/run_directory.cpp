@@ -4,11 +4,10 @@
 #include "trainer/run/run_directory.hpp"
 
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/printable.hpp"
-#include "common/threads.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
-#include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"

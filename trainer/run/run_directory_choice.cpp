@@ -4,7 +4,7 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
-#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/ranks/rank_runner.hpp"

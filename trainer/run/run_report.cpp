@@ -3,7 +3,6 @@
 /// The words and the fields of what a run tells of its course: to people, and as events.
 #include "common/env.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/run/metrics.hpp"

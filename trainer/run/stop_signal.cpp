@@ -5,7 +5,6 @@
 
 #include "common/machine.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>

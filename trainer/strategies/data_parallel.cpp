@@ -7,7 +7,6 @@
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/hogwild.hpp"
 #include "trainer/strategies/pipeline.hpp"
-#include "trainer/strategies/pipeline_setup.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Data parallel training on a GPU: series of steps that the host only launches; how long one may be, what is looked at
 /// between two, and steps done again in another unit.
-#include "comm/device_collectives.hpp"
+#include "comm/collectives.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"

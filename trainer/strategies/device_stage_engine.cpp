@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The stages of one rank on a GPU: passes are queued on one stream, and messages go through pinned memory.
 #include "comm/backend.hpp"
+#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
-#include "comm/device_collectives.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_timeline.hpp"
 #include "models/device_execution.hpp"

@@ -4,7 +4,7 @@
 /// each other (Niu, Recht, Re, Wright, 2011; PyTorch's share_memory()).
 #pragma once
 
-#include "comm/shared_memory.hpp"
+#include "comm/communicator.hpp"
 #include "data/dataset.hpp"
 #include "trainer/engine/host_arena.hpp"
 #include "trainer/engine/job_setup.hpp"

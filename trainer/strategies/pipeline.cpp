@@ -7,7 +7,6 @@
 #include "common/machine.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
-#include "trainer/strategies/pipeline_setup.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Stages and micro-batches, and the memory that they take.
-#include "trainer/strategies/pipeline_setup.hpp"
-
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
@@ -14,6 +12,7 @@
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
+#include "trainer/strategies/pipeline.hpp"
 #include "trainer/strategies/stage_links.hpp"
 
 #include <fmt/format.h>

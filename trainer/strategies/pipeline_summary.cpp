@@ -4,7 +4,7 @@
 #include "comm/agreement.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/strategies/pipeline_setup.hpp"
+#include "trainer/strategies/pipeline.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

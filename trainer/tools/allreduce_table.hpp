@@ -4,8 +4,8 @@
 /// what says the same in every row, redop and root, stands in the title.)
 #pragma once
 
+#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
-#include "comm/device_collectives.hpp"
 #include "kernels/device.hpp"
 #include "trainer/ranks/all_reduce_choice.hpp"
 #include "trainer/tools/bench.hpp"

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Columns as wide as their longest entry.
-#include "trainer/tools/doctor_report.hpp"
-
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/ranks/checks.hpp"
+#include "trainer/tools/doctor.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

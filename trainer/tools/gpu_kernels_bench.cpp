@@ -6,7 +6,6 @@
 #include "common/output.hpp"
 #include "trainer/tools/bench.hpp"
 #include "trainer/tools/kernel_cases.hpp"
-#include "trainer/tools/kernel_comparison.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

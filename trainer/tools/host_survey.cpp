@@ -4,12 +4,10 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"
-#include "common/threads.hpp"
 #include "common/yaml.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/run/rank_diagnosis.hpp"
-#include "trainer/tools/doctor_report.hpp"
-#include "trainer/tools/remote_hosts.hpp"
+#include "trainer/tools/doctor.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,13 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The ops that a GPU runs in a training step of a network, as things to measure. Nothing here needs a GPU.
+/// The ops that a GPU runs in a training step of a network, as things to measure: what they are, the table of their
+/// times, and one of them with its memory. Nothing here needs a GPU but the last.
 #pragma once
 
 #include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
+#include "kernels/step_state.hpp"
+#include "kernels/vendor/vendor.hpp"
+#include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/stages.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -96,5 +105,109 @@ std::string table_line(const KernelRow& row, const GpuLimits& limits);
 
 /// Which ops are slower than the vendor's, or that none is; empty if nothing was compared.
 std::string verdict(const std::vector<KernelRow>& rows);
+
+// Device memory for benchmarks.
+
+/// Device memory that is given back all at once, filled with small numbers.
+class BenchMemory {
+ public:
+  BenchMemory(Device& device, Stream& stream) : device_(device), stream_(stream) {}
+  float* floats(std::size_t size);
+  std::int64_t* integers(std::size_t size);
+  /// Counters of `samples` finite samples and a gradient for each parameter, as a step leaves them for the
+  /// update.
+  std::int64_t* step_sums(std::size_t parameters, int samples);
+  /// Of masks for `pool`, of argmax for a pool of that window (then each names one tap), or of images.
+  std::uint8_t* bytes(std::size_t size, unsigned below);
+  std::int32_t* labels(std::size_t size, int classes);
+  StepState* state();
+
+ private:
+  template <typename T>
+  T* upload(const std::vector<T>& values);
+
+  Device& device_;
+  Stream& stream_;
+  std::deque<DeviceBuffer<std::byte>> buffers_;
+};
+
+// Times ops on a device: many calls in one graph, between two events, so that neither the host nor the
+// launching of single kernels is part of it.
+
+/// Queues call number `call` (0, 1, ...) of an op.
+using QueueCall = std::function<void(Stream& stream, int call)>;
+
+class GraphTimer {
+ public:
+  /// @param calls     in the graph
+  /// @param launches  of the graph in a turn
+  /// Runs the op once before it captures it. Borrows device and stream.
+  GraphTimer(Device& device, Stream& stream, const QueueCall& queue, int calls, int launches);
+
+  /// Of one call, averaged over a turn. Blocks until it is done.
+  double seconds();
+
+ private:
+  Stream& stream_;
+  int calls_, launches_;
+  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<Event> start_, end_;
+};
+
+// One case with its memory, ready to be queued natively and by the vendor.
+
+/// Who is measured. Vendors may be null.
+struct ComparedOps {
+  DeviceOps& native;
+  VendorOps* vendor = nullptr;   ///< for whole ops
+  VendorOps* fastest = nullptr;  ///< for the library's calls alone
+};
+
+/// What is queued for each column of the table; empty: there is no such rival, as for ops of which the vendor
+/// has none. A call works on the inputs and outputs of set `call % sets`; weights and sums are the same for
+/// all.
+struct KernelComparison {
+  QueueCall native, vendor, library;
+  QueueCall restore;  ///< queued before each call because the op destroys its input; timed on its own, too
+};
+
+/// @param sets  at least 1
+KernelComparison make_comparison(const KernelCase& kernel, int grain, int sets, const ComparedOps& compared,
+                                 BenchMemory& memory);
+
+// The libraries' own calls of a layer, without bias and epilogue, where they have some.
+
+template <typename... Arguments>
+void forward_alone(VendorOps& ops, Stream& stream, const Conv2dShape& shape, Arguments... arguments) {
+  ops.conv2d_forward_alone(stream, shape, arguments...);
+}
+template <typename... Arguments>
+void forward_alone(VendorOps& ops, Stream& stream, const LinearShape& shape, Arguments... arguments) {
+  ops.linear_forward_alone(stream, shape, arguments...);
+}
+template <typename... Arguments>
+void backward_weights_alone(VendorOps& ops, Stream& stream, const Conv2dShape& shape,
+                            Arguments... arguments) {
+  ops.conv2d_backward_weights_alone(stream, shape, arguments...);
+}
+template <typename... Arguments>
+void backward_weights_alone(VendorOps& ops, Stream& stream, const LinearShape& shape,
+                            Arguments... arguments) {
+  ops.linear_backward_weights_alone(stream, shape, arguments...);
+}
+
+/// Calls use(shape), for so many samples, if the libraries have calls of their own for this kind of layer.
+template <typename Use>
+void with_library_shape(const Layer& layer, int batch, const Use& use) {
+  std::visit(
+      [&](auto op) {
+        if constexpr (
+            requires { &op.out_features; } || requires { &op.out_channels; }) {
+          op.batch = batch;
+          use(op);
+        }
+      },
+      layer.op());
+}
 
 }  // namespace lockstep::bench

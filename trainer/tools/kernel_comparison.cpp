@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// For each kind of op: its memory, in several copies where caches must not help, and the calls of both contenders.
-#include "trainer/tools/kernel_comparison.hpp"
-
 #include "kernels/numerics/sums.hpp"
+#include "trainer/tools/kernel_cases.hpp"
 
 #include <algorithm>
 

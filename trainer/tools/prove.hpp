@@ -10,7 +10,6 @@
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_result.hpp"
-#include "trainer/tools/prove_steps.hpp"
 
 #include <cstdint>
 #include <map>

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The events and facts are made by the code that a run makes its own with, and compared key by key.
-#include "trainer/tools/prove_claim_check.hpp"
-
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/metrics.hpp"
+#include "trainer/tools/prove_replay.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

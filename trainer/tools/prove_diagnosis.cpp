@@ -6,7 +6,7 @@
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/engine/weight_update.hpp"
-#include "trainer/tools/prove_steps.hpp"
+#include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

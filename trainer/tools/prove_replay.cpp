@@ -6,14 +6,12 @@
 
 #include "comm/agreement.hpp"
 #include "common/output.hpp"
-#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
 #include "trainer/strategies/strategy.hpp"
-#include "trainer/tools/prove_claim_check.hpp"
 #include "trainer/tools/prove_diagnosis.hpp"
 
 #include <fmt/format.h>

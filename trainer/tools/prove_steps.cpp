@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Small parts of a proof: ranges of steps, which are replayed from where, and the one bit that makes a difference.
-#include "trainer/tools/prove_steps.hpp"
-
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
+#include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>
 

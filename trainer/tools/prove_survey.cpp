@@ -8,7 +8,7 @@
 #include "data/sampler.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/tools/prove.hpp"

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: MIT
 /// Other hosts, as the doctor reaches them: commands there, open ports, and the lock of a run that a host of
 /// yesterday holds.
-#include "trainer/tools/remote_hosts.hpp"
-
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/tools/doctor.hpp"
 
 #include <fmt/format.h>
 #include <netdb.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/chaos/watchdog/blow.hpp"
+#include "tests/chaos/watchdog/trial.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

@@ -4,7 +4,7 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/scratch.hpp"
-#include "tests/chaos/watchdog/blow.hpp"
+#include "tests/chaos/watchdog/trial.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 

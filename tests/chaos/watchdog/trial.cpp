@@ -5,7 +5,6 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/moment.hpp"
-#include "tests/chaos/watchdog/blow.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 /// The platform under test is the emulator.
 #include "kernels/emulation/order.hpp"
 #include "tests/kernels/device/rig.hpp"
-#include "tests/support/effort.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <numeric>
 

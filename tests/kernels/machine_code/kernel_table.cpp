@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// kernel_table PROGRAM [EARLIER]: what each kernel of a program for GPUs takes, as a table in Markdown; beside what it
 /// took in an earlier version, where they differ. Needs neither a GPU nor NVIDIA's tools.
-#include "kernel_cost.hpp"
 #include "tests/kernels/machine_code/program.hpp"
 
 #include <cstdio>

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/update_rule.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 #include <onnx_schema.pb.h>

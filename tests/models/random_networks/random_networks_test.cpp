@@ -3,7 +3,7 @@
 /// A few dozen random networks, on the CPU and on the emulated GPU. The campaign beside this file tries
 /// thousands: tests/models/random_networks/run.
 #include "tests/models/random_networks/random_case.hpp"
-#include "tests/support/effort.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 

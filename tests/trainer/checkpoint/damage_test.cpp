@@ -5,11 +5,11 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "tests/common/memory_env.hpp"
-#include "tests/support/effort.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 /// Input/output errors and full disks: the save says so, and the last good checkpoint stays.
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
-#include "tests/support/effort.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/directory.hpp"

@@ -3,7 +3,7 @@
 /// The manifest: round trip, its seal, and contents that are sealed but wrong.
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 

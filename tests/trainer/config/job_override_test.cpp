@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// key=value on the command line: as strict as the file, and named in messages.
 #include "tests/common/config_error_of.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"

@@ -4,7 +4,7 @@
 /// (docs/arithmetic.md). tests/arithmetic/run is the same with more steps and in more ways; tests/arithmetic/cuts sees
 /// whether they would notice. Who changes the order of a sum or the place of a cut on purpose changes
 /// tests/arithmetic/hashes.txt, kArithmeticVersion, and writes why in docs/decisions.md.
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

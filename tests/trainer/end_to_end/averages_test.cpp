@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Averages of the weights through the whole program: the same bytes on any ranks, threads and devices, after a stop
 /// and a kill; measured beside the weights, and taken for them as RUN@ema and RUN@swa.
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

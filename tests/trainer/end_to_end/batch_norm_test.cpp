@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A residual network with batch normalisation through the whole program: one hash, runs that were stopped in
 /// the middle, what checkpoints hold, and what is refused.
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Gates, concatenations, norms within a sample and the newer activations through the whole program: stopped runs,
 /// stages of a pipeline, evaluation, ONNX. tests/arithmetic has ranks, threads, instruction sets and the emulated GPU.
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 /// Runs that earlier versions left half done, as they left them (tests/golden/old_*): each is inspected,
 /// evaluated, predicted with and brought to its end. They began with `lockstep train job.yaml run.dir=.`; the
 /// max_steps in their jobs cut them short.
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

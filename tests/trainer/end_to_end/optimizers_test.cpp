@@ -3,7 +3,7 @@
 /// Every optimiser through the whole program: one hash on any ranks, threads and graphs; runs that were
 /// stopped in the middle; runs of the version in which momentum was all that an optimiser remembered.
 #include "common/safetensors.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The programs of the texts that Lockstep grew from: each counterpart is run, and what it prints is looked at
 /// line by line.
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 /// double (tests/golden/make_batch_norm_golden.py), and the same bits however the batch is dealt.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/data_parallel.hpp"

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/common/config_error_of.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <algorithm>
 #include <cstdlib>

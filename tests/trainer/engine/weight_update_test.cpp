@@ -8,7 +8,7 @@
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "trainer/engine/host_arena.hpp"
 
 #include <fmt/format.h>

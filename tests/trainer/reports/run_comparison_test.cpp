@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Runs beside each other.
-#include "trainer/reports/run_comparison.hpp"
-
 #include "common/error.hpp"
-#include "common/terminal.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/reports/runs.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What is read from run folders: whole ones, damaged ones, and those of runs that came to no end.
-#include "trainer/reports/run_history.hpp"
-
 #include "common/json_text.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
+#include "trainer/reports/runs.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

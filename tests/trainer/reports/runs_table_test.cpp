@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Runs found, chosen, sorted and shown.
-#include "trainer/reports/runs_table.hpp"
-
 #include "common/error.hpp"
 #include "common/json_text.hpp"
-#include "common/terminal.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
+#include "trainer/reports/runs.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

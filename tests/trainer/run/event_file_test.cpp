@@ -6,7 +6,7 @@
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/small_disk.hpp"
-#include "trainer/run/epoch_clock.hpp"
+#include "trainer/run/metrics.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

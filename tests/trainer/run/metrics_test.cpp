@@ -4,7 +4,7 @@
 #include "trainer/run/metrics.hpp"
 
 #include "common/error.hpp"
-#include "common/terminal.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/small_disk.hpp"

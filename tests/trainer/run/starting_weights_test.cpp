@@ -7,7 +7,7 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"

@@ -8,7 +8,7 @@
 #include "common/json_text.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/trail_file.hpp"
 
 #include <algorithm>

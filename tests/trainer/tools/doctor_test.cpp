@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What the doctor finds on this host, in a launcher's log, and with its ranks.
+#include "trainer/tools/doctor.hpp"
+
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "trainer/ranks/surroundings.hpp"
-#include "trainer/tools/doctor_report.hpp"
+#include "trainer/ranks/checks.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

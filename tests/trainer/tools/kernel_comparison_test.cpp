@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Every case of `bench kernels` once, on the emulator with fake vendor libraries: what it reads and writes
 /// lies within its memory.
-#include "trainer/tools/kernel_comparison.hpp"
-
 #include "kernels/vendor/vendor.hpp"
-#include "tests/support/effort.hpp"
+#include "tests/support/test_settings.hpp"
+#include "trainer/tools/kernel_cases.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 #include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_diagnosis.hpp"
 #include "trainer/tools/prove_result.hpp"
-#include "trainer/tools/prove_steps.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

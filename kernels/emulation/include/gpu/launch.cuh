@@ -5,8 +5,8 @@
 #pragma once
 
 #include "kernels/cuda/error.hpp"
+#include "kernels/emulation/block.hpp"
 #include "kernels/emulation/errors.hpp"
-#include "kernels/emulation/grid.hpp"
 #include "kernels/emulation/stream.hpp"
 
 #include <cuda_runtime.h>

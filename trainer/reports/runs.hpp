@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a run folder tells of its run: job, events, checkpoints, and what became of it. Nothing is written, and nothing
-/// in the folder is believed; a run that trains meanwhile may be read.
+/// Runs read from their folders, listed and compared. Nothing is written, and nothing in a folder is believed; a run
+/// that trains meanwhile may be read.
 #pragma once
 
 #include "common/env.hpp"
+#include "common/plot.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <map>
@@ -98,5 +101,82 @@ std::map<std::string, std::string> flat_job(const std::string& yaml, const std::
 
 /// Whether there is something of a run in a folder: records, checkpoints or a lock. False where it cannot be looked at.
 bool has_parts_of_run(Env& env, const std::string& path);
+
+// The runs below a folder, found, chosen, sorted and shown: `lockstep runs`.
+
+/// Version of the JSON that `runs` and `compare` print.
+inline constexpr int kRunsFormat = 1;
+
+/// All runs below `directory`, or that one if it is a run itself, in the order of their names (mnist-2 before
+/// mnist-10). Three levels deep; links are followed on the way to a run and no further. A folder directly below
+/// `directory` that holds no run is listed as what it is.
+/// @throws MissingDataError  there is no such directory
+std::vector<RunHistory> find_runs(Env& env, const std::string& directory);
+
+/// What `--where` takes: "train.optimizer.lr=0.05", "state=finished".
+struct RunCondition {
+  std::string key, value;
+};
+/// @throws UsageError  it has no =, or there is no such key of a job
+RunCondition parse_run_condition(const std::string& text);
+/// Texts are compared, and what are numbers on both sides as numbers.
+bool meets(const RunHistory& run, const RunCondition& condition);
+
+/// What `--sort` takes: "name, state, accuracy, ..."
+std::vector<std::string> run_sort_keys();
+/// The best or newest first, otherwise ascending; runs that lack the number are last either way. Those that are equal
+/// stay in their order.
+void sort_runs(std::vector<RunHistory>& runs, const std::string& key, bool reverse);
+
+/// A line for each run. Of the columns those that matter least are left out where `columns` are too few.
+std::string runs_text(const std::vector<RunHistory>& runs, int columns);
+nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory);
+/// Of one run, epochs left out.
+nlohmann::ordered_json run_json(const RunHistory& run);
+
+// Cells that `compare` shows, too.
+
+std::string accuracy_text(std::optional<double> accuracy);  ///< "98.02"; "-" where there is none
+std::string loss_text(std::optional<double> loss);
+std::string seconds_text(std::optional<double> seconds);
+/// In local time: "11-23 13:09"; of another year "2025-11-23".
+std::string when_text(std::optional<std::int64_t> when);
+
+// Runs beside each other: what their jobs say differently, their curves, what they came to, and the first step at
+// which they parted: `lockstep compare`.
+
+/// How the trail of a run compares with that of the first one.
+struct TrailComparison {
+  std::int64_t compared = 0;               ///< steps that both have and that are not damaged
+  std::optional<std::int64_t> first_step;  ///< the first of them whose fingerprints differ
+  std::string what;                        ///< of which tensor first: "fc1.weight"; "" where none differs
+  std::string why_not;                     ///< nothing can be compared: why; otherwise ""
+};
+
+/// Memory is that of both trails, as far as metrics and checkpoints tell of their steps, and a little more.
+TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& b);
+
+/// A key of the job, and its value in each run; nothing where a run has no such key.
+struct DifferingKey {
+  std::string key;
+  std::vector<std::optional<std::string>> values;
+};
+
+struct RunComparison {
+  std::vector<RunHistory> runs;  ///< marked A, B, ... in this order
+  std::vector<DifferingKey> keys;
+  std::vector<TrailComparison> trails;  ///< of each run but the first, with the first
+};
+
+inline constexpr std::size_t kMostCompared = 26;
+
+/// @throws MissingDataError  one of the folders holds no run; UsageError  fewer than two, or more than kMostCompared
+RunComparison compare_runs(Env& env, const std::vector<std::string>& paths);
+
+/// Tables and sentences, without the curves.
+std::string comparison_text(const RunComparison& comparison, int columns);
+/// Test accuracy and test loss over the epochs. Holds marks and numbers only, so it may go to write_out() as it is.
+std::string comparison_curves(const RunComparison& comparison, const PlotStyle& style);
+nlohmann::ordered_json comparison_json(const RunComparison& comparison);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Where the sources are, for tests that read files of theirs.
+/// What a test is told from outside: where the sources are, and how much it tries.
 #pragma once
 
 #include <cstdlib>
@@ -15,6 +15,19 @@ inline std::string source_path(const std::string& path) {
   if (root == nullptr)
     throw std::runtime_error("set LOCKSTEP_SOURCE_DIR to the root of the sources, as ctest does");
   return std::string(root) + "/" + path;
+}
+
+// How much it tries.
+
+/// Everything; but less where sanitizers make each try take five to eight times as long. What they look for shows in
+/// the first tries, and what takes all of them to show, the release build finds.
+template <typename T>
+constexpr T effort([[maybe_unused]] T everything, [[maybe_unused]] T under_sanitizers) {
+#ifdef LOCKSTEP_SANITIZED
+  return under_sanitizers;
+#else
+  return everything;
+#endif
 }
 
 }  // namespace lockstep::test
