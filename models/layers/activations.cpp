@@ -1,136 +1,234 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Layers that work on each element by itself: relu, the other activations, dropout.
-#include "models/layers/activations.hpp"
+#include "kernels/shapes.hpp"
+#include "models/layers/layer_kinds.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <string_view>
+#include <memory>
+#include <string>
 
 namespace lockstep {
+namespace {
 
-// ActivationLayer: its options, and the calls of its ops.
+// The layers `tanh`, `sigmoid`, `gelu: {approximate: none}`, `leaky_relu: {slope: 0.01}`, `elu: {alpha: 1}`, `silu`,
+// `hardsigmoid`, `hardswish` and `relu6`.
 
-std::unique_ptr<Layer> ActivationLayer::make_gelu(const LayerOptions& options, const LayerPlace& place) {
-  constexpr std::array<std::string_view, 2> kChoices{"none", "tanh"};
-  const bool exact = options.choice("approximate", kChoices) == 0;
-  return std::make_unique<ActivationLayer>(place, exact ? Activation::kGelu : Activation::kGeluTanh);
-}
-
-std::unique_ptr<Layer> ActivationLayer::make_leaky_relu(const LayerOptions& options,
-                                                        const LayerPlace& place) {
-  const auto slope = static_cast<float>(options.number("slope", {0, 1}, 0.01));
-  return std::make_unique<ActivationLayer>(place, ActivationFunction(Activation::kLeakyRelu, slope));
-}
-
-std::unique_ptr<Layer> ActivationLayer::make_elu(const LayerOptions& options, const LayerPlace& place) {
-  const auto alpha = static_cast<float>(options.number("alpha", {0, 100}, 1));
-  return std::make_unique<ActivationLayer>(place, ActivationFunction(Activation::kElu, alpha));
-}
-
-std::string ActivationLayer::describe() const {
-  switch (function_.kind) {
-    case Activation::kTanh:
-      return "tanh";
-    case Activation::kSigmoid:
-      return "sigmoid";
-    case Activation::kGelu:
-      return "gelu";
-    case Activation::kGeluTanh:
-      return "gelu by tanh";
-    case Activation::kLeakyRelu:
-      return fmt::format("leaky_relu {}", function_.number);
-    case Activation::kElu:
-      return fmt::format("elu {}", function_.number);
-    case Activation::kSilu:
-      return "silu";
-    case Activation::kHardSigmoid:
-      return "hardsigmoid";
-    case Activation::kHardSwish:
-      return "hardswish";
-    case Activation::kRelu6:
-      break;
+/// x and y [channels, height, width, N], number by number, padding columns too; there are no parameters.
+///
+///   tanh         y = (e^x - e^-x) / (e^x + e^-x)   dx = dy (1 - y^2)
+///   sigmoid      y = 1 / (1 + e^-x)                dx = dy y (1 - y)
+///   gelu: none   y = x P(x) with P(x) = (1 + erf(x / sqrt 2)) / 2, the share of normal numbers below x
+///                dx = dy (P(x) + x p(x)) with p(x) = e^(-x^2 / 2) / sqrt(2 pi)
+///   gelu: tanh   y = x (1 + t) / 2 with t = tanh(u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+///                dx = dy ((1 + t) / 2 + x (1 - t^2) / 2 du/dx)
+///   leaky_relu   y = x, below 0 slope x            dx = dy, or where y is not positive slope dy
+///   elu          y = x, below 0 alpha (e^x - 1)    dx = dy, or where y is not positive dy (y + alpha)
+///   silu         y = x s with s = sigmoid(x)       dx = dy (s + x s (1 - s))
+///   hardsigmoid  y = min(max(x + 3, 0), 6) / 6     dx = dy / 6 where 0 < y < 1, else 0
+///   hardswish    y = x hardsigmoid(x)              dx = dy (x / 3 + 1/2) between -3 and 3; 0 before that, dy behind
+///   relu6        y = min(max(x, 0), 6)             dx = dy where 0 < y < 6, else 0
+///
+/// Of those whose backward reads y, y is written over x, unless x is needed afterwards; dx may lie over dy. NaN gives
+/// NaN. All are functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on
+/// every device. Source of gelu: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. Oracle: reference::curve_of
+/// (double), PyTorch's functions of these names.
+class ActivationLayer final : public Layer {
+ public:
+  ActivationLayer(const LayerPlace& place, const ActivationFunction& function)
+      : Layer(place, place.input), function_(function) {}
+  template <Activation kKind>
+  static std::unique_ptr<Layer> make(const LayerOptions& /*options*/, const LayerPlace& place) {
+    return std::make_unique<ActivationLayer>(place, kKind);
   }
-  return "relu6";
-}
+  /// @throws ConfigError  if the option is wrong
+  static std::unique_ptr<Layer> make_gelu(const LayerOptions& options, const LayerPlace& place) {
+    constexpr std::array<std::string_view, 2> kChoices{"none", "tanh"};
+    const bool exact = options.choice("approximate", kChoices) == 0;
+    return std::make_unique<ActivationLayer>(place, exact ? Activation::kGelu : Activation::kGeluTanh);
+  }
+  static std::unique_ptr<Layer> make_leaky_relu(const LayerOptions& options, const LayerPlace& place) {
+    const auto slope = static_cast<float>(options.number("slope", {0, 1}, 0.01));
+    return std::make_unique<ActivationLayer>(place, ActivationFunction(Activation::kLeakyRelu, slope));
+  }
+  static std::unique_ptr<Layer> make_elu(const LayerOptions& options, const LayerPlace& place) {
+    const auto alpha = static_cast<float>(options.number("alpha", {0, 100}, 1));
+    return std::make_unique<ActivationLayer>(place, ActivationFunction(Activation::kElu, alpha));
+  }
 
-void ActivationLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::activation_forward(function_, size_of(pass.batch, pass.channels), tensors.x, tensors.y);
-}
+  std::string describe() const override {
+    switch (function_.kind) {
+      case Activation::kTanh:
+        return "tanh";
+      case Activation::kSigmoid:
+        return "sigmoid";
+      case Activation::kGelu:
+        return "gelu";
+      case Activation::kGeluTanh:
+        return "gelu by tanh";
+      case Activation::kLeakyRelu:
+        return fmt::format("leaky_relu {}", function_.number);
+      case Activation::kElu:
+        return fmt::format("elu {}", function_.number);
+      case Activation::kSilu:
+        return "silu";
+      case Activation::kHardSigmoid:
+        return "hardsigmoid";
+      case Activation::kHardSwish:
+        return "hardswish";
+      case Activation::kRelu6:
+        break;
+    }
+    return "relu6";
+  }
+  LayerOp op() const override { return ActivationOp{function_}; }
+  OutputMemory output_memory() const override {
+    return function_.saves_input() ? OutputMemory::kNew : OutputMemory::kInPlace;
+  }
+  bool needs_input() const override { return function_.saves_input(); }
+  OutputNeed output_need() const override {
+    return function_.saves_input() ? OutputNeed::kNothing : OutputNeed::kNumbers;
+  }
+  /// Networks with tanh, sigmoid and gelu keep the memory that they had.
+  bool is_channelwise() const override { return function_.kind >= Activation::kLeakyRelu; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::activation_forward(function_, size_of(pass.batch, pass.channels), tensors.x, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::activation_backward(function_, size_of(pass.batch, pass.channels), saved_of(tensors), tensors.dy,
+                             tensors.dx);
+  }
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.activation_forward(pass.stream, function_, size_of(pass.batch), tensors.x, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.activation_backward(pass.stream, function_, size_of(pass.batch), saved_of(tensors), tensors.dy,
+                                 tensors.dx);
+  }
 
-void ActivationLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::activation_backward(function_, size_of(pass.batch, pass.channels), saved_of(tensors), tensors.dy,
-                           tensors.dx);
-}
+ private:
+  std::size_t size_of(int batch, const ChannelRange& channels = {}) const {
+    return std::size_t{1} * channels.of(output().channels) * output().height * output().width * batch;
+  }
+  template <typename Tensors>
+  const float* saved_of(const Tensors& tensors) const {
+    return function_.saves_input() ? tensors.x : tensors.y;
+  }
 
-void ActivationLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.activation_forward(pass.stream, function_, size_of(pass.batch), tensors.x, tensors.y);
-}
+  ActivationFunction function_;
+};
 
-void ActivationLayer::device_backward_data(const DeviceLayerPass& pass,
-                                           const DeviceLayerTensors& tensors) const {
-  pass.ops.activation_backward(pass.stream, function_, size_of(pass.batch), saved_of(tensors), tensors.dy,
-                               tensors.dx);
-}
+// The layer `relu`.
 
-// ReluLayer: the calls of its ops.
+/// y = max(x, 0), in place; remembers which are positive.
+class ReluLayer final : public Layer {
+ public:
+  explicit ReluLayer(const LayerPlace& place) : Layer(place, place.input) {}
 
-std::unique_ptr<Layer> ReluLayer::make(const LayerOptions& /*options*/, const LayerPlace& place) {
-  return std::make_unique<ReluLayer>(place);
-}
+  std::string describe() const override { return "relu"; }
+  LayerOp op() const override { return ReluOp{}; }
+  OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
+  std::size_t saved_bytes(int batch) const override {
+    return sign_bytes(std::size_t{1} * output().features() * static_cast<std::size_t>(batch));
+  }
+  /// Logits need both signs.
+  bool may_be_last() const override { return false; }
+  bool is_channelwise() const override { return true; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::relu_forward(size_of(pass), tensors.x, tensors.y, pass.training ? tensors.saved : nullptr);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::relu_backward(size_of(pass), tensors.saved, tensors.dy, tensors.dx);
+  }
+  DeviceForm device_form() const override { return DeviceForm::epilogue_step({.kind = EpilogueKind::kRelu}); }
 
-void ReluLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::relu_forward(size_of(pass), tensors.x, tensors.y, pass.training ? tensors.saved : nullptr);
-}
+ private:
+  std::size_t size_of(const LayerPass& pass) const {
+    return std::size_t{1} * pass.channels.of(output().channels) * output().height * output().width *
+           pass.batch;
+  }
+};
 
-void ReluLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::relu_backward(size_of(pass), tensors.saved, tensors.dy, tensors.dx);
-}
+// The layers `dropout: {p: 0.5}` and `dropout2d: {p: 0.5}`, also written `dropout: 0.5`.
 
-// DropoutLayer: options, shapes, and the calls of its op.
+/// In training, sets units to zero with probability p and scales the others by 1 / (1 - p); nothing in
+/// evaluation. A unit is one number (dropout) or one channel of the image (dropout2d). The mask is not
+/// stored: backward draws it again from the same key.
+class DropoutLayer final : public Layer {
+ public:
+  enum class Unit { kElement, kChannel };
 
-std::unique_ptr<Layer> DropoutLayer::make_elementwise(const LayerOptions& options, const LayerPlace& place) {
-  return std::make_unique<DropoutLayer>(place, Unit::kElement, options.probability("p", 0.5F));
-}
+  DropoutLayer(const LayerPlace& place, Unit unit, float probability)
+      : Layer(place, place.input), unit_(unit), probability_(probability) {}
+  static std::unique_ptr<Layer> make_elementwise(const LayerOptions& options, const LayerPlace& place) {
+    return std::make_unique<DropoutLayer>(place, Unit::kElement, options.probability("p", 0.5F));
+  }
+  static std::unique_ptr<Layer> make_channelwise(const LayerOptions& options, const LayerPlace& place) {
+    return std::make_unique<DropoutLayer>(place, Unit::kChannel, options.probability("p", 0.5F));
+  }
 
-std::unique_ptr<Layer> DropoutLayer::make_channelwise(const LayerOptions& options, const LayerPlace& place) {
-  return std::make_unique<DropoutLayer>(place, Unit::kChannel, options.probability("p", 0.5F));
-}
+  std::string describe() const override {
+    return fmt::format("{} {}", unit_ == Unit::kChannel ? "dropout2d" : "dropout", probability_);
+  }
+  LayerOp op() const override { return DropoutOp{probability_, drops_channels(), index()}; }
+  OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    DropoutShape shape = shape_of(pass.batch);
+    if (!pass.training) shape.probability = 0;
+    if (shape.probability == 0 && tensors.x == tensors.y) return;
+    cpu::dropout(shape, key_of(pass.key), tensors.x, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (probability_ == 0 && tensors.dx == tensors.dy) return;
+    cpu::dropout(shape_of(pass.batch), key_of(pass.key), tensors.dy, tensors.dx);
+  }
+  DeviceForm device_form() const override {
+    if (probability_ == 0) return DeviceForm::nothing();
+    return DeviceForm::epilogue_step({EpilogueKind::kDropout, drops_channels(), index(), probability_});
+  }
 
-std::string DropoutLayer::describe() const {
-  return fmt::format("{} {}", unit_ == Unit::kChannel ? "dropout2d" : "dropout", probability_);
-}
+ private:
+  /// Channels of more than one number.
+  bool drops_channels() const { return unit_ == Unit::kChannel && input().height * input().width > 1; }
+  DropoutShape shape_of(int batch) const {
+    const ImageShape& image = input();
+    if (unit_ == Unit::kElement) return {batch, image.features(), 1, probability_};
+    return {batch, image.channels, image.height * image.width, probability_};
+  }
+  DropoutKey key_of(const PassKey& key) const { return {key.seed, key.step, index(), key.first_sample}; }
 
-LayerOp DropoutLayer::op() const {
-  return DropoutOp{probability_, drops_channels(), index()};
-}
+  Unit unit_;
+  float probability_;
+};
 
-DeviceForm DropoutLayer::device_form() const {
-  if (probability_ == 0) return DeviceForm::nothing();
-  return DeviceForm::epilogue_step({EpilogueKind::kDropout, drops_channels(), index(), probability_});
-}
+// Their options.
 
-void DropoutLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  DropoutShape shape = shape_of(pass.batch);
-  if (!pass.training) shape.probability = 0;
-  if (shape.probability == 0 && tensors.x == tensors.y) return;
-  cpu::dropout(shape, key_of(pass.key), tensors.x, tensors.y);
-}
+constexpr std::array<std::string_view, 2> kGeluKeys{"name", "approximate"};
+constexpr std::array<std::string_view, 2> kLeakyReluKeys{"name", "slope"};
+constexpr std::array<std::string_view, 2> kEluKeys{"name", "alpha"};
+constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
 
-void DropoutLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  if (probability_ == 0 && tensors.dx == tensors.dy) return;
-  cpu::dropout(shape_of(pass.batch), key_of(pass.key), tensors.dy, tensors.dx);
-}
+}  // namespace
 
-DropoutShape DropoutLayer::shape_of(int batch) const {
-  const ImageShape& image = input();
-  if (unit_ == Unit::kElement) return {batch, image.features(), 1, probability_};
-  return {batch, image.channels, image.height * image.width, probability_};
-}
-
-DropoutKey DropoutLayer::key_of(const PassKey& key) const {
-  return {key.seed, key.step, index(), key.first_sample};
+std::span<const LayerKind> activation_kinds() {
+  static constexpr std::array<LayerKind, 12> kKinds{{
+      {"relu", "relu", "", kNameOnly, make_without_options<ReluLayer>},
+      {"relu6", "relu", "", kNameOnly, ActivationLayer::make<Activation::kRelu6>},
+      {"tanh", "tanh", "", kNameOnly, ActivationLayer::make<Activation::kTanh>},
+      {"sigmoid", "sigmoid", "", kNameOnly, ActivationLayer::make<Activation::kSigmoid>},
+      {"gelu", "gelu", "", kGeluKeys, ActivationLayer::make_gelu},
+      {"leaky_relu", "leaky", "slope", kLeakyReluKeys, ActivationLayer::make_leaky_relu},
+      {"elu", "elu", "alpha", kEluKeys, ActivationLayer::make_elu},
+      {"silu", "silu", "", kNameOnly, ActivationLayer::make<Activation::kSilu>},
+      {"hardsigmoid", "hsigmoid", "", kNameOnly, ActivationLayer::make<Activation::kHardSigmoid>},
+      {"hardswish", "hswish", "", kNameOnly, ActivationLayer::make<Activation::kHardSwish>},
+      {"dropout", "drop", "p", kDropoutKeys, DropoutLayer::make_elementwise},
+      {"dropout2d", "drop", "p", kDropoutKeys, DropoutLayer::make_channelwise},
+  }};
+  return kKinds;
 }
 
 }  // namespace lockstep

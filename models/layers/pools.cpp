@@ -1,19 +1,63 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pooling: options, shapes, and the calls of ops.
-#include "models/layers/pools.hpp"
-
-#include "models/layer_options.hpp"
+/// Pooling: max, average, and averages of windows that follow from the output's size.
+#include "kernels/shapes.hpp"
+#include "models/layers/layer_kinds.hpp"
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace lockstep {
+namespace {
 
-// Options and shapes of pooling layers.
+// What max_pool and avg_pool have in common: their options and shapes.
 
-Pool2dShape read_pool_shape(const LayerOptions& options, const ImageShape& input) {
+/// A window goes over each channel.
+class WindowPoolLayer : public Layer {
+ public:
+  bool is_channelwise() const override { return true; }
+
+ protected:
+  /// @param shape  with batch 1
+  WindowPoolLayer(LayerPlace place, const Pool2dShape& shape)
+      : Layer(std::move(place), {shape.channels, shape.out_height(), shape.out_width()}), shape_(shape) {}
+
+  const Pool2dShape& shape() const { return shape_; }
+  Pool2dShape shape_of(int batch) const {
+    Pool2dShape shape = shape_;
+    shape.batch = batch;
+    return shape;
+  }
+  Pool2dShape shape_of(const LayerPass& pass) const {
+    Pool2dShape shape = shape_of(pass.batch);
+    shape.channels = pass.channels.of(shape.channels);
+    return shape;
+  }
+  /// An epilogue has pools of 2 x 2 side by side; others are stages of their own.
+  DeviceForm form_of(EpilogueKind kind) const {
+    const bool halves = shape_.kernel == 2 && shape_.stride == 2 && shape_.padding == 0;
+    return halves ? DeviceForm::epilogue_step({.kind = kind}, 2) : DeviceForm{};
+  }
+  /// "max_pool 3 stride 2 padding 1"; a stride equal to the kernel is left out.
+  std::string in_words(std::string_view kind) const {
+    std::string text = fmt::format("{} {}", kind, shape_.kernel);
+    if (shape_.stride != shape_.kernel) text += fmt::format(" stride {}", shape_.stride);
+    if (shape_.padding != 0) text += fmt::format(" padding {}", shape_.padding);
+    return text;
+  }
+
+ private:
+  Pool2dShape shape_;
+};
+
+/// @throws ConfigError, ShapeError  if an option is wrong or the window is larger than the padded image
+template <typename Pool>
+std::unique_ptr<Layer> make_window_pool(const LayerOptions& options, const LayerPlace& place) {
+  const ImageShape& input = place.input;
   Pool2dShape shape;
   shape.batch = 1;
   shape.channels = input.channels;
@@ -23,162 +67,137 @@ Pool2dShape read_pool_shape(const LayerOptions& options, const ImageShape& input
   shape.stride = options.integer("stride", 1, kMaxKernel, shape.kernel);
   shape.padding = options.integer("padding", 0, shape.kernel / 2, 0);
   options.require_fit({shape.kernel, shape.kernel}, shape.padding, input);
-  return shape;
+  return std::make_unique<Pool>(place, shape);
 }
 
-Pool2dShape with_batch(Pool2dShape shape, int batch) {
-  shape.batch = batch;
-  return shape;
-}
+// The layer `max_pool: {kernel: 2, stride: as kernel, padding: 0}`, also written `max_pool: 2`.
 
-Pool2dShape with_channels(Pool2dShape shape, const ChannelRange& channels) {
-  shape.channels = channels.of(shape.channels);
-  return shape;
-}
+/// The largest of each window; backward sends the gradient to where it was.
+class MaxPoolLayer final : public WindowPoolLayer {
+ public:
+  MaxPoolLayer(const LayerPlace& place, const Pool2dShape& shape) : WindowPoolLayer(place, shape) {}
 
-ImageShape pool_output(const Pool2dShape& shape) {
-  return {shape.channels, shape.out_height(), shape.out_width()};
-}
+  std::string describe() const override { return in_words("max_pool"); }
+  LayerOp op() const override { return MaxPoolOp{shape()}; }
+  std::size_t saved_bytes(int batch) const override { return shape_of(batch).out_size(); }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::max_pool_forward(shape_of(pass), tensors.x, tensors.y, tensors.saved);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::max_pool_backward(shape_of(pass), tensors.dy, tensors.saved, tensors.dx);
+  }
+  DeviceForm device_form() const override { return form_of(EpilogueKind::kMaxPool); }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.max_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y, tensors.saved);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.max_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.saved, tensors.dx);
+  }
+};
 
-DeviceForm device_form_of_pool(const Pool2dShape& shape, EpilogueKind kind) {
-  const bool halves = shape.kernel == 2 && shape.stride == 2 && shape.padding == 0;
-  return halves ? DeviceForm::epilogue_step({.kind = kind}, 2) : DeviceForm{};
-}
+// The layer `avg_pool: {kernel: 2, stride: as kernel, padding: 0}`, also written `avg_pool: 2`.
 
-std::string describe_pool(std::string_view kind, const Pool2dShape& shape) {
-  std::string text = fmt::format("{} {}", kind, shape.kernel);
-  if (shape.stride != shape.kernel) text += fmt::format(" stride {}", shape.stride);
-  if (shape.padding != 0) text += fmt::format(" padding {}", shape.padding);
-  return text;
-}
+/// The mean of each window; padding counts as zeros.
+class AvgPoolLayer final : public WindowPoolLayer {
+ public:
+  AvgPoolLayer(const LayerPlace& place, const Pool2dShape& shape) : WindowPoolLayer(place, shape) {}
 
-// MaxPoolLayer: options, shapes, and the calls of its ops.
+  std::string describe() const override { return in_words("avg_pool"); }
+  LayerOp op() const override { return AvgPoolOp{shape()}; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::avg_pool_forward(shape_of(pass), tensors.x, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::avg_pool_backward(shape_of(pass), tensors.dy, tensors.dx);
+  }
+  DeviceForm device_form() const override { return form_of(EpilogueKind::kAvgPool); }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
+  }
+};
 
-MaxPoolLayer::MaxPoolLayer(LayerPlace place, const Pool2dShape& shape)
-    : Layer(std::move(place), pool_output(shape)), shape_(shape) {}
+// The layer `adaptive_avg_pool: {out: 7}`, also written `adaptive_avg_pool: 7`.
 
-std::unique_ptr<Layer> MaxPoolLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  return std::make_unique<MaxPoolLayer>(place, read_pool_shape(options, place.input));
-}
+/// An image of any size becomes one of out x out, with PyTorch's windows.
+class AdaptiveAvgPoolLayer final : public Layer {
+ public:
+  /// @param shape  with batch 1
+  AdaptiveAvgPoolLayer(const LayerPlace& place, const AdaptivePoolShape& shape)
+      : Layer(place, {shape.channels, shape.out_height, shape.out_width}), shape_(shape) {}
+  /// @throws ConfigError  if the option is wrong
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    const ImageShape& input = place.input;
+    const int side = options.integer("out", 1, kMaxKernel);
+    return std::make_unique<AdaptiveAvgPoolLayer>(
+        place, AdaptivePoolShape{1, input.channels, input.height, input.width, side, side});
+  }
 
-std::string MaxPoolLayer::describe() const {
-  return describe_pool("max_pool", shape_);
-}
+  std::string describe() const override { return fmt::format("adaptive_avg_pool {}", shape_.out_height); }
+  LayerOp op() const override { return AdaptiveAvgPoolOp{shape_}; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::adaptive_avg_pool_forward(shape_of(pass.batch), tensors.x, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::adaptive_avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
+  }
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.adaptive_avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.adaptive_avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
+  }
 
-void MaxPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::max_pool_forward(shape_of(pass), tensors.x, tensors.y, tensors.saved);
-}
+ private:
+  AdaptivePoolShape shape_of(int batch) const {
+    AdaptivePoolShape shape = shape_;
+    shape.batch = batch;
+    return shape;
+  }
 
-void MaxPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::max_pool_backward(shape_of(pass), tensors.dy, tensors.saved, tensors.dx);
-}
+  AdaptivePoolShape shape_;
+};
 
-DeviceForm MaxPoolLayer::device_form() const {
-  return device_form_of_pool(shape_, EpilogueKind::kMaxPool);
-}
+// The layer `global_avg_pool`.
 
-void MaxPoolLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.max_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y, tensors.saved);
-}
+/// The mean of each channel: an image of any size becomes [channels, 1, 1].
+class GlobalAvgPoolLayer final : public Layer {
+ public:
+  explicit GlobalAvgPoolLayer(const LayerPlace& place) : Layer(place, {place.input.channels, 1, 1}) {}
 
-void MaxPoolLayer::device_backward_data(const DeviceLayerPass& pass,
-                                        const DeviceLayerTensors& tensors) const {
-  pass.ops.max_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.saved, tensors.dx);
-}
+  std::string describe() const override { return "global_avg_pool"; }
+  LayerOp op() const override { return GlobalAvgPoolOp{input()}; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::global_avg_pool_forward(input(), pass.batch, tensors.x, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::global_avg_pool_backward(input(), pass.batch, tensors.dy, tensors.dx);
+  }
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.global_avg_pool_forward(pass.stream, input(), pass.batch, tensors.x, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.global_avg_pool_backward(pass.stream, input(), pass.batch, tensors.dy, tensors.dx);
+  }
+};
 
-// AvgPoolLayer: options, shapes, and the calls of its ops.
+constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
+constexpr std::array<std::string_view, 2> kAdaptiveKeys{"name", "out"};
 
-AvgPoolLayer::AvgPoolLayer(LayerPlace place, const Pool2dShape& shape)
-    : Layer(std::move(place), pool_output(shape)), shape_(shape) {}
+}  // namespace
 
-std::unique_ptr<Layer> AvgPoolLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  return std::make_unique<AvgPoolLayer>(place, read_pool_shape(options, place.input));
-}
-
-std::string AvgPoolLayer::describe() const {
-  return describe_pool("avg_pool", shape_);
-}
-
-void AvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::avg_pool_forward(shape_of(pass), tensors.x, tensors.y);
-}
-
-void AvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::avg_pool_backward(shape_of(pass), tensors.dy, tensors.dx);
-}
-
-DeviceForm AvgPoolLayer::device_form() const {
-  return device_form_of_pool(shape_, EpilogueKind::kAvgPool);
-}
-
-void AvgPoolLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
-}
-
-void AvgPoolLayer::device_backward_data(const DeviceLayerPass& pass,
-                                        const DeviceLayerTensors& tensors) const {
-  pass.ops.avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
-}
-
-// AdaptiveAvgPoolLayer: its option, and the calls of its ops.
-
-std::unique_ptr<Layer> AdaptiveAvgPoolLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  const ImageShape& input = place.input;
-  const int side = options.integer("out", 1, kMaxKernel);
-  return std::make_unique<AdaptiveAvgPoolLayer>(
-      place, AdaptivePoolShape{1, input.channels, input.height, input.width, side, side});
-}
-
-std::string AdaptiveAvgPoolLayer::describe() const {
-  return fmt::format("adaptive_avg_pool {}", shape_.out_height);
-}
-
-AdaptivePoolShape AdaptiveAvgPoolLayer::shape_of(int batch) const {
-  AdaptivePoolShape shape = shape_;
-  shape.batch = batch;
-  return shape;
-}
-
-void AdaptiveAvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::adaptive_avg_pool_forward(shape_of(pass.batch), tensors.x, tensors.y);
-}
-
-void AdaptiveAvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::adaptive_avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
-}
-
-void AdaptiveAvgPoolLayer::device_forward(const DeviceLayerPass& pass,
-                                          const DeviceLayerTensors& tensors) const {
-  pass.ops.adaptive_avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
-}
-
-void AdaptiveAvgPoolLayer::device_backward_data(const DeviceLayerPass& pass,
-                                                const DeviceLayerTensors& tensors) const {
-  pass.ops.adaptive_avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
-}
-
-// GlobalAvgPoolLayer: the calls of its ops.
-
-std::unique_ptr<Layer> GlobalAvgPoolLayer::make(const LayerOptions& /*options*/, const LayerPlace& place) {
-  return std::make_unique<GlobalAvgPoolLayer>(place);
-}
-
-void GlobalAvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::global_avg_pool_forward(input(), pass.batch, tensors.x, tensors.y);
-}
-
-void GlobalAvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::global_avg_pool_backward(input(), pass.batch, tensors.dy, tensors.dx);
-}
-
-void GlobalAvgPoolLayer::device_forward(const DeviceLayerPass& pass,
-                                        const DeviceLayerTensors& tensors) const {
-  pass.ops.global_avg_pool_forward(pass.stream, input(), pass.batch, tensors.x, tensors.y);
-}
-
-void GlobalAvgPoolLayer::device_backward_data(const DeviceLayerPass& pass,
-                                              const DeviceLayerTensors& tensors) const {
-  pass.ops.global_avg_pool_backward(pass.stream, input(), pass.batch, tensors.dy, tensors.dx);
+std::span<const LayerKind> pool_kinds() {
+  static constexpr std::array<LayerKind, 4> kKinds{{
+      {"max_pool", "pool", "kernel", kPoolKeys, make_window_pool<MaxPoolLayer>},
+      {"avg_pool", "pool", "kernel", kPoolKeys, make_window_pool<AvgPoolLayer>},
+      {"global_avg_pool", "pool", "", kNameOnly, make_without_options<GlobalAvgPoolLayer>},
+      {"adaptive_avg_pool", "pool", "out", kAdaptiveKeys, AdaptiveAvgPoolLayer::make},
+  }};
+  return kKinds;
 }
 
 }  // namespace lockstep

@@ -1,204 +1,294 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Layers that join what several layers compute: their options, and the calls of their ops.
-#include "models/layers/wiring.hpp"
+/// Layers that join what several layers compute: add, multiply, concat, route; and flatten.
+#include "models/layers/layer_kinds.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace lockstep {
-
-// AddLayer: its option, and the calls of its op.
-
-std::unique_ptr<Layer> AddLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  const EarlierLayer from = options.earlier_layer("from", place.input);
-  return std::make_unique<AddLayer>(place, from.name, from.index);
-}
-
-void AddLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::add(size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
-}
-
-void AddLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  const std::size_t size = size_of(pass.batch);
-  if (tensors.dx != tensors.dy) std::copy_n(tensors.dy, size, tensors.dx);
-  if (tensors.dbranch == nullptr) return;
-  if (tensors.adds_to_dbranch) {
-    cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
-  } else {
-    std::copy_n(tensors.dy, size, tensors.dbranch);
-  }
-}
-
-void AddLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.add(pass.stream, size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
-}
-
-void AddLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  if (tensors.dbranch == nullptr) return;
-  const std::size_t size = size_of(pass.batch);
-  if (tensors.adds_to_dbranch) {
-    pass.ops.add(pass.stream, size, tensors.dbranch, tensors.dy, tensors.dbranch);
-  } else {
-    pass.stream.copy_on_device(tensors.dbranch, tensors.dy, size * sizeof(float));
-  }
-}
-
-// MultiplyLayer: its option, and the calls of its ops. The larger of both, or x, is what the other one scales.
-
 namespace {
+
+// The layer `add: {from: NAME}`, also written `add: NAME`: a residual connection.
+
+/// y = x + the output of an earlier layer; the gradient flows to both.
+class AddLayer final : public Layer {
+ public:
+  AddLayer(const LayerPlace& place, std::string from, std::size_t branch)
+      : Layer(place, place.input), from_(std::move(from)), branch_(branch) {}
+  /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output has another
+  /// shape
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    const EarlierLayer from = options.earlier_layer("from", place.input);
+    return std::make_unique<AddLayer>(place, from.name, from.index);
+  }
+
+  std::string describe() const override { return "add " + from_; }
+  LayerOp op() const override { return AddOp{}; }
+  std::optional<std::size_t> branch() const override { return branch_; }
+  OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::add(size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    const std::size_t size = size_of(pass.batch);
+    if (tensors.dx != tensors.dy) std::copy_n(tensors.dy, size, tensors.dx);
+    if (tensors.dbranch == nullptr) return;
+    if (tensors.adds_to_dbranch) {
+      cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
+    } else {
+      std::copy_n(tensors.dy, size, tensors.dbranch);
+    }
+  }
+  DeviceForm device_form() const override { return {.passes_gradient = true}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.add(pass.stream, size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    if (tensors.dbranch == nullptr) return;
+    const std::size_t size = size_of(pass.batch);
+    if (tensors.adds_to_dbranch) {
+      pass.ops.add(pass.stream, size, tensors.dbranch, tensors.dy, tensors.dbranch);
+    } else {
+      pass.stream.copy_on_device(tensors.dbranch, tensors.dy, size * sizeof(float));
+    }
+  }
+
+ private:
+  std::size_t size_of(int batch) const { return std::size_t{1} * output().features() * batch; }
+
+  std::string from_;
+  std::size_t branch_;
+};
+
+// The layer `multiply: {from: NAME}`, also written `multiply: NAME`: a gate.
 
 bool is_vector(const ImageShape& shape) {
   return shape.height == 1 && shape.width == 1;
 }
 
+/// y = x times the output of an earlier layer, number by number; or one of both is [channels, 1, 1] and scales each
+/// channel of the other. The gradient flows to both.
+class MultiplyLayer final : public Layer {
+ public:
+  MultiplyLayer(const LayerPlace& place, const EarlierLayer& from)
+      : Layer(place, is_vector(place.input) ? from.output : place.input),
+        from_(from.name),
+        branch_(from.index),
+        same_shape_(place.input == from.output),
+        input_scales_(!same_shape_ && is_vector(place.input)) {}
+  /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output does not fit
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    const ImageShape& x = place.input;
+    const auto fits = [&](const ImageShape& shape) {
+      return shape == x || (shape.channels == x.channels && (is_vector(shape) || is_vector(x)));
+    };
+    const std::string such = is_vector(x) ? fmt::format("{} channels", x.channels)
+                                          : fmt::format("{} or {}", to_string(x), x.channels);
+    return std::make_unique<MultiplyLayer>(place, options.earlier_layer("from", x, fits, such));
+  }
+
+  std::string describe() const override { return "multiply " + from_; }
+  LayerOp op() const override { return MultiplyOp{shape_of(1), input_scales_}; }
+  std::optional<std::size_t> branch() const override { return branch_; }
+  bool needs_input() const override { return true; }
+  bool needs_branch() const override { return true; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    const float *x = tensors.x, *scale = tensors.branch;
+    if (input_scales_) std::swap(x, scale);
+    cpu::scale_channels(shape_of(pass.batch), x, scale, false, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    const ScaleShape shape = shape_of(pass.batch);
+    const bool adds = tensors.adds_to_dbranch;
+    if (input_scales_) {
+      cpu::sum_products(shape, tensors.dy, tensors.branch, false, tensors.dx);
+      if (tensors.dbranch != nullptr)
+        cpu::scale_channels(shape, tensors.dy, tensors.x, adds, tensors.dbranch);
+    } else {
+      cpu::scale_channels(shape, tensors.dy, tensors.branch, false, tensors.dx);
+      if (tensors.dbranch != nullptr) cpu::sum_products(shape, tensors.dy, tensors.x, adds, tensors.dbranch);
+    }
+  }
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    const float *x = tensors.x, *scale = tensors.branch;
+    if (input_scales_) std::swap(x, scale);
+    pass.ops.scale_channels(pass.stream, shape_of(pass.batch), x, scale, false, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    const ScaleShape shape = shape_of(pass.batch);
+    const bool adds = tensors.adds_to_dbranch, wanted = tensors.dbranch != nullptr;
+    DeviceOps& ops = pass.ops;
+    if (input_scales_) {
+      ops.sum_products(pass.stream, shape, tensors.dy, tensors.branch, false, tensors.dx);
+      if (wanted) ops.scale_channels(pass.stream, shape, tensors.dy, tensors.x, adds, tensors.dbranch);
+    } else {
+      ops.scale_channels(pass.stream, shape, tensors.dy, tensors.branch, false, tensors.dx);
+      if (wanted) ops.sum_products(pass.stream, shape, tensors.dy, tensors.x, adds, tensors.dbranch);
+    }
+  }
+
+ private:
+  ScaleShape shape_of(int batch) const {
+    if (same_shape_) return {batch, output().features(), 1};
+    return {batch, output().channels, output().height * output().width};
+  }
+
+  std::string from_;
+  std::size_t branch_;
+  bool same_shape_;
+  bool input_scales_;
+};
+
+// The layer `concat: {from: NAME}`, also written `concat: NAME`: channels of two layers.
+
+/// y = the channels of an earlier layer's output and behind them those of x, as torch.cat([earlier, x], 1).
+class ConcatLayer final : public Layer {
+ public:
+  ConcatLayer(const LayerPlace& place, const EarlierLayer& from)
+      : Layer(place, {from.output.channels + place.input.channels, place.input.height, place.input.width}),
+        from_(from.name),
+        branch_(from.index) {}
+  /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output has another
+  /// height or width
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    const ImageShape& x = place.input;
+    const auto fits = [&](const ImageShape& shape) {
+      return shape.height == x.height && shape.width == x.width;
+    };
+    const std::string such = fmt::format("channels of {}x{}", x.height, x.width);
+    return std::make_unique<ConcatLayer>(place, options.earlier_layer("from", x, fits, such));
+  }
+
+  std::string describe() const override { return "concat " + from_; }
+  LayerOp op() const override { return ConcatOp{}; }
+  std::optional<std::size_t> branch() const override { return branch_; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    const std::size_t first = std::size_t{1} * branch_features() * pass.batch;
+    std::copy_n(tensors.branch, first, tensors.y);
+    std::copy_n(tensors.x, std::size_t{1} * input().features() * pass.batch, tensors.y + first);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    const std::size_t first = std::size_t{1} * branch_features() * pass.batch;
+    std::copy_n(tensors.dy + first, std::size_t{1} * input().features() * pass.batch, tensors.dx);
+    if (tensors.dbranch == nullptr) return;
+    if (tensors.adds_to_dbranch) {
+      cpu::add(first, tensors.dbranch, tensors.dy, tensors.dbranch);
+    } else {
+      std::copy_n(tensors.dy, first, tensors.dbranch);
+    }
+  }
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    const int first = branch_features(), rest = input().features(), all = output().features();
+    pass.ops.copy_features(pass.stream, {pass.batch, first, first, 0, all, 0}, tensors.branch, false,
+                           tensors.y);
+    pass.ops.copy_features(pass.stream, {pass.batch, rest, rest, 0, all, first}, tensors.x, false, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    const int first = branch_features(), rest = input().features(), all = output().features();
+    pass.ops.copy_features(pass.stream, {pass.batch, rest, all, first, rest, 0}, tensors.dy, false,
+                           tensors.dx);
+    if (tensors.dbranch == nullptr) return;
+    pass.ops.copy_features(pass.stream, {pass.batch, first, all, 0, first, 0}, tensors.dy,
+                           tensors.adds_to_dbranch, tensors.dbranch);
+  }
+
+ private:
+  int branch_features() const { return output().features() - input().features(); }
+
+  std::string from_;
+  std::size_t branch_;
+};
+
+// The layer `route: {from: NAME}`, also written `route: NAME`: the list goes on from an earlier layer.
+
+/// y = the output of an earlier layer; what stands before is not read, unless a later layer names it.
+class RouteLayer final : public Layer {
+ public:
+  RouteLayer(const LayerPlace& place, std::string from, std::size_t branch, const ImageShape& shape)
+      : Layer(place, shape), from_(std::move(from)), branch_(branch) {}
+  /// @throws ConfigError  there is no such layer before this one
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    const EarlierLayer from = options.earlier_layer("from");
+    return std::make_unique<RouteLayer>(place, from.name, from.index, from.output);
+  }
+
+  std::string describe() const override { return "route " + from_; }
+  LayerOp op() const override { return RouteOp{}; }
+  std::optional<std::size_t> branch() const override { return branch_; }
+  bool reads_layer_before() const override { return false; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    std::copy_n(tensors.branch, size_of(output(), pass.batch), tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    std::fill_n(tensors.dx, size_of(input(), pass.batch), 0.0F);
+    if (tensors.dbranch == nullptr) return;
+    const std::size_t size = size_of(output(), pass.batch);
+    if (tensors.adds_to_dbranch) {
+      cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
+    } else {
+      std::copy_n(tensors.dy, size, tensors.dbranch);
+    }
+  }
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.stream.copy_on_device(tensors.y, tensors.branch, size_of(output(), pass.batch) * sizeof(float));
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.stream.fill_zero(tensors.dx, size_of(input(), pass.batch) * sizeof(float));
+    if (tensors.dbranch == nullptr) return;
+    const std::size_t size = size_of(output(), pass.batch);
+    if (tensors.adds_to_dbranch) {
+      pass.ops.add(pass.stream, size, tensors.dbranch, tensors.dy, tensors.dbranch);
+    } else {
+      pass.stream.copy_on_device(tensors.dbranch, tensors.dy, size * sizeof(float));
+    }
+  }
+
+ private:
+  std::size_t size_of(const ImageShape& shape, int batch) const {
+    return std::size_t{1} * shape.features() * batch;
+  }
+
+  std::string from_;
+  std::size_t branch_;
+};
+
+// The layer `flatten`: [channels, height, width] becomes a plain vector of features. Nothing moves in
+// memory, and `linear` does it by itself; it is there for those who like to write it.
+
+class FlattenLayer final : public Layer {
+ public:
+  explicit FlattenLayer(const LayerPlace& place) : Layer(place, {place.input.features(), 1, 1}) {}
+
+  std::string describe() const override { return "flatten"; }
+  LayerOp op() const override { return ViewOp{}; }
+  OutputMemory output_memory() const override { return OutputMemory::kView; }
+  void forward(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const override {}
+  void backward_data(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const override {}
+  DeviceForm device_form() const override { return DeviceForm::nothing(); }
+};
+
+constexpr std::array<std::string_view, 2> kFromKeys{"name", "from"};
+
 }  // namespace
 
-MultiplyLayer::MultiplyLayer(const LayerPlace& place, const EarlierLayer& from)
-    : Layer(place, is_vector(place.input) ? from.output : place.input),
-      from_(from.name),
-      branch_(from.index),
-      same_shape_(place.input == from.output),
-      input_scales_(!same_shape_ && is_vector(place.input)) {}
-
-std::unique_ptr<Layer> MultiplyLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  const ImageShape& x = place.input;
-  const auto fits = [&](const ImageShape& shape) {
-    return shape == x || (shape.channels == x.channels && (is_vector(shape) || is_vector(x)));
-  };
-  const std::string such = is_vector(x) ? fmt::format("{} channels", x.channels)
-                                        : fmt::format("{} or {}", to_string(x), x.channels);
-  return std::make_unique<MultiplyLayer>(place, options.earlier_layer("from", x, fits, such));
-}
-
-ScaleShape MultiplyLayer::shape_of(int batch) const {
-  if (same_shape_) return {batch, output().features(), 1};
-  return {batch, output().channels, output().height * output().width};
-}
-
-void MultiplyLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  const float *x = tensors.x, *scale = tensors.branch;
-  if (input_scales_) std::swap(x, scale);
-  cpu::scale_channels(shape_of(pass.batch), x, scale, false, tensors.y);
-}
-
-void MultiplyLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  const ScaleShape shape = shape_of(pass.batch);
-  const bool adds = tensors.adds_to_dbranch;
-  if (input_scales_) {
-    cpu::sum_products(shape, tensors.dy, tensors.branch, false, tensors.dx);
-    if (tensors.dbranch != nullptr) cpu::scale_channels(shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-  } else {
-    cpu::scale_channels(shape, tensors.dy, tensors.branch, false, tensors.dx);
-    if (tensors.dbranch != nullptr) cpu::sum_products(shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-  }
-}
-
-void MultiplyLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  const float *x = tensors.x, *scale = tensors.branch;
-  if (input_scales_) std::swap(x, scale);
-  pass.ops.scale_channels(pass.stream, shape_of(pass.batch), x, scale, false, tensors.y);
-}
-
-void MultiplyLayer::device_backward_data(const DeviceLayerPass& pass,
-                                         const DeviceLayerTensors& tensors) const {
-  const ScaleShape shape = shape_of(pass.batch);
-  const bool adds = tensors.adds_to_dbranch, wanted = tensors.dbranch != nullptr;
-  DeviceOps& ops = pass.ops;
-  if (input_scales_) {
-    ops.sum_products(pass.stream, shape, tensors.dy, tensors.branch, false, tensors.dx);
-    if (wanted) ops.scale_channels(pass.stream, shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-  } else {
-    ops.scale_channels(pass.stream, shape, tensors.dy, tensors.branch, false, tensors.dx);
-    if (wanted) ops.sum_products(pass.stream, shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-  }
-}
-
-// ConcatLayer: its option, and copies.
-
-ConcatLayer::ConcatLayer(const LayerPlace& place, const EarlierLayer& from)
-    : Layer(place, {from.output.channels + place.input.channels, place.input.height, place.input.width}),
-      from_(from.name),
-      branch_(from.index) {}
-
-std::unique_ptr<Layer> ConcatLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  const ImageShape& x = place.input;
-  const auto fits = [&](const ImageShape& shape) {
-    return shape.height == x.height && shape.width == x.width;
-  };
-  const std::string such = fmt::format("channels of {}x{}", x.height, x.width);
-  return std::make_unique<ConcatLayer>(place, options.earlier_layer("from", x, fits, such));
-}
-
-void ConcatLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  const std::size_t first = std::size_t{1} * branch_features() * pass.batch;
-  std::copy_n(tensors.branch, first, tensors.y);
-  std::copy_n(tensors.x, std::size_t{1} * input().features() * pass.batch, tensors.y + first);
-}
-
-void ConcatLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  const std::size_t first = std::size_t{1} * branch_features() * pass.batch;
-  std::copy_n(tensors.dy + first, std::size_t{1} * input().features() * pass.batch, tensors.dx);
-  if (tensors.dbranch == nullptr) return;
-  if (tensors.adds_to_dbranch) {
-    cpu::add(first, tensors.dbranch, tensors.dy, tensors.dbranch);
-  } else {
-    std::copy_n(tensors.dy, first, tensors.dbranch);
-  }
-}
-
-void ConcatLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  const int first = branch_features(), rest = input().features(), all = output().features();
-  pass.ops.copy_features(pass.stream, {pass.batch, first, first, 0, all, 0}, tensors.branch, false,
-                         tensors.y);
-  pass.ops.copy_features(pass.stream, {pass.batch, rest, rest, 0, all, first}, tensors.x, false, tensors.y);
-}
-
-void ConcatLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  const int first = branch_features(), rest = input().features(), all = output().features();
-  pass.ops.copy_features(pass.stream, {pass.batch, rest, all, first, rest, 0}, tensors.dy, false, tensors.dx);
-  if (tensors.dbranch == nullptr) return;
-  pass.ops.copy_features(pass.stream, {pass.batch, first, all, 0, first, 0}, tensors.dy,
-                         tensors.adds_to_dbranch, tensors.dbranch);
-}
-
-// RouteLayer: its option, and copies.
-
-std::unique_ptr<Layer> RouteLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  const EarlierLayer from = options.earlier_layer("from");
-  return std::make_unique<RouteLayer>(place, from.name, from.index, from.output);
-}
-
-void RouteLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  std::copy_n(tensors.branch, size_of(output(), pass.batch), tensors.y);
-}
-
-void RouteLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  std::fill_n(tensors.dx, size_of(input(), pass.batch), 0.0F);
-  if (tensors.dbranch == nullptr) return;
-  const std::size_t size = size_of(output(), pass.batch);
-  if (tensors.adds_to_dbranch) {
-    cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
-  } else {
-    std::copy_n(tensors.dy, size, tensors.dbranch);
-  }
-}
-
-void RouteLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.stream.copy_on_device(tensors.y, tensors.branch, size_of(output(), pass.batch) * sizeof(float));
-}
-
-void RouteLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.stream.fill_zero(tensors.dx, size_of(input(), pass.batch) * sizeof(float));
-  if (tensors.dbranch == nullptr) return;
-  const std::size_t size = size_of(output(), pass.batch);
-  if (tensors.adds_to_dbranch) {
-    pass.ops.add(pass.stream, size, tensors.dbranch, tensors.dy, tensors.dbranch);
-  } else {
-    pass.stream.copy_on_device(tensors.dbranch, tensors.dy, size * sizeof(float));
-  }
+std::span<const LayerKind> wiring_kinds() {
+  static constexpr std::array<LayerKind, 5> kKinds{{
+      {"add", "add", "from", kFromKeys, AddLayer::make},
+      {"multiply", "multiply", "from", kFromKeys, MultiplyLayer::make},
+      {"concat", "concat", "from", kFromKeys, ConcatLayer::make},
+      {"route", "route", "from", kFromKeys, RouteLayer::make},
+      {"flatten", "flatten", "", kNameOnly, make_without_options<FlattenLayer>},
+  }};
+  return kKinds;
 }
 
 }  // namespace lockstep
