@@ -7,8 +7,7 @@
 #include "data/sets/catalogue.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/config/optimizers/optimizer.hpp"
-#include "trainer/config/optimizers/schedule.hpp"
+#include "trainer/config/optimizers/optimizers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,8 +6,7 @@
 #include "common/text_layout.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/config/optimizers/optimizer.hpp"
-#include "trainer/config/optimizers/schedule.hpp"
+#include "trainer/config/optimizers/optimizers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

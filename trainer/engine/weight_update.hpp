@@ -10,8 +10,7 @@
 #include "models/arena.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/config/optimizers/optimizer.hpp"
-#include "trainer/config/optimizers/schedule.hpp"
+#include "trainer/config/optimizers/optimizers.hpp"
 
 #include <cstddef>
 #include <cstdint>

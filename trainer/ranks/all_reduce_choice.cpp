@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Demanded ways are taken or refused; `auto` goes down the catalogue until one works.
-#include "trainer/ranks/all_reduce_choice.hpp"
-
 #include "comm/agreement.hpp"
 #include "comm/backends/device_reducers.hpp"
 #include "common/error.hpp"
+#include "trainer/ranks/device_choice.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

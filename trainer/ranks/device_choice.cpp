@@ -13,7 +13,6 @@
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/ranks/all_reduce_choice.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

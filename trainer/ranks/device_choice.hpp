@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which device a rank computes on, as the job asks and the machine allows.
+/// What a rank computes on, and how its gradients reach the other ranks.
 #pragma once
 
+#include "comm/backend.hpp"
 #include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
 #include "kernels/device.hpp"
@@ -10,6 +11,7 @@
 #include "trainer/config/job.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,5 +86,45 @@ struct DeviceChoice {
 /// @throws AgreedError (DeviceError's code) if the device or backend that the job names cannot be used here
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm,
                            const Platform& gpus = cuda::platform());
+
+// How the gradients of GPUs reach the other ranks: over NCCL, over host memory, or not at all.
+
+/// All that the decision depends on; the same on every rank.
+struct AllReduceSituation {
+  std::optional<GradientPath> wanted;  ///< by the backend's name; nothing: the best that works
+  std::string device_kind;             ///< "cpu", "cuda", "emulated"
+  int world_size = 1;
+  std::vector<SharedGpu> shared_gpus;
+  bool may_share_gpus = false;  ///< the wanted path can do with that here, for tests
+  /// Why a rank cannot load what a path needs; empty: all can. Not there: not tried.
+  std::map<GradientPath, std::string> problems;
+};
+
+struct AllReduceDecision {
+  GradientPath path = GradientPath::kNone;
+  std::string reason;  ///< why not a better one, where a reader may wonder
+};
+
+/// @throws ConfigError  the wanted path cannot sum the memory of this kind of device
+/// @throws DeviceError  it cannot be loaded, or ranks share a GPU where it needs whole ones: names both and
+///                      the fix
+AllReduceDecision choose_all_reduce(const AllReduceSituation& situation);
+
+/// What to tell who starts ranks that may use `usable` of a machine's `all` cores, where a path's own threads
+/// share them; empty: nothing. Open MPI binds each of one or two ranks to one core, threads included.
+std::string binding_advice(int usable, int all);
+
+struct AllReduceSetup {
+  std::unique_ptr<DeviceAllReduce> all_reduce;  ///< null: GradientPath::kNone
+  /// "NCCL 2.28.9"; "mpi through pinned memory: ranks 0 and 1 share GPU-8f0c... on node7"
+  std::string description;
+  std::string backend;  ///< "nccl"; or the control plane's, which carries the sums: "mpi", "thread"
+  GradientPath path = GradientPath::kNone;
+};
+
+/// Decides, alike on all ranks, and makes it. Collective. Borrows both.
+/// @throws AgreedError  with the code of what choose_all_reduce() throws
+/// @throws PeerLostError, NcclError  ranks that cannot find each other over NCCL
+AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::optional<GradientPath> wanted);
 
 }  // namespace lockstep

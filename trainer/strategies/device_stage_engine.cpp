@@ -10,7 +10,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/training_loss.hpp"
-#include "trainer/ranks/all_reduce_choice.hpp"
+#include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_links.hpp"
 

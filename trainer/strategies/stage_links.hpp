@@ -119,7 +119,7 @@ class HostStageLinks final : public StageLinks {
 /// Why ranks cannot wait in a circle, whatever the placement and the order of passes:
 ///
 /// - A rank only ever waits for the message of its next pass, and takes part in messages to others meanwhile. So the
-///   first pass, in the order in which the schedule was played through (schedule.hpp), that has not run has its input
+///   first pass, in the order in which the schedule was played through (stage_plan.hpp), that has not run has its input
 ///   made.
 /// - An end that is there stays there; no pass of either rank is needed any more.
 /// - A rank that has started waits for a higher one only, and that one for a still higher one. The highest waits for

@@ -7,7 +7,7 @@
 #include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
 #include "kernels/device.hpp"
-#include "trainer/ranks/all_reduce_choice.hpp"
+#include "trainer/ranks/device_choice.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <cstddef>

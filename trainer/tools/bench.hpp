@@ -4,10 +4,14 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "common/timeline.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -104,7 +108,7 @@ inline constexpr int kBenchFormat = 1;
 ///   exposed    communication that backward did not hide: in each step, the wait of the rank that was ready
 ///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
 ///   optimiser  mean gradient and update
-/// With `explain` or `trace`, steps of `world` more, whose course is written down (trainer/tools/step_explanation.hpp).
+/// With `explain` or `trace`, steps of `world` more, whose course is written down (shares_of()).
 /// @throws AgreedError  those are asked for on a GPU; the file cannot be written
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options);
 
@@ -127,5 +131,48 @@ std::vector<double> interleaved_medians(const std::vector<std::function<void()>>
 
 /// The middle value (mean of two for an even number). `values` must not be empty.
 double median(std::vector<double> values);
+
+// Where a step goes, and what would help: `lockstep bench step --explain`.
+
+struct LayerTime {
+  std::string name;
+  double forward = 0, backward = 0;  ///< seconds a step
+};
+
+/// Of traced steps of one rank. Seconds are those of a step.
+struct StepShares {
+  std::int64_t steps = 0;
+  double seconds = 0;  ///< of a whole one
+  /// What each kind of work took by itself, without what it contains: the mean of the threads.
+  std::array<double, kWorks> own{};
+  /// All-reduces of gradients: while one was under way, and the part of it in which the rank did not wait.
+  double under_way = 0, hidden = 0;
+  std::vector<LayerTime> layers;  ///< the slowest first
+
+  double of(Work work) const { return own[static_cast<std::size_t>(work)]; }
+  /// In none of the kinds of work that have a name for people.
+  double rest() const;
+};
+
+/// @param threads  that compute
+StepShares shares_of(const Timeline& timeline, int threads);
+
+/// What the shares do not say.
+struct StepSurroundings {
+  int ranks = 1, threads = 1;
+  std::int64_t grains = 1;  ///< of a step, on this rank
+  std::size_t buckets = 1;
+  int cores = 1;                 ///< that this process may use
+  bool oversubscribed = false;   ///< more ranks on this host than cores
+  double exposed = 0, skew = 0;  ///< shares of a step: as `bench step` measures them
+  double share_of_peak = 0;
+};
+
+/// What would help most, a sentence each, the most first; never none.
+std::vector<std::string> advice_for(const StepShares& shares, const StepSurroundings& around);
+
+/// Lines of at most 80 columns.
+std::string explanation_text(const StepShares& shares, const StepSurroundings& around);
+nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurroundings& around);
 
 }  // namespace lockstep::bench

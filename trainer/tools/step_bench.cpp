@@ -14,7 +14,6 @@
 #include "trainer/run/step_trace.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 #include "trainer/tools/bench.hpp"
-#include "trainer/tools/step_explanation.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

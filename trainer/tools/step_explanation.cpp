@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A slice's own time is what its inner slices leave of it; advice follows from the largest losses.
-#include "trainer/tools/step_explanation.hpp"
-
 #include "common/text_layout.hpp"
+#include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,8 +5,7 @@
 #include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/config/optimizers/optimizer.hpp"
-#include "trainer/config/optimizers/schedule.hpp"
+#include "trainer/config/optimizers/optimizers.hpp"
 
 #include <gtest/gtest.h>
 

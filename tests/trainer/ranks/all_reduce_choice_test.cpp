@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "trainer/ranks/all_reduce_choice.hpp"
-
 #include "comm/agreement.hpp"
 #include "comm/backend.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/support/fake_gpu.hpp"
+#include "trainer/ranks/device_choice.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/strategies/strategy.hpp"
-#include "trainer/tools/step_explanation.hpp"
+#include "trainer/tools/bench.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Shares of a made-up step, and the advice that follows from them.
-#include "trainer/tools/step_explanation.hpp"
+#include "trainer/tools/bench.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// All optimisers: a row of the catalogue each, and what its rule is told at a step.
+#include "trainer/config/optimizers/optimizers.hpp"
+
 #include "common/error.hpp"
 #include "kernels/numerics/portable_math.hpp"
 #include "kernels/optimizers/update_rule.hpp"
-#include "trainer/config/optimizers/optimizer.hpp"
 
 #include <algorithm>
 #include <cmath>
