@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is known of a set's samples: their fingerprints, and by which numbers images are normalised.
+/// What is known of a set's samples, their fingerprints; and the way of samples into a batch.
 #include "data/dataset.hpp"
 
 #include "common/digest.hpp"
@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,7 +25,7 @@ namespace lockstep {
 
 namespace {
 
-/// Images or features, whichever the set has.
+/// Images or features in memory, whichever the set has.
 std::span<const std::byte> samples_of(const Dataset& set) {
   return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
 }
@@ -99,6 +98,7 @@ std::string sha256_of_labels(const WholeHalf& half) {
 }
 
 Fingerprint fingerprint_of(const WholeHalf& half) {
+  if (half.kept.file_fingerprint) return *half.kept.file_fingerprint;
   return {.samples = sha256_of_samples(half), .labels = sha256_of_labels(half)};
 }
 
@@ -107,7 +107,10 @@ Fingerprint fingerprint_of(const WholeHalf& half) {
 Fingerprint quick_fingerprint_of(const Dataset& set) {
   std::string labels = quick_digest(std::as_bytes(std::span(set.labels)));
   if (set.has_label_sets()) labels += quick_digest(std::as_bytes(std::span(set.label_sets)));
-  return {.samples = quick_digest(samples_of(set)), .labels = std::move(labels)};
+  std::string samples = set.store == nullptr ? quick_digest(samples_of(set))
+                                             : quick_digest(std::as_bytes(std::span(set.places))) +
+                                                   set.file_fingerprint->samples;
+  return {.samples = std::move(samples), .labels = std::move(labels)};
 }
 
 Fingerprint fingerprint_of(const Dataset& set) {
@@ -133,63 +136,37 @@ const SetFingerprints& LazyFingerprints::get() {
   return future_.get();
 }
 
-// Scales from mean and standard deviation, and both measured in whole numbers over all pixels.
+// Rows of bytes, and the batch loader.
+
+ImageRows::ImageRows(const Dataset& set, std::span<const std::int32_t> samples)
+    : size_(static_cast<std::size_t>(set.shape.features())), rows_(samples.size()) {
+  if (set.store == nullptr) {
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      rows_[i] = set.images.data() + static_cast<std::size_t>(samples[i]) * size_;
+    return;
+  }
+  read_ = std::make_unique_for_overwrite<std::uint8_t[]>(samples.size() * size_);
+  for (std::size_t i = 0; i < samples.size();) {
+    const std::int64_t first = set.place_in_file(samples[i]);
+    std::size_t count = 1;  // those that follow one another there are read together
+    while (i + count < samples.size() && set.place_in_file(samples[i + count]) == first + std::int64_t(count))
+      ++count;
+    set.store->read(first, {read_.get() + i * size_, count * size_});
+    for (const std::size_t end = i + count; i < end; ++i) rows_[i] = read_.get() + i * size_;
+  }
+}
 
 namespace {
 
-__extension__ using Wide = unsigned __int128;
-constexpr double kWhite = 255;
-
-struct Sums {
-  std::uint64_t values = 0, squares = 0;
-};
-
-Sums sums_of(std::span<const std::uint8_t> pixels) {
-  Sums sums;
-  for (const std::uint8_t pixel : pixels) {
-    sums.values += pixel;
-    sums.squares += std::uint64_t{pixel} * pixel;
-  }
-  return sums;
-}
-
-double number_for(const std::vector<double>& numbers, std::size_t channel) {
-  return numbers.size() == 1 ? numbers.front() : numbers[channel];
+std::vector<std::int32_t> partners_of(std::span<const SampleMix> mixes,
+                                      std::span<const std::int32_t> indices) {
+  std::vector<std::int32_t> partners(mixes.size());
+  for (std::size_t i = 0; i < mixes.size(); ++i)
+    partners[i] = mixes[i].is_mixed() ? mixes[i].partner : indices[i];
+  return partners;
 }
 
 }  // namespace
-
-ChannelScales scales_of(const Normalisation& by, int channels) {
-  ChannelScales scales;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-    const double mean = number_for(by.mean, c), std = number_for(by.std, c);
-    scales.scale.push_back(static_cast<float>(1.0 / (kWhite * std)));
-    scales.shift.push_back(static_cast<float>(-mean / std));
-  }
-  return scales;
-}
-
-Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels) {
-  const auto count = static_cast<std::size_t>(channels), plane = features / count;
-  std::vector<Sums> sums(count);
-  for (std::size_t at = 0; at < images.size(); at += plane) {
-    const Sums more = sums_of(images.subspan(at, plane));
-    Sums& all = sums[at / plane % count];
-    all.values += more.values;
-    all.squares += more.squares;
-  }
-  const std::uint64_t n = images.size() / count;
-  Normalisation found;
-  for (const Sums& all : sums) {
-    const Wide spread = Wide{n} * all.squares - Wide{all.values} * all.values;  // n^2 times the variance
-    const double std = std::sqrt(static_cast<double>(spread)) / static_cast<double>(n) / kWhite;
-    found.mean.push_back(static_cast<double>(all.values) / static_cast<double>(n) / kWhite);
-    found.std.push_back(std > 0 ? std : 1);
-  }
-  return found;
-}
-
-// The batch loader.
 
 void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns, float* x,
                        std::int32_t* labels, std::int64_t epoch, std::span<const SampleMix> mixes) const {
@@ -199,19 +176,22 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
   LOCKSTEP_CHECK(mixes.empty() || (augment_ != nullptr && mixes.size() == indices.size()));
   for (const std::int32_t index : indices) LOCKSTEP_CHECK(index >= 0 && index < dataset_.size());
   take_labels(dataset_.labels, indices, mixes, labels);
-  if (augment_ != nullptr)
-    cpu::gather_augmented(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
-                          dataset_.scales.shift.data(), *augment_, epoch,
-                          mixes.empty() ? nullptr : mixes.data(), x);
-  else if (dataset_.images.size() > 0)
-    cpu::gather_images(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
-                       dataset_.scales.shift.data(), x);
-  else
-    cpu::gather_features(shape, dataset_.features.data(), indices.data(), x);
+  if (!dataset_.has_images()) return cpu::gather_features(shape, dataset_.features.data(), indices.data(), x);
+  const ImageRows rows(dataset_, indices);
+  const float *scale = dataset_.scales.scale.data(), *shift = dataset_.scales.shift.data();
+  if (augment_ == nullptr) return cpu::gather_images(shape, rows.data(), scale, shift, x);
+  const ImageRows partners(dataset_, partners_of(mixes, indices));
+  cpu::gather_augmented(shape, rows.data(), indices.data(), scale, shift, *augment_, epoch,
+                        {mixes.empty() ? nullptr : mixes.data(), partners.data()}, x);
 }
 
 void BatchLoader::prefetch(std::span<const std::int32_t> indices) const {
   constexpr std::size_t kLineBytes = 64;
+  if (dataset_.store != nullptr) {
+    std::vector<std::int64_t> places;
+    for (const std::int32_t index : indices) places.push_back(dataset_.place_in_file(index));
+    return dataset_.store->prefetch(std::move(places));
+  }
   if (dataset_.images.size() == 0) return;
   const auto bytes = static_cast<std::size_t>(dataset_.shape.features());
   for (const std::int32_t index : indices) {

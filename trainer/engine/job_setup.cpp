@@ -37,7 +37,8 @@ DatasetOptions dataset_options(const Job& job) {
           .seed = job.train.seed,
           .train_samples = job.data.train_samples,
           .test_samples = job.data.test_samples,
-          .validation = job.data.validation};
+          .validation = job.data.validation,
+          .in_memory = job.data.in_memory};
 }
 
 void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
@@ -56,6 +57,7 @@ DistributedSampler::Options sampler_options(const Job& job, const Dataset& data,
       .grain = job.parallel.grain,
       .seed = job.train.seed,
       .shuffle = job.data.shuffle,
+      .window = job.data.shuffle_window,
       .rank = rank,
       .world_size = ranks,
       .split = job.parallel.split,
