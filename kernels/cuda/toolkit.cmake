@@ -44,13 +44,17 @@ if(version VERSION_LESS LOCKSTEP_MINIMUM_CUDA)
   return()
 endif()
 
-# Machine code for the A100 and its kin and for the H100, and PTX from compute capability 7.5 on, which the driver compiles
-# for all others. All of it from one pass of nvcc's front end: given a list of architectures, CMake asks for one pass each,
-# which costs a third of the time and makes the same machine code to the byte.
-set(one_pass_flag "")
+# Machine code for the A100 and its kin, the H100 and, where nvcc knows them, both kinds of Blackwell; and PTX from compute
+# capability 7.5 on, which the driver compiles for all others. All of it from one pass of nvcc's front end: given a list of
+# architectures, CMake asks for one pass each, which costs a third of the time and makes the same machine code to the byte.
+# Packed for size, four kinds take less room than two did.
+set(one_pass_flags "")
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES OFF)
-  set(one_pass_flag "--generate-code=arch=compute_75,code=[compute_75,sm_80,sm_90]")
+  set(one_pass_flags "--generate-code=arch=compute_75,code=[compute_75,sm_80,sm_90]")
+  if(version VERSION_GREATER_EQUAL 12.8)
+    set(one_pass_flags "--generate-code=arch=compute_75,code=[compute_75,sm_80,sm_90,sm_100,sm_120]" --compress-mode=size)
+  endif()
 endif()
 set(ENV{CUDACXX} ${LOCKSTEP_NVCC})
 if(NOT CMAKE_CUDA_COMPILER)
@@ -72,8 +76,8 @@ if(NOT TARGET CUDA::nvToolsExt) # CMake 3.25's module marks it as deprecated, bu
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()
 find_package(CUDAToolkit REQUIRED)
-if(one_pass_flag)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${one_pass_flag}>")
+if(one_pass_flags)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${one_pass_flags}>")
 endif()
 set(LOCKSTEP_CUDA ON)
 lockstep_cuda_summary("with CUDA ${version} (${LOCKSTEP_NVCC})")

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: MIT
 /// Steps through graphs, series of them too, leave the bits of steps without; with all-reduces on a stream of
 /// their own, as NCCL's are, of which no order that the streams allow loses a gradient.
+#include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "models/network.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "trainer/engine/device_step.hpp"
+#include "trainer/engine/job_setup.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,10 +29,11 @@ constexpr ImageShape kImage = {1, 7, 7};
 /// One rank's all-reduce as NCCL queues it: whatever else is added to the buffer meanwhile is lost.
 class LoneAllReduce final : public DeviceAllReduce {
  public:
-  LoneAllReduce(Device& device, std::size_t size) : aside_(device, size) {}
+  LoneAllReduce(Device& device, std::size_t size, bool on_stream = true)
+      : aside_(device, size), on_stream_(on_stream) {}
 
   std::string_view name() const override { return "alone"; }
-  bool on_stream() const override { return true; }
+  bool on_stream() const override { return on_stream_; }
   void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
     away_and_back(stream, device, count * sizeof *device);
   }
@@ -60,6 +63,7 @@ class LoneAllReduce final : public DeviceAllReduce {
   }
 
   DeviceBuffer<std::int64_t> aside_;
+  bool on_stream_;
   int calls_ = 0, failing_call_ = 0;
   std::set<Stream*> streams_;
   const std::int64_t* copied_ = nullptr;
@@ -89,7 +93,7 @@ Job make_job(Reduce reduce) {
   return job;
 }
 
-/// One bucket, as on GPUs by default, whose gradients come from two streams; or one for each layer.
+/// One bucket, as small networks have on GPUs, whose gradients come from two streams; or one for each layer.
 enum class Buckets { kOne, kEach };
 
 BucketPlan make_plan(const Network& network, Buckets buckets) {
@@ -272,6 +276,27 @@ TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
   EXPECT_EQ(all_reduce.calls(), 2);
   EXPECT_EQ(all_reduce.streams().size(), 1);
   EXPECT_FALSE(all_reduce.streams().contains(main.get()));
+}
+
+/// As two ranks plan them that have a GPU each. @param on_stream  how these sum
+std::size_t buckets_of(const std::string& model, bool on_stream) {
+  const Network network = Network::load(model, {3, 32, 32}, 10);
+  DeviceChoice device;
+  device.gpu = std::make_shared<Gpu>();
+  device.gpu->device = platform_under_test().make_device(0);
+  device.gpu->all_reduce = std::make_unique<LoneAllReduce>(*device.gpu->device, 1, on_stream);
+  std::size_t buckets = 0;
+  run_thread_ranks(2, [&](Communicator& comm) {
+    const BucketPlan plan = plan_buckets(make_job(Reduce::kExact), network, device, comm);
+    if (comm.rank() == 0) buckets = plan.buckets.size();
+  });
+  return buckets;
+}
+
+TEST(StepGraphsTest, GradientsOfALargeNetworkLeaveWhileBackwardRuns) {
+  EXPECT_EQ(buckets_of("net", true), 1U);
+  EXPECT_EQ(buckets_of("resnet18", true), 3U);  // of 85 MiB
+  EXPECT_EQ(buckets_of("resnet18", false), 1U) << "the host sends when backward has ended";
 }
 
 TEST(StepGraphsTest, RanksWithoutSamplesTakePart) {
