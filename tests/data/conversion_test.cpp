@@ -182,7 +182,7 @@ TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
 TEST_F(ConversionTest, NothingIsOverwrittenUnlessItMayBe) {
   convert(options());
   const auto written = fs::last_write_time(path("set/classes.txt"));
-  expect_error<UsageError>([&] { convert(options()); }, {"classes.txt: is there already; --force replaces"});
+  expect_error<UsageError>([&] { convert(options()); }, {"is there already; --force replaces the set"});
   EXPECT_EQ(fs::last_write_time(path("set/classes.txt")), written);
   ConversionOptions again = options();
   again.replace = true;
@@ -222,6 +222,111 @@ TEST_F(ConversionTest, ADamagedPictureIsNamed) {
   expect_failure<DataError>(options(), {"half.png: is an IDX file"});
 }
 
+/// Cut short, of another format than its name says, empty, no picture at all: each in the middle of a class.
+TEST_F(ConversionTest, AllDamagedPicturesAreToldAtOnceOrLeftOut) {
+  const TrainTestData without = converted(options());
+  Bytes cut = ppm(4, 3, 1, 2, 3);
+  cut.resize(20);
+  const std::string page = "<html>not found</html>";
+  write("pictures/ants/4-cut.ppm", cut);
+  write("pictures/ants/5-empty.jpg", {});
+  write("pictures/bees/4-page.png", Bytes(page.begin(), page.end()));
+  write("pictures/bees/5-misnamed.jpeg", ppm(4, 3, 77, 0, 0));  // goes by its contents
+  ConversionOptions again = options();
+  again.replace = true;
+  again.threads = 3;
+  try {
+    convert(again);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DamagedPicturesError& error) {
+    std::vector<std::string> names;
+    for (const DamagedPicture& picture : error.pictures()) {
+      names.push_back(picture.path.filename());
+      EXPECT_TRUE(picture.reason.starts_with(picture.path.string())) << picture.reason;
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"4-cut.ppm", "5-empty.jpg", "4-page.png"}));
+    EXPECT_TRUE(std::string(error.what()).starts_with("3 pictures cannot be read, the first of them "))
+        << error.what();
+  }
+  EXPECT_EQ(load_dataset({.set = "idx", .root = again.to}).train.quick, without.train.quick)
+      << "the old set stays";
+  again.skip_damaged = true;
+  const Conversion done = convert(again);
+  EXPECT_EQ(done.damaged.size(), 3U);
+  EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 21U);
+  fs::remove(path("pictures/bees/5-misnamed.jpeg"));
+  convert(again);
+  const TrainTestData left = load_dataset({.set = "idx", .root = again.to});
+  EXPECT_EQ(left.train.quick, without.train.quick) << "as if they had never been there";
+  EXPECT_EQ(left.test.quick, without.test.quick);
+}
+
+TEST_F(ConversionTest, AClassOfDamagedPicturesIsNotLeftOut) {
+  write("pictures/cows/1.jpg", {});
+  write("pictures/cows/2.jpg", {});
+  ConversionOptions skipping = options();
+  skipping.skip_damaged = true;
+  expect_failure<DataError>(skipping, {"cows: none of its pictures can be read"});
+}
+
+TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
+  write("pictures/ants/wide.ppm", ppm(8, 3, 9, 9, 9));
+  ConversionOptions scaled = options();
+  scaled.size = PictureSize{4, 3};
+  scaled.fit = PictureFit::kPad;
+  std::size_t last = 0;
+  scaled.on_progress = [&](std::size_t done, std::size_t all) {
+    EXPECT_EQ(done, last + 1);
+    EXPECT_EQ(all, 21U);
+    last = done;
+  };
+  const Conversion done = convert(scaled);
+  EXPECT_EQ(last, 21U);
+  EXPECT_EQ(done.reshaped, 1U);
+  EXPECT_EQ(done.made_grey, 20U) << "all but one have colours";
+  scaled.replace = true;
+  scaled.colour = PictureColour::kRgb;
+  scaled.on_progress = {};
+  EXPECT_EQ(convert(scaled).made_grey, 0U);
+}
+
+TEST_F(ConversionTest, ShardsHoldTheSameSamplesAndMoreClasses) {
+  ConversionOptions colour = options();
+  colour.colour = PictureColour::kRgb;
+  const TrainTestData idx = converted(colour);
+  colour.replace = colour.shards = true;
+  convert(colour);
+  const TrainTestData shards = load_dataset({.set = "shards", .root = colour.to});
+  EXPECT_EQ(shards.class_names, idx.class_names);
+  EXPECT_EQ(shards.train.shape, idx.train.shape);
+  EXPECT_EQ(shards.train.labels, idx.train.labels);
+  for (std::int32_t i = 0; i < idx.train.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal(ImageRows(shards.train, {&i, 1})[0],
+                                   std::span(idx.train.images.data() + static_cast<std::size_t>(i) * 36, 36)))
+        << i;
+  EXPECT_EQ(ImageRows(shards.test, std::vector{0, 3})[1][0], idx.test.images[std::size_t{3} * 36]);
+  EXPECT_FALSE(fs::exists(path("set/classes.txt"))) << "the old set is gone";
+  for (int i = 0; i < 300; ++i)
+    for (const char* name : {"a.ppm", "b.ppm"})
+      write("pictures/c" + std::to_string(i) + "/" + name, ppm(4, 3, i % 256, 1, 2));
+  EXPECT_EQ(convert(colour).pictures.class_names.size(), 302U);
+  colour.shards = false;
+  expect_error<DataError>([&] { convert(colour); },
+                          {"302 folders; labels tell 256 classes apart, and with --shards 1,000,000"});
+}
+
+TEST_F(ConversionTest, AnyNumberOfThreadsWritesTheSameSet) {
+  const TrainTestData one = converted(options());
+  for (const int threads : {2, 7, 64}) {
+    ConversionOptions several = options();
+    several.threads = threads;
+    several.replace = true;
+    const TrainTestData data = converted(several);
+    EXPECT_EQ(data.train.quick, one.train.quick) << threads;
+    EXPECT_EQ(data.test.quick, one.test.quick) << threads;
+  }
+}
+
 TEST_F(ConversionTest, APictureThatClaimsToBeHugeCostsNothing) {
   const std::string head = "P6 16384 16384 255\n";
   write("pictures/ants/00.ppm", Bytes(head.begin(), head.end()));
@@ -237,6 +342,9 @@ TEST_F(ConversionTest, WhatIsNoPictureIsLeftOutAndCounted) {
   fs::create_symlink("/dev/zero", path("pictures/ants/zero.png"));
   const Conversion done = convert(options());
   EXPECT_EQ(done.pictures.left_out, 5U);
+  EXPECT_EQ(done.pictures.left_out_kinds,
+            (std::map<std::string, std::size_t>{
+                {".db file", 1}, {".txt file", 1}, {"broken link", 1}, {"device", 1}, {"folder", 1}}));
   EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 20U);
 }
 
