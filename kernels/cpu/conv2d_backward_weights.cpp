@@ -24,7 +24,7 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 
 /// What tiles read of dy stays in the first-level cache while all taps of a group pass over it, beside their lines.
-constexpr std::size_t kCachedBytes = (kManyRegisters ? 16 : 12) * 1024;
+constexpr std::size_t kCachedBytes = (kManyRegisters ? 32 : 12) * 1024;
 constexpr std::size_t kTapsOfGroup = 25;
 constexpr std::size_t kHalves = 2;  ///< lines of a sum's 32 lanes
 static_assert(GradientSplit::kLanes == kHalves * kLine);
@@ -170,14 +170,6 @@ void add_units(GradientCall call, const std::vector<GradientRows>& parts, std::s
   }
 }
 
-/// sums[i] = the sum of 32 lanes of `count` lines of each half: the tree of lane_distance(). The first half is
-/// overwritten.
-void sum_halves(float* lines, const float* others, std::size_t count, float* sums) {
-  for (std::size_t i = 0; i < count * kLine; i += kVector)
-    hn::StoreU(hn::Add(hn::LoadU(kTag, lines + i), hn::LoadU(kTag, others + i)), kTag, lines + i);
-  sum_lines(lines, count, sums);
-}
-
 /// Where the sums of a term go, of a block of channels.
 struct TermOutput {
   std::size_t channels = 0;
@@ -187,7 +179,7 @@ struct TermOutput {
 
 void write_term(GradientCall call, const Conv2dShape& s, const std::vector<std::size_t>& taps,
                 const TermParts& term_parts, const TermOutput& to) {
-  constexpr std::size_t kMostLines = kGradientChannels * (kTapsOfGroup + 1);
+  constexpr std::size_t kMostLines = (kGradientChannels * (kTapsOfGroup + 1) + 3) / 4 * 4;
   HWY_ALIGN float lines[kHalves][kMostLines * kLine];
   HWY_ALIGN float chain[kMostLines * kLine];
   float sums[kMostLines];
@@ -202,7 +194,7 @@ void write_term(GradientCall call, const Conv2dShape& s, const std::vector<std::
       if (parts[half].empty()) std::fill_n(lines[half], to.channels * call.line_channel, 0.0F);
       add_units(call, parts[half], rows_at_once(s), group, lines[half], chain);
     }
-    sum_halves(lines[0], lines[1], to.channels * group.lines(), sums);
+    sum_lines(lines[0], lines[1], to.channels * group.lines(), sums);
     for (std::size_t k = 0; k < to.channels; ++k) {
       std::copy_n(sums + k * group.lines(), size, to.dw + k * taps.size() + first);
       if (group.has_bias) to.db[k] = sums[k * group.lines() + size];

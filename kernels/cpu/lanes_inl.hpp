@@ -48,20 +48,19 @@ inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == H
 
 #if HWY_TARGET == HWY_SCALAR
 
-/// The sum of one line, by the same tree as below.
-HWY_INLINE float sum_line(const float* line) {
+/// The sum of one line and another, by the same tree as below.
+HWY_INLINE float sum_line(const float* line, const float* other) {
   float block[4];
   for (std::size_t m = 0; m < 4; ++m) {
-    const float* l = line + 4 * m;
-    block[m] = (l[0] + l[1]) + (l[2] + l[3]);
+    const float *l = line + 4 * m, *o = other + 4 * m;
+    block[m] = ((l[0] + o[0]) + (l[1] + o[1])) + ((l[2] + o[2]) + (l[3] + o[3]));
   }
   return (block[0] + block[2]) + (block[1] + block[3]);
 }
 
-/// sums[i] = sum of lines[i][0..16), for 4 lines: lanes by the tree (0 + 1) + (2 + 3) within each block of
-/// four, then blocks by the tree (0 + 2) + (1 + 3).
-HWY_INLINE void sum_4_lines(const float* lines, float* sums) {
-  for (std::size_t i = 0; i < 4; ++i) sums[i] = sum_line(lines + i * kLine);
+/// As below.
+HWY_INLINE void sum_4_lines(const float* lines, const float* others, float* sums) {
+  for (std::size_t i = 0; i < 4; ++i) sums[i] = sum_line(lines + i * kLine, others + i * kLine);
 }
 
 /// 4 x 4 floats: to[j][i] = from[i][j].
@@ -100,15 +99,17 @@ HWY_INLINE V sum_within_blocks(V a, V b, V c, V e) {
   return hn::Add(first, second);
 }
 
-/// sums[i] = sum of lines[i][0..16), for 4 lines: lanes by the tree (0 + 1) + (2 + 3) within each block of
-/// four, then blocks by the tree (0 + 2) + (1 + 3).
-HWY_INLINE void sum_4_lines(const float* lines, float* sums) {
+/// sums[i] = sum of lines[i][0..16) and others[i][0..16), for 4 lines: partners of both first, then lanes by the tree
+/// (0 + 1) + (2 + 3) within each block of four, then blocks by the tree (0 + 2) + (1 + 3).
+HWY_INLINE void sum_4_lines(const float* lines, const float* others, float* sums) {
   Lanes part[kParts];
   LOCKSTEP_UNROLL
   for (std::size_t p = 0; p < kParts; ++p) {
-    const float* l = lines + p * kVector;
-    part[p] = sum_within_blocks(hn::LoadU(kTag, l), hn::LoadU(kTag, l + kLine),
-                                hn::LoadU(kTag, l + 2 * kLine), hn::LoadU(kTag, l + 3 * kLine));
+    const auto both = [&](std::size_t i) HWY_ATTR {
+      const std::size_t at = i * kLine + p * kVector;
+      return hn::Add(hn::LoadU(kTag, lines + at), hn::LoadU(kTag, others + at));
+    };
+    part[p] = sum_within_blocks(both(0), both(1), both(2), both(3));
   }
   LOCKSTEP_UNROLL
   for (std::size_t width = kParts / 2; width > 0; width /= 2) {
@@ -132,16 +133,15 @@ HWY_INLINE void transpose_4x4(const float* from, std::size_t from_stride, float*
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-/// sums[i] = sum of lines[i][0..16) for `count` lines that follow one another.
-HWY_INLINE void sum_lines(const float* lines, std::size_t count, float* sums) {
+/// sums[i] = the sum of the 32 lanes of lines[i] and others[i], for `count` lines that follow one another: the tree of
+/// lane_distance(). Both are readable up to a multiple of 4 lines.
+HWY_INLINE void sum_lines(const float* lines, const float* others, std::size_t count, float* sums) {
   std::size_t i = 0;
-  for (; i + 4 <= count; i += 4) sum_4_lines(lines + i * kLine, sums + i);
+  for (; i + 4 <= count; i += 4) sum_4_lines(lines + i * kLine, others + i * kLine, sums + i);
   if (i == count) return;
-  HWY_ALIGN float rest[4 * kLine] = {};
-  float rest_sums[4];
-  for (std::size_t j = 0; j < (count - i) * kLine; ++j) rest[j] = lines[i * kLine + j];
-  sum_4_lines(rest, rest_sums);
-  for (std::size_t j = 0; i + j < count; ++j) sums[i + j] = rest_sums[j];
+  float rest[4];
+  sum_4_lines(lines + i * kLine, others + i * kLine, rest);
+  for (std::size_t j = 0; i + j < count; ++j) sums[i + j] = rest[j];
 }
 
 /// Cuts `total` channels into the fewest blocks that fit a register tile, as even as possible: calls f(first,
