@@ -157,7 +157,8 @@ struct Kind {
 Kind kind_of(const CLI::App& app) {
   const bool train = app.got_subcommand("train");
   return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("prove") ||
-                          app.got_subcommand("bench") || app.got_subcommand("doctor"),
+                          app.got_subcommand("bench") || app.got_subcommand("burn") ||
+                          app.got_subcommand("doctor"),
           .goes_on_unheard = train};
 }
 
@@ -210,6 +211,7 @@ int run_command_line(int argc, char** argv) {
   add_devices_command(app, action);
   add_doctor_command(app, action);
   add_bench_command(app, action);
+  add_burn_command(app, action);
   add_help_command(app, action);
   add_reference_command(app, action);
   try {

@@ -1,0 +1,384 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Rounds: each check works for its share of a round, then all ranks agree whether there is time for another.
+#include "trainer/burn/burn.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "common/output.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "kernels/cpu/simd_choice.hpp"
+#include "trainer/burn/check.hpp"
+#include "trainer/ranks/surroundings.hpp"
+#include "trainer/run/stop_signal.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+
+namespace lockstep::burn {
+namespace {
+
+/// A check, its share of a round, and the faults that it is to find.
+struct CheckEntry {
+  CheckInfo info;
+  double share;
+  std::unique_ptr<BurnCheck> (*make)(const BurnRank& rank);
+};
+
+constexpr std::array kEntries{
+    CheckEntry{
+        {"products", "products of the kernels that training uses, with known answers"}, 0.5, make_products},
+    CheckEntry{{"memory", "memory filled and read back"}, 0.2, make_memory},
+    CheckEntry{{"copies", "device memory, and copies between host and device"}, 0.1, make_copies},
+    CheckEntry{{"jobs", "trainings of known outcome, alone and by all ranks together"}, 0.2, make_jobs},
+    CheckEntry{{"links", "messages of each pair of ranks, sums of pairs and of all"}, 0.1, make_links}};
+
+constexpr std::array kChecks{
+    kEntries[0].info, kEntries[1].info,
+    kEntries[2].info, kEntries[3].info,
+    kEntries[4].info, CheckInfo{"speed", "clock, products, copies and links compared among ranks"}};
+
+constexpr std::array<std::string_view, 11> kFaults{"lane",      "rare-lane", "job",     "memory-bit",
+                                                   "stuck-bit", "copy",      "message", "sum",
+                                                   "slow-rank", "slow-link", "clock"};
+
+bool is_left_out(const BurnOptions& options, std::string_view check) {
+  return std::ranges::find(options.without, check) != options.without.end();
+}
+
+/// How far the burn is: a bar on a terminal, a line every few seconds elsewhere, on rank 0.
+class BurnProgress {
+ public:
+  BurnProgress(bool speaks, int level, double seconds)
+      : speaks_(speaks),
+        output_(output_terminal()),
+        level_(level),
+        seconds_(seconds),
+        start_(Clock::now()),
+        last_(start_) {
+    if (speaks_ && output_.redraws) call_before_errors(wipe_bar);
+  }
+  ~BurnProgress() {
+    if (speaks_ && output_.redraws) wipe_bar();
+  }
+  BurnProgress(const BurnProgress&) = delete;
+  BurnProgress& operator=(const BurnProgress&) = delete;
+
+  void draw(std::string_view check, int round) {
+    constexpr double kPlainSeconds = 5;
+    const double since = seconds_since(last_), passed = seconds_since(start_);
+    if (!speaks_ ||
+        since < (output_.redraws ? std::chrono::duration<double>(kBarInterval).count() : kPlainSeconds))
+      return;
+    last_ = Clock::now();
+    const std::vector<Field> fields = {
+        {"burn", 5},
+        {fmt::format("level {}", level_), 1},
+        {fmt::format("round {}", round + 1), 2},
+        {std::string(check), 3},
+        {fmt::format("{} left", format_duration(std::max(0.0, seconds_ - passed))), 4}};
+    const int columns = output_columns();
+    if (output_.redraws)
+      return draw_bar(fit_with_bar(fields, std::min(passed / seconds_, 1.0), columns, output_.unicode),
+                      output_, columns);
+    write_out(fit(fields, page_columns()) + "\n");
+  }
+
+ private:
+  bool speaks_;
+  OutputTerminal output_;
+  int level_;
+  double seconds_;
+  Clock::time_point start_, last_;
+};
+
+/// Its share of the cores that it may use: of ranks bound to the same cores each takes a part. Collective.
+int threads_of(Communicator& comm, const BurnOptions& options, const std::vector<int>& cores) {
+  const std::string mine = fmt::format("{} {}", comm.host(), fmt::join(cores, ","));
+  const auto all = gather_text(comm, mine);
+  if (options.threads > 0) return options.threads;
+  const auto sharers = std::ranges::count(all, mine);
+  return std::max(1, static_cast<int>(static_cast<std::ptrdiff_t>(cores.size()) / sharers));
+}
+
+/// "10m" with {"m", 60} is 600. Nothing for any other text.
+std::optional<double> number_in(std::string_view text, const std::map<std::string_view, double>& units) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto unit = units.find(text.substr(static_cast<std::size_t>(end - text.data())));
+  if (error != std::errc() || unit == units.end() || !(number >= 0)) return std::nullopt;
+  return number * unit->second;
+}
+
+std::string processor_name() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
+  }
+  utsname machine{};
+  return uname(&machine) == 0 ? machine.machine : "unknown";
+}
+
+/// The rounds of one rank.
+class Burn {
+ public:
+  Burn(Communicator& comm, const BurnOptions& options)
+      : comm_(comm),
+        options_(options),
+        start_(Clock::now()),
+        view_(look_around(Surroundings::real())),
+        device_(choose_device(parallel_section(), comm)),
+        pool_(threads_of(comm, options, view_.cores)),
+        progress_(options.shows_progress && comm.rank() == 0, options.level, options.seconds),
+        rank_{comm, options_, device_, pool_,
+              [this](std::string_view check) { progress_.draw(check, round_); }} {
+    for (std::size_t i = 0; i < kEntries.size(); ++i)
+      if (!is_left_out(options, kEntries[i].info.name)) checks_[i] = kEntries[i].make(rank_);
+  }
+
+  BurnReport to_the_end() {
+    double longest = 0;
+    do {
+      const auto start = Clock::now();
+      one_round();
+      longest = std::max(longest, seconds_since(start));
+      ++round_;
+    } while (all_go_on(longest));
+    return report();
+  }
+
+ private:
+  ParallelSection parallel_section() const {
+    ParallelSection parallel;
+    parallel.device = options_.device;
+    parallel.backend = options_.backend;
+    return parallel;
+  }
+
+  void one_round() {
+    const double left = options_.seconds - seconds_since(start_);
+    const double seconds = std::max(0.0, std::min({left, options_.seconds / 4, 60.0}));
+    for (std::size_t i = 0; i < checks_.size(); ++i)
+      if (checks_[i] != nullptr)
+        checks_[i]->work(Slice(seconds * kEntries[i].share / share_of_all()), round_);
+  }
+  double share_of_all() const {
+    double all = 0;
+    for (std::size_t i = 0; i < checks_.size(); ++i) all += checks_[i] != nullptr ? kEntries[i].share : 0;
+    return all;
+  }
+
+  /// Rank 0 looks at the clock, any rank may have been told to stop.
+  bool all_go_on(double longest_round) {
+    const bool time_is_up = comm_.rank() == 0 && seconds_since(start_) + longest_round > options_.seconds;
+    std::array<std::int64_t, 2> answers{time_is_up ? 1 : 0, stop_requested() ? 1 : 0};
+    comm_.all_reduce(std::span<std::int64_t>(answers));
+    stopped_ = answers[1] > 0;
+    return answers[0] == 0 && !stopped_;
+  }
+
+  RankResult result_of_this_rank() const {
+    RankResult result;
+    result.rank = comm_.rank();
+    result.host = comm_.host();
+    result.device = device_.description;
+    if (device_.gpu != nullptr) result.uuid = device_.gpu->device->properties().uuid;
+    result.processor = processor_name();
+    result.simd = cpu::simd_name();
+    result.threads = pool_.threads();
+    result.oversubscribed = comm_.oversubscribed();
+    for (const auto& check : checks_)
+      if (check != nullptr) check->report(result);
+    for (std::size_t i = 0; i < checks_.size(); ++i)
+      if (checks_[i] != nullptr && !result.exercised.contains(std::string(kEntries[i].info.name)) &&
+          result.findings.empty())
+        result.findings.push_back({Grade::kNotTested, std::string(kEntries[i].info.name),
+                                   "it was stopped before this was done",
+                                   "start it again, with a longer --time"});
+    return result;
+  }
+
+  /// Collective.
+  BurnReport report() {
+    const auto texts = gather_text(comm_, to_message(result_of_this_rank()));
+    BurnReport report;
+    if (comm_.rank() != 0) return report;
+    for (const std::string& text : texts) report.ranks.push_back(result_of(text));
+    compare_ranks(report.ranks, !is_left_out(options_, "speed"));
+    report.level = options_.level;
+    report.seconds = seconds_since(start_);
+    report.rounds = round_;
+    report.left_out = options_.without;
+    report.library = comm_.library();
+    if (device_.kind == "cuda") report.driver = cuda::platform().versions();
+    if (stopped_)
+      report.stopped_by = stop_signal() != 0 ? stop_signal_name(stop_signal()) : "a signal to another rank";
+    name_what_is_not_exercised(report);
+    return report;
+  }
+
+  void name_what_is_not_exercised(BurnReport& report) const {
+    auto& missing = report.not_exercised;
+    for (const std::string& check : options_.without) missing.push_back("--without " + check);
+    const bool on_gpu = device_.kind == "cuda";
+    if (!on_gpu)
+      missing.emplace_back(device_.gpu == nullptr ? "a GPU: there is none, or --device cpu"
+                                                  : "a GPU: it is emulated");
+    if (on_gpu)
+      missing.emplace_back("tensor cores (bf16, fp16, int8), and GPU to GPU but by the gradients of jobs");
+    if (comm_.size() == 1) missing.emplace_back("links between ranks: there is one rank");
+    if (count_hosts_of(report) == 1 && comm_.size() > 1)
+      missing.emplace_back("the network between hosts: there is one host");
+    if (comm_.size() == 1) missing.emplace_back("its speed beside others: there is one rank");
+    if (comm_.size() == 2)
+      missing.emplace_back("the speed of the one link: two ranks have no other to compare it with");
+    missing.emplace_back("disks and file systems");
+  }
+  static std::size_t count_hosts_of(const BurnReport& report) {
+    std::vector<std::string> hosts;
+    for (const RankResult& result : report.ranks) hosts.push_back(result.host);
+    std::ranges::sort(hosts);
+    return static_cast<std::size_t>(std::unique(hosts.begin(), hosts.end()) - hosts.begin());
+  }
+
+  static std::string to_message(const RankResult& result);
+  static RankResult result_of(const std::string& message);
+
+  Communicator& comm_;
+  const BurnOptions options_;
+  Clock::time_point start_;
+  RankView view_;
+  DeviceChoice device_;
+  WorkerPool pool_;
+  int round_ = 0;
+  bool stopped_ = false;
+  BurnProgress progress_;
+  BurnRank rank_;
+  std::array<std::unique_ptr<BurnCheck>, kEntries.size()> checks_;
+};
+
+}  // namespace
+
+NLOHMANN_JSON_SERIALIZE_ENUM(Grade, {{Grade::kPass, "PASS"},
+                                     {Grade::kSlow, "SLOW"},
+                                     {Grade::kNotTested, "NOT TESTED"},
+                                     {Grade::kWrong, "WRONG"}})
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BurnFinding, grade, kind, what, fix)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkView, with, received, damaged, wrong_sums, seconds, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankResult, rank, host, device, uuid, processor, simd, threads,
+                                   oversubscribed, exercised, measures, findings, links, answers,
+                                   wrong_sums_of_all, wrong_jobs_of_all)
+
+namespace {
+
+std::string Burn::to_message(const RankResult& result) {
+  return nlohmann::json(result).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+RankResult Burn::result_of(const std::string& message) {
+  return nlohmann::json::parse(message).get<RankResult>();
+}
+
+}  // namespace
+
+bool Slice::is_over() const {
+  return stop_requested() || Clock::now() >= end_;
+}
+
+std::span<const CheckInfo> checks() {
+  return kChecks;
+}
+std::span<const std::string_view> fault_kinds() {
+  return kFaults;
+}
+
+BurnFault parse_fault(const std::string& text) {
+  const char* allowed =
+      std::getenv("LOCKSTEP_ALLOW_INJECT");  // NOLINT(concurrency-mt-unsafe): it does not change
+  if (allowed == nullptr || std::string_view(allowed) != "1")
+    throw UsageError(
+        "--inject makes a rank fail on purpose, and is only for tests: set LOCKSTEP_ALLOW_INJECT=1 if that "
+        "is what you want");
+  const std::size_t at = text.find('@');
+  BurnFault fault{text.substr(0, at), 0};
+  const char* end = text.data() + text.size();
+  const bool has_rank = at != text.npos && at + 1 < text.size() &&
+                        std::from_chars(text.data() + at + 1, end, fault.rank).ptr == end;
+  if (!has_rank || fault.rank < 0 || std::ranges::find(kFaults, fault.kind) == kFaults.end())
+    throw UsageError(
+        fmt::format("--inject '{}' is not KIND@RANK with a rank from 0 on and one of the kinds {}", text,
+                    fmt::join(kFaults, ", ")));
+  return fault;
+}
+
+MemoryWish parse_memory(const std::string& text) {
+  constexpr double kKiB = 1024, kMost = 1e15;
+  MemoryWish wish;
+  if (const auto percent = number_in(text, {{"%", 1}}); percent && *percent >= 1 && *percent <= 95) {
+    wish.share = *percent / 100;
+    return wish;
+  }
+  const auto bytes = number_in(text, {{"KiB", kKiB}, {"MiB", kKiB * kKiB}, {"GiB", kKiB * kKiB * kKiB}});
+  if (!bytes || *bytes < 1 || *bytes > kMost)
+    throw UsageError(fmt::format(
+        "--memory '{}' is neither 1% to 95% of what may be taken nor a size for each rank, as 512MiB or 8GiB",
+        text));
+  wish.bytes = static_cast<std::uint64_t>(*bytes);
+  return wish;
+}
+
+double parse_time(const std::string& text) {
+  constexpr double kMinute = 60, kHour = 3600, kMost = 30 * 24 * kHour;
+  const auto seconds = number_in(text, {{"s", 1}, {"m", kMinute}, {"h", kHour}});
+  if (!seconds || *seconds > kMost)
+    throw UsageError(fmt::format("--time '{}' is no time as 90s, 10m or 2h, up to 720h", text));
+  return *seconds;
+}
+
+double seconds_of_level(int level) {
+  constexpr std::array kSeconds{55.0, 595.0, 4 * 3600.0};
+  if (level < 1 || level > static_cast<int>(kSeconds.size()))
+    throw UsageError(
+        fmt::format("--level {}: there are 1 (a minute), 2 (ten minutes) and 3 (four hours)", level));
+  return kSeconds[static_cast<std::size_t>(level - 1)];
+}
+
+std::string_view spelt(Grade grade) {
+  constexpr std::array<std::string_view, 4> kNames{"PASS", "SLOW", "NOT TESTED", "WRONG"};
+  return kNames[static_cast<std::size_t>(grade)];
+}
+
+Grade grade_of(const RankResult& result) {
+  Grade worst = Grade::kPass;
+  for (const BurnFinding& finding : result.findings) worst = std::max(worst, finding.grade);
+  return worst;
+}
+
+int exit_code_of(const BurnReport& report) {
+  Grade worst = Grade::kPass;
+  for (const RankResult& result : report.ranks) worst = std::max(worst, grade_of(result));
+  if (worst == Grade::kWrong) return 1;
+  if (!report.stopped_by.empty()) return static_cast<int>(ExitCode::kSavedOnRequest);
+  if (worst == Grade::kNotTested) return static_cast<int>(ExitCode::kDeviceUnavailable);
+  return worst == Grade::kSlow ? kSlowExitCode : 0;
+}
+
+BurnReport run_burn(Communicator& comm, const BurnOptions& options) {
+  agree(comm, [&] {
+    if (!options.fault.kind.empty() && options.fault.rank >= comm.size())
+      throw UsageError(
+          fmt::format("--inject: there is no rank {}, only 0 to {}", options.fault.rank, comm.size() - 1));
+  });
+  return Burn(comm, options).to_the_end();
+}
+
+}  // namespace lockstep::burn
