@@ -310,9 +310,9 @@ BurnFault parse_fault(const std::string& text) {
         "is what you want");
   const std::size_t at = text.find('@');
   BurnFault fault{text.substr(0, at), 0};
-  const char* end = text.data() + text.size();
-  const bool has_rank = at != text.npos && at + 1 < text.size() &&
-                        std::from_chars(text.data() + at + 1, end, fault.rank).ptr == end;
+  const std::string digits = at == text.npos ? "" : text.substr(at + 1);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), fault.rank);
+  const bool has_rank = error == std::errc() && end == digits.data() + digits.size();
   if (!has_rank || fault.rank < 0 || std::ranges::find(kFaults, fault.kind) == kFaults.end())
     throw UsageError(
         fmt::format("--inject '{}' is not KIND@RANK with a rank from 0 on and one of the kinds {}", text,

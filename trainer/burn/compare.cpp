@@ -120,11 +120,18 @@ std::vector<const RankResult*> likes_of(const Ranks& ranks, const RankResult& mi
   return likes;
 }
 
+/// Whether a rank had the cores that it computed on nearly to itself; on a GPU that is not known, and taken for granted.
+bool has_its_cores(const RankResult& result) {
+  constexpr double kNearly = 0.8;
+  const auto share = result.measures.find("share of core");
+  return share == result.measures.end() || share->second >= kNearly;
+}
+
 struct SpeedRule {
   const char* measure;
   const char* kind;
   bool more_is_better;
-  double factor;  ///< from here on it is slow
+  double factor;  ///< from here on it is slow; where its cores are shared, from twice as much above 1
   const char* what;
   const char* fix;
 };
@@ -159,8 +166,8 @@ void name_slow_ranks(Ranks& ranks) {
   for (RankResult& result : ranks)
     for (const SpeedRule& rule : kSpeedRules) {
       const double factor = slowness(ranks, result, rule);
-      if (factor < rule.factor || found[static_cast<std::size_t>(result.rank)].grade == Grade::kSlow)
-        continue;
+      const double least = has_its_cores(result) ? rule.factor : 2 * rule.factor - 1;
+      if (factor < least || found[static_cast<std::size_t>(result.rank)].grade == Grade::kSlow) continue;
       found[static_cast<std::size_t>(result.rank)] = {
           Grade::kSlow, rule.kind,
           fmt::format("{} {:.1f} times {} the median of {} like it", rule.what, factor,
@@ -192,10 +199,11 @@ constexpr const char* kLinkFix =
     "at the "
     "interface that MPI takes (--mca btl_tcp_if_include)";
 
-bool is_slow_link(double seconds, double others) {
-  constexpr double kFactor = 3,
-                   kLeastDifference = 0.004;  // a processor that is waited for takes as long now and then
-  return others > 0 && seconds > kFactor * others && seconds - others > kLeastDifference;
+/// Where cores are shared, messages wait for a core now and then, however often one tries.
+bool is_slow_link(double seconds, double others, bool shared_cores) {
+  constexpr double kFactor = 3;
+  const double least_difference = shared_cores ? 0.015 : 0.004;
+  return others > 0 && seconds > kFactor * others && seconds - others > least_difference;
 }
 
 /// All links of one rank are slow, which needs two others that are not.
@@ -207,7 +215,8 @@ bool name_slow_ends(Ranks& ranks, bool between_hosts) {
     for (const RankResult& other : ranks)
       if (const double best = best_link(ranks, other, between_hosts); other.rank != result.rank && best > 0)
         others.push_back(best);
-    if (own == 0 || others.size() < 2 || !is_slow_link(own, median_of(others))) continue;
+    if (own == 0 || others.size() < 2 || !is_slow_link(own, median_of(others), !has_its_cores(result)))
+      continue;
     found = true;
     result.findings.push_back(
         {Grade::kSlow, "link",
@@ -219,19 +228,21 @@ bool name_slow_ends(Ranks& ranks, bool between_hosts) {
   return found;
 }
 
-/// One link between two ranks that are quick with others.
+/// One link between two ranks that are quick with others. It has been tried often, by ranks that were there at once.
 void name_slow_pairs(Ranks& ranks, bool between_hosts) {
+  constexpr std::int64_t kLeastMessages = 12;
   for (RankResult& result : ranks)
     for (const LinkView& link : result.links) {
-      if (is_between_hosts(ranks, result, link) != between_hosts) continue;
+      const RankResult& other = ranks[static_cast<std::size_t>(link.with)];
+      if (is_between_hosts(ranks, result, link) != between_hosts || link.received < kLeastMessages) continue;
+      if (!has_its_cores(result) || !has_its_cores(other)) continue;
       const double usual =
-          std::max(best_link(ranks, result, between_hosts),
-                   best_link(ranks, ranks[static_cast<std::size_t>(link.with)], between_hosts));
-      if (!is_slow_link(link.seconds, usual)) continue;
+          std::max(best_link(ranks, result, between_hosts), best_link(ranks, other, between_hosts));
+      if (!is_slow_link(link.seconds, usual, false)) continue;
       result.findings.push_back(
           {Grade::kSlow, "link",
            fmt::format("a message of 1 MiB to rank {} on {} and back takes {:.1f} ms, to others {:.1f} ms",
-                       link.with, host_of(ranks, link.with), link.seconds * 1e3, usual * 1e3),
+                       link.with, other.host, link.seconds * 1e3, usual * 1e3),
            kLinkFix});
       break;
     }

@@ -45,6 +45,14 @@ std::string_view check_of(const BurnFinding& finding) {
   return finding.kind == "memory" ? "memory" : "links";
 }
 
+/// Beside the others, and how patient the comparison was.
+std::string speed_of(const RankResult& result) {
+  const auto share = result.measures.find("share of core");
+  if (share == result.measures.end() || share->second > 0.95) return "beside the other ranks";
+  return fmt::format("beside the other ranks; other programs took {:.0f} % of its cores",
+                     100 * (1 - share->second));
+}
+
 CheckState state_of(const BurnReport& report, const RankResult& result, std::string_view check) {
   if (std::ranges::find(report.left_out, check) != report.left_out.end())
     return {Grade::kNotTested, fmt::format("--without {}", check)};
@@ -52,7 +60,7 @@ CheckState state_of(const BurnReport& report, const RankResult& result, std::str
     if (check_of(finding) == check) return {finding.grade, finding.what};
   if (const auto done = result.exercised.find(std::string(check)); done != result.exercised.end())
     return {Grade::kPass, done->second};
-  if (check == "speed" && report.ranks.size() > 1) return {Grade::kPass, "beside the other ranks"};
+  if (check == "speed" && report.ranks.size() > 1) return {Grade::kPass, speed_of(result)};
   return {Grade::kNotTested, check == "copies" ? "there is no device" : "there is one rank"};
 }
 

@@ -26,7 +26,7 @@ std::vector<RankResult> healthy(int ranks, int of_host) {
     result.exercised = {{"products", "many"}, {"links", "some"}};
     for (int with = 0; with < ranks; ++with)
       if (with != rank)
-        result.links.push_back({with, 3, 0, 0, rank / of_host == with / of_host ? 1e-3 : 10e-3, 1 << 20});
+        result.links.push_back({with, 30, 0, 0, rank / of_host == with / of_host ? 1e-3 : 10e-3, 1 << 20});
   }
   return results;
 }
