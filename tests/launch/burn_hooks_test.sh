@@ -117,10 +117,11 @@ Slurmd_drains_its_node() {
   local reason
   reason=$(why_no_slurm)
   [ -z "$reason" ] || skip "$reason"
-  printf '#!/bin/sh\nLOCKSTEP_ALLOW_INJECT=1 LOCKSTEP=%s LOCKSTEP_BURN="%s --inject memory-bit@0" exec %s\n' \
-    "$LOCKSTEP_PROGRAM" "$quick" "$hooks/slurm-burn" >hook
-  chmod +x hook
   mkdir slurm
+  # slurmd hands on no SLURM_CONF; a cluster's is where scontrol looks for it.
+  printf '#!/bin/sh\nSLURM_CONF=%s LOCKSTEP_ALLOW_INJECT=1 LOCKSTEP=%s LOCKSTEP_BURN="%s --inject memory-bit@0" exec %s\n' \
+    "$PWD/slurm/slurm.conf" "$LOCKSTEP_PROGRAM" "$quick" "$hooks/slurm-burn" >hook
+  chmod +x hook
   trap stop_slurm EXIT
   slurm_settings="HealthCheckProgram=$PWD/hook
 HealthCheckInterval=1" start_slurm slurm || fail "Slurm does not start"

@@ -162,22 +162,16 @@ double slowness(const Ranks& ranks, const RankResult& mine, const SpeedRule& rul
 }
 
 void name_slow_ranks(Ranks& ranks) {
-  std::vector<BurnFinding> found(ranks.size());
   for (RankResult& result : ranks)
     for (const SpeedRule& rule : kSpeedRules) {
       const double factor = slowness(ranks, result, rule);
-      const double least = has_its_cores(result) ? rule.factor : 2 * rule.factor - 1;
-      if (factor < least || found[static_cast<std::size_t>(result.rank)].grade == Grade::kSlow) continue;
-      found[static_cast<std::size_t>(result.rank)] = {
-          Grade::kSlow, rule.kind,
-          fmt::format("{} {:.1f} times {} the median of {} like it", rule.what, factor,
-                      rule.more_is_better ? "slower than" : "as long as",
-                      counted(likes_of(ranks, result).size(), "rank")),
-          rule.fix};
+      if (factor < (has_its_cores(result) ? rule.factor : 2 * rule.factor - 1)) continue;
+      result.findings.push_back({Grade::kSlow, rule.kind,
+                                 fmt::format("{} {:.1f} times {} the median of {} like it", rule.what, factor,
+                                             rule.more_is_better ? "slower than" : "as long as",
+                                             counted(likes_of(ranks, result).size(), "rank")),
+                                 rule.fix});
     }
-  for (RankResult& result : ranks)
-    if (auto& finding = found[static_cast<std::size_t>(result.rank)]; finding.grade == Grade::kSlow)
-      result.findings.push_back(std::move(finding));
 }
 
 /// Links within a host are of one kind, those between hosts of another.

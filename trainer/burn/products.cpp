@@ -5,6 +5,7 @@
 
 #include "common/text_layout.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "trainer/run/stop_signal.hpp"
 
 #include <fmt/format.h>
 
@@ -38,6 +39,7 @@ void ProductCheck::work(const Slice& slice, std::int64_t round) {
   const double seconds = slice.seconds() / static_cast<double>(cases_.size() * kPasses.size());
   for (const ProductCase& product : cases_)
     for (const Pass pass : kPasses) {
+      if (stop_requested()) return;
       const std::uint64_t seed = burn_key(static_cast<std::uint64_t>(round), product.shape.in_size());
       burn(product, pass, seed, Slice(slice.is_over() ? 0 : seconds));
       rank_.tick("products");
@@ -61,6 +63,7 @@ void ProductCheck::count(std::int64_t products, double flops) {
 }
 
 void ProductCheck::report_counts(RankResult& result, const std::string& load) const {
+  if (products_ == 0) return;
   result.exercised["products"] =
       fmt::format("{}, {:.1f} GFLOP, {} kernels at {} shapes{}", counted(products_, "product"), flops_ * 1e-9,
                   kPasses.size() * 2, cases_.size(), load);

@@ -17,7 +17,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,16 +59,18 @@ void write_file(const std::string& path, const std::string& text) {
   if (!path.empty()) replace_file(Env::posix(), path, std::as_bytes(std::span(text)));
 }
 
-/// On rank 0. The files first: a reader of the output may be gone.
+/// On rank 0. What cannot be written is said behind the report, which may be of hours.
 void show(const burn::BurnReport& report, const BurnFiles& files) {
-  write_file(files.prometheus, to_prometheus(report));
-  write_file(files.junit, to_junit(report));
-  if (files.json) {
-    print("{}\n", json_text(to_json(report), 2));
-  } else {
-    print("{}", to_text(report, page_columns()));
+  std::exception_ptr failure;
+  try {
+    write_file(files.prometheus, to_prometheus(report));
+    write_file(files.junit, to_junit(report));
+  } catch (const Error&) {
+    failure = std::current_exception();
   }
+  print("{}", files.json ? json_text(to_json(report), 2) + "\n" : to_text(report, page_columns()));
   if (files.share) print("{}", to_share(report));
+  if (failure) std::rethrow_exception(failure);
 }
 
 int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& options, const BurnFiles& files) {

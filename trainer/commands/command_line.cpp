@@ -223,7 +223,8 @@ int run_command_line(int argc, char** argv) {
     const auto [code, text] = explain(error);
     return end_with(code, text);
   }
-  if (app.got_subcommand("eval") || app.got_subcommand("prove")) spell_advice_as(kOptionSpelling);
+  for (const char* name : {"eval", "prove", "burn"})
+    if (app.got_subcommand(name)) spell_advice_as(kOptionSpelling);
   const Kind kind = kind_of(app);
   if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
   return run(action, kind);
