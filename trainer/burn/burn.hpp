@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `lockstep burn`: is this machine fit to train on? Every rank computes, stores and sends what has a known answer, for
-/// as long as it is told; what differs is WRONG, what is slower than on like ranks is SLOW, and what could not be looked
-/// at is NOT TESTED.
+/// `lockstep burn`: is this machine fit to train on? Every rank computes, stores and sends what has a known answer.
+/// What differs is WRONG, what is slower than on like ranks is SLOW, and what could not be looked at is NOT TESTED.
 #pragma once
 
 #include "comm/communicator.hpp"

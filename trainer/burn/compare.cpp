@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What shows only beside the other ranks: who sends damaged messages, whose sums are wrong, who is slow. Speeds are the
-/// best of many short tries, since other programs may share a core, and are compared among ranks on like processors.
+/// What shows only beside the other ranks: who sends damaged messages, whose sums are wrong, who is slow. Speeds are
+/// the best of many short tries, since other programs may share a core; those on like processors are compared.
 #include "common/text_layout.hpp"
 #include "trainer/burn/burn.hpp"
 
@@ -120,11 +120,11 @@ std::vector<const RankResult*> likes_of(const Ranks& ranks, const RankResult& mi
   return likes;
 }
 
-/// Whether a rank had the cores that it computed on nearly to itself; on a GPU that is not known, and taken for granted.
+/// Whether a rank had the cores that it computed on nearly to itself.
 bool has_its_cores(const RankResult& result) {
   constexpr double kNearly = 0.8;
   const auto share = result.measures.find("share of core");
-  return share == result.measures.end() || share->second >= kNearly;
+  return !result.oversubscribed && (share == result.measures.end() || share->second >= kNearly);
 }
 
 struct SpeedRule {
@@ -196,7 +196,7 @@ constexpr const char* kLinkFix =
 /// Where cores are shared, messages wait for a core now and then, however often one tries.
 bool is_slow_link(double seconds, double others, bool shared_cores) {
   constexpr double kFactor = 3;
-  const double least_difference = shared_cores ? 0.015 : 0.004;
+  const double least_difference = shared_cores ? 0.02 : 0.004;
   return others > 0 && seconds > kFactor * others && seconds - others > least_difference;
 }
 

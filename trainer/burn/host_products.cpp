@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// On CPUs: the first result is proved; the others are compared with it bit for bit, which costs next to nothing, so that
-/// the cores are kept busy.
+/// On CPUs: the first result is proved. The others are compared with it bit for bit, which costs next to nothing, so
+/// that the cores are kept busy.
 #include "common/buffers.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/cpu/ops.hpp"
