@@ -3,7 +3,7 @@
 """A check for ReFrame: every node of a partition burns, and every rank must PASS.
 
     reframe -c launch/hooks/reframe_burn.py -r
-    reframe -c launch/hooks/reframe_burn.py -r -S LockstepBurn.level=2 -S LockstepBurn.program=/opt/lockstep/bin/lockstep
+    reframe -c launch/hooks/reframe_burn.py -r -S LockstepBurn.level=2 -S LockstepBurn.program=/opt/bin/lockstep
 
 The share of the peak that the processors reached is the performance that ReFrame keeps.
 """

@@ -169,15 +169,18 @@ class Burn {
     result.simd = cpu::simd_name();
     result.threads = pool_.threads();
     result.oversubscribed = comm_.oversubscribed();
-    for (const auto& check : checks_)
-      if (check != nullptr) check->report(result);
     for (std::size_t i = 0; i < checks_.size(); ++i)
-      if (checks_[i] != nullptr && !result.exercised.contains(std::string(kEntries[i].info.name)) &&
-          result.findings.empty())
-        result.findings.push_back({Grade::kNotTested, std::string(kEntries[i].info.name),
-                                   "it was stopped before this was done",
-                                   "start it again, with a longer --time"});
+      if (checks_[i] != nullptr) add_report(*checks_[i], std::string(kEntries[i].info.name), result);
     return result;
+  }
+
+  /// What has neither done nor found anything was not tested.
+  static void add_report(const BurnCheck& check, const std::string& name, RankResult& result) {
+    const std::size_t findings = result.findings.size();
+    check.report(result);
+    if (result.exercised.contains(name) || result.findings.size() > findings) return;
+    result.findings.push_back({Grade::kNotTested, name, "it was stopped before this was done",
+                               "start it again, with a longer --time"});
   }
 
   /// Collective.
@@ -270,6 +273,7 @@ bool Slice::is_over() const {
 std::span<const CheckInfo> checks() {
   return kChecks;
 }
+
 BurnReport run_burn(Communicator& comm, const BurnOptions& options) {
   agree(comm, [&] {
     if (!options.fault.kind.empty() && options.fault.rank >= comm.size())
