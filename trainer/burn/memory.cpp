@@ -142,17 +142,20 @@ class HostMemory final : public BurnCheck {
     for (std::size_t i = 0; i < kWords; ++i)
       differ |= block.words[i] ^ word_of_pattern(block.key, i, block.complement);
     if (differ == 0) return;
+    bool still_differs = false;
     for (std::size_t i = 0; i < kWords; ++i) {
       const std::uint64_t bits = block.words[i] ^ word_of_pattern(block.key, i, block.complement);
-      if (bits != 0) note(number, i, bits, &block.words[i]);
+      if (bits == 0) continue;
+      note(fmt::format("bit {} ({}) of word {} of block {}, at {}", std::countr_zero(bits),
+                       counted(std::popcount(bits), "bit"), i, number, fmt::ptr(&block.words[i])));
+      still_differs = true;
     }
+    if (!still_differs) note(fmt::format("a bit of block {} that was right when it was read again", number));
   }
 
-  void note(std::size_t block, std::size_t word, std::uint64_t bits, const void* address) {
+  void note(const std::string& wrong) {
     const std::lock_guard lock(mutex_);
-    if (wrong_++ > 0) return;
-    first_wrong_ = fmt::format("bit {} ({}) of word {} of block {}, at {}", std::countr_zero(bits),
-                               counted(std::popcount(bits), "bit"), word, block, address);
+    if (wrong_++ == 0) first_wrong_ = wrong;
   }
 
   // Faults on purpose.
