@@ -5,8 +5,8 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "common/threads.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 /// One picture after the other, read on whichever thread has time.
 #include "data/pictures/image_queue.hpp"
 
-#include "common/threads.hpp"
+#include "common/machine.hpp"
 #include "data/byte_source.hpp"
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 #include "data/pictures/picture.hpp"
 #include "tests/data/picture_fixture.hpp"
 #include "tests/kernels/reference/simd.hpp"
-#include "tests/support/source_path.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 #include <jpeglib.h>

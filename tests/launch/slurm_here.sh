@@ -14,6 +14,7 @@ why_no_slurm() {
 }
 
 # start_slurm DIRECTORY: daemons of the calling shell, whose SLURM_CONF is set to them. Fails if they do not come up.
+# $slurm_settings: more lines of slurm.conf.
 start_slurm() {
   local host port
   slurm_folder=$(realpath "$1") host=$(hostname -s) port=$((20000 + $$ % 20000))
@@ -46,6 +47,7 @@ ReturnToService=2
 MpiDefault=none
 NodeName=$host NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
 PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP
+${slurm_settings:-}
 END
   export SLURM_CONF=$slurm_folder/slurm.conf
   munged --force --foreground --key-file="$slurm_folder/munge.key" --socket="$slurm_folder/munge.socket" \
@@ -58,7 +60,7 @@ END
   slurmd -D -N "$host" >"$slurm_folder/slurmd.out" 2>&1 &
   slurm_daemons+=($!)
   for _ in {1..200}; do
-    case $(sinfo -h -o %t 2>/dev/null) in idle*) return 0 ;; esac
+    case $(sinfo -h -o %t 2>/dev/null) in idle* | dr*) return 0 ;; esac
     sleep 0.1
   done
   echo "Slurm did not come up: $(tail -n 3 "$slurm_folder"/slurm*.log "$slurm_folder"/*.out 2>&1)"

@@ -156,7 +156,8 @@ struct Kind {
 Kind kind_of(const CLI::App& app) {
   const bool train = app.got_subcommand("train");
   return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("prove") ||
-                          app.got_subcommand("bench") || app.got_subcommand("doctor"),
+                          app.got_subcommand("bench") || app.got_subcommand("burn") ||
+                          app.got_subcommand("doctor"),
           .goes_on_unheard = train};
 }
 
@@ -209,6 +210,7 @@ int run_command_line(int argc, char** argv) {
   add_devices_command(app, action);
   add_doctor_command(app, action);
   add_bench_command(app, action);
+  add_burn_command(app, action);
   add_help_command(app, action);
   add_reference_command(app, action);
   try {
@@ -220,7 +222,8 @@ int run_command_line(int argc, char** argv) {
     const auto [code, text] = explain(error);
     return end_with(code, text);
   }
-  if (app.got_subcommand("eval") || app.got_subcommand("prove")) spell_advice_as(kOptionSpelling);
+  for (const char* name : {"eval", "prove", "burn"})
+    if (app.got_subcommand(name)) spell_advice_as(kOptionSpelling);
   const Kind kind = kind_of(app);
   if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
   return run(action, kind);

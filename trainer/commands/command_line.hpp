@@ -34,6 +34,7 @@ void add_import_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
+void add_burn_command(CLI::App& app, Action& action);
 void add_help_command(CLI::App& app, Action& action);
 void add_reference_command(CLI::App& app, Action& action);  ///< and what the shells' completion asks
 

@@ -163,8 +163,9 @@ std::vector<TextPiece> pieces_of(const std::string& text) {
 
 const std::vector<ExitMeaning>& exit_meanings() {
   static const std::vector<ExitMeaning> meanings = {{"0", "ok"},
-                                                    {"1", "diff: they differ, prove: refuted"},
+                                                    {"1", "diff: they differ, prove: refuted, burn: wrong"},
                                                     {"2", "usage or job file"},
+                                                    {"3", "burn: a rank is slow"},
                                                     {"65", "damaged data"},
                                                     {"66", "missing data"},
                                                     {"69", "device, memory or threads not available"},

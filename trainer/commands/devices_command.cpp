@@ -15,10 +15,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sched.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 
 namespace lockstep {
@@ -113,17 +111,6 @@ void ask_about_nvlink(const Nvml& nvml, DeviceReport& report) {
       report.links[a][b].nvlink = known.value_or(report.links[a][b].nvlink);
     }
   }
-}
-
-/// Of the first processor that /proc/cpuinfo names; on Arm it names none.
-std::string model_of_processor(const std::filesystem::path& root) {
-  std::ifstream lines(root / "proc/cpuinfo");
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
-  }
-  utsname machine{};
-  return uname(&machine) == 0 ? machine.machine : "unknown";
 }
 
 std::string aligned(const std::vector<Row>& rows) {

@@ -146,6 +146,9 @@ struct Surroundings {
 /// What a rank sees by itself: everything but what comes from its communicator and device.
 RankView look_around(const Surroundings& world);
 
+/// Of the first processor that /proc/cpuinfo names; on Arm it names none, and this is the machine's kind.
+std::string model_of_processor(const std::filesystem::path& root);
+
 /// Bytes that are free for a writer to `directory`, or to the first folder above it that is there; the
 /// most that there can be where the system does not say.
 std::uint64_t disk_free(const std::filesystem::path& directory);

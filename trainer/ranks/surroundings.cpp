@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -178,6 +179,16 @@ RankView look_around(const Surroundings& world) {
   view.own_address = address_in_hosts(world.root, view.host);
   view.settings = visible_settings(environ);
   return view;
+}
+
+std::string model_of_processor(const fs::path& root) {
+  std::ifstream lines(root / "proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
+  }
+  utsname machine{};
+  return uname(&machine) == 0 ? machine.machine : "unknown";
 }
 
 std::uint64_t disk_free(const fs::path& directory) {

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What follows from the ranks beside each other, and how it is told.
+#include "common/text_layout.hpp"
+#include "trainer/burn/burn.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace lockstep::burn {
+namespace {
+
+/// Healthy ranks, so many on each host, each of which has spoken with every other.
+std::vector<RankResult> healthy(int ranks, int of_host) {
+  std::vector<RankResult> results(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankResult& result = results[static_cast<std::size_t>(rank)];
+    result.rank = rank;
+    result.host = "node" + std::to_string(rank / of_host);
+    result.device = "cpu (AVX-512)";
+    result.processor = "AMD EPYC";
+    result.measures = {{"clock", 100e9}, {"products", 1e-3}};
+    result.exercised = {{"products", "many"}, {"links", "some"}};
+    for (int with = 0; with < ranks; ++with)
+      if (with != rank)
+        result.links.push_back({with, 30, 0, 0, rank / of_host == with / of_host ? 1e-3 : 10e-3, 1 << 20});
+  }
+  return results;
+}
+
+LinkView& link(std::vector<RankResult>& ranks, int from, int with) {
+  for (LinkView& view : ranks[static_cast<std::size_t>(from)].links)
+    if (view.with == with) return view;
+  throw std::logic_error("no such link");
+}
+
+void damage(std::vector<RankResult>& ranks, int from, int to) {
+  link(ranks, to, from).damaged = 1;
+}
+void set_seconds(std::vector<RankResult>& ranks, int a, int b, double seconds) {
+  link(ranks, a, b).seconds = link(ranks, b, a).seconds = seconds;
+}
+
+/// "2 message, 5 link"
+std::string named(std::vector<RankResult> ranks) {
+  compare_ranks(ranks, true);
+  std::string text;
+  for (const RankResult& result : ranks)
+    for (const BurnFinding& finding : result.findings)
+      text += (text.empty() ? "" : ", ") + std::to_string(result.rank) + " " + finding.kind;
+  return text;
+}
+
+TEST(BurnComparison, FindsNothingAmongHealthyRanks) {
+  for (const int ranks : {1, 2, 3, 7}) {
+    EXPECT_EQ(named(healthy(ranks, 1)), "");
+    EXPECT_EQ(named(healthy(ranks, 2)), "");
+  }
+}
+
+TEST(BurnComparison, NamesWhoSendsOrReceivesDamagedMessages) {
+  auto ranks = healthy(4, 4);
+  for (const int to : {0, 1, 3}) damage(ranks, 2, to);
+  EXPECT_EQ(named(ranks), "2 message");
+  ranks = healthy(4, 4);
+  for (const int from : {0, 1, 3}) damage(ranks, from, 2);
+  EXPECT_EQ(named(ranks), "2 message");
+  ranks = healthy(2, 1);
+  damage(ranks, 1, 0);
+  EXPECT_EQ(named(ranks), "1 message");
+}
+
+TEST(BurnComparison, NamesWhoseSumsAreWrong) {
+  auto ranks = healthy(3, 3);
+  for (const int with : {0, 2}) link(ranks, 1, with).wrong_sums = link(ranks, with, 1).wrong_sums = 4;
+  EXPECT_EQ(named(ranks), "1 sum");
+  ranks = healthy(3, 3);
+  ranks[0].wrong_sums_of_all = 1;
+  EXPECT_EQ(named(ranks), "0 sum, 1 sum, 2 sum") << "no pair is wrong: it may be any";
+}
+
+TEST(BurnComparison, NamesTheRankWhoseLinksAreSlow) {
+  auto ranks = healthy(3, 1);
+  for (const int with : {0, 1}) set_seconds(ranks, 2, with, 60e-3);
+  EXPECT_EQ(named(ranks), "2 link");
+  ranks = healthy(4, 2);
+  for (const int a : {0, 1})
+    for (const int b : {2, 3}) set_seconds(ranks, a, b, 60e-3);
+  EXPECT_EQ(named(ranks), "") << "there is one way between the hosts, and nothing to compare it with";
+}
+
+TEST(BurnComparison, NamesBothEndsOfOneSlowLink) {
+  auto ranks = healthy(4, 1);
+  set_seconds(ranks, 1, 3, 60e-3);
+  EXPECT_EQ(named(ranks), "1 link, 3 link");
+}
+
+TEST(BurnComparison, ComparesSpeedsOfLikeProcessorsAlone) {
+  auto ranks = healthy(4, 4);
+  ranks[3].measures["clock"] = 70e9;
+  EXPECT_EQ(named(ranks), "3 clock");
+  ranks[3].processor = "Xeon";
+  EXPECT_EQ(named(ranks), "");
+  ranks = healthy(2, 2);
+  ranks[0].measures["products"] = 2e-3;
+  EXPECT_EQ(named(ranks), "0 rank");
+}
+
+TEST(BurnComparison, BlamesAllForAWrongTrainingOnlyWhereNoneIsKnown) {
+  auto ranks = healthy(2, 2);
+  ranks[0].wrong_jobs_of_all = 1;
+  EXPECT_EQ(named(ranks), "0 job, 1 job");
+  ranks[1].findings.push_back({Grade::kWrong, "memory", "", ""});
+  EXPECT_EQ(named(ranks), "1 memory");
+}
+
+// The report.
+
+BurnReport report_of(std::vector<RankResult> ranks) {
+  BurnReport report;
+  report.ranks = std::move(ranks);
+  report.rounds = 3;
+  report.not_exercised = {"disks and file systems"};
+  return report;
+}
+
+BurnReport bad_report() {
+  auto ranks = healthy(3, 1);
+  ranks[1].findings.push_back({Grade::kWrong, "memory", "1 word <\"> & more", "change it"});
+  ranks[2].findings.push_back({Grade::kSlow, "clock", "slower", "cool it"});
+  return report_of(std::move(ranks));
+}
+
+TEST(BurnReport, ExitCodesGoByTheWorst) {
+  EXPECT_EQ(exit_code_of(report_of(healthy(2, 1))), 0);
+  EXPECT_EQ(exit_code_of(bad_report()), 1);
+  BurnReport report = bad_report();
+  report.ranks[1].findings.clear();
+  EXPECT_EQ(exit_code_of(report), kSlowExitCode);
+  report.ranks[0].findings.push_back({Grade::kNotTested, "memory", "", ""});
+  EXPECT_EQ(exit_code_of(report), 69);
+  report.stopped_by = "SIGTERM";
+  EXPECT_EQ(exit_code_of(report), 75);
+}
+
+TEST(BurnReport, FitsEightyColumnsAndEndsInTheVerdict) {
+  BurnReport report = bad_report();
+  report.ranks[0].host = std::string(70, 'h');
+  report.ranks[0].device = std::string(70, 'd');
+  report.ranks[0].uuid = std::string(70, 'u');
+  std::istringstream lines(to_text(report, 80));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80) << line;
+  const std::string text = to_text(report, 1000);
+  EXPECT_TRUE(text.ends_with("\nburn: WRONG rank 1 on node1: memory: 1 word <\"> & more\n")) << text;
+  EXPECT_NE(text.find("SLOW rank 2 on node2: clock: slower\n  do: cool it"), std::string::npos) << text;
+  EXPECT_NE(text.find("not exercised: disks"), std::string::npos);
+}
+
+TEST(BurnReport, NeverSaysPassOfWhatWasNotDone) {
+  BurnReport report = report_of(healthy(2, 1));
+  report.left_out = {"links"};
+  const auto json = to_json(report);
+  EXPECT_EQ(json["ranks"][0]["checks"]["links"]["verdict"], "NOT TESTED");
+  EXPECT_EQ(json["ranks"][0]["checks"]["memory"]["verdict"], "NOT TESTED");
+  EXPECT_EQ(json["ranks"][0]["checks"]["products"]["verdict"], "PASS");
+}
+
+TEST(BurnReport, IsReadByPrometheusAndJUnit) {
+  const std::string metrics = to_prometheus(bad_report());
+  EXPECT_NE(
+      metrics.find("lockstep_burn_verdict{rank=\"1\",host=\"node1\",device=\"cpu (AVX-512)\",uuid=\"\"} 3\n"),
+      std::string::npos)
+      << metrics;
+  const std::string junit = to_junit(bad_report());
+  EXPECT_NE(junit.find("failures=\"2\""), std::string::npos) << junit;
+  EXPECT_NE(junit.find("<failure message=\"WRONG: 1 word &lt;&quot;> &amp; more\"/>"), std::string::npos)
+      << junit;
+}
+
+TEST(BurnReport, SharesNoNameOfAHost) {
+  const std::string text = to_share(bad_report());
+  EXPECT_EQ(text.find("node"), std::string::npos) << text;
+  EXPECT_NE(text.find("AMD EPYC"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::burn

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// `lockstep burn`: is this machine fit to train on? Every rank computes, stores and sends what has a known answer.
+/// What differs is WRONG, what is slower than on like ranks is SLOW, and what could not be looked at is NOT TESTED.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "trainer/config/job.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::burn {
+
+/// What is looked at. burn.cpp has the table.
+struct CheckInfo {
+  std::string_view name;  ///< of --without
+  std::string_view what;  ///< in words, for people
+};
+std::span<const CheckInfo> checks();
+
+/// A fault on purpose, for tests: a kind of fault_kinds(), which the rank commits from the start.
+struct BurnFault {
+  std::string kind;  ///< empty: none
+  int rank = 0;
+};
+std::span<const std::string_view> fault_kinds();
+/// "memory-bit@2". @throws UsageError  what it must look like; or LOCKSTEP_ALLOW_INJECT is not 1
+BurnFault parse_fault(const std::string& text);
+
+/// How much memory is filled: a share of what may be taken, or bytes of each rank.
+struct MemoryWish {
+  double share = 0.8;
+  std::uint64_t bytes = 0;  ///< 0: the share
+};
+/// "80%", "512MiB". @throws UsageError
+MemoryWish parse_memory(const std::string& text);
+/// "90s", "10m", "2h" as seconds. @throws UsageError
+double parse_time(const std::string& text);
+
+struct BurnOptions {
+  int level = 1;
+  double seconds = 55;  ///< from the start of the program to its report; at least one round is made
+  MemoryWish memory;
+  int threads = 0;                   ///< of each rank; 0: its share of the cores that it may use
+  std::vector<std::string> without;  ///< names of checks
+  BurnFault fault;
+  bool shows_progress = true;
+  std::string device = "auto";  ///< as parallel.device
+  std::string backend = "auto";
+};
+/// Of a level. @throws UsageError  there is no such level
+double seconds_of_level(int level);
+
+/// From good to bad.
+enum class Grade { kPass, kSlow, kNotTested, kWrong };
+/// "PASS", "SLOW", "NOT TESTED", "WRONG"
+std::string_view spelt(Grade grade);
+
+struct BurnFinding {
+  Grade grade = Grade::kPass;
+  std::string kind;  ///< "product", "memory", "copy", "message", "sum", "job", "rank", "link", "clock"
+  std::string what;  ///< one line
+  std::string fix;   ///< one line
+};
+
+/// What a rank has seen of another.
+struct LinkView {
+  int with = 0;                 ///< the other rank
+  std::int64_t received = 0;    ///< messages from it
+  std::int64_t damaged = 0;     ///< of those, that were not what it should have sent
+  std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone that came to something else
+  double seconds = 0;           ///< of the quickest exchange of a message each way; 0: none
+  std::int64_t bytes = 0;       ///< of that message
+};
+
+/// What a rank says of itself at the end.
+struct RankResult {
+  int rank = 0;
+  std::string host, device, uuid, processor, simd;
+  int threads = 1;
+  bool oversubscribed = false;
+  std::map<std::string, std::string> exercised;  ///< by check: what was done; missing: nothing
+  std::map<std::string, double> measures;        ///< seconds or rates that like ranks share, by name
+  std::vector<BurnFinding> findings;             ///< of its own
+  std::vector<LinkView> links;
+  std::map<std::string, std::string> answers;  ///< the SHA-256 that each training of this rank alone ended in
+  std::int64_t wrong_sums_of_all = 0, wrong_jobs_of_all = 0;
+};
+
+/// What came of it all, on rank 0.
+struct BurnReport {
+  std::vector<RankResult> ranks;  ///< findings: those that follow from a comparison of ranks, too
+  int level = 1;
+  double seconds = 0;
+  int rounds = 0;
+  std::vector<std::string> left_out;       ///< checks that --without names
+  std::vector<std::string> not_exercised;  ///< sentences: what this burn says nothing about
+  std::string stopped_by;                  ///< a signal's name; empty: none
+  std::string compiler, driver, library;   ///< what was burnt with
+};
+
+/// Of a rank: the worst of its findings.
+Grade grade_of(const RankResult& result);
+/// 0 PASS, 1 WRONG, 3 SLOW, 69 NOT TESTED, 75 stopped by a signal before the end. The worst of all ranks decides.
+int exit_code_of(const BurnReport& report);
+inline constexpr int kSlowExitCode = 3;
+
+/// Adds what shows only when ranks are compared: who sends damaged messages, who is slower than the others.
+/// @param speeds  whether speeds are compared
+void compare_ranks(std::vector<RankResult>& ranks, bool speeds);
+
+/// Collective. @returns on rank 0 the report; on others an empty one
+/// @throws AgreedError  the device or the backend cannot be used here
+BurnReport run_burn(Communicator& comm, const BurnOptions& options);
+
+// A report for people and for programs: burn_report.cpp.
+
+/// A table with a row a rank, what was exercised, what is wrong and what to do; the last line is the verdict.
+std::string to_text(const BurnReport& report, int columns);
+nlohmann::ordered_json to_json(const BurnReport& report);
+/// For node_exporter's textfile collector.
+std::string to_prometheus(const BurnReport& report);
+/// A test case for each check of each rank.
+std::string to_junit(const BurnReport& report);
+/// A row for docs/machines.md, with no name of a host in it.
+std::string to_share(const BurnReport& report);
+
+}  // namespace lockstep::burn

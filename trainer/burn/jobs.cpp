@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Trainings of known outcome: digits drawn in memory, so that no data is needed, and weights whose SHA-256 is known
+/// for every processor. Each rank trains for itself, and all ranks train together.
+#include "comm/agreement.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/burn/check.hpp"
+#include "trainer/checkpoint/state.hpp"
+#include "trainer/run/stop_signal.hpp"
+#include "trainer/strategies/data_parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::burn {
+namespace {
+
+/// A training, and what it ends in: that of `lockstep train mnist data.set=synthetic data.train_samples=SAMPLES
+/// model=MODEL train.epochs=EPOCHS`.
+struct KnownJob {
+  const char* model;
+  int samples, epochs;
+  double times_before;  ///< how many times longer than the one before it takes, about
+  const char* weights;
+
+  std::string name() const { return fmt::format("{} on {} digits", model, with_thousands(samples)); }
+};
+
+constexpr std::array kJobs{
+    KnownJob{"linear", 1000, 1, 1, "4af324d4247b27fb9f214aa25912d2818b0922a193788457b0ebd240273a67ac"},
+    KnownJob{"net", 2000, 2, 8, "a9311f0d842e584f3a0da897b23783120d37b27c0d9f28343a2c0c4aa70d6177"},
+    KnownJob{"lenet", 2000, 2, 6, "0867ed0dcafe9637e24f74151f5a1f272b96a299ffcae2d0035ddd90afe1d786"},
+    KnownJob{"resnet8", 2000, 1, 8, "91d580427de58de4f63508f4c5711657de361b535e00139d0f1b109f0ca3585b"}};
+
+Job job_of(const KnownJob& known) {
+  return parse_job(
+      fmt::format("model: {}\n"
+                  "data: {{set: synthetic, train_samples: {}, test_samples: 200, global_batch: 512}}\n"
+                  "train:\n"
+                  "  epochs: {}\n"
+                  "  optimizer: {{kind: sgd, lr: 0.08, momentum: 0.9, nesterov: true}}\n"
+                  "run: {{trail: false}}\n",
+                  known.model, known.samples, known.epochs),
+      "burn");
+}
+
+/// One of the trainings, ready to be taken again and again on the ranks of a communicator.
+class PreparedJob {
+ public:
+  PreparedJob(const Job& job, Communicator& comm)
+      : job_(job), comm_(comm), setup_(set_up(job, comm, load_in_advance(job))) {}
+
+  /// Collective. @returns on rank 0 of the communicator the SHA-256 of the weights; empty: it was stopped
+  std::string train(bool spoilt) {
+    const auto strategy = make_data_parallel(job_, setup_, comm_);
+    const std::span<float> weights = strategy->whole_state().weights;
+    setup_.network.initialise(job_.train.seed, weights, job_.train.initial_scale);
+    if (spoilt) weights[weights.size() / 2] += 1;
+    strategy->distribute();
+    const std::int64_t of_epoch = strategy->sampler().steps_per_epoch(), steps = of_epoch * job_.train.epochs;
+    for (std::int64_t step = 0; step < steps;) {
+      if (comm_.size() == 1 && stop_requested()) return "";
+      const std::int64_t count = std::min(of_epoch - step % of_epoch, strategy->longest_series());
+      const StepSeries series = strategy->run({step / of_epoch, step % of_epoch, step}, count, false);
+      if (series.failure || series.steps == 0) return "a step that cannot be taken";
+      step += series.steps;
+    }
+    strategy->collect();
+    return comm_.rank() == 0 ? weights_sha256(strategy->whole_state().weights) : "";
+  }
+
+ private:
+  Job job_;
+  Communicator& comm_;
+  JobSetup setup_;
+};
+
+class Jobs final : public BurnCheck {
+ public:
+  explicit Jobs(const BurnRank& rank) : rank_(rank), alone_(rank.comm.split(rank.comm.rank())) {}
+
+  void work(const Slice& slice, std::int64_t /*round*/) override {
+    for (std::size_t i = 0; i < kJobs.size() && all_go_on(fits(i, slice)); ++i) {
+      const auto start = Clock::now();
+      train_alone(i);
+      train_together(i);
+      seconds_[i] = seconds_since(start);
+      rank_.tick("jobs");
+    }
+  }
+
+  void report(RankResult& result) const override {
+    if (trained_ == 0) return;
+    result.exercised["jobs"] =
+        fmt::format("{} alone and {} by all ranks together, up to {}", counted(trained_, "training"),
+                    together_trained_, kJobs[largest_].name());
+    if (wrong_ > 0)
+      result.findings.push_back(
+          {Grade::kWrong, "job",
+           fmt::format("{} of {} alone ended in other weights; the first: {}", with_thousands(wrong_),
+                       counted(trained_, "training"), first_wrong_),
+           "take this processor out of service; compare 'lockstep version --verbose' with that of other "
+           "hosts first"});
+    result.answers = answers_;
+    result.wrong_jobs_of_all = wrong_together_;
+  }
+
+ private:
+  /// On rank 0, whose answer counts: the first one always does.
+  bool fits(std::size_t job, const Slice& slice) const {
+    if (job == 0) return true;
+    const double expected = seconds_[job] > 0 ? seconds_[job] : seconds_[job - 1] * kJobs[job].times_before;
+    return expected < slice.seconds_left();
+  }
+  bool all_go_on(bool fits_here) {
+    rank_.comm.broadcast(std::as_writable_bytes(std::span(&fits_here, 1)), 0);
+    return fits_here;
+  }
+
+  void train_alone(std::size_t i) {
+    auto& prepared = alone_jobs_[i];
+    if (prepared == nullptr) prepared = std::make_unique<PreparedJob>(on_this_rank(kJobs[i]), *alone_);
+    const std::string weights = prepared->train(rank_.commits("job"));
+    if (weights.empty()) return;
+    ++trained_;
+    largest_ = std::max(largest_, i);
+    answers_[kJobs[i].name()] = weights;
+    if (weights == kJobs[i].weights) return;
+    if (wrong_++ == 0)
+      first_wrong_ = fmt::format("{}: {} in place of {}", kJobs[i].name(), weights, kJobs[i].weights);
+  }
+
+  void train_together(std::size_t i) {
+    if (rank_.comm.size() == 1) return;
+    auto& prepared = together_jobs_[i];
+    if (prepared == nullptr) prepared = std::make_unique<PreparedJob>(on_all_ranks(kJobs[i]), rank_.comm);
+    const std::string weights = prepared->train(false);
+    ++together_trained_;
+    if (rank_.comm.rank() == 0 && weights != kJobs[i].weights) ++wrong_together_;
+  }
+
+  Job on_all_ranks(const KnownJob& known) const {
+    Job job = job_of(known);
+    job.parallel.device = rank_.device.kind;
+    job.parallel.backend = rank_.options.backend;
+    job.parallel.threads = rank_.pool.threads();
+    return job;
+  }
+  /// A rank alone has no neighbours, of whom it could tell which GPU is its own.
+  Job on_this_rank(const KnownJob& known) const {
+    Job job = on_all_ranks(known);
+    job.parallel.backend = "auto";
+    if (job.parallel.device == "cuda")
+      job.parallel.device = fmt::format("cuda:{}", rank_.device.gpu->device->properties().index);
+    return job;
+  }
+
+  const BurnRank rank_;
+  std::unique_ptr<Communicator> alone_;
+  std::array<std::unique_ptr<PreparedJob>, kJobs.size()> alone_jobs_, together_jobs_;
+  std::array<double, kJobs.size()> seconds_{};
+  std::int64_t trained_ = 0, together_trained_ = 0, wrong_ = 0, wrong_together_ = 0;
+  std::size_t largest_ = 0;
+  std::string first_wrong_;
+  std::map<std::string, std::string> answers_;
+};
+
+}  // namespace
+
+std::unique_ptr<BurnCheck> make_jobs(const BurnRank& rank) {
+  return std::make_unique<Jobs>(rank);
+}
+
+}  // namespace lockstep::burn

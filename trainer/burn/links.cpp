@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Messages and sums whose contents every rank knows. In each turn of a tournament every rank has one partner: they
+/// send each other a message, both ways at once, and sum integers, the two of them alone; then all ranks sum integers.
+#include "comm/agreement.hpp"
+#include "comm/collectives.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/burn/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <thread>
+
+namespace lockstep::burn {
+namespace {
+
+using Word = std::int64_t;
+
+constexpr std::size_t kMessageWords = std::size_t{128} << 10;  // 1 MiB
+constexpr std::size_t kSumWords = std::size_t{16} << 10;
+constexpr int kMostTurnsAtLeast = 15;  ///< of a round, where there are so many partners
+
+/// The partner of `rank` in a turn of the circle method; itself where it has none.
+int partner_of(int rank, int ranks, std::int64_t turn) {
+  const int even = ranks + ranks % 2, circle = even - 1;
+  const int t = static_cast<int>(turn % circle);
+  int partner = 0;
+  if (rank == circle) {
+    partner = t;
+  } else {
+    partner = ((2 * t - rank) % circle + circle) % circle;
+    if (partner == rank) partner = circle;
+  }
+  return partner < ranks ? partner : rank;
+}
+
+void fill_words(std::span<Word> words, std::uint64_t key) {
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<Word>(mix_bits(key + i));
+}
+
+class Links final : public BurnCheck {
+ public:
+  explicit Links(const BurnRank& rank)
+      : rank_(rank),
+        comm_(rank.comm),
+        views_(static_cast<std::size_t>(comm_.size())),
+        sent_(kMessageWords),
+        received_(kMessageWords),
+        expected_(kMessageWords) {
+    for (std::size_t i = 0; i < views_.size(); ++i) views_[i].with = static_cast<int>(i);
+  }
+
+  void work(const Slice& slice, std::int64_t /*round*/) override {
+    const int at_least = std::min(comm_.size() - 1 + comm_.size() % 2, kMostTurnsAtLeast);
+    bool goes_on = true;
+    for (int done = 1; goes_on; ++done, ++turn_) {
+      const int partner = partner_of(comm_.rank(), comm_.size(), turn_);
+      if (partner != comm_.rank()) exchange_with(partner);
+      sum_of_pairs(partner);
+      sum_of_all();
+      rank_.tick("links");
+      goes_on = done < at_least || !slice.is_over();
+      comm_.broadcast(std::as_writable_bytes(std::span(&goes_on, 1)), 0);
+    }
+  }
+
+  void report(RankResult& result) const override {
+    std::int64_t messages = 0, partners = 0;
+    for (const LinkView& view : views_) {
+      if (view.received == 0) continue;
+      result.links.push_back(view);
+      messages += view.received;
+      ++partners;
+    }
+    result.wrong_sums_of_all = wrong_sums_of_all_;
+    if (sums_of_all_ > 0)
+      result.exercised["links"] = fmt::format(
+          "{} of 1.0 MiB from {} of {}, {} of pairs, {} of all", counted(messages, "message"), partners,
+          counted(comm_.size() - 1, "other rank"), counted(sums_of_pairs_, "sum"), sums_of_all_);
+  }
+
+ private:
+  /// The quickest of a few exchanges; a small one before each, so that both are there.
+  void exchange_with(int partner) {
+    constexpr int kTimes = 3;
+    LinkView& view = views_[static_cast<std::size_t>(partner)];
+    for (int i = 0; i < kTimes; ++i) {
+      const std::uint64_t number = static_cast<std::uint64_t>(turn_) * kTimes + static_cast<std::uint64_t>(i);
+      std::int64_t there = 0;
+      prepare(comm_.rank(), partner, number);
+      send_and_receive(comm_, std::as_bytes(std::span(&turn_, 1)), partner,
+                       std::as_writable_bytes(std::span(&there, 1)), partner);
+      const auto start = Clock::now();
+      send_and_receive(comm_, std::as_bytes(std::span(sent_)), partner,
+                       std::as_writable_bytes(std::span(received_)), partner);
+      if (rank_.commits("slow-link")) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      // The answer: a rank whose sends are late is late here, too, whichever side measures.
+      send_and_receive(comm_, std::as_bytes(std::span(&turn_, 1)), partner,
+                       std::as_writable_bytes(std::span(&there, 1)), partner);
+      const double seconds = seconds_since(start);
+      view.seconds = view.received == 0 ? seconds : std::min(view.seconds, seconds);
+      view.bytes = static_cast<std::int64_t>(sent_.size() * sizeof(Word));
+      ++view.received;
+      if (!is_right(partner, number)) ++view.damaged;
+    }
+  }
+
+  static std::uint64_t key_of(int from, int to, std::uint64_t number) {
+    return burn_key(static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to), 0x3E, number);
+  }
+
+  void prepare(int from, int to, std::uint64_t number) {
+    fill_words(sent_, key_of(from, to, number));
+    if (rank_.commits("message")) sent_[99] ^= 1 << 9;
+  }
+
+  bool is_right(int from, std::uint64_t number) {
+    fill_words(expected_, key_of(from, comm_.rank(), number));
+    return expected_ == received_;
+  }
+
+  /// Rank r gives (r + 1) times what all know, so that the sum is known without adding.
+  bool sums_up(Communicator& comm, std::uint64_t key, std::uint64_t weight, std::uint64_t all_weights) {
+    std::vector<Word> words(kSumWords);
+    fill_words(words, key);
+    std::vector<Word> sum = words;
+    for (Word& word : sum) word = static_cast<Word>(static_cast<std::uint64_t>(word) * weight);
+    if (rank_.commits("sum")) sum[77] ^= 1 << 5;
+    comm.all_reduce(std::span(sum));
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      if (static_cast<std::uint64_t>(sum[i]) != static_cast<std::uint64_t>(words[i]) * all_weights)
+        return false;
+    return true;
+  }
+
+  void sum_of_pairs(int partner) {
+    const int low = std::min(partner, comm_.rank()), high = std::max(partner, comm_.rank());
+    const std::unique_ptr<Communicator> pair = comm_.split(low);
+    if (low == high) return;
+    const auto key = burn_key(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high),
+                              static_cast<std::uint64_t>(turn_));
+    ++sums_of_pairs_;
+    if (!sums_up(*pair, key, comm_.rank() == low ? 1 : 2, 3))
+      ++views_[static_cast<std::size_t>(partner)].wrong_sums;
+  }
+
+  void sum_of_all() {
+    const auto ranks = static_cast<std::uint64_t>(comm_.size());
+    ++sums_of_all_;
+    if (!sums_up(comm_, burn_key(0xA11, static_cast<std::uint64_t>(turn_)),
+                 static_cast<std::uint64_t>(comm_.rank() + 1), ranks * (ranks + 1) / 2))
+      ++wrong_sums_of_all_;
+  }
+
+  const BurnRank rank_;
+  Communicator& comm_;
+  std::int64_t turn_ = 0;
+  std::vector<LinkView> views_;
+  std::vector<Word> sent_, received_, expected_;
+  std::int64_t sums_of_pairs_ = 0, sums_of_all_ = 0, wrong_sums_of_all_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<BurnCheck> make_links(const BurnRank& rank) {
+  return rank.comm.size() == 1 ? nullptr : std::make_unique<Links>(rank);
+}
+
+}  // namespace lockstep::burn

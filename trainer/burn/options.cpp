@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is typed after `lockstep burn`, and what its verdicts mean.
+#include "common/error.hpp"
+#include "trainer/burn/burn.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+
+namespace lockstep::burn {
+namespace {
+
+constexpr std::array<std::string_view, 11> kFaults{"lane",      "rare-lane", "job",     "memory-bit",
+                                                   "stuck-bit", "copy",      "message", "sum",
+                                                   "slow-rank", "slow-link", "clock"};
+
+/// "10m" with {"m", 60} is 600. Nothing for any other text.
+std::optional<double> number_in(std::string_view text, const std::map<std::string_view, double>& units) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto unit = units.find(text.substr(static_cast<std::size_t>(end - text.data())));
+  if (error != std::errc() || unit == units.end() || !(number >= 0)) return std::nullopt;
+  return number * unit->second;
+}
+
+}  // namespace
+
+std::span<const std::string_view> fault_kinds() {
+  return kFaults;
+}
+
+BurnFault parse_fault(const std::string& text) {
+  const char* allowed =
+      std::getenv("LOCKSTEP_ALLOW_INJECT");  // NOLINT(concurrency-mt-unsafe): it does not change
+  if (allowed == nullptr || std::string_view(allowed) != "1")
+    throw UsageError(
+        "--inject makes a rank fail on purpose, and is only for tests: set LOCKSTEP_ALLOW_INJECT=1 if that "
+        "is what you want");
+  const std::size_t at = text.find('@');
+  BurnFault fault{text.substr(0, at), 0};
+  const std::string digits = at == text.npos ? "" : text.substr(at + 1);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), fault.rank);
+  const bool has_rank = error == std::errc() && end == digits.data() + digits.size();
+  if (!has_rank || fault.rank < 0 || std::ranges::find(kFaults, fault.kind) == kFaults.end())
+    throw UsageError(
+        fmt::format("--inject '{}' is not KIND@RANK with a rank from 0 on and one of the kinds {}", text,
+                    fmt::join(kFaults, ", ")));
+  return fault;
+}
+
+MemoryWish parse_memory(const std::string& text) {
+  constexpr double kKiB = 1024, kMost = 1e15;
+  MemoryWish wish;
+  if (const auto percent = number_in(text, {{"%", 1}}); percent && *percent >= 1 && *percent <= 95) {
+    wish.share = *percent / 100;
+    return wish;
+  }
+  const auto bytes = number_in(text, {{"KiB", kKiB}, {"MiB", kKiB * kKiB}, {"GiB", kKiB * kKiB * kKiB}});
+  if (!bytes || *bytes < 1 || *bytes > kMost)
+    throw UsageError(fmt::format(
+        "--memory '{}' is neither 1% to 95% of what may be taken nor a size for each rank, as 512MiB or 8GiB",
+        text));
+  wish.bytes = static_cast<std::uint64_t>(*bytes);
+  return wish;
+}
+
+double parse_time(const std::string& text) {
+  constexpr double kMinute = 60, kHour = 3600, kMost = 30 * 24 * kHour;
+  const auto seconds = number_in(text, {{"s", 1}, {"m", kMinute}, {"h", kHour}});
+  if (!seconds || *seconds > kMost)
+    throw UsageError(fmt::format("--time '{}' is no time as 90s, 10m or 2h, up to 720h", text));
+  return *seconds;
+}
+
+double seconds_of_level(int level) {
+  constexpr std::array kSeconds{55.0, 595.0, 4 * 3600.0};
+  if (level < 1 || level > static_cast<int>(kSeconds.size()))
+    throw UsageError(
+        fmt::format("--level {}: there are 1 (a minute), 2 (ten minutes) and 3 (four hours)", level));
+  return kSeconds[static_cast<std::size_t>(level - 1)];
+}
+
+std::string_view spelt(Grade grade) {
+  constexpr std::array<std::string_view, 4> kNames{"PASS", "SLOW", "NOT TESTED", "WRONG"};
+  return kNames[static_cast<std::size_t>(grade)];
+}
+
+Grade grade_of(const RankResult& result) {
+  Grade worst = Grade::kPass;
+  for (const BurnFinding& finding : result.findings) worst = std::max(worst, finding.grade);
+  return worst;
+}
+
+int exit_code_of(const BurnReport& report) {
+  Grade worst = Grade::kPass;
+  for (const RankResult& result : report.ranks) worst = std::max(worst, grade_of(result));
+  if (worst == Grade::kWrong) return 1;
+  if (!report.stopped_by.empty()) return static_cast<int>(ExitCode::kSavedOnRequest);
+  if (worst == Grade::kNotTested) return static_cast<int>(ExitCode::kDeviceUnavailable);
+  return worst == Grade::kSlow ? kSlowExitCode : 0;
+}
+
+}  // namespace lockstep::burn

@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// lockstep burn [--level 1|2|3] [--time 10m] ...
+#include "comm/backend.hpp"
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/output.hpp"
+#include "trainer/burn/burn.hpp"
+#include "trainer/commands/command_line.hpp"
+#include "trainer/commands/version_report.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/stop_signal.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kBurnFooter = R"(Examples:
+  lockstep burn --time 30s
+  mpirun -np 8 lockstep burn --level 2
+  srun --mpi=pmix lockstep burn --junit burn.xml --prometheus burn.prom
+  launch/run --hostfile hosts burn --level 1
+
+Needs no data and no job file. Every rank computes, stores and sends what has a
+known answer. A row of the table is a rank: PASS, WRONG (something came out
+other than it must), SLOW (beside the median of like ranks) or NOT TESTED (it
+could not be started or had, which is no PASS). Below stand what was exercised,
+what was not, and what to do. The last line is the verdict of all.
+
+Exit code: 0 all PASS, 1 something is WRONG, 3 a rank is SLOW, 69 something is
+NOT TESTED, 75 stopped by a signal before the end, with what was found so far.)";
+
+struct BurnFiles {
+  std::string prometheus, junit;
+  bool json = false, share = false;
+};
+
+RankFacts option_facts(const burn::BurnOptions& options) {
+  return {{FactKind::kJob, "--time", std::to_string(options.seconds)},
+          {FactKind::kJob, "--level", std::to_string(options.level)},
+          {FactKind::kJob, "--without", fmt::format("{}", fmt::join(options.without, ","))},
+          {FactKind::kJob, "--inject", fmt::format("{}@{}", options.fault.kind, options.fault.rank)},
+          {FactKind::kJob, "--device", options.device},
+          {FactKind::kJob, "--backend", options.backend}};
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  if (!path.empty()) replace_file(Env::posix(), path, std::as_bytes(std::span(text)));
+}
+
+/// On rank 0. What cannot be written is said behind the report, which may be of hours.
+void show(const burn::BurnReport& report, const BurnFiles& files) {
+  std::exception_ptr failure;
+  try {
+    write_file(files.prometheus, to_prometheus(report));
+    write_file(files.junit, to_junit(report));
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  print("{}", files.json ? json_text(to_json(report), 2) + "\n" : to_text(report, page_columns()));
+  if (files.share) print("{}", to_share(report));
+  if (failure) std::rethrow_exception(failure);
+}
+
+int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& options, const BurnFiles& files) {
+  catch_stop_signals();
+  hash_program_in_advance();
+  return run_on_ranks(parallel, [&](Communicator& comm) {
+    expect_equal_ranks(comm, program_facts("burn", comm) + option_facts(options));
+    burn::BurnReport report = burn::run_burn(comm, options);
+    agree(comm, [&] {
+      if (comm.rank() != 0) return;
+      report.compiler = build_facts().compiler;
+      show(report, files);
+    });
+    return comm.rank() == 0 ? exit_code_of(report) : 0;
+  });
+}
+
+std::vector<std::string> check_names() {
+  std::vector<std::string> names;
+  for (const burn::CheckInfo& check : burn::checks()) names.emplace_back(check.name);
+  return names;
+}
+
+}  // namespace
+
+void add_burn_command(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("burn", "Is this machine fit to train on? Loads it and checks known answers");
+  auto options = std::make_shared<burn::BurnOptions>();
+  auto files = std::make_shared<BurnFiles>();
+  auto parallel = std::make_shared<ParallelSection>();
+  auto time = std::make_shared<std::string>(), memory = std::make_shared<std::string>("80%"),
+       fault = std::make_shared<std::string>();
+  command->add_option("--level", options->level, "1: a minute, 2: ten minutes, 3: four hours")
+      ->check(CLI::Range(1, 3))
+      ->capture_default_str();
+  command->add_option("--time", *time,
+                      "How long in place of that: 90s, 10m, 2h; one round is made in any case");
+  command
+      ->add_option("--memory", *memory,
+                   "To fill: a share of what may be taken, or bytes of each rank, as 512MiB")
+      ->capture_default_str();
+  command
+      ->add_option("--without", options->without, "Checks to leave out, by commas; they show as NOT TESTED")
+      ->delimiter(',')
+      ->check(CLI::IsMember(check_names()));
+  command
+      ->add_option("--device", options->device,
+                   "cpu, cuda, cuda:N or emulated; auto: a GPU where there is one")
+      ->capture_default_str();
+  command
+      ->add_option("--threads", options->threads,
+                   "Of each rank; default: its share of the cores that it may use")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
+      ->check(CLI::IsMember({"auto", "mpi", "nccl", "thread"}))
+      ->capture_default_str();
+  command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--json", files->json, "One JSON object in place of the table");
+  command->add_option("--prometheus", files->prometheus,
+                      "Also write this file for node_exporter's textfile collector");
+  command->add_option("--junit", files->junit, "Also write this file for what reads JUnit");
+  command->add_flag("--share", files->share,
+                    "Also print a block for docs/machines.md, without names of hosts");
+  command->add_option("--inject", *fault,
+                      "For tests: KIND@RANK fails on purpose, with LOCKSTEP_ALLOW_INJECT=1");
+  command->footer(kBurnFooter);
+  command->callback([=, &action] {
+    action = [=] {
+      options->seconds = time->empty() ? burn::seconds_of_level(options->level) : burn::parse_time(*time);
+      options->memory = burn::parse_memory(*memory);
+      if (!fault->empty()) options->fault = burn::parse_fault(*fault);
+      options->shows_progress = !files->json;
+      parallel->device = options->device;
+      parallel->backend = options->backend;
+      return burn_on_ranks(*parallel, *options, *files);
+    };
+  });
+}
+
+}  // namespace lockstep
