@@ -131,5 +131,6 @@ void average(cudaStream_t, const AverageArgs&);
 
 // exact_sum.cu
 void fingerprint_kept(cudaStream_t, const KeptFingerprintArgs&);
+void fingerprint_sums(cudaStream_t, const SumFingerprintArgs&);
 
 }  // namespace lockstep::LOCKSTEP_GPU
