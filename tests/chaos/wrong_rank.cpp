@@ -53,14 +53,16 @@ constexpr const char* kNotTheSum = "is not the sum of";
 constexpr const char* kWeights = "its weights are not those of the others";
 constexpr const char* kSamples = "its training samples are not those of the others";
 constexpr const char* kProcessor = "its processor computed wrongly";
+constexpr int kBitsOfSums = 48;    // of several sums, higher ones may cancel modulo 2^64 (docs/wrong-rank.md)
 constexpr int kMantissaBits = 22;  // a weight that is no number fails the step
 constexpr std::array kThings{
     WrongThing{"a bit of its sums in memory", "flip-bit sums {}", "", kSent},
     WrongThing{"four bits of a sum in memory", "flip-bits sums {}", "", kSent},
-    WrongThing{"a stuck bit in every 32nd sum", "stuck-bit sums {}", "", kSent},
+    WrongThing{"a stuck bit in every 32nd sum", "stuck-bit sums {}", "", kSent, Seen::kAlways, kBitsOfSums},
     WrongThing{"a bit of what arrives", "flip-bit link {}", kArrived, kNotTheSum},
     WrongThing{"four bits of what arrives", "flip-bits link {}", kArrived, kNotTheSum},
-    WrongThing{"a stuck bit in what arrives", "stuck-bit link {}", kArrived, kNotTheSum},
+    WrongThing{"a stuck bit in what arrives", "stuck-bit link {}", kArrived, kNotTheSum, Seen::kAlways,
+               kBitsOfSums},
     WrongThing{"a stale message", "stale-message", kArrived, kNotTheSum},
     WrongThing{"a message whose halves are swapped", "swapped-message", kArrived, kNotTheSum},
     WrongThing{"a bit of a weight", "flip-bit weights {}", "", kWeights, Seen::kByThree, kMantissaBits},
