@@ -55,11 +55,15 @@ class AllReduce {
  public:
   virtual ~AllReduce() = default;
 
-  /// Starts an in-place sum over all ranks; the buffer must stay untouched until test() is true.
-  /// int64: exact, wraps around, the same bits everywhere. fp32: the same bits on every rank; which, is the
-  /// implementation's.
-  virtual std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) = 0;
+  /// Starts a sum over all ranks; the buffers must stay untouched until test() is true. int64: exact, wraps around,
+  /// the same bits everywhere. fp32, in place: the same bits on every rank; which, is the implementation's.
+  /// @param mine  stays as it is: what this rank sent can be looked at again
+  /// @param sum   overwritten; as long as `mine`, and the same memory or apart from it
+  virtual std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
+                                                   std::span<std::int64_t> sum) = 0;
   virtual std::unique_ptr<PendingCollective> start(std::span<float> data) = 0;
+  /// In place.
+  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) { return start(data, data); }
 };
 
 // Messages in host memory from one rank to another, without the others. (Everything that all ranks do
@@ -173,9 +177,14 @@ class Communicator {
 // The addition of an all-reduce: integers wrap around instead of overflowing, as they do in hardware and in
 // MPI.
 
+/// Overwrites: sum[i] = a[i] + b[i]. Same sizes; `sum` may be `a`.
+void add_up(std::span<const std::int64_t> a, std::span<const std::int64_t> b, std::span<std::int64_t> sum);
+void add_up(std::span<const float> a, std::span<const float> b, std::span<float> sum);
 /// Accumulates: sum[i] += term[i]. Same sizes.
-void sum_into(std::span<std::int64_t> sum, std::span<const std::int64_t> term);
-void sum_into(std::span<float> sum, std::span<const float> term);
+template <typename T>
+void sum_into(std::span<T> sum, std::span<const T> term) {
+  add_up(sum, term, sum);
+}
 
 // One piece of memory that all ranks of a host read and write.
 

@@ -7,15 +7,14 @@
 
 namespace lockstep {
 
-void sum_into(std::span<std::int64_t> sum, std::span<const std::int64_t> term) {
+void add_up(std::span<const std::int64_t> a, std::span<const std::int64_t> b, std::span<std::int64_t> sum) {
   for (std::size_t i = 0; i < sum.size(); ++i) {
-    sum[i] =
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(sum[i]) + static_cast<std::uint64_t>(term[i]));
+    sum[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(a[i]) + static_cast<std::uint64_t>(b[i]));
   }
 }
 
-void sum_into(std::span<float> sum, std::span<const float> term) {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+void add_up(std::span<const float> a, std::span<const float> b, std::span<float> sum) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a[i] + b[i];
 }
 
 }  // namespace lockstep

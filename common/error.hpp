@@ -19,6 +19,7 @@ enum class ExitCode : int {
   kDeviceUnavailable = 69,  ///< the device, backend, memory or threads asked for are not to be had here
   kInternal = 70,           ///< a bug; NaN or infinity in losses or gradients
   kPeerLost = 71,           ///< another rank died, hangs or cannot be reached
+  kWrongRank = 72,          ///< numbers of a rank are wrong: its memory, its processor or a link
   kIo = 74,                 ///< reading or writing failed
   kSavedOnRequest = 75,     ///< stopped by a signal or a time limit; run the same command again to go on
 };

@@ -187,6 +187,23 @@ struct KeptFingerprintArgs {
   const StepState* state = nullptr;  ///< its steps_done says which row
 };
 
+/// A part of a buffer of exact sums.
+struct SumPart {
+  std::size_t offset = 0;  ///< of its first sum, in the buffer
+  std::size_t first = 0;   ///< the word of kGradientBuffer that it is
+  std::size_t size = 0;
+  std::size_t slot = 0;  ///< which fingerprint it is a part of
+};
+
+/// Memory is the device's.
+struct SumFingerprintArgs {
+  const std::int64_t* sums = nullptr;
+  const SumPart* parts = nullptr;  ///< [count]
+  int count = 0;
+  std::int64_t* fingerprints = nullptr;  ///< by slot, accumulates: words mod 2^64
+  std::int64_t* whole = nullptr;         ///< [1], accumulates all of them
+};
+
 class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
@@ -312,6 +329,7 @@ class DeviceOps {
   virtual void gradient_norm(Stream&, const UpdateArgs&, const GradientNorm&) = 0;
   /// Before the update of a step: the fingerprints of what that does not read.
   virtual void fingerprint_kept(Stream&, const KeptFingerprintArgs&) = 0;
+  virtual void fingerprint_sums(Stream&, const SumFingerprintArgs&) = 0;
 };
 
 }  // namespace lockstep

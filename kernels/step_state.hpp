@@ -36,7 +36,9 @@ inline constexpr std::int64_t kMostLossTerms = std::int64_t{1} << 31;
 /// The buffer of exact sums holds the counters in its first elements and the arena behind them, so that the
 /// bucket that leaves last, the one at the start of the arena, carries the counters.
 inline constexpr int kCounterSlots = 12;
-static_assert(kCounterSlots >= kStepCounters && kCounterSlots % 4 == 0);
+/// One of them, behind the counters: the fingerprint of a rank's sums, while they travel (comm/reduce/sum_check.hpp).
+inline constexpr int kFingerprintSlot = kStepCounters;
+static_assert(kCounterSlots > kFingerprintSlot && kCounterSlots % 4 == 0);
 
 /// Most steps of a series: between two writes by the host.
 inline constexpr int kLongestSeries = 64;

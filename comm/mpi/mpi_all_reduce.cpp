@@ -49,11 +49,15 @@ void ReceiveBuffers::give_back(std::vector<std::byte> buffer) {
 }
 
 template <typename T>
-MpiPendingSum<T>::MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<T> data,
-                                ReceiveBuffers& buffers)
-    : comm_(comm), tag_(tag), rounds_(std::move(rounds)), data_(data), buffers_(buffers) {
+MpiPendingSum<T>::MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<const T> mine,
+                                std::span<T> data, ReceiveBuffers& buffers)
+    : comm_(comm), tag_(tag), rounds_(std::move(rounds)), from_(mine), data_(data), buffers_(buffers) {
   LOCKSTEP_CHECK(data.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
-  if (rounds_.empty()) return;
+  LOCKSTEP_CHECK(mine.size() == data.size());
+  if (rounds_.empty()) {  // one rank
+    if (mine.data() != data.data()) std::ranges::copy(mine, data.begin());
+    return;
+  }
   incoming_ = buffers_.take(largest_addition(rounds_) * sizeof(T));
   start_round();
 }
@@ -91,7 +95,7 @@ void MpiPendingSum<T>::start_round() {
         MPI_Irecv(to, static_cast<int>(round.receive.count), type, round.peer, tag_, comm_, &requests_[0]));
   }
   if (round.send.count > 0) {
-    const T* from = data_.data() + round.send.offset;
+    const T* from = from_.data() + round.send.offset;
     LOCKSTEP_MPI(
         MPI_Isend(from, static_cast<int>(round.send.count), type, round.peer, tag_, comm_, &requests_[1]));
   }
@@ -101,9 +105,11 @@ template <typename T>
 void MpiPendingSum<T>::finish_round() {
   const Exchange& round = rounds_[round_];
   if (round.add) {
-    const std::span<const T> term{incoming(), round.receive.count};
-    sum_into(data_.subspan(round.receive.offset, round.receive.count), term);
+    const Slice& slice = round.receive;
+    add_up(from_.subspan(slice.offset, slice.count), std::span<const T>(incoming(), slice.count),
+           data_.subspan(slice.offset, slice.count));
   }
+  from_ = data_;
   if (++round_ < rounds_.size()) start_round();
 }
 
@@ -111,18 +117,19 @@ template class MpiPendingSum<std::int64_t>;
 template class MpiPendingSum<float>;
 
 template <typename T>
-std::unique_ptr<PendingCollective> MpiAllReduce::start_sum(std::span<T> data) {
+std::unique_ptr<PendingCollective> MpiAllReduce::start_sum(std::span<const T> mine, std::span<T> sum) {
   next_tag_ = (next_tag_ + 1) % kTags;
-  auto rounds = all_reduce_schedule(rank_, size_, data.size(), sizeof(T));
-  return std::make_unique<MpiPendingSum<T>>(comm_, next_tag_, std::move(rounds), data, receive_buffers_);
+  auto rounds = all_reduce_schedule(rank_, size_, sum.size(), sizeof(T));
+  return std::make_unique<MpiPendingSum<T>>(comm_, next_tag_, std::move(rounds), mine, sum, receive_buffers_);
 }
 
-std::unique_ptr<PendingCollective> MpiAllReduce::start(std::span<std::int64_t> data) {
-  return start_sum(data);
+std::unique_ptr<PendingCollective> MpiAllReduce::start(std::span<const std::int64_t> mine,
+                                                       std::span<std::int64_t> sum) {
+  return start_sum(mine, sum);
 }
 
 std::unique_ptr<PendingCollective> MpiAllReduce::start(std::span<float> data) {
-  return start_sum(data);
+  return start_sum(std::span<const float>(data), data);
 }
 
 // Recursive doubling for small sums, halving and doubling for large ones; of the first ranks, as many as are beyond a

@@ -72,13 +72,14 @@ class ReceiveBuffers {
   std::vector<std::vector<std::byte>> free_;
 };
 
-/// One under way: walks through its schedule, one round at a time. T is std::int64_t or float. `buffers` and
+/// One under way: walks through its schedule, one round at a time. T is std::int64_t or float. `buffers`, `mine` and
 /// `data` outlive it. Of all operations under way on `comm`, the tag is this one's alone.
 template <typename T>
 class MpiPendingSum final : public PendingCollective {
  public:
-  MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<T> data,
-                ReceiveBuffers& buffers);
+  /// @param mine  what this rank adds: read in the first round alone, behind which `data` has all that is needed of it
+  MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<const T> mine,
+                std::span<T> data, ReceiveBuffers& buffers);
   ~MpiPendingSum() override;
   MpiPendingSum(const MpiPendingSum&) = delete;
   MpiPendingSum& operator=(const MpiPendingSum&) = delete;
@@ -96,6 +97,7 @@ class MpiPendingSum final : public PendingCollective {
   int tag_;
   std::vector<Exchange> rounds_;
   std::size_t round_ = 0;
+  std::span<const T> from_;  ///< what the round sends and adds to: at first this rank's term, then data_
   std::span<T> data_;
   ReceiveBuffers& buffers_;
   std::vector<std::byte> incoming_;
@@ -111,12 +113,13 @@ class MpiAllReduce final : public AllReduce {
  public:
   MpiAllReduce(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
 
-  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override;
+  std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
+                                           std::span<std::int64_t> sum) override;
   std::unique_ptr<PendingCollective> start(std::span<float> data) override;
 
  private:
   template <typename T>
-  std::unique_ptr<PendingCollective> start_sum(std::span<T> data);
+  std::unique_ptr<PendingCollective> start_sum(std::span<const T> mine, std::span<T> sum);
 
   MPI_Comm comm_;
   int rank_, size_;

@@ -7,14 +7,164 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 namespace lockstep {
 
+// The sums of a step in device memory, and what is known of them.
+
+namespace {
+
+/// Sums of a part: enough that a block's threads are worth their start.
+constexpr std::size_t kPartSums = 1024;
+
+/// All sums by tensor, and the counters.
+std::vector<SumPart> parts_of(const GradientUnits& units) {
+  std::vector<SumPart> parts;
+  for (std::size_t tensor = 0; tensor < units.tensors(); ++tensor) {
+    for (std::size_t at = units.begin(tensor); at < units.end(tensor); at += kPartSums)
+      parts.push_back({kCounterSlots + at, at, std::min(kPartSums, units.end(tensor) - at), tensor});
+  }
+  parts.push_back({0, units.parameters(), kStepCounters, units.tensors()});
+  return parts;
+}
+
+SumFingerprints words_of(std::span<const std::int64_t> words) {
+  return {words.begin(), words.end()};
+}
+
+}  // namespace
+
+/// Keeps this rank's own sums beside the result until they are compared.
+class DeviceGradientReducer::Check {
+ public:
+  Check(Device& device, DeviceOps& ops, DeviceAllReduce& all_reduce, const GradientUnits& units,
+        std::int64_t* sums)
+      : ops_(ops),
+        all_reduce_(all_reduce),
+        sums_(sums),
+        size_(kCounterSlots + units.parameters()),
+        tensors_(units.tensors() + 1),
+        reduced_(device, size_),
+        parts_(device, parts_of(units).size()),
+        taken_(device, kKinds * (tensors_ + 1)),
+        host_(device, kKinds * (tensors_ + 1)),
+        differences_(device, 1),
+        host_differences_(device, 1) {
+    const auto stream = device.make_stream();
+    stream->copy_to_device(parts_.data(), parts_of(units).data(), parts_.bytes());
+    stream->synchronize();
+  }
+
+  std::int64_t* result() { return reduced_.data(); }
+  void be_shown_to(const SumProbe& probe) { probe_ = probe; }
+
+  /// This rank's own sums are complete.
+  void seal(Stream& stream) {
+    stream.fill_zero(taken_.data(), taken_.bytes());
+    take(stream, kLeft, sums_, sums_ + kFingerprintSlot);
+    if (!probe_.leaving) return;
+    const std::vector<std::int64_t> before = fetch(stream, result());
+    change(stream, sums_, [&](auto sums) { probe_.leaving({0, sums.size(), sums, before}); });
+  }
+
+  /// The sums become the result. @throws SumsDifferError
+  void compare(Stream& stream) {
+    if (probe_.arrived) change(stream, result(), [&](auto sums) { probe_.arrived({0, sums.size(), sums}); });
+    probe_ = {};
+    take(stream, kArrived, result(), whole_of(kArrived));
+    std::int64_t expected = 0;
+    stream.copy_to_host(&expected, result() + kFingerprintSlot, sizeof expected);
+    fetch(stream);
+    host_differences_[0] = host_[kArrived * (tensors_ + 1) + tensors_] == expected ? 0 : 1;
+    stream.copy_to_device(differences_.data(), host_differences_.data(), differences_.bytes());
+    all_reduce_.all_reduce(stream, differences_.data(), 1);
+    stream.copy_to_host(host_differences_.data(), differences_.data(), differences_.bytes());
+    stream.synchronize();
+    if (host_differences_[0] > 0) throw SumsDifferError(record(stream));
+    take_result(stream);
+  }
+
+  SumFingerprints own() const { return words_of(host_.span().first(tensors_ - 1)); }
+  SumFingerprints take_replayed(Stream& stream) {
+    const SumFingerprints of_step = own();
+    stream.fill_zero(taken_.data(), taken_.bytes());
+    take(stream, kLeft, sums_, whole_of(kLeft));
+    fetch(stream);
+    const SumFingerprints replayed = own();
+    std::ranges::copy(of_step, host_.span().begin());
+    take_result(stream);
+    return replayed;
+  }
+
+ private:
+  void take_result(Stream& stream) {
+    stream.copy_on_device(sums_, result(), size_ * sizeof(std::int64_t));
+    stream.fill_zero(sums_ + kFingerprintSlot, sizeof(std::int64_t));
+  }
+
+  enum Kind : std::size_t { kLeft, kKept, kArrived, kKinds };
+
+  std::int64_t* row(Kind kind) { return taken_.data() + kind * (tensors_ + 1); }
+  std::int64_t* whole_of(Kind kind) { return row(kind) + tensors_; }
+  void take(Stream& stream, Kind kind, const std::int64_t* sums, std::int64_t* whole) {
+    ops_.fingerprint_sums(stream, {.sums = sums,
+                                   .parts = parts_.data(),
+                                   .count = static_cast<int>(parts_.size()),
+                                   .fingerprints = row(kind),
+                                   .whole = whole});
+  }
+  void fetch(Stream& stream) {
+    stream.copy_to_host(host_.data(), taken_.data(), taken_.bytes());
+    stream.synchronize();
+  }
+  SumRecord record(Stream& stream) {
+    take(stream, kKept, sums_, whole_of(kKept));
+    fetch(stream);
+    const auto of = [&](Kind kind) {
+      return words_of(host_.span().subspan(kind * (tensors_ + 1), tensors_));
+    };
+    return {.left = of(kLeft), .kept = of(kKept), .arrived = of(kArrived)};
+  }
+  // For the probe, by way of the host; the counters are not shown.
+  std::vector<std::int64_t> fetch(Stream& stream, const std::int64_t* sums) const {
+    std::vector<std::int64_t> on_host(size_ - kCounterSlots);
+    stream.copy_to_host(on_host.data(), sums + kCounterSlots, on_host.size() * sizeof(std::int64_t));
+    stream.synchronize();
+    return on_host;
+  }
+  template <typename F>
+  void change(Stream& stream, std::int64_t* sums, const F& f) const {
+    std::vector<std::int64_t> on_host = fetch(stream, sums);
+    f(std::span(on_host));
+    stream.copy_to_device(sums + kCounterSlots, on_host.data(), on_host.size() * sizeof(std::int64_t));
+    stream.synchronize();
+  }
+
+  DeviceOps& ops_;
+  DeviceAllReduce& all_reduce_;
+  std::int64_t* sums_;
+  std::size_t size_, tensors_;  ///< with the counters
+  DeviceBuffer<std::int64_t> reduced_;
+  DeviceBuffer<SumPart> parts_;
+  DeviceBuffer<std::int64_t> taken_;  ///< [kind][tensor], and of each kind the whole
+  PinnedBuffer<std::int64_t> host_;
+  DeviceBuffer<std::int64_t> differences_;
+  PinnedBuffer<std::int64_t> host_differences_;
+  SumProbe probe_;
+};
+
+DeviceGradientReducer::~DeviceGradientReducer() = default;
+
 DeviceGradientReducer::DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce,
-                                             const BucketPlan& plan, std::size_t parameters,
+                                             const BucketPlan& plan, const GradientUnits& units,
                                              Determinism determinism, std::int64_t* sums)
     : ops_(ops), all_reduce_(all_reduce), sums_(sums) {
   if (all_reduce_ == nullptr) return;
-  if (determinism == Determinism::kOff) fp32_ = DeviceBuffer<float>(device, parameters);
+  if (determinism == Determinism::kOff) fp32_ = DeviceBuffer<float>(device, units.parameters());
+  if (determinism == Determinism::kWorld && on_host())
+    check_ = std::make_unique<Check>(device, ops, *all_reduce, units, sums);
   if (all_reduce_->on_stream()) stream_ = device.make_stream(Device::Priority::kHigh);
   asked_ = device.make_event();
   done_ = device.make_event();
@@ -81,7 +231,24 @@ void DeviceGradientReducer::sum(Stream& stream, std::int64_t* words, std::size_t
 
 void DeviceGradientReducer::reduce(Stream& main) {
   LOCKSTEP_CHECK(on_host());
+  if (check_) check_->seal(main);
   for (const Piece& piece : pieces_) launch(main, piece);
+  if (check_) check_->compare(main);
+}
+
+SumFingerprints DeviceGradientReducer::own_fingerprints() const {
+  return check_->own();
+}
+
+SumFingerprints DeviceGradientReducer::take_replayed(Stream& main) {
+  return check_->take_replayed(main);
+}
+
+void DeviceGradientReducer::probe_next_step(const SumProbe& probe) {
+  if (!check_)
+    throw ConfigError(
+        advice("inject.what: sums that do not go by way of the host cannot be reached; use {backend}mpi"));
+  check_->be_shown_to(probe);
 }
 
 /// Queues the all-reduce of a bucket behind what is queued on the stream; on the host, waits for it.
@@ -91,8 +258,9 @@ void DeviceGradientReducer::launch(Stream& stream, const Piece& piece) {
   const std::size_t behind_counters = kCounterSlots + piece.bucket.offset;
   if (fp32_.size() == 0) {
     const std::size_t begin = carries_counters ? 0 : behind_counters;
-    all_reduce_->all_reduce(stream, sums_ + begin, behind_counters + piece.bucket.size - begin);
-    return;
+    const std::size_t count = behind_counters + piece.bucket.size - begin;
+    if (check_) return all_reduce_->all_reduce_into(stream, sums_ + begin, check_->result() + begin, count);
+    return all_reduce_->all_reduce(stream, sums_ + begin, count);
   }
   float* fp32 = fp32_.data() + piece.bucket.offset;
   const std::int16_t* exponents = exponents_ == nullptr ? nullptr : exponents_ + piece.bucket.offset;

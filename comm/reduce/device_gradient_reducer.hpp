@@ -7,6 +7,7 @@
 #include "comm/collectives.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/sum_check.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
 #include "kernels/device_timeline.hpp"
@@ -24,9 +25,11 @@ namespace lockstep {
 /// counters still as integers.
 class DeviceGradientReducer {
  public:
-  /// Borrows everything but the plan. Does nothing at all where all_reduce is null: one rank trains alone.
+  /// Borrows everything but the plan and the units, of which it takes the tensors. Does nothing at all where all_reduce
+  /// is null: one rank trains alone.
   DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce, const BucketPlan& plan,
-                        std::size_t parameters, Determinism determinism, std::int64_t* sums);
+                        const GradientUnits& units, Determinism determinism, std::int64_t* sums);
+  ~DeviceGradientReducer();
 
   /// True if reduce() must be called between backward and update; then it cannot be part of a graph.
   bool on_host() const { return all_reduce_ != nullptr && !all_reduce_->on_stream(); }
@@ -52,9 +55,18 @@ class DeviceGradientReducer {
 
   /// On the host: sums all buckets. Blocks, with the communicator's deadline.
   /// @throws PeerLostError
+  /// @throws SumsDifferError  on all ranks: on one of them exact sums have changed on their way
   void reduce(Stream& main);
+  // For replays, on the host and under `world`; they wait for the stream.
+  /// As GradientReducer::own_fingerprints(), of the step that reduce() has summed.
+  SumFingerprints own_fingerprints() const;
+  /// Of the sums that are in the buffer now; then puts the result of reduce() back.
+  SumFingerprints take_replayed(Stream& main);
+  /// Is shown the sums of the next step. Only on the host, and under `world`.
+  void probe_next_step(const SumProbe& probe);
 
  private:
+  class Check;
   struct Piece {
     Bucket bucket;
     std::size_t missing = 0;                     ///< elements
@@ -74,6 +86,7 @@ class DeviceGradientReducer {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> asked_, done_;
   std::vector<Piece> pieces_;
+  std::unique_ptr<Check> check_;  ///< of exact sums that go by way of the host
   DeviceTimeline* timeline_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,10 +24,13 @@ constexpr std::size_t kNear = 1024;
 
 }  // namespace
 
-GradientBucket::GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters)
+GradientBucket::GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters,
+                               bool alone)
     : range_(range), determinism_(determinism), locks_((range.size + kChunk - 1) / kChunk) {
   if (exact()) {
-    exact_ = AlignedBuffer<std::int64_t>(range.size + (carries_counters ? std::size_t{kStepCounters} : 0));
+    exact_ =
+        AlignedBuffer<std::int64_t>(range.size + (carries_counters ? std::size_t{kStepCounters} + 1 : 0));
+    if (!alone) reduced_ = AlignedBuffer<std::int64_t>(exact_.size());
   } else {
     fp32_ = AlignedBuffer<float>(range.size + (carries_counters ? kCounterFloats : 0));
   }
@@ -84,11 +88,21 @@ void GradientBucket::set_counters(const StepCounters& counters) {
 }
 
 StepCounters GradientBucket::counters() const {
-  return exact() ? decode(exact_.span().subspan(range_.size)) : decode(fp32_.span().subspan(range_.size));
+  return exact() ? decode(result().subspan(range_.size)) : decode(fp32_.span().subspan(range_.size));
 }
 
 std::unique_ptr<PendingCollective> GradientBucket::start(AllReduce& all_reduce) {
-  return exact() ? all_reduce.start(exact_.span()) : all_reduce.start(fp32_.span());
+  return exact() ? all_reduce.start(exact_.span(), result()) : all_reduce.start(fp32_.span());
+}
+
+void GradientBucket::add_fingerprints(std::span<const std::int64_t> sums, const GradientUnits& units,
+                                      SumFingerprints& to) const {
+  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+    to[tensor] += cpu::fingerprint(kGradientBuffer, begin() + first, sums.subspan(first, size));
+  });
+  if (sums.size() > range_.size)
+    to.back() += cpu::fingerprint(kGradientBuffer, units.parameters(),
+                                  sums.subspan(range_.size, std::size_t{kStepCounters}));
 }
 
 void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientUnits& units,
@@ -101,8 +115,8 @@ void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientU
   for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
     for (std::size_t at = first; at < first + size; at += kNear) {
       const std::size_t count = std::min(kNear, first + size - at);
-      if (see) see(tensor, begin() + at, exact_.span().subspan(at, count));
-      cpu::mean_from_exact(count, exact_.data() + at, units.format(tensor).scale, samples,
+      if (see) see(tensor, begin() + at, result().subspan(at, count));
+      cpu::mean_from_exact(count, result().data() + at, units.format(tensor).scale, samples,
                            gradient + begin() + at);
     }
   });
@@ -120,7 +134,7 @@ void GradientBucket::count_not_finite(const GradientUnits& units, std::span<Tens
 void GradientBucket::find_largest(const GradientUnits& units, std::span<double> largest) const {
   LOCKSTEP_CHECK(exact());
   for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
-    largest[tensor] = std::max(largest[tensor], largest_magnitude(exact_.span().subspan(first, size)));
+    largest[tensor] = std::max(largest[tensor], largest_magnitude(result().subspan(first, size)));
   });
 }
 

@@ -38,11 +38,11 @@ class SpinLock {
 /// add() and arrived() may be called from several threads; the rest from one at a time.
 class GradientBucket {
  public:
-  GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters);
+  /// @param alone  one rank sums for itself: nothing leaves
+  GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters, bool alone);
 
   std::size_t begin() const { return range_.offset; }
   std::size_t end() const { return range_.offset + range_.size; }
-  std::size_t bytes() const { return exact_.size() * sizeof(std::int64_t) + fp32_.size() * sizeof(float); }
 
   /// Zeroes the sums. `parts` things will arrive before the bucket may leave: elements, and grains' LossSums.
   void begin_step(std::int64_t parts);
@@ -57,8 +57,29 @@ class GradientBucket {
   /// Once ready. Only of the bucket that carries them; after the all-reduce they are the sums over all ranks.
   void set_counters(const StepCounters& counters);
   StepCounters counters() const;
+  /// Behind the counters (world only): the fingerprint of all sums of this rank; then those of all ranks, added up.
+  void set_fingerprint(std::uint64_t fingerprint) {
+    exact_.span().back() = static_cast<std::int64_t>(fingerprint);
+  }
+  std::uint64_t fingerprint() const { return static_cast<std::uint64_t>(result().back()); }
 
+  /// This rank's own sums stay as they are where they are exact.
   std::unique_ptr<PendingCollective> start(AllReduce& all_reduce);
+  // For a probe.
+  ShownSums leaving(const GradientUnits& units) {
+    return {begin(), units.parameters(), exact_.span().first(range_.size),
+            reduced_.span().first(range_.size)};
+  }
+  ShownSums arrived(const GradientUnits& units) {
+    return {begin(), units.parameters(), reduced_.span().first(range_.size)};
+  }
+  /// Adds the fingerprints of this rank's own sums, or of the result, to those of their tensors and of the counters.
+  void add_own(const GradientUnits& units, SumFingerprints& to) const {
+    add_fingerprints(exact_.span(), units, to);
+  }
+  void add_result(const GradientUnits& units, SumFingerprints& to) const {
+    add_fingerprints(result(), units, to);
+  }
 
   /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::mean_gradient.
   void mean(std::int64_t samples, float* gradient, const GradientUnits& units,
@@ -75,12 +96,19 @@ class GradientBucket {
   void for_each_tensor(const GradientUnits& units, const F& f) const;
 
   bool exact() const { return determinism_ == Determinism::kWorld; }
+  std::span<std::int64_t> result() { return reduced_.size() > 0 ? reduced_.span() : exact_.span(); }
+  std::span<const std::int64_t> result() const {
+    return reduced_.size() > 0 ? reduced_.span() : exact_.span();
+  }
+  void add_fingerprints(std::span<const std::int64_t> sums, const GradientUnits& units,
+                        SumFingerprints& to) const;
 
   Bucket range_;
   Determinism determinism_;
-  AlignedBuffer<std::int64_t> exact_;  // sums, then counters; empty unless world
-  AlignedBuffer<float> fp32_;          // the same; empty unless off
-  std::vector<SpinLock> locks_;        // one for each chunk of elements
+  AlignedBuffer<std::int64_t> exact_;    // own sums, then counters and fingerprint; empty unless world
+  AlignedBuffer<std::int64_t> reduced_;  // the same over all ranks; empty where one is alone
+  AlignedBuffer<float> fp32_;            // sums, then counters; empty unless off
+  std::vector<SpinLock> locks_;          // one for each chunk of elements
   std::atomic<std::int64_t> missing_{0};
 };
 

@@ -56,6 +56,8 @@ struct GradientReducer::State {
   std::vector<TensorRefusals> refusals;  // of this rank; after wait() of all
   StepTotals totals;
   bool in_step = false;
+  SumFingerprints left, arrived;  // where sums are checked; empty elsewhere
+  SumProbe probe;                 // of the next step
 
   std::mutex comm_mutex;
   std::size_t launched = 0;            // buckets; under comm_mutex
@@ -74,8 +76,9 @@ struct GradientReducer::State {
         refusals(u.tensors()),
         until_left(plan.buckets.size()) {
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
-      buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size());
+      buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size(), comm.size() == 1);
     }
+    if (determinism == Determinism::kWorld && comm.size() > 1) left.resize(u.tensors() + 1);
   }
 
   void count(int index, std::int64_t amount) {
@@ -93,7 +96,10 @@ struct GradientReducer::State {
   void gather_refusals();
   void launch_ready();
   void launch_next();
+  void seal(GradientBucket& bucket);
   bool all_over();
+  void compare_sums();
+  SumRecord sum_record() const;
 
   Timeline* timeline() const { return comm.activity().timeline(); }
   /// Of a bucket that leaves now; on a track of its own, since several may be under way.
@@ -146,10 +152,37 @@ void GradientReducer::State::launch_next() {
   comm.activity().bucket_leaves(static_cast<std::int32_t>(launched) - 1);
   if (launched == buckets.size()) bucket.set_counters(own_counters());
   if (comm.size() == 1) return;
+  if (!left.empty()) seal(bucket);
   if (pending.empty()) first_left = Clock::now();
   const TimeSlice slice = begin_slice(launched - 1);
   pending.push_back({bucket.start(comm.host_all_reduce()), slice});
   any_pending.store(true, std::memory_order_relaxed);
+}
+
+/// Takes the fingerprints of a bucket that leaves; the last one carries what all of them come to.
+void GradientReducer::State::seal(GradientBucket& bucket) {
+  bucket.add_own(units, left);
+  if (launched == buckets.size()) bucket.set_fingerprint(whole(left));
+  if (probe.leaving) probe.leaving(bucket.leaving(units));
+}
+
+/// The fingerprint of what arrived must be that of what was sent, on all ranks.
+void GradientReducer::State::compare_sums() {
+  if (left.empty()) return;
+  if (probe.arrived)
+    for (GradientBucket& bucket : buckets) probe.arrived(bucket.arrived(units));
+  probe = {};
+  arrived.assign(left.size(), 0);
+  for (const GradientBucket& bucket : buckets) bucket.add_result(units, arrived);
+  std::int64_t differences = whole(arrived) == buckets.back().fingerprint() ? 0 : 1;
+  comm.all_reduce(std::span(&differences, 1));
+  if (differences > 0) throw SumsDifferError(sum_record());
+}
+
+SumRecord GradientReducer::State::sum_record() const {
+  SumRecord record{.left = left, .kept = SumFingerprints(left.size()), .arrived = arrived};
+  for (const GradientBucket& bucket : buckets) bucket.add_own(units, record.kept);
+  return record;
 }
 
 /// Lets all progress.
@@ -184,6 +217,7 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested) {
   s.launched = 0;
   for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
   s.refusals.assign(s.refusals.size(), {});
+  s.left.assign(s.left.size(), 0);
   s.count(kStopRequests, stop_requested ? 1 : 0);
   for (GradientBucket& bucket : s.buckets) {
     const auto elements = static_cast<std::int64_t>(bucket.end() - bucket.begin());
@@ -247,10 +281,23 @@ double GradientReducer::wait() {
               Waiting::kForAll);
   s.any_pending.store(false, std::memory_order_relaxed);
   s.in_step = false;
+  s.compare_sums();
   s.totals = s.buckets.back().counters().totals();
   s.gather_refusals();
   if (s.comm.size() == 1) return 0;
   return seconds_since(start);
+}
+
+SumFingerprints GradientReducer::own_fingerprints() const {
+  SumFingerprints fingerprints(state_->units.tensors() + 1);
+  for (const GradientBucket& bucket : state_->buckets) bucket.add_own(state_->units, fingerprints);
+  fingerprints.pop_back();  // counters
+  return fingerprints;
+}
+
+void GradientReducer::probe_next_step(const SumProbe& probe) {
+  LOCKSTEP_CHECK(!state_->left.empty());
+  state_->probe = probe;
 }
 
 double GradientReducer::seconds_under_way() const {

@@ -6,6 +6,7 @@
 #include "comm/communicator.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_units.hpp"
+#include "comm/reduce/sum_check.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "kernels/step_state.hpp"
@@ -61,7 +62,13 @@ class GradientReducer {
   void pass_over(std::size_t offset, std::size_t size);
   void poll();
   /// @returns seconds spent waiting: communication that backward did not hide
+  /// @throws SumsDifferError  on all ranks: on one of them exact sums have changed on their way
   double wait();
+  /// Of each tensor's sums of this rank's own grains in the last step, complete or not over all ranks. Only under
+  /// `world`.
+  SumFingerprints own_fingerprints() const;
+  /// Is shown the sums of the next step. Only under `world`, and where there are other ranks.
+  void probe_next_step(const SumProbe& probe);
   /// Of all steps so far: while a bucket was on its way. What wait() did not wait of it ran beside backward.
   double seconds_under_way() const;
   /// Of all steps so far, of each bucket in plan order: from begin_step() until it left.

@@ -23,6 +23,10 @@ template <typename T>
 std::span<T> as(std::span<std::byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
+template <typename T>
+std::span<const T> as(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
 
 void copy(std::span<const std::byte> from, std::span<std::byte> to) {
   std::copy(from.begin(), from.end(), to.begin());
@@ -32,7 +36,9 @@ void copy(std::span<const std::byte> from, std::span<std::byte> to) {
 template <typename T>
 void sum(const std::vector<Contribution>& ranks) {
   const std::span<T> total = as<T>(ranks[0].out);
-  for (std::size_t i = 1; i < ranks.size(); ++i) sum_into(total, std::span<const T>(as<T>(ranks[i].out)));
+  if (ranks.size() == 1 && ranks[0].in.data() != ranks[0].out.data()) copy(ranks[0].in, ranks[0].out);
+  for (std::size_t i = 1; i < ranks.size(); ++i)
+    add_up(i == 1 ? as<T>(ranks[0].in) : total, as<T>(ranks[i].in), total);
   for (std::size_t i = 1; i < ranks.size(); ++i) copy(ranks[0].out, ranks[i].out);
 }
 

@@ -45,7 +45,8 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
   bool oversubscribed() const override { return oversubscribed_; }
 
   AllReduce& host_all_reduce() override { return *this; }
-  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override;
+  std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
+                                           std::span<std::int64_t> sum) override;
   std::unique_ptr<PendingCollective> start(std::span<float> data) override;
   PointToPoint& point_to_point() override { return *this; }
   std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) override;
@@ -260,13 +261,16 @@ std::unique_ptr<Communicator> ThreadCommunicator::make_part(int colour) {
   return std::make_unique<ThreadCommunicator>(std::move(mine), static_cast<int>(before), *this);
 }
 
-std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<std::int64_t> data) {
-  return arrive({CollectiveKind::Operation::kSumInt64, data.size_bytes()},
-                {{}, std::as_writable_bytes(data)});
+std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<const std::int64_t> mine,
+                                                             std::span<std::int64_t> sum) {
+  LOCKSTEP_CHECK(mine.size() == sum.size());
+  return arrive({CollectiveKind::Operation::kSumInt64, sum.size_bytes()},
+                {std::as_bytes(mine), std::as_writable_bytes(sum)});
 }
 
 std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<float> data) {
-  return arrive({CollectiveKind::Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+  return arrive({CollectiveKind::Operation::kSumFp32, data.size_bytes()},
+                {std::as_bytes(data), std::as_writable_bytes(data)});
 }
 
 ThreadMail::Lane ThreadCommunicator::lane(int from, int to, int tag) const {

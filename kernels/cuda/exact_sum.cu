@@ -105,29 +105,49 @@ void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* su
   }
 }
 
-// Fingerprints of what no update reads (running means of batch_norm, averages of weights): a block for each part of it,
-// a tree over its threads, one atomic addition. All else is fingerprinted by the update, which has it in registers
-// (update.cu).
+// Fingerprints of what no update reads (running means of batch_norm, averages of weights), and of sums before and behind
+// an all-reduce: a block for each part of it, a tree over its threads, an atomic addition. All else is fingerprinted by
+// the update, which has it in registers (update.cu).
 
 namespace {
 
 constexpr unsigned kFingerprintThreads = 256;
 
-__global__ void fingerprint_parts(KeptFingerprintArgs args) {
+/// Of the words that `word_at` names. @returns the fingerprint, in the first thread
+template <class WordAt>
+__device__ std::int64_t fingerprint_of_block(std::uint32_t buffer, std::size_t first, std::size_t size,
+                                             const WordAt& word_at) {
   LOCKSTEP_SHARED(std::uint64_t, sums, kFingerprintThreads);
-  // A halted state stays behind its last step, and what is added there is not read.
-  const auto row = static_cast<std::size_t>(args.state->steps_done);
-  const KeptPart part = args.parts[blockIdx.x];
   std::uint64_t sum = 0;
-  for (std::size_t i = threadIdx.x; i < part.size; i += kFingerprintThreads)
-    sum += word_of(part.floats[i]) * word_multiplier(part.buffer, part.first + i);
+  for (std::size_t i = threadIdx.x; i < size; i += kFingerprintThreads)
+    sum += word_at(i) * word_multiplier(buffer, first + i);
   sums[threadIdx.x] = sum;
   for (unsigned half = kFingerprintThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
+  return static_cast<std::int64_t>(sums[0]);
+}
+
+__global__ void fingerprint_parts(KeptFingerprintArgs args) {
+  // A halted state stays behind its last step, and what is added there is not read.
+  const auto row = static_cast<std::size_t>(args.state->steps_done);
+  const KeptPart part = args.parts[blockIdx.x];
+  const std::int64_t fingerprint =
+      fingerprint_of_block(part.buffer, part.first, part.size,
+                           [&](std::size_t i) { return std::uint64_t{word_of(part.floats[i])}; });
+  if (threadIdx.x == 0) add_integer(args.rows + row * args.slots + part.slot, fingerprint);
+}
+
+__global__ void fingerprint_sum_parts(SumFingerprintArgs args) {
+  const SumPart part = args.parts[blockIdx.x];
+  const std::int64_t* const sums = args.sums + part.offset;
+  const std::int64_t fingerprint =
+      fingerprint_of_block(kGradientBuffer, part.first, part.size,
+                           [&](std::size_t i) { return static_cast<std::uint64_t>(sums[i]); });
   if (threadIdx.x != 0) return;
-  add_integer(args.rows + row * args.slots + part.slot, static_cast<std::int64_t>(sums[0]));
+  add_integer(args.fingerprints + part.slot, fingerprint);
+  add_integer(args.whole, fingerprint);
 }
 
 }  // namespace
@@ -136,6 +156,12 @@ void fingerprint_kept(cudaStream_t stream, const KeptFingerprintArgs& args) {
   LOCKSTEP_CHECK(args.count > 0);
   launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
          fingerprint_parts, args);
+}
+
+void fingerprint_sums(cudaStream_t stream, const SumFingerprintArgs& args) {
+  LOCKSTEP_CHECK(args.count > 0);
+  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
+         fingerprint_sum_parts, args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -129,5 +129,6 @@ void gradient_norm(cudaStream_t, const UpdateArgs&, const GradientNorm&);
 
 // exact_sum.cu
 void fingerprint_kept(cudaStream_t, const KeptFingerprintArgs&);
+void fingerprint_sums(cudaStream_t, const SumFingerprintArgs&);
 
 }  // namespace lockstep::LOCKSTEP_GPU

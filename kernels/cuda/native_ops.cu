@@ -199,6 +199,9 @@ class NativeOps final : public DeviceOps {
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     LOCKSTEP_GPU::fingerprint_kept(on(stream), args);
   }
+  void fingerprint_sums(Stream& stream, const SumFingerprintArgs& args) override {
+    LOCKSTEP_GPU::fingerprint_sums(on(stream), args);
+  }
 
  private:
   /// Kernels start on the calling thread's current device, which must be the stream's.

@@ -217,6 +217,9 @@ class Ops final : public VendorOps {
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     native::fingerprint_kept(on(stream), args);
   }
+  void fingerprint_sums(Stream& stream, const SumFingerprintArgs& args) override {
+    native::fingerprint_sums(on(stream), args);
+  }
 
   void conv2d_forward_alone(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
                             float* y) override {

@@ -127,6 +127,9 @@ std::unique_ptr<Disturbance> make_signal(bool slurm);
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 after a wrong verdict.
 int run_prove_campaign(const Options& options);
 
+/// Runs in which numbers of one rank become wrong, and honest ones. As above.
+int run_wrong_rank_campaign(const Options& options);
+
 // One false number in the files of a run, with all checksums made good.
 
 /// What is forged, for the tally.

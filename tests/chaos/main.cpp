@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// chaos kill | damage | stages | devices | signal | prove: disturbs training runs at random and checks that nothing
-/// of it can be seen afterwards. chaos watchdog: that the ranks name who is lost, and leave. chaos stragglers: that
-/// they name who is slow.
+/// of it can be seen afterwards. chaos wrong-rank: that the ranks name whose numbers are wrong. chaos watchdog: that
+/// they name who is lost, and leave. chaos stragglers: that they name who is slow.
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
@@ -124,6 +124,11 @@ int run(int argc, char** argv) {
         if (prove->count("--forgeries") > 0 && prove->count("--rounds") == 0) options.rounds = 0;
         return lockstep::chaos::run_prove_campaign(options);
       },
+      exit_code);
+  add_campaign(
+      app, options, "wrong-rank",
+      "Wrong numbers on one rank while it trains, which the run has to name; as many honest runs", 24,
+      [&](const std::string& /*name*/) { return lockstep::chaos::run_wrong_rank_campaign(options); },
       exit_code);
   add_campaign(app, options, "signal",
                "One to three signals that ask for a stop, to the launcher or one rank", 20,

@@ -92,6 +92,18 @@ void keeps_several_collectives_apart(Communicator& comm) {
     EXPECT_TRUE(data[i] == expected_sums(comm.size(), counts[i])) << i;
 }
 
+void keeps_the_terms_of_a_sum_that_goes_elsewhere(Communicator& comm) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{30}, std::size_t{20000}}) {
+    const std::vector<std::int64_t> mine = terms(comm.rank(), count);
+    const std::vector<std::int64_t> before = mine;
+    std::vector<std::int64_t> sums(count, -1);
+    const auto pending = comm.host_all_reduce().start(std::span(mine), std::span(sums));
+    comm.wait(*pending, "a sum");
+    EXPECT_TRUE(sums == expected_sums(comm.size(), count)) << count;
+    EXPECT_TRUE(mine == before) << count;
+  }
+}
+
 /// Two at once, the first of them looked after first.
 class Both final : public PendingCollective {
  public:
@@ -263,6 +275,7 @@ const std::vector<ConformanceCase>& conformance_cases() {
       {"SumsFloatsToTheSameBitsOnEveryRank", sums_floats_to_the_same_bits_on_every_rank},
       {"WrapsAroundLikeIntegersOfHardware", wraps_around_like_integers_of_hardware},
       {"KeepsSeveralCollectivesApart", keeps_several_collectives_apart},
+      {"KeepsTheTermsOfASumThatGoesElsewhere", keeps_the_terms_of_a_sum_that_goes_elsewhere},
       {"KeepsSumsApartThatRanksLookAfterInAnotherOrder",
        keeps_sums_apart_that_ranks_look_after_in_another_order},
       {"StaysCompleteWhenTestedAgain", stays_complete_when_tested_again},

@@ -216,6 +216,19 @@ Run_goes_on_with_fewer_ranks_on_the_hosts_that_answer() {
   expect_contains "$(tail -n 1 calls)" "-np 2 "
 }
 
+Run_leaves_out_a_host_whose_numbers_are_wrong() {
+  make_world 8
+  stand_in getent ''
+  stand_in agent ''
+  export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
+  echo 'lockstep: step 17: rank 2 on nodeb.example (cpu (AVX-512)) sent other sums of fc.weight than it had added up' >words
+  printf '72\n0\n' >codes
+  printf '%s slots=2\n' nodea nodeb nodec >hosts
+  expect_exit 0 "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
+  expect_contains "$output" "without nodeb.example, where numbers were wrong"
+  expect_contains "$output" "hosts that answer: nodea nodec; 4 of 6 ranks"
+}
+
 Run_keeps_the_ranks_of_a_job_that_needs_their_number() {
   local key
   for key in parallel.strategy=pipeline data.per_rank_batch=11; do
@@ -287,7 +300,7 @@ Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
 Run_restarts_nothing_that_would_end_the_same_way() {
   local code
   make_world 8
-  for code in 2 65 66 69 70 74 75; do
+  for code in 2 65 66 69 70 72 74 75; do
     rm -f calls
     echo "$code" >codes
     expect_exit "$code" "$repo/launch/run" -np 2 --restarts 3 train job.yaml

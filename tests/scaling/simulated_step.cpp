@@ -96,7 +96,8 @@ class SimulatedRank {
   void start(std::size_t i) {
     auto rounds = reduce_rounds(plan_.kind, plan_.cluster, rank_, buckets_[i].size(), sizeof(std::int64_t));
     pending_.push_back(std::make_unique<MpiPendingSum<std::int64_t>>(
-        MPI_COMM_WORLD, static_cast<int>(i), std::move(rounds), std::span(buckets_[i]), receive_buffers_));
+        MPI_COMM_WORLD, static_cast<int>(i), std::move(rounds), std::span<const std::int64_t>(buckets_[i]),
+        std::span(buckets_[i]), receive_buffers_));
   }
   /// @returns whether nothing is under way
   bool poll() {
@@ -180,13 +181,13 @@ SimulatedStep simulate(const StepPlan& plan) {
 }  // namespace
 
 /// In place of comm/sum_into.cpp's.
-void sum_into(std::span<std::int64_t> sum, std::span<const std::int64_t> term) {
-  simgrid::s4u::this_actor::sleep_for(static_cast<double>(term.size_bytes()) / sum_bandwidth);
+void add_up(std::span<const std::int64_t> a, std::span<const std::int64_t> b, std::span<std::int64_t> sum) {
+  simgrid::s4u::this_actor::sleep_for(static_cast<double>(b.size_bytes()) / sum_bandwidth);
   if (!adds_numbers) return;
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a[i] + b[i];
 }
-void sum_into(std::span<float> sum, std::span<const float> term) {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+void add_up(std::span<const float> a, std::span<const float> b, std::span<float> sum) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a[i] + b[i];
 }
 
 }  // namespace lockstep

@@ -171,6 +171,7 @@ const std::vector<ExitMeaning>& exit_meanings() {
                                                     {"69", "device, memory or threads not available"},
                                                     {"70", "internal error or NaN"},
                                                     {"71", "a peer was lost"},
+                                                    {"72", "numbers of a rank are wrong, and the rank is named"},
                                                     {"74", "input/output"},
                                                     {"75", "saved on request: run me again"},
                                                     {"128 + n", "ended by signal n, unsaved"}};

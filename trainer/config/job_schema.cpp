@@ -211,6 +211,7 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.count_lost_updates, yes_or_no(), "count how often one rank overwrote what another had just written; slower")
         .also_called({"lost_updates"}),
     KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights after so many steps; 0: never"),
+    KEY(parallel.replay_every_steps, whole(0, kTrillion), "after so many steps each rank computes the share of the next one again, and a rank that computes wrongly is named before it moves a weight; 100 takes about 1 % of the time; 0: never"),
     KEY(parallel.timeout_seconds, real({0, 1e9, true}), "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
     KEY(parallel.watchdog, yes_or_no(), "ranks under MPI watch each other: who dies, stops or hangs is named at once"),
@@ -310,6 +311,7 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"parallel.bucket_bytes", "1MiB"},
     {"parallel.grain", "32"},
     {"parallel.check_replicas_every_steps", "100"},
+    {"parallel.replay_every_steps", "100"},
     {"parallel.timeout_seconds", "60"},
     {"run.dir", "runs/first"},
     {"run.checkpoint_every_steps", "1000"},

@@ -77,6 +77,12 @@ const std::vector<FaultName>& names() {
       {"busy", Kind::kBusy, "busy 10%", {{"%", 1e-2, 1e4}}},
       {"drop-network", Kind::kDropNetwork, "drop-network"},
       {"flip-bit", Kind::kFlipBit, "flip-bit"},
+      {"flip-bits", Kind::kFlipBit, "flip-bits sums"},
+      {"stuck-bit", Kind::kFlipBit, "stuck-bit link"},
+      {"stale-message", Kind::kStale, "stale-message"},
+      {"swapped-message", Kind::kSwapped, "swapped-message"},
+      {"wrong-forward", Kind::kWrongForward, "wrong-forward"},
+      {"wrong-lane", Kind::kWrongLane, "wrong-lane"},
       {"nan", Kind::kNan, "nan"},
       {"desync", Kind::kDesync, "desync"}};
   return all;
@@ -99,17 +105,24 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+Fault::Pattern pattern_of(std::string_view word) {
+  if (word == "flip-bits") return Fault::Pattern::kSeveral;
+  return word == "stuck-bit" ? Fault::Pattern::kStuck : Fault::Pattern::kOne;
+}
+
 /// "weights", "gradient 1234:40": behind "flip-bit ".
-std::optional<Fault> parse_flip(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 4> kTargets = {
+std::optional<Fault> parse_flip(std::string_view text, Fault::Pattern pattern) {
+  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 6> kTargets = {
       {{"weights", Fault::Target::kWeights},
        {"momentum", Fault::Target::kOptimizer},
        {"gradient", Fault::Target::kGradient},
-       {"data", Fault::Target::kData}}};
+       {"data", Fault::Target::kData},
+       {"sums", Fault::Target::kSums},
+       {"link", Fault::Target::kLink}}};
   const std::string_view word = text.substr(0, text.find(' '));
   const auto* target = std::ranges::find(kTargets, word, [](const auto& entry) { return entry.first; });
   if (target == kTargets.end()) return std::nullopt;
-  Fault fault{.kind = Kind::kFlipBit, .target = target->second};
+  Fault fault{.kind = Kind::kFlipBit, .target = target->second, .pattern = pattern};
   if (word.size() == text.size()) return fault;
   const std::string_view place = text.substr(word.size() + 1);
   const std::size_t colon = std::min(place.find(':'), place.size());
@@ -127,8 +140,10 @@ std::optional<Fault> parse_fault(std::string_view name) {
   const auto found = std::ranges::find(names(), word, &FaultName::word);
   if (found == names().end()) return std::nullopt;
   if (found->kind == Kind::kFlipBit && word.size() != name.size())
-    return parse_flip(name.substr(word.size() + 1));
-  if (found->units.empty()) return word == name ? std::optional(Fault{found->kind}) : std::nullopt;
+    return parse_flip(name.substr(word.size() + 1), pattern_of(word));
+  if (found->units.empty())
+    return word == name ? std::optional(Fault{.kind = found->kind, .pattern = pattern_of(word)})
+                        : std::nullopt;
   if (word.size() == name.size()) return std::nullopt;
   const auto amount = parse_amount(name.substr(word.size() + 1), found->units);
   if (!amount) return std::nullopt;
@@ -169,7 +184,7 @@ std::optional<std::string> expand_home(const std::string& path) {
 
 const std::vector<StrategyKind>& strategy_kinds() {
   static const std::vector<StrategyKind> kinds = {
-      {.name = "data"},
+      {.name = "data", .keys = {{"replay_every_steps"}}},
       {.name = "pipeline",
        .one_thread = true,
        .shares_batches = false,

@@ -36,26 +36,39 @@ std::string device_hint(const std::string& text);
 /// What one rank does on purpose, so that people see what a job does then.
 struct Fault {
   enum class Kind {
-    kDie,          ///< SIGKILL to itself
-    kStop,         ///< SIGSTOP to itself
-    kDelay,        ///< sleeps once
-    kSlow,         ///< every step from then on takes longer: it sleeps
-    kBusy,         ///< the same: it computes
-    kDropNetwork,  ///< neither hears nor says anything any more
-    kFlipBit,      ///< one bit of one weight
-    kNan,          ///< one weight is no number
-    kDesync,       ///< waits where the others do not
+    kDie,           ///< SIGKILL to itself
+    kStop,          ///< SIGSTOP to itself
+    kDelay,         ///< sleeps once
+    kSlow,          ///< every step from then on takes longer: it sleeps
+    kBusy,          ///< the same: it computes
+    kDropNetwork,   ///< neither hears nor says anything any more
+    kFlipBit,       ///< bits of memory, by pattern and target
+    kStale,         ///< sums arrive as they did in the step before
+    kSwapped,       ///< the halves of the sums that arrive have changed places
+    kWrongForward,  ///< the outputs of a forward pass are those of other classes
+    kWrongLane,     ///< an output of one lane is wrong
+    kNan,           ///< one weight is no number
+    kDesync,        ///< waits where the others do not
   };
   /// What kFlipBit changes.
   enum class Target {
     kWeights,
     kOptimizer,  ///< the first of what the optimiser remembers
-    kGradient,   ///< the sums of the step, once they are complete
+    kGradient,   ///< the sums of the step, once they are complete and compared
     kData,       ///< a sample of the step
+    kSums,       ///< this rank's own sums, before they leave
+    kLink,       ///< the sums over all ranks, as they arrive
+  };
+  /// Which bits of it.
+  enum class Pattern {
+    kOne,
+    kSeveral,  ///< of one word: the bit, and those 1, 3 and 7 above it
+    kStuck,    ///< of every 32nd word: it becomes 1
   };
   Kind kind = Kind::kDie;
   double amount = 0;  ///< kDelay: seconds; kSlow, kBusy: the share of a step that is added
   Target target = Target::kWeights;
+  Pattern pattern = Pattern::kOne;
   /// Which word (of kData: byte) and bit of it, both modulo what there is; nothing: the lowest bit in the middle.
   std::optional<std::uint64_t> element = {};
   unsigned bit = 0;
@@ -65,8 +78,8 @@ struct Fault {
 
 inline constexpr std::string_view kNoFault = "none";
 
-/// "die", "delay 3s", "delay 500ms", "slow 10%", "busy 10%", "flip-bit", "flip-bit gradient", "flip-bit data 300:7";
-/// nothing if it is none of them, or `none`.
+/// "die", "delay 3s", "delay 500ms", "slow 10%", "busy 10%", "flip-bit", "flip-bit gradient", "flip-bit data 300:7",
+/// "flip-bits sums", "stuck-bit link"; nothing if it is none of them, or `none`.
 std::optional<Fault> parse_fault(std::string_view name);
 
 /// Examples of all, and kNoFault.

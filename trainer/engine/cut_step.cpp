@@ -145,6 +145,17 @@ void require_no_cuts(const Job& job, const Network& network) {
                   place_of(job, "parallel.strategy"), layer.name(), layer.describe(), job.parallel.strategy));
 }
 
+void require_no_cuts_in_replays(const Job& job, const Network& network) {
+  const std::vector<Cut> cuts = cuts_of(network);
+  if (cuts.empty() || job.parallel.replay_every_steps == 0) return;
+  const Layer& layer = *network.layers()[cuts.front().layer];
+  throw key_error(
+      job, "parallel.replay_every_steps",
+      fmt::format("layer {} ({}) looks at the whole global batch, and a replay computes the share of one "
+                  "rank alone; remove the key, or use group_norm instead",
+                  layer.name(), layer.describe()));
+}
+
 void require_no_cuts_in_micro_batches(const Job& job, const Network& network) {
   const std::vector<Cut> cuts = cuts_of(network);
   if (cuts.empty() || job.data.micro_batch == 0) return;

@@ -85,5 +85,8 @@ void require_no_cuts(const Job& job, const Network& network);
 /// For GPUs, which go through a rank's samples at once, or through micro-batches from one end to the other.
 /// @throws ConfigError  data.micro_batch is given, and a layer looks at the whole global batch
 void require_no_cuts_in_micro_batches(const Job& job, const Network& network);
+/// For replays, which compute the share of one rank without the others.
+/// @throws ConfigError  parallel.replay_every_steps is given, and a layer looks at the whole global batch
+void require_no_cuts_in_replays(const Job& job, const Network& network);
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, 
       factors_(*gpu.device, 0),
       sums_(*gpu.device, kCounterSlots + parameters_),
       refusals_(*gpu.device, units_.tensors() * kRefusalKinds),
-      reducer_(*gpu.device, *gpu.ops, all_reduce, part.plan, parameters_, part.job.parallel.determinism,
+      reducer_(*gpu.device, *gpu.ops, all_reduce, part.plan, units_, part.job.parallel.determinism,
                sums_.data()) {
   make_optimizer_memory();
   make_clip_memory();

@@ -55,8 +55,9 @@ std::uint64_t grains_in_work(const Job& job, const Network& network, std::int64_
 MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
   const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
-  const std::uint64_t received = ranks > 1 ? sum : 0;
-  const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received;
+  const std::uint64_t received = ranks > 1 ? (sum == kExact ? 2 : 1) * sum : 0;  // terms of others; results
+  const std::uint64_t replayed = ranks > 1 && job.parallel.replay_every_steps > 0 ? kExact : 0;
+  const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received + replayed;
   const int columns = ThreadContext::columns_for(job.parallel.grain);
   return {.parameters = checked_product(network.parameters().size, each),
           .activations = checked_sum(checked_product(grains_in_work(job, network, train_samples, ranks),
@@ -80,8 +81,10 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
   const std::int64_t validated = std::min(data.validation_samples, at_once);
   TrainingMemory memory;
   memory.host.parameters = checked_product(parameters, state_and_copy(job) + staged);
-  memory.device.parameters = checked_sum(checked_product(parameters, state_bytes(job) + kExact + fp32_sums),
-                                         trail_bytes(job, network));
+  const std::uint64_t results = ranks > 1 && fp32_sums == 0 ? kExact : 0;  // beside this rank's own sums
+  memory.device.parameters =
+      checked_sum(checked_product(parameters, state_bytes(job) + kExact + results + fp32_sums),
+                  trail_bytes(job, network));
   memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
                                           device_execution_bytes(network, evaluated, false));
   if (validated > 0)
@@ -186,6 +189,7 @@ void require_training_memory(const Job& job, const Network& network, const Train
   const DataSizes sizes = sizes_of(data);
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
   require_host_memory(network, memory.host, comm);
+  require_no_cuts_in_replays(job, network);
   if (!on_gpu) return;
   require_no_cuts_in_micro_batches(job, network);
   check_device_limits(

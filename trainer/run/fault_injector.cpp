@@ -16,9 +16,12 @@
 #include <cstdlib>
 #include <ctime>
 #include <limits>
+#include <map>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -37,16 +40,43 @@ std::size_t place_in(std::size_t size, const Fault& fault) {
 }
 
 template <typename Number>
-void flip_bit_of(Number& number, const Fault& fault) {
+void flip_bit_of(Number& number, unsigned bit) {
   const auto bytes = std::as_writable_bytes(std::span(&number, 1));
-  const unsigned bit = fault.bit % (8 * sizeof(Number));
+  bit %= 8 * sizeof(Number);
   bytes[bit / 8] ^= std::byte{1} << (bit % 8);
 }
 
-/// Of one number of a buffer.
 template <typename Number>
-void flip_bit_in(std::span<Number> numbers, const Fault& fault) {
-  flip_bit_of(numbers[place_in(numbers.size(), fault)], fault);
+void set_bit_of(Number& number, unsigned bit) {
+  const auto bytes = std::as_writable_bytes(std::span(&number, 1));
+  bit %= 8 * sizeof(Number);
+  bytes[bit / 8] |= std::byte{1} << (bit % 8);
+}
+
+template <typename Number>
+void change(Number& number, const Fault& fault) {
+  if (fault.pattern == Fault::Pattern::kStuck) return set_bit_of(number, fault.bit);
+  flip_bit_of(number, fault.bit);
+  if (fault.pattern == Fault::Pattern::kOne) return;
+  for (const unsigned above : {1, 3, 7}) flip_bit_of(number, fault.bit + above);
+}
+
+/// Of the numbers [first, first + numbers.size()) of a buffer of `size`.
+template <typename Number>
+void change_part(std::span<Number> numbers, std::size_t first, std::size_t size, const Fault& fault) {
+  constexpr std::size_t kStuckEvery = 32;
+  const std::size_t place = place_in(size, fault);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::size_t at = first + i;
+    const bool is_hit =
+        fault.pattern == Fault::Pattern::kStuck ? at % kStuckEvery == place % kStuckEvery : at == place;
+    if (is_hit) change(numbers[i], fault);
+  }
+}
+
+template <typename Number>
+void change_all(std::span<Number> numbers, const Fault& fault) {
+  change_part(numbers, 0, numbers.size(), fault);
 }
 
 void sleep(double seconds) {
@@ -144,7 +174,17 @@ void FaultInjector::strike() {
       return comm_.wait(network, "the network, from which inject cut it off");
     }
     case Kind::kFlipBit:
-      return flip_a_bit();
+      return flip_bits();
+    case Kind::kStale:
+    case Kind::kSwapped:
+      return change_message();
+    case Kind::kWrongForward:
+      return strategy_.probe_next_step({.outputs = [](std::span<float> outputs, int lanes) {
+        std::ranges::rotate(outputs, outputs.begin() + lanes);
+      }});
+    case Kind::kWrongLane:
+      return strategy_.probe_next_step(
+          {.outputs = [](std::span<float> outputs, int /*lanes*/) { outputs.front() += 1; }});
     case Kind::kNan:
       return spoil_a_weight();
     case Kind::kDesync:
@@ -163,28 +203,53 @@ void FaultInjector::slow_down() {
   be_busy(added);
 }
 
-void FaultInjector::flip_a_bit() {
+void FaultInjector::flip_bits() {
+  const auto change_sums = [this](const ShownSums& shown) {
+    change_part(shown.sums, shown.first, shown.all, fault_);
+  };
   switch (fault_.target) {
     case Fault::Target::kWeights:
       return strategy_.probe_next_step(
-          {.state = [this](const TrainedState& trained) { flip_bit_in(trained.weights, fault_); }});
+          {.state = [this](const TrainedState& trained) { change_all(trained.weights, fault_); }});
     case Fault::Target::kOptimizer:
       return strategy_.probe_next_step({.state = [this](const TrainedState& trained) {
         if (trained.optimizer.empty()) throw ConfigError("inject.what: this optimizer remembers nothing");
-        flip_bit_in(trained.optimizer.front().values, fault_);
+        change_all(trained.optimizer.front().values, fault_);
       }});
     case Fault::Target::kGradient:
       return strategy_.probe_next_step({.sums = [this](std::size_t /*tensor*/, std::size_t first, auto sums) {
-        const std::size_t place = place_in(setup_.network.parameters().size, fault_);
-        if (place - first < sums.size()) flip_bit_of(sums[place - first], fault_);
+        change_part(sums, first, setup_.network.parameters().size, fault_);
       }});
     case Fault::Target::kData:
-      return flip_a_bit_of_a_sample();
+      return flip_bits_of_a_sample();
+    case Fault::Target::kSums:
+      return strategy_.probe_next_step({.reduction = {.leaving = change_sums}});
+    case Fault::Target::kLink:
+      return strategy_.probe_next_step({.reduction = {.arrived = change_sums}});
   }
 }
 
+/// Bucket by bucket.
+void FaultInjector::change_message() {
+  if (fault_.kind == Kind::kSwapped)
+    return strategy_.probe_next_step({.reduction = {.arrived = [](const ShownSums& shown) {
+                                        std::ranges::rotate(shown.sums,
+                                                            shown.sums.begin() + std::ssize(shown.sums) / 2);
+                                      }}});
+  auto before = std::make_shared<std::map<std::size_t, std::vector<std::int64_t>>>();
+  strategy_.probe_next_step(
+      {.reduction = {.leaving =
+                         [before](const ShownSums& shown) {
+                           (*before)[shown.first].assign(shown.before.begin(), shown.before.end());
+                         },
+                     .arrived =
+                         [before](const ShownSums& shown) {
+                           std::ranges::copy((*before)[shown.first], shown.sums.begin());
+                         }}});
+}
+
 /// One that this rank computes in the step to come.
-void FaultInjector::flip_a_bit_of_a_sample() {
+void FaultInjector::flip_bits_of_a_sample() {
   strategy_.probe_next_step({});
   if (setup_.device.gpu != nullptr)
     throw ConfigError("inject.what: data on a GPU cannot be reached; use parallel.device=cpu");
@@ -198,7 +263,7 @@ void FaultInjector::flip_a_bit_of_a_sample() {
   const auto sample = static_cast<std::size_t>(sampler.indices(step, grains.front()).front());
   const auto size = static_cast<std::size_t>(data_.train.shape.features());
   const auto flip = [&](auto numbers) {
-    flip_bit_in(std::as_writable_bytes(numbers.subspan(sample * size, size)), fault_);
+    change_all(std::as_writable_bytes(numbers.subspan(sample * size, size)), fault_);
   };
   if (data_.train.images.size() > 0) {
     flip(data_.train.images.span());

@@ -40,8 +40,9 @@ class FaultInjector {
   void note_that_it_strikes();
   void strike();
   void slow_down();
-  void flip_a_bit();
-  void flip_a_bit_of_a_sample();
+  void flip_bits();
+  void flip_bits_of_a_sample();
+  void change_message();
   void spoil_a_weight();
 
   Fault fault_;

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,7 +38,6 @@ class CpuDataParallel final : public DataParallel {
  public:
   CpuDataParallel(const Job& job, const JobSetup& setup, Communicator& comm);
 
-  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return 1; }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
     return lockstep::evaluate(comm_, pool_, threads_, setup_.data->part(part), loss_kind_, grain_,
@@ -48,7 +49,15 @@ class CpuDataParallel final : public DataParallel {
   StepTimes times() const override;
 
  private:
+  StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t steps_taken() override { return series_steps_; }
   void probe_next_sums(const GradientReducer::SeeSums& see) override { arena_.probe_next_sums(see); }
+  void probe_next_reduction(const SumProbe& probe) override { reducer_.probe_next_step(probe); }
+  void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) override {
+    outputs_probe_ = probe;
+    outputs_are_shown_ = false;
+  }
+  SumFingerprints compute_share(const StepPosition& position, int rank) override;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
@@ -73,7 +82,13 @@ class CpuDataParallel final : public DataParallel {
   std::vector<ThreadContext> threads_;
   HostArena arena_;
   GradientReducer& reducer_;
+  GradientReducer* into_ = &reducer_;    ///< where grains are added
+  std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
+  std::optional<GradientReducer> replayed_;
+  std::function<void(std::span<float>, int)> outputs_probe_;
+  std::atomic<bool> outputs_are_shown_ = true;
   CutStep cut_step_;
+  std::int64_t series_steps_ = 0;  ///< taken of the series under way
   StepTimes times_;
 };
 
@@ -91,12 +106,17 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       reducer_(arena_.reducer()),
       cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
+  if (replays()) {
+    alone_ = comm.split(comm.rank());
+    replayed_.emplace(*alone_, setup.plan, arena_.units(), Determinism::kWorld);
+  }
   if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
 }
 
-StepSeries CpuDataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepSeries series;
-  while (series.steps < count && !series.failure) step(after(position, series.steps), stop_requested, series);
+  for (series_steps_ = 0; series_steps_ < count && !series.failure; series_steps_ = series.steps)
+    step(after(position, series.steps), stop_requested, series);
   return series;
 }
 
@@ -110,6 +130,8 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     compute(position, grains, stop_requested);
     activity.enter(Phase::kReducing);
     times_.exposed += reducer_.wait();
+    if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
+      replay(position, reducer_.own_fingerprints());
     return StepSums{reducer_.totals(), reducer_.refusals()};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
@@ -123,6 +145,15 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
   times_.total += seconds_since(start);
 }
 
+SumFingerprints CpuDataParallel::compute_share(const StepPosition& position, int rank) {
+  into_ = &*replayed_;
+  compute(position, sampler_.grains_of(rank, position.step_in_epoch), false);
+  replayed_->wait();
+  into_ = &reducer_;
+  comm_.activity().share_of_step(static_cast<int>(sampler_.local_grains(position.step_in_epoch).size()));
+  return replayed_->own_fingerprints();
+}
+
 void CpuDataParallel::compute(const StepPosition& position, const std::vector<Grain>& grains,
                               bool stop_requested) {
   const int own = static_cast<int>(grains.size());
@@ -133,7 +164,7 @@ void CpuDataParallel::compute(const StepPosition& position, const std::vector<Gr
     reducer_.begin_step(std::max(1, own), stop_requested);
     return compute_between_cuts(position, grains);
   }
-  reducer_.begin_step(own, stop_requested);
+  into_->begin_step(own, stop_requested);
   std::atomic<std::size_t> next = 0;
   pool_.run([&](int index) {
     ThreadContext& thread = threads_[static_cast<std::size_t>(index)];
@@ -148,10 +179,10 @@ void CpuDataParallel::compute_grain(ThreadContext& thread, const StepPosition& p
   add_loss(work, position);
   prefetch_next(position, grain);
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
-    reducer_.add(offset, size, terms);
+    into_->add(offset, size, terms);
   };
   thread.execution.backward(arena_.weights().data(), thread.execution.logits(), thread.gradients.data(), add,
-                            [&] { reducer_.poll(); });
+                            [&] { into_->poll(); });
 }
 
 void CpuDataParallel::compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains) {
@@ -191,6 +222,10 @@ void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& posi
   const TimeSpan span(timeline(), Work::kLoss);
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
+  if (into_ == &reducer_ && !outputs_are_shown_.exchange(true))
+    outputs_probe_(
+        std::span(logits, static_cast<std::size_t>(columns) * static_cast<std::size_t>(network_.classes())),
+        columns);
   LossSums sums;
   const LossShape shape{.batch = columns,
                         .samples = work.grain.samples,
@@ -198,7 +233,7 @@ void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& posi
                         .rule = loss_rule_,
                         .mixed = mixed_.second_labels(sampler_.place(position.step_in_epoch, work.grain))};
   cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
-  reducer_.add_sums(sums, work.grain.samples);
+  into_->add_sums(sums, work.grain.samples);
 }
 
 void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& grain) {

@@ -4,6 +4,10 @@
 #include "trainer/strategies/data_parallel.hpp"
 
 #include "common/error.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
+#include "trainer/engine/replay.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/hogwild.hpp"
 #include "trainer/strategies/pipeline.hpp"
@@ -15,6 +19,54 @@
 #include <span>
 
 namespace lockstep {
+
+StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  try {
+    return run_steps(position, count, stop_requested);
+  } catch (const SumsDifferError& error) {
+    throw_wrong_sums(comm_, error, position.global_step + steps_taken() + 1,
+                     {setup_.network.parameters(), setup_.device.description});
+  }
+}
+
+void DataParallel::replay(const StepPosition& position, const SumFingerprints& own) {
+  const ReplayWork work{.compute_share = [&](int rank) { return compute_share(position, rank); },
+                        .weights = [&] { return fingerprints_of_weights(); },
+                        .samples = [&](int rank) { return fingerprint_of_samples(position, rank); }};
+  replay_next_rank(comm_, own, work, position.global_step + 1,
+                   {setup_.network.parameters(), setup_.device.description});
+}
+
+SumFingerprints DataParallel::fingerprints_of_weights() {
+  fetch_state();
+  const TrainedState state = whole_state();
+  SumFingerprints fingerprints;
+  for (const Parameter& tensor : setup_.network.parameters().parameters)
+    fingerprints.push_back(
+        cpu::fingerprint(kWeightsBuffer, tensor.offset,
+                         std::span<const float>(state.weights).subspan(tensor.offset, tensor.size)));
+  return fingerprints;
+}
+
+/// Of pictures and labels, in the order of the share.
+std::uint64_t DataParallel::fingerprint_of_samples(const StepPosition& position, int rank) const {
+  const Dataset& data = setup_.data->train;
+  const auto size = static_cast<std::size_t>(data.shape.features());
+  std::uint64_t fingerprint = 0;
+  const auto add = [&fingerprint](const auto& numbers) {
+    for (const std::byte byte : std::as_bytes(numbers))
+      fingerprint = mix_bits(fingerprint ^ static_cast<std::uint64_t>(byte));
+  };
+  for (const Grain& grain : sampler_.grains_of(rank, position.step_in_epoch)) {
+    for (const std::int32_t index : sampler_.indices(position.step_in_epoch, grain)) {
+      const auto sample = static_cast<std::size_t>(index);
+      if (data.images.size() > 0) add(data.images.span().subspan(sample * size, size));
+      if (data.features.size() > 0) add(data.features.span().subspan(sample * size, size));
+      add(std::span(&data.labels[sample], 1));
+    }
+  }
+  return fingerprint;
+}
 
 void DataParallel::distribute() {
   const TrainedState state = whole_state();
@@ -44,6 +96,11 @@ void DataParallel::check_copies(std::int64_t step) {
 
 void DataParallel::probe_next_step(const StepProbe& probe) {
   if (probe.sums) probe_next_sums(probe.sums);
+  if (probe.outputs) probe_next_outputs(probe.outputs);
+  if (probe.reduction.leaving || probe.reduction.arrived) {
+    if (comm_.size() == 1) throw ConfigError("inject.what: one rank alone sends no sums; use more ranks");
+    probe_next_reduction(probe.reduction);
+  }
   if (!probe.state) return;
   fetch_state();
   probe.state(whole_state());

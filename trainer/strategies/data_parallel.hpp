@@ -10,6 +10,7 @@
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,6 +20,8 @@ namespace lockstep {
 /// What is the same on both: what is rank 0's is broadcast, and replicas are compared.
 class DataParallel : public ParallelStrategy {
  public:
+  /// Names the rank whose sums have changed on their way. @throws AgreedError
+  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) final;
   void distribute() final;
   void collect() final;
   void exchange_weights(const std::string& average) final;
@@ -30,18 +33,42 @@ class DataParallel : public ParallelStrategy {
 
  protected:
   DataParallel(const Job& job, const JobSetup& setup, Communicator& comm)
-      : setup_(setup), comm_(comm), sampler_(sampler_options(job, setup.data->train, comm)) {}
+      : setup_(setup),
+        comm_(comm),
+        sampler_(sampler_options(job, setup.data->train, comm)),
+        replay_every_(comm.size() > 1 ? job.parallel.replay_every_steps : 0) {}
 
+  bool replays() const { return replay_every_ > 0; }
+  /// After the step that follows so many, ranks compute each other's shares again (trainer/engine/replay.hpp).
+  bool is_replayed(std::int64_t global_step) const {
+    return replays() && (global_step + 1) % replay_every_ == 0;
+  }
+  /// Collective, between a step's reduction and its update.
+  void replay(const StepPosition& position, const SumFingerprints& own);
+
+  virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
+  /// Of a series that an error has ended.
+  virtual std::int64_t steps_taken() = 0;
   /// Brings the state from where it is trained into whole_state(), and back after a change there; the latter without
   /// the units, or with them. Nothing to do on a CPU.
   virtual void fetch_state() {}
   virtual void put_weights() {}
   virtual void commit_state() {}
   virtual void probe_next_sums(const GradientReducer::SeeSums& see) = 0;
+  virtual void probe_next_reduction(const SumProbe& probe) = 0;
+  virtual void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) = 0;
+  /// The sums of the step stay as they are.
+  virtual SumFingerprints compute_share(const StepPosition& position, int rank) = 0;
 
   const JobSetup& setup_;
   Communicator& comm_;
   DistributedSampler sampler_;
+
+ private:
+  SumFingerprints fingerprints_of_weights();
+  std::uint64_t fingerprint_of_samples(const StepPosition& position, int rank) const;
+
+  std::int64_t replay_every_;  ///< steps; 0: never
 };
 
 /// On the setup's device. Borrows all references.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Data parallel training on a GPU: series of steps that the host only launches; how long one may be, what is looked at
 /// between two, and steps done again in another unit.
+#include "comm/agreement.hpp"
 #include "comm/collectives.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
@@ -62,7 +63,6 @@ class DeviceDataParallel final : public DataParallel {
  public:
   DeviceDataParallel(const Job& job, const JobSetup& setup, Communicator& comm);
 
-  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
     return (part == EvaluatedPart::kTest ? evaluator_ : *validator_).evaluate(comm_, arena_.weights(), leave);
@@ -72,6 +72,8 @@ class DeviceDataParallel final : public DataParallel {
   StepTimes times() const override { return times_; }
 
  private:
+  StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t steps_taken() override;
   void fetch_state() override {
     arena_.queue_state_to_host();
     step_.stream().synchronize();
@@ -85,7 +87,15 @@ class DeviceDataParallel final : public DataParallel {
     use_units();
   }
   void probe_next_sums(const GradientReducer::SeeSums& see) override;
-  BatchShare share_of(std::int64_t step_in_epoch) const;
+  void probe_next_reduction(const SumProbe& probe) override { arena_.reducer().probe_next_step(probe); }
+  void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
+    throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+  }
+  SumFingerprints compute_share(const StepPosition& position, int rank) override;
+  BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
+  BatchShare share_of(std::int64_t step_in_epoch) const {
+    return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
+  }
   void go_to_epoch(std::int64_t epoch);
   void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
   /// How many of the next steps need not be watched.
@@ -120,6 +130,7 @@ class DeviceDataParallel final : public DataParallel {
   std::optional<DeviceEvaluator> validator_;  ///< where samples are held out
   std::unique_ptr<Event> series_done_;
   std::int64_t epoch_on_device_ = -1;
+  std::int64_t first_of_series_ = 0;  ///< steps taken before it
   StepTimes times_;
 };
 
@@ -138,18 +149,26 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
     validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, job.train.loss,
                        samples_at_a_time(job, kEvaluatedAtOnce));
   step_.record_into(comm.activity().timeline());
+  agree(comm, [&] {
+    if (replays() && !arena_.reducer().on_host())
+      throw key_error(
+          job, "parallel.replay_every_steps",
+          "sums that GPUs add up over NCCL are not replayed; use parallel.backend=mpi, or remove the key");
+  });
 }
 
-BatchShare DeviceDataParallel::share_of(std::int64_t step_in_epoch) const {
-  BatchShare share = share_of_grains(sampler_.local_grains(step_in_epoch));
+BatchShare DeviceDataParallel::share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
+  BatchShare share = share_of_grains(grains);
   share.batch = sampler_.batch_samples(step_in_epoch);
   return share;
 }
 
-StepSeries DeviceDataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int64_t count,
+                                         bool stop_requested) {
   const auto start = Clock::now();
   go_to_epoch(position.epoch);
   StepSeries series;
+  first_of_series_ = position.global_step;
   while (series.steps < count && !series.failure) {
     const StepPosition at = after(position, series.steps);
     const std::int64_t before = series.steps, unseen = unseen_steps(at, count - before);
@@ -168,8 +187,17 @@ std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std:
   if (is_traced()) return 0;
   most = std::min(most, longest_series_);
   std::int64_t steps = 0;
-  while (steps < most && !arena_.units().is_refined_at(position.global_step + steps)) ++steps;
+  while (steps < most && !arena_.units().is_refined_at(position.global_step + steps) &&
+         !is_replayed(position.global_step + steps))
+    ++steps;
   return steps;
+}
+
+/// The device counts them.
+std::int64_t DeviceDataParallel::steps_taken() {
+  step_.queue_state_to_host();
+  step_.stream().synchronize();
+  return static_cast<std::int64_t>(step_.state().step) - first_of_series_;
 }
 
 void DeviceDataParallel::go_to_epoch(std::int64_t epoch) {
@@ -222,6 +250,8 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     if (std::exchange(again, true)) use_units();
     const StepTotals totals = reduce(share_of(position.step_in_epoch));
     if (totals.refused > 0) refusals = refusals_of_all();
+    if (totals.refused == 0 && is_replayed(position.global_step))
+      replay(position, arena_.reducer().own_fingerprints());
     return StepSums{totals, refusals};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
@@ -244,6 +274,12 @@ StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
   step_.queue_counters_to_host();
   wait_for_stream();
   return totals_of(step_.counters());
+}
+
+SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position, int rank) {
+  arena_.queue_zero_sums();
+  step_.queue_gradients(share_of(sampler_.grains_of(rank, position.step_in_epoch), position.step_in_epoch));
+  return arena_.reducer().take_replayed(step_.stream());
 }
 
 std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {

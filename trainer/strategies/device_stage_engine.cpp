@@ -55,6 +55,7 @@ class DeviceStageEngine final : public StageEngine {
 
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
+  void probe_next_reduction(const SumProbe& probe) override { arena_->reducer().probe_next_step(probe); }
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->largest_sums() : std::vector<double>();
   }

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "common/machine.hpp"
 #include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/strategy.hpp"
 
@@ -88,7 +89,7 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
     const auto start = Clock::now();
     comm_.activity().begin_step(position.global_step + 1);
     const StageSums own = compute(position);
-    const StepSums sums = sum_over_all(own, stop_requested);
+    const StepSums sums = sum_over_all(own, stop_requested, position.global_step + 1);
     wall_seconds_ += seconds_since(start);
     return sums;
   };
@@ -121,12 +122,17 @@ StageSums Pipeline::compute(const StepPosition& position) {
   engine_->begin_step(position, units_, static_cast<int>(grains.size()));
   worker_.train(grains);
   links_->flush();  // before sums that may keep a GPU busy until other ranks come
-  StageSums sums = engine_->reduce();
+  StageSums sums;
+  try {
+    sums = engine_->reduce();
+  } catch (const SumsDifferError& error) {
+    sums_differ_ = error;  // ranks of other stages hear of it with the sums over all
+  }
   comm_.activity().enter(Phase::kReducing);
   return sums;
 }
 
-StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested) {
+StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step) {
   StepCounters mine = own.counters;
   mine.values[kStopRequests] = stop_requested ? 1 : 0;
   refusals_.assign(units_.tensors(), {});
@@ -139,10 +145,34 @@ StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested) {
     numbers.push_back(tensor.too_large);
     numbers.push_back(tensor.not_finite);
   }
+  numbers.push_back(sums_differ_ ? 1 : 0);
   comm_.all_reduce(std::span(numbers));
+  expect_equal_sums(numbers.back(), step);
   for (std::size_t i = 0; i < refusals_.size(); ++i)
     refusals_[i] = {numbers[kStepCounters + 2 * i], numbers[kStepCounters + 2 * i + 1]};
   return {decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals(), refusals_};
+}
+
+/// Those of one stage know; all say it in the same words.
+void Pipeline::expect_equal_sums(std::int64_t differences, std::int64_t step) {
+  if (differences == 0) return;
+  std::string mine;
+  try {
+    if (sums_differ_)
+      throw_wrong_sums(*replicas_, *sums_differ_, step, {held_.layout, setup_.device.description});
+  } catch (const AgreedError& error) {
+    mine = error.what();
+  }
+  const auto texts = gather_text(comm_, mine);
+  throw AgreedError(ExitCode::kWrongRank, *std::ranges::find_if_not(texts, &std::string::empty), 0);
+}
+
+void Pipeline::probe_next_step(const StepProbe& probe) {
+  if (probe.state || probe.sums) return ParallelStrategy::probe_next_step(probe);
+  if (plan_.replicas == 1 || held_.ranges.empty())
+    throw ConfigError(
+        "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data");
+  engine_->probe_next_reduction(probe.reduction);
 }
 
 std::optional<double> Pipeline::gradient_norm() {

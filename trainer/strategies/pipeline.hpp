@@ -47,6 +47,8 @@ class Pipeline final : public ParallelStrategy {
   std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) override;
 
   std::optional<double> gradient_norm() override;
+  /// Of a step's sums, where there are replicas.
+  void probe_next_step(const StepProbe& probe) override;
 
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
@@ -59,9 +61,11 @@ class Pipeline final : public ParallelStrategy {
   auto naming_silent_stages(const Work& work);
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   StageSums compute(const StepPosition& position);
+  /// All ranks leave if those of one stage do.
+  void expect_equal_sums(std::int64_t differences, std::int64_t step);
   Evaluation evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
-  StepSums sum_over_all(const StageSums& own, bool stop_requested);
+  StepSums sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step);
   std::vector<double> of_all_tensors(const std::vector<double>& own);
   int replica() const { return comm_.rank() / plan_.width; }
   enum class Way { kOut, kBack };
@@ -83,8 +87,9 @@ class Pipeline final : public ParallelStrategy {
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's
   std::vector<TensorRefusals> refusals_;
-  std::size_t slots_of_row_;  ///< of the trail; 0: the job keeps none
-  double wall_seconds_ = 0;   ///< in steps, without their updates
+  std::optional<SumsDifferError> sums_differ_;  ///< those of this rank's stages
+  std::size_t slots_of_row_;                    ///< of the trail; 0: the job keeps none
+  double wall_seconds_ = 0;                     ///< in steps, without their updates
 };
 
 // Around the steps of a pipeline: what must fit before its ranks allocate, what a run says of its stages, and which

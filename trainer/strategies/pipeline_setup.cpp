@@ -153,8 +153,10 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
     worker.activations =
         checked_sum(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
   }
+  const bool is_exact = job.parallel.determinism == Determinism::kWorld;
+  const std::uint64_t results = plan.replicas > 1 && is_exact ? kExact : 0;  // beside this rank's own sums
   const std::uint64_t gradients =
-      on_gpu ? kExact + (job.parallel.determinism == Determinism::kOff ? kFp32 : 0) : 2 * kFp32 + 2 * kExact;
+      results + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
   worker.parameters = checked_product(held, state_bytes(job) + gradients);
   if (rank == 0) {  // the whole state, and the checkpoint that is being written of it
     memory.host.parameters =

@@ -121,7 +121,10 @@ class StageEngine {
   /// @param grains  of this rank's pipeline
   virtual void begin_step(const StepPosition& position, const GradientUnits& units, int grains) = 0;
   /// The gradients of all replicas are added up. Collective among them.
+  /// @throws SumsDifferError  as GradientReducer::wait()
   virtual StageSums reduce() = 0;
+  /// As GradientReducer::probe_next_step(). Only where parameters are held.
+  virtual void probe_next_reduction(const SumProbe& probe) = 0;
   /// Of each tensor held, over the replicas: GradientUnits::refine().
   virtual std::vector<double> largest_sums() = 0;
   /// Moves the weights along the mean gradient.

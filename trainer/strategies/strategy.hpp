@@ -35,6 +35,10 @@ struct StepProbe {
   std::function<void(const TrainedState&)> state = {};
   /// Between reduction and update.
   GradientReducer::SeeSums sums = {};
+  /// On their way to and from the other ranks.
+  SumProbe reduction = {};
+  /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane].
+  std::function<void(std::span<float> outputs, int lanes)> outputs = {};
 };
 
 /// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.

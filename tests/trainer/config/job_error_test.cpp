@@ -89,9 +89,11 @@ TEST(JobErrorTest, StrangeKeyGetsTheListOfKnownOnes) {
 }
 
 TEST(JobErrorTest, HalfAFaultIsNone) {
-  EXPECT_EQ(error_of("inject: {rank: 2, step: 7}\n"),
-            "job.yaml:2:25: inject needs what happens: inject.what, one of die, stop, delay 3s, slow 10%, "
-            "busy 10%, drop-network, flip-bit, nan, desync");
+  EXPECT_EQ(
+      error_of("inject: {rank: 2, step: 7}\n"),
+      "job.yaml:2:25: inject needs what happens: inject.what, one of die, stop, delay 3s, slow 10%, "
+      "busy 10%, drop-network, flip-bit, flip-bits sums, stuck-bit link, stale-message, swapped-message, "
+      "wrong-forward, wrong-lane, nan, desync");
   EXPECT_EQ(error_of("inject: {rank: 2, what: die}\n"),
             "job.yaml:2:25: inject needs the step before which it happens: inject.step, counted from 1");
   for (const char* what : {"dei", "die 3s", "delay", "delay 3", "delay -1s", "delay 1e99s", "slow 3s", "busy",

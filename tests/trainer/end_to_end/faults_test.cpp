@@ -74,6 +74,31 @@ TEST(FaultTest, FlippedBitIsFoundAndItsRankNamed) {
       << outcome.err;
 }
 
+TEST(FaultTest, SumsThatChangeOnTheirWayAreNamedAndTheRunGoesOn) {
+  const FaultsAllowed allowed;
+  const TemporaryDirectory directory;
+  const auto stopped = lockstep_on_ranks(2, faulty(directory, "flip-bits sums 5:3"));
+  EXPECT_EQ(stopped.exit_code, 72) << stopped.everything();
+  EXPECT_NE(stopped.err.find("lockstep: step 3: rank 1 on "), std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.err.find("its memory changed them"), std::string::npos) << stopped.err;
+  const auto same_command = lockstep_on_ranks(2, faulty(directory, "flip-bits sums 5:3"));
+  EXPECT_EQ(same_command.exit_code, 0) << same_command.everything();
+  const auto undisturbed =
+      lockstep("train " + write_small_job(directory) + " run.dir=" + directory.path("whole"));
+  EXPECT_EQ(same_command.last_line(), undisturbed.last_line());
+}
+
+TEST(FaultTest, ReplaysAreRefusedWhereAShareCannotBeComputedAlone) {
+  const TemporaryDirectory directory;
+  const auto outcome =
+      lockstep("train " + write_small_job(directory) + " model=resnet8 parallel.replay_every_steps=5");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  EXPECT_NE(
+      outcome.err.find("looks at the whole global batch, and a replay computes the share of one rank alone"),
+      std::string::npos)
+      << outcome.err;
+}
+
 TEST(FaultTest, SlowRankIsNamedAndChangesNoBit) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;

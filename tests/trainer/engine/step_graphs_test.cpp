@@ -267,7 +267,8 @@ TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
   LoneAllReduce all_reduce(*device, kCounterSlots + kSize);
   const DeviceBuffer<std::int64_t> sums(*device, kCounterSlots + kSize);
   const BucketPlan plan = plan_buckets_of_size({{{0, kSize, 0}}}, sizeof(std::int64_t), 1);
-  DeviceGradientReducer reducer(*device, *ops, &all_reduce, plan, kSize, Determinism::kWorld, sums.data());
+  const GradientUnits units(std::vector{kSize}, 1);
+  DeviceGradientReducer reducer(*device, *ops, &all_reduce, plan, units, Determinism::kWorld, sums.data());
   reducer.begin();
   reducer.sum(*main, sums.data(), 2);
   reducer.ready(*main, 0, kSize);

@@ -232,12 +232,15 @@ class NotingCommunicator final : public Communicator, private AllReduce {
     Events& events_;
   };
 
-  template <typename T>
-  std::unique_ptr<PendingCollective> note(std::span<T> data) {
+  template <typename... Data>
+  std::unique_ptr<PendingCollective> note(Data... data) {
     events.emplace_back("start");
-    return std::make_unique<Noted>(comm_.host_all_reduce().start(data), events);
+    return std::make_unique<Noted>(comm_.host_all_reduce().start(data...), events);
   }
-  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override { return note(data); }
+  std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
+                                           std::span<std::int64_t> sum) override {
+    return note(mine, sum);
+  }
   std::unique_ptr<PendingCollective> start(std::span<float> data) override { return note(data); }
 
   Communicator& comm_;

@@ -27,10 +27,13 @@ namespace {
 class FalseSums final : public AllReduce {
  public:
   explicit FalseSums(AllReduce& sums) : sums_(sums) {}
-  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override {
-    return start_false(data);
+  std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
+                                           std::span<std::int64_t> sum) override {
+    return std::make_unique<Pending<std::int64_t>>(sums_.start(mine, sum), sum);
   }
-  std::unique_ptr<PendingCollective> start(std::span<float> data) override { return start_false(data); }
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override {
+    return std::make_unique<Pending<float>>(sums_.start(data), data);
+  }
 
  private:
   template <typename T>
@@ -49,11 +52,6 @@ class FalseSums final : public AllReduce {
     std::unique_ptr<PendingCollective> sum_;
     std::span<T> data_;
   };
-  template <typename T>
-  std::unique_ptr<PendingCollective> start_false(std::span<T> data) {
-    return std::make_unique<Pending<T>>(sums_.start(data), data);
-  }
-
   AllReduce& sums_;
 };
 

@@ -10,9 +10,9 @@
 The work is done by the program `lockstep`, which comes with this package. docs/python.md has more.
 """
 from .program import (DataError, DeviceError, Error, InternalError, IoError, MissingDataError, PeerLostError, Refuted,
-                      Stopped, UsageError)
+                      Stopped, UsageError, WrongRankError)
 from .run import Run, runs
 from .training import train
 
 __all__ = ["DataError", "DeviceError", "Error", "InternalError", "IoError", "MissingDataError", "PeerLostError", "Refuted",
-           "Run", "Stopped", "UsageError", "runs", "train"]
+           "Run", "Stopped", "UsageError", "WrongRankError", "runs", "train"]

@@ -71,6 +71,12 @@ class PeerLostError(Error):
     code = 71
 
 
+class WrongRankError(Error):
+    """Numbers of a rank are wrong. The message names the rank, its host and what was at fault."""
+
+    code = 72
+
+
 class IoError(Error, OSError):
     """A file could not be read or written."""
 
@@ -83,7 +89,8 @@ class Stopped(Error):
     code = 75
 
 
-_KINDS = (UsageError, DataError, MissingDataError, DeviceError, InternalError, PeerLostError, IoError, Stopped)
+_KINDS = (UsageError, DataError, MissingDataError, DeviceError, InternalError, PeerLostError, WrongRankError, IoError,
+          Stopped)
 
 
 def error_of(code: int, said: str) -> Error:

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Are the sums that arrived those that the ranks sent? Fingerprints (kernels/numerics/fingerprint.hpp) are linear
+/// modulo 2^64, so those of all ranks' own sums add up to the one of the result. Each rank takes one of its sums
+/// before they leave; it travels with them, and each rank compares. Only exact sums have fingerprints.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "common/error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// Of each tensor's sums in a step, and behind them of the counters.
+using SumFingerprints = std::vector<std::uint64_t>;
+
+inline std::uint64_t whole(const SumFingerprints& fingerprints) {
+  return std::accumulate(fingerprints.begin(), fingerprints.end(), std::uint64_t{0});
+}
+
+/// What one rank knows of a step's sums.
+struct SumRecord {
+  SumFingerprints left;     ///< of its own, before they left
+  SumFingerprints kept;     ///< of the memory that they left from, as it is now
+  SumFingerprints arrived;  ///< of the result
+};
+
+/// All ranks that sum together throw it in the same step, before anything follows from the sums.
+class SumsDifferError : public InternalError {
+ public:
+  /// @param record  of this rank, for find_sum_fault()
+  explicit SumsDifferError(SumRecord record)
+      : InternalError("sums over ranks are not those of what the ranks sent"), record_(std::move(record)) {}
+  const SumRecord& record() const noexcept { return record_; }
+
+ private:
+  SumRecord record_;
+};
+
+/// Where sums changed.
+struct SumFault {
+  enum class Where {
+    kMemory,  ///< of a rank: what it sent is not what it had added up
+    kLink,    ///< behind that: the result is not what was sent
+  };
+  Where where = Where::kLink;
+  std::vector<int> ranks;  ///< whose memory, or whose result; of the whole, not of a part
+  std::size_t tensor = 0;  ///< the first one; as many as there are: the counters
+};
+
+/// Collective, of the ranks that threw SumsDifferError; all get the same.
+SumFault find_sum_fault(Communicator& comm, const SumRecord& mine);
+
+/// Some of a step's sums on one rank.
+struct ShownSums {
+  std::size_t first = 0;  ///< counted in the arena
+  std::size_t all = 0;    ///< how many the arena has
+  std::span<std::int64_t> sums;
+  std::span<const std::int64_t> before = {};  ///< of those that leave: what the result was in the step before
+};
+
+/// For faults on purpose: sees this rank's end of one step's sums, and may change them. What is empty is not called.
+struct SumProbe {
+  std::function<void(const ShownSums&)> leaving = {};  ///< behind their fingerprint, just before they leave
+  std::function<void(const ShownSums&)> arrived = {};  ///< the result, before it is compared
+};
+
+}  // namespace lockstep

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A round: train on 2 to 8 ranks while numbers of one of them become wrong. The run must stop before they move a
+/// weight, and name that rank, its host and what was at fault. As many honest runs must end with the reference's trail.
+#include "common/machine.hpp"
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/campaign.hpp"
+#include "tests/chaos/chaos_job.hpp"
+#include "tests/chaos/scratch.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+namespace lockstep::chaos {
+namespace {
+
+constexpr std::int64_t kStepsTaken = 7;
+/// A grain for each of eight ranks; the last batch leaves some without work.
+const std::vector<std::string> kEightGrains = {"data.train_samples=420", "data.global_batch=64",
+                                               "parallel.grain=8", "data.test_samples=20"};
+constexpr int kWrongRank = 72;
+constexpr const char* kNoAlarm = "nowhere: no alarm, and the reference's trail";
+constexpr const char* kNoAlarmOfReplays = "the same, every step computed again by another rank";
+constexpr const char* kUnseenPixel = "a training sample, in pixels that no number depends on (not a round)";
+
+/// Where a fault can be seen.
+enum class Seen {
+  kAlways,
+  kByReplay,         ///< on CPUs, where every rank has the whole network
+  kByThree,          ///< the same, and a third rank must decide
+  kByThreeProcesses  ///< the same, whose memory is apart
+};
+
+/// What is done to a rank, and how the run names it.
+struct WrongThing {
+  const char* label;
+  const char* fault;     ///< of inject.what; {} is element and bit
+  const char* in_front;  ///< of the rank, in the message
+  const char* behind;
+  Seen seen = Seen::kAlways;
+  int most_bits = 62;
+};
+constexpr const char* kSent = "sent other sums of";
+constexpr const char* kArrived = "what arrived at ";
+constexpr const char* kNotTheSum = "is not the sum of";
+constexpr const char* kWeights = "its weights are not those of the others";
+constexpr const char* kSamples = "its training samples are not those of the others";
+constexpr const char* kProcessor = "its processor computed wrongly";
+constexpr int kBitsOfSums = 48;    // of several sums, higher ones may cancel modulo 2^64 (docs/wrong-rank.md)
+constexpr int kMantissaBits = 22;  // a weight that is no number fails the step
+constexpr std::array kThings{
+    WrongThing{"a bit of its sums in memory", "flip-bit sums {}", "", kSent},
+    WrongThing{"four bits of a sum in memory", "flip-bits sums {}", "", kSent},
+    WrongThing{"a stuck bit in every 32nd sum", "stuck-bit sums {}", "", kSent, Seen::kAlways, kBitsOfSums},
+    WrongThing{"a bit of what arrives", "flip-bit link {}", kArrived, kNotTheSum},
+    WrongThing{"four bits of what arrives", "flip-bits link {}", kArrived, kNotTheSum},
+    WrongThing{"a stuck bit in what arrives", "stuck-bit link {}", kArrived, kNotTheSum, Seen::kAlways,
+               kBitsOfSums},
+    WrongThing{"a stale message", "stale-message", kArrived, kNotTheSum},
+    WrongThing{"a message whose halves are swapped", "swapped-message", kArrived, kNotTheSum},
+    WrongThing{"a bit of a weight", "flip-bit weights {}", "", kWeights, Seen::kByThree, kMantissaBits},
+    WrongThing{"a stuck bit in every 32nd weight", "stuck-bit weights {}", "", kWeights, Seen::kByThree,
+               kMantissaBits},
+    WrongThing{"bits of a training sample", "flip-bits data {}", "", kSamples, Seen::kByThreeProcesses},
+    WrongThing{"a wrong forward pass", "wrong-forward", "", kProcessor, Seen::kByReplay},
+    WrongThing{"a wrong result of one lane", "wrong-lane", "", kProcessor, Seen::kByReplay},
+};
+
+Placement place(Seen seen, Dice& dice) {
+  Placement placement;
+  const int least = seen == Seen::kByThree || seen == Seen::kByThreeProcesses ? 3 : 2;
+  placement.ranks = static_cast<int>(dice.between(least, 8));
+  placement.start = seen != Seen::kByThreeProcesses && dice.percent(70) ? Placement::Start::kThreads
+                                                                        : Placement::Start::kMpirun;
+  if (seen != Seen::kAlways) return placement;
+  if (dice.percent(25)) {
+    placement.stages = 2;
+    placement.ranks = 2 * static_cast<int>(dice.between(2, 4));
+  } else if (dice.percent(15)) {
+    placement.emulated = true;
+    placement.ranks = static_cast<int>(dice.between(2, 4));
+  }
+  return placement;
+}
+
+std::string replays(Seen seen) {
+  return seen == Seen::kAlways ? "" : "parallel.replay_every_steps=1";
+}
+
+class WrongRankCampaign {
+ public:
+  explicit WrongRankCampaign(const Options& options)
+      : options_(options),
+        job_(options.program, scratch_.path(), 1, false, kEightGrains),
+        rounds_(options.rounds) {}
+
+  int run();
+
+ private:
+  void live(std::int64_t number);
+  void train_honestly(const std::string& run, const Placement& placement, const std::string& more);
+  void train_wrongly(const WrongThing& thing, const std::string& run, const Placement& placement, Dice& dice,
+                     std::string& story);
+  testing::Outcome start(const std::string& run, const Placement& placement, const std::string& more) const;
+
+  const Options& options_;
+  Scratch scratch_;
+  ChaosJob job_;
+  Tally tally_;
+  Rounds rounds_;
+  std::string reference_trail_;
+  std::atomic<std::int64_t> next_{1};
+  std::atomic<int> violations_{0};
+  std::mutex output_;
+};
+
+testing::Outcome WrongRankCampaign::start(const std::string& run, const Placement& placement,
+                                          const std::string& more) const {
+  constexpr int kPatienceSeconds = 600;
+  std::string line = "export LOCKSTEP_ALLOW_INJECT=1";
+  for (const std::string& variable : launcher_environment(scratch_.path(), "/dev/shm"))
+    line += " " + variable;
+  return testing::run_shell(
+      fmt::format("{}; {} {}", line, fmt::join(job_.train_command(placement, run), " "), more),
+      kPatienceSeconds);
+}
+
+void WrongRankCampaign::train_honestly(const std::string& run, const Placement& placement,
+                                       const std::string& more) {
+  const auto outcome = start(run, placement, more);
+  if (outcome.exit_code != 0) throw Violation("an honest run failed:\n" + outcome.everything());
+  if (testing::read_text(run + "/trail.bin") != reference_trail_)
+    throw Violation("an honest run left another trail than the reference");
+}
+
+void WrongRankCampaign::train_wrongly(const WrongThing& thing, const std::string& run,
+                                      const Placement& placement, Dice& dice, std::string& story) {
+  const auto rank = dice.between(0, placement.ranks - 1),
+             step = dice.between(1, thing.seen == Seen::kAlways ? kStepsTaken : kStepsTaken - 1);
+  const std::string fault =
+      fmt::format(fmt::runtime(thing.fault),
+                  fmt::format("{}:{}", dice.between(0, 1'000'000), dice.between(0, thing.most_bits)));
+  story += fmt::format(", {} on rank {} in step {}", fault, rank, step);
+  const auto outcome = start(run, placement,
+                             fmt::format("inject.rank={} inject.step={} 'inject.what={}' {}", rank, step,
+                                         fault, replays(thing.seen)));
+  const std::string said = fmt::format("step {}: {}rank {} on {} (", step, thing.in_front, rank, host_name());
+  const std::size_t named = outcome.err.find(said);
+  const bool is_right = outcome.exit_code == kWrongRank && named != std::string::npos &&
+                        outcome.err.find(thing.behind, named) != std::string::npos &&
+                        outcome.err.find(" and rank ", named) == std::string::npos;
+  if (is_right && rounds_.take()) return tally_.add(thing.label);
+  const bool has_no_trace = thing.seen == Seen::kByThreeProcesses && outcome.exit_code == 0 &&
+                            testing::read_text(run + "/trail.bin") == reference_trail_;
+  if (has_no_trace) return tally_.add(kUnseenPixel);
+  if (!is_right)
+    throw Violation(fmt::format("expected exit code {} and: {}... {}\n{}", kWrongRank, said, thing.behind,
+                                outcome.everything()));
+}
+
+/// Every second one is honest.
+void WrongRankCampaign::live(std::int64_t number) {
+  const auto directories = scratch_.make(fmt::format("life-{}", number));
+  Dice dice(options_.seed, number);
+  const auto& thing = kThings[static_cast<std::size_t>(dice.between(0, std::ssize(kThings) - 1))];
+  const Placement placement = place(thing.seen, dice);
+  std::string story = "on " + placement.describe();
+  try {
+    if (number % 2 == 0) {
+      train_honestly(directories.run(), placement, replays(thing.seen));
+      tally_.add(thing.seen == Seen::kAlways ? kNoAlarm : kNoAlarmOfReplays);
+    } else {
+      train_wrongly(thing, directories.run(), placement, dice, story);
+    }
+    scratch_.remove(directories);
+    if (!options_.verbose) return;
+    const std::lock_guard lock(output_);
+    fmt::print("{}: {}\n", number, story);
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(output_);
+    ++violations_;
+    scratch_.keep();
+    fmt::print(stderr, "chaos wrong-rank: WRONG in life {} of seed {}, {}:\n{}\n  files: {}/life-{}\n",
+               number, options_.seed, story, error.what(), scratch_.path(), number);
+  }
+}
+
+int WrongRankCampaign::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::string> labels;
+  for (const WrongThing& thing : kThings) labels.emplace_back(thing.label);
+  tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels);
+  tally_.section("beside them", {kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
+  const auto reference = scratch_.make("reference");
+  const Placement alone{.start = Placement::Start::kAlone};
+  const auto outcome = start(reference.run(), alone, "");
+  if (outcome.exit_code != 0) throw Violation("the reference failed:\n" + outcome.everything());
+  reference_trail_ = testing::read_text(reference.run() + "/trail.bin");
+  if (options_.only_life > 0) {
+    live(options_.only_life);
+  } else {
+    std::vector<std::thread> workers;
+    for (int i = 0; i < options_.jobs; ++i)
+      workers.emplace_back([this] {
+        while (violations_ == 0 && !rounds_.finished()) live(next_++);
+      });
+    for (auto& worker : workers) worker.join();
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  fmt::print("{}\nchaos wrong-rank: {} faults with seed {} in {:.0f} s, {} wrong verdicts\n", tally_.text(),
+             rounds_.taken(), options_.seed, elapsed.count(), violations_);
+  return violations_ == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int run_wrong_rank_campaign(const Options& options) {
+  return WrongRankCampaign(options).run();
+}
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Sums that change on their way: no rank goes on with them, and all know whose memory or which link it was.
+#include "comm/reduce/sum_check.hpp"
+
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "tests/comm/conformance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+constexpr std::size_t kParameters = 3000;
+const std::vector<std::size_t> kSizes = {1000, 7, 1993};
+constexpr int kRanks = 5;
+
+/// One step on each rank, of which one has a probe.
+/// @returns what all ranks find, if it is the same on all
+SumFault fault_of(int odd_rank, const SumProbe& probe) {
+  std::vector<SumFault> found(kRanks);
+  run_thread_ranks(kRanks, [&](Communicator& comm) {
+    const GradientUnits units(kSizes, kRanks);
+    GradientReducer reducer(comm, even_plan(kParameters, 3), units, Determinism::kWorld);
+    if (comm.rank() == odd_rank) reducer.probe_next_step(probe);
+    std::vector<float> gradient;
+    for (std::size_t i = 0; i < kParameters; ++i) gradient.push_back(gradient_of(comm.rank(), i));
+    reducer.begin_step(1, false);
+    reducer.add(0, kParameters, gradient.data());
+    reducer.add_sums({1.0, 0}, 1);
+    try {
+      reducer.wait();
+      ADD_FAILURE() << "rank " << comm.rank() << " goes on";
+    } catch (const SumsDifferError& error) {
+      found[static_cast<std::size_t>(comm.rank())] = find_sum_fault(comm, error.record());
+    }
+  });
+  for (const SumFault& fault : found) {
+    EXPECT_EQ(fault.ranks, found.front().ranks);
+    EXPECT_EQ(fault.tensor, found.front().tensor);
+    EXPECT_EQ(fault.where, found.front().where);
+  }
+  return found.front();
+}
+
+/// Adds to one element of the arena.
+std::function<void(const ShownSums&)> change(std::size_t element, std::int64_t by) {
+  return [=](const ShownSums& shown) {
+    if (element - shown.first < shown.sums.size()) shown.sums[element - shown.first] += by;
+  };
+}
+
+TEST(SumCheckTest, MemoryThatChangesWhatARankSendsIsThatRanks) {
+  for (const int rank : {0, 3, 4}) {
+    const SumFault fault = fault_of(rank, {.leaving = change(1003, std::int64_t{1} << 40)});
+    EXPECT_EQ(fault.where, SumFault::Where::kMemory);
+    EXPECT_EQ(fault.ranks, std::vector{rank});
+    EXPECT_EQ(fault.tensor, 1);
+  }
+}
+
+TEST(SumCheckTest, WhatArrivesWronglyIsTheLinkOfItsRank) {
+  for (const int rank : {0, 2}) {
+    const SumFault fault = fault_of(rank, {.arrived = change(2999, 1)});
+    EXPECT_EQ(fault.where, SumFault::Where::kLink);
+    EXPECT_EQ(fault.ranks, std::vector{rank});
+    EXPECT_EQ(fault.tensor, 2);
+  }
+}
+
+/// What the fingerprint's multipliers cannot hide: sums that have changed places.
+TEST(SumCheckTest, SwappedSumsAreNoticed) {
+  const SumFault fault = fault_of(1, {.arrived = [](const ShownSums& shown) {
+                                    if (shown.first == 0) std::swap(shown.sums[0], shown.sums[1]);
+                                  }});
+  EXPECT_EQ(fault.ranks, std::vector{1});
+  EXPECT_EQ(fault.tensor, 0);
+}
+
+TEST(SumCheckTest, WhatArrivesAsInTheStepBeforeIsNoticed) {
+  std::vector<std::int64_t> before;
+  const SumProbe stale{.leaving =
+                           [&](const ShownSums& shown) {
+                             if (shown.first == 0) before.assign(shown.before.begin(), shown.before.end());
+                           },
+                       .arrived =
+                           [&](const ShownSums& shown) {
+                             if (shown.first == 0) std::ranges::copy(before, shown.sums.begin());
+                           }};
+  const SumFault fault = fault_of(2, stale);
+  EXPECT_EQ(fault.where, SumFault::Where::kLink);
+  EXPECT_EQ(fault.ranks, std::vector{2});
+}
+
+/// A fault is one step's.
+TEST(SumCheckTest, TheStepCanBeComputedAgain) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    const GradientUnits units(std::vector<std::size_t>{1}, 2);
+    GradientReducer reducer(comm, even_plan(1, 1), units, Determinism::kWorld);
+    if (comm.rank() == 0) reducer.probe_next_step({.leaving = change(0, 1)});
+    for (const bool fails : {true, false}) {
+      const float gradient = 1;
+      reducer.begin_step(1, false);
+      reducer.add(0, 1, &gradient);
+      reducer.add_sums({1.0, 0}, 1);
+      if (fails) {
+        EXPECT_THROW(reducer.wait(), SumsDifferError);
+      } else {
+        EXPECT_NO_THROW(reducer.wait());
+        EXPECT_EQ(reducer.totals().samples, 2);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::testing

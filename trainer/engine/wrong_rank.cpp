@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One line for all ranks.
+#include "trainer/engine/wrong_rank.hpp"
+
+#include "comm/agreement.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace lockstep {
+
+std::vector<std::string> descriptions(Communicator& comm, const std::string& device) {
+  return gather_text(comm, fmt::format("rank {} on {} ({})", comm.rank_in_whole(), comm.host(), device));
+}
+
+std::string name_of(const ParameterLayout& layout, std::size_t tensor) {
+  return tensor < layout.parameters.size() ? layout.parameters[tensor].name : "the step's counters";
+}
+
+void throw_wrong_rank(std::int64_t step, const std::string& what, const std::string& help) {
+  throw AgreedError(
+      ExitCode::kWrongRank,
+      fmt::format("step {}: {}. What helps: {}. Nothing of this step was kept; the same command goes on "
+                  "from the last checkpoint",
+                  step, what, help),
+      0);
+}
+
+void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
+                      const TrainedHere& here) {
+  const SumFault fault = find_sum_fault(comm, error.record());
+  const std::vector<int> ranks = gather(comm, comm.rank_in_whole());
+  const std::vector<std::string> all = descriptions(comm, here.device);
+  std::vector<std::string> named;
+  for (const int rank : fault.ranks)
+    named.push_back(all[static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin())]);
+  if (named.empty()) named.emplace_back("a rank that cannot be told");  // the fingerprint itself was hit
+  const std::string who = fmt::format("{}", fmt::join(named, " and ")),
+                    tensor = name_of(here.layout, fault.tensor);
+  if (fault.where == SumFault::Where::kMemory)
+    throw_wrong_rank(
+        step,
+        fmt::format("{} sent other sums of {} than it had added up: its memory changed them", who, tensor),
+        "test that host's memory, and leave it out");
+  throw_wrong_rank(
+      step,
+      fmt::format("what arrived at {} is not the sum of {} that the ranks sent: a link or the memory "
+                  "behind it changed it",
+                  who, tensor),
+      "look at that host's network, and leave it out if it happens again");
+}
+
+}  // namespace lockstep
