@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# launch/hooks: what cluster managers make of `lockstep burn`. The program is the real one, failing on purpose; scontrol and NHC
-# are stand-ins, and where Slurm is installed a real slurmd drains its node. Needs $LOCKSTEP_PROGRAM.
+# launch/hooks: what cluster managers make of `lockstep burn`, and of its files. The program is the real one, failing on
+# purpose; scontrol and NHC are stand-ins, and where Slurm is installed a real slurmd drains its node. Needs $LOCKSTEP_PROGRAM.
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 # shellcheck source-path=SCRIPTDIR source=slurm_here.sh
@@ -108,6 +108,27 @@ print(" ".join(pod["containers"][0]["command"] + pod["containers"][0]["args"] + 
   expect_equal "$(head -n 1 <<<"$output")" "Job 0 Never True"
   # shellcheck disable=SC2046  # words
   expect_exit 0 "$LOCKSTEP_PROGRAM" $(tail -n 1 <<<"$output" | cut -d ' ' -f 2-)
+}
+
+# shellcheck disable=SC2086  # options are words
+Files_are_what_their_readers_expect() {
+  skip_without python3
+  expect_exit 0 "$LOCKSTEP_PROGRAM" burn $quick --json --prometheus burn.prom --junit burn.xml
+  expect_exit 0 python3 -c '
+import json, sys, re, xml.etree.ElementTree as tree
+suite = tree.parse("burn.xml").getroot()
+print(suite.get("tests"), suite.get("failures"), sorted(c.get("name") for c in suite if not len(c)))
+print(all(re.fullmatch(r"#.*|[a-z_]+({.*})? [0-9.]+", line) for line in open("burn.prom").read().splitlines()))
+report = json.loads(sys.argv[1])
+print(report["exit_code"], report["ranks"][0]["checks"]["jobs"]["verdict"])' "$output"
+  expect_equal "$output" $'6 0 [\'memory\']\nTrue\n0 NOT TESTED'
+}
+
+# shellcheck disable=SC2086
+What_cannot_be_written_is_said_behind_the_report() {
+  expect_exit 74 "$LOCKSTEP_PROGRAM" burn $quick --junit nowhere/burn.xml
+  expect_contains "$output" "burn: PASS 1 rank on 1 host"
+  expect_contains "$output" nowhere/burn.xml
 }
 
 node_is_drained() { [[ $(sinfo -h -o '%t %E' 2>/dev/null) == dr* ]]; }
