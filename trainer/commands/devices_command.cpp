@@ -11,7 +11,7 @@
 #include "kernels/nvml.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/device_report.hpp"
-#include "trainer/ranks/surroundings.hpp"
+#include "trainer/ranks/checks.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
