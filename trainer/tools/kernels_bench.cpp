@@ -172,6 +172,8 @@ std::vector<Case> all_cases(int n, Tensors& t) {
   add_pool("LeNet avg-pool 2 of 20x26x26", {n, 20, 26, 26}, false, t, out);
   add_conv2d("LeNet conv2 50@5x5 of 20x13x13", {n, 20, 13, 13, 50, 5, 5}, false, t, out);
   add_linear("LeNet fc1 800-128", {n, 800, 128}, t, out);
+  add_conv2d("ResNet 16@3x3 of 16x28x28", {n, 16, 28, 28, 16, 3, 3, 1, 1}, false, t, out);
+  add_conv2d("ResNet 64@3x3 of 64x7x7", {n, 64, 7, 7, 64, 3, 3, 1, 1}, false, t, out);
   add_conv2d("ResNet 128@3x3 stride 2 of 64x28x28", {n, 64, 28, 28, 128, 3, 3, 2, 1}, false, t, out);
   add_conv2d("ResNet 128@1x1 stride 2 of 64x28x28", {n, 64, 28, 28, 128, 1, 1, 2, 0}, false, t, out);
   add_elementwise(n, t, out);
