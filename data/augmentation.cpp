@@ -205,7 +205,7 @@ std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& li
                                              std::uint64_t seed) {
   if (list.empty()) return std::nullopt;
   const ImageShape& shape = set.shape;
-  if (set.images.size() == 0)
+  if (!set.has_images())
     refuse("only images of bytes can be augmented, and this set has features; remove data.augment");
   if (std::max(shape.height, shape.width) > kMostAugmentedSide)
     refuse(fmt::format("images of {} x {} pixels; at most {} on a side can be augmented", shape.width,

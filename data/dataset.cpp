@@ -26,7 +26,7 @@ namespace lockstep {
 
 namespace {
 
-/// Images or features, whichever the set has.
+/// Images or features in memory, whichever the set has.
 std::span<const std::byte> samples_of(const Dataset& set) {
   return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
 }
@@ -99,6 +99,7 @@ std::string sha256_of_labels(const WholeHalf& half) {
 }
 
 Fingerprint fingerprint_of(const WholeHalf& half) {
+  if (half.kept.file_fingerprint) return *half.kept.file_fingerprint;
   return {.samples = sha256_of_samples(half), .labels = sha256_of_labels(half)};
 }
 
@@ -107,7 +108,10 @@ Fingerprint fingerprint_of(const WholeHalf& half) {
 Fingerprint quick_fingerprint_of(const Dataset& set) {
   std::string labels = quick_digest(std::as_bytes(std::span(set.labels)));
   if (set.has_label_sets()) labels += quick_digest(std::as_bytes(std::span(set.label_sets)));
-  return {.samples = quick_digest(samples_of(set)), .labels = std::move(labels)};
+  std::string samples = set.store == nullptr ? quick_digest(samples_of(set))
+                                             : quick_digest(std::as_bytes(std::span(set.places))) +
+                                                   set.file_fingerprint->samples;
+  return {.samples = std::move(samples), .labels = std::move(labels)};
 }
 
 Fingerprint fingerprint_of(const Dataset& set) {
@@ -140,15 +144,66 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 constexpr double kWhite = 255;
 
-struct Sums {
-  std::uint64_t values = 0, squares = 0;
-};
+PixelSums no_sums(std::size_t channels) {
+  return {.values = std::vector<std::uint64_t>(channels), .squares = std::vector<std::uint64_t>(channels)};
+}
 
-Sums sums_of(std::span<const std::uint8_t> pixels) {
-  Sums sums;
-  for (const std::uint8_t pixel : pixels) {
-    sums.values += pixel;
-    sums.squares += std::uint64_t{pixel} * pixel;
+/// @param images  [sample][channel][plane]
+void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums) {
+  const std::size_t channels = sums.values.size();
+  for (std::size_t at = 0; at < images.size(); at += plane) {
+    std::uint64_t values = 0, squares = 0;
+    for (const std::uint8_t pixel : images.subspan(at, plane)) {
+      values += pixel;
+      squares += std::uint64_t{pixel} * pixel;
+    }
+    sums.values[at / plane % channels] += values;
+    sums.squares[at / plane % channels] += squares;
+  }
+}
+
+/// @param n  pixels of a channel
+Normalisation measured(const PixelSums& sums, std::uint64_t n) {
+  Normalisation found;
+  for (std::size_t c = 0; c < sums.values.size(); ++c) {
+    const Wide values = sums.values[c],
+               spread = Wide{n} * sums.squares[c] - values * values;  // n^2 times the variance
+    const double std = std::sqrt(static_cast<double>(spread)) / static_cast<double>(n) / kWhite;
+    found.mean.push_back(static_cast<double>(sums.values[c]) / static_cast<double>(n) / kWhite);
+    found.std.push_back(std > 0 ? std : 1);
+  }
+  return found;
+}
+
+/// The places of a file that are not among these, which are ascending.
+std::vector<std::int32_t> other_places(std::span<const std::int32_t> places, std::int64_t samples) {
+  std::vector<std::int32_t> others;
+  auto next = places.begin();
+  for (std::int32_t place = 0; place < samples; ++place) {
+    if (next != places.end() && *next == place)
+      ++next;
+    else
+      others.push_back(place);
+  }
+  return others;
+}
+
+/// Of a part on disk: those samples are read of which there are fewer, the ones in it or the others.
+PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> places,
+                       const ImageShape& shape) {
+  const bool reads_others = 2 * std::ssize(places) > store.size();
+  const auto others = reads_others ? other_places(places, store.size()) : std::vector<std::int32_t>();
+  PixelSums read = no_sums(static_cast<std::size_t>(shape.channels));
+  std::vector<std::uint8_t> image(static_cast<std::size_t>(shape.features()));
+  for (const std::int32_t place : reads_others ? std::span(others) : places) {
+    store.read(place, image);
+    add_pixels(image, image.size() / read.values.size(), read);
+  }
+  if (!reads_others) return read;
+  PixelSums sums = store.sums();
+  for (std::size_t c = 0; c < sums.values.size(); ++c) {
+    sums.values[c] -= read.values[c];
+    sums.squares[c] -= read.squares[c];
   }
   return sums;
 }
@@ -170,26 +225,52 @@ ChannelScales scales_of(const Normalisation& by, int channels) {
 }
 
 Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels) {
-  const auto count = static_cast<std::size_t>(channels), plane = features / count;
-  std::vector<Sums> sums(count);
-  for (std::size_t at = 0; at < images.size(); at += plane) {
-    const Sums more = sums_of(images.subspan(at, plane));
-    Sums& all = sums[at / plane % count];
-    all.values += more.values;
-    all.squares += more.squares;
-  }
-  const std::uint64_t n = images.size() / count;
-  Normalisation found;
-  for (const Sums& all : sums) {
-    const Wide spread = Wide{n} * all.squares - Wide{all.values} * all.values;  // n^2 times the variance
-    const double std = std::sqrt(static_cast<double>(spread)) / static_cast<double>(n) / kWhite;
-    found.mean.push_back(static_cast<double>(all.values) / static_cast<double>(n) / kWhite);
-    found.std.push_back(std > 0 ? std : 1);
-  }
-  return found;
+  const auto count = static_cast<std::size_t>(channels);
+  PixelSums sums = no_sums(count);
+  add_pixels(images, features / count, sums);
+  return measured(sums, images.size() / count);
 }
 
-// The batch loader.
+Normalisation measure(const Dataset& set) {
+  const auto features = static_cast<std::size_t>(set.shape.features());
+  if (set.store == nullptr) return measure(set.images.span(), features, set.shape.channels);
+  const auto pixels =
+      static_cast<std::uint64_t>(set.size()) * (features / static_cast<std::size_t>(set.shape.channels));
+  return measured(set.places.empty() ? set.store->sums() : sums_of_part(*set.store, set.places, set.shape),
+                  pixels);
+}
+
+// Rows of bytes, and the batch loader.
+
+ImageRows::ImageRows(const Dataset& set, std::span<const std::int32_t> samples)
+    : size_(static_cast<std::size_t>(set.shape.features())), rows_(samples.size()) {
+  if (set.store == nullptr) {
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      rows_[i] = set.images.data() + static_cast<std::size_t>(samples[i]) * size_;
+    return;
+  }
+  read_ = std::make_unique_for_overwrite<std::uint8_t[]>(samples.size() * size_);
+  for (std::size_t i = 0; i < samples.size();) {
+    const std::int64_t first = set.place_in_file(samples[i]);
+    std::size_t count = 1;  // those that follow one another there are read together
+    while (i + count < samples.size() && set.place_in_file(samples[i + count]) == first + std::int64_t(count))
+      ++count;
+    set.store->read(first, {read_.get() + i * size_, count * size_});
+    for (const std::size_t end = i + count; i < end; ++i) rows_[i] = read_.get() + i * size_;
+  }
+}
+
+namespace {
+
+std::vector<std::int32_t> partners_of(std::span<const SampleMix> mixes,
+                                      std::span<const std::int32_t> indices) {
+  std::vector<std::int32_t> partners(mixes.size());
+  for (std::size_t i = 0; i < mixes.size(); ++i)
+    partners[i] = mixes[i].is_mixed() ? mixes[i].partner : indices[i];
+  return partners;
+}
+
+}  // namespace
 
 void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns, float* x,
                        std::int32_t* labels, std::int64_t epoch, std::span<const SampleMix> mixes) const {
@@ -199,19 +280,22 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
   LOCKSTEP_CHECK(mixes.empty() || (augment_ != nullptr && mixes.size() == indices.size()));
   for (const std::int32_t index : indices) LOCKSTEP_CHECK(index >= 0 && index < dataset_.size());
   take_labels(dataset_.labels, indices, mixes, labels);
-  if (augment_ != nullptr)
-    cpu::gather_augmented(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
-                          dataset_.scales.shift.data(), *augment_, epoch,
-                          mixes.empty() ? nullptr : mixes.data(), x);
-  else if (dataset_.images.size() > 0)
-    cpu::gather_images(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
-                       dataset_.scales.shift.data(), x);
-  else
-    cpu::gather_features(shape, dataset_.features.data(), indices.data(), x);
+  if (!dataset_.has_images()) return cpu::gather_features(shape, dataset_.features.data(), indices.data(), x);
+  const ImageRows rows(dataset_, indices);
+  const float *scale = dataset_.scales.scale.data(), *shift = dataset_.scales.shift.data();
+  if (augment_ == nullptr) return cpu::gather_images(shape, rows.data(), scale, shift, x);
+  const ImageRows partners(dataset_, partners_of(mixes, indices));
+  cpu::gather_augmented(shape, rows.data(), indices.data(), scale, shift, *augment_, epoch,
+                        {mixes.empty() ? nullptr : mixes.data(), partners.data()}, x);
 }
 
 void BatchLoader::prefetch(std::span<const std::int32_t> indices) const {
   constexpr std::size_t kLineBytes = 64;
+  if (dataset_.store != nullptr) {
+    std::vector<std::int64_t> places;
+    for (const std::int32_t index : indices) places.push_back(dataset_.place_in_file(index));
+    return dataset_.store->prefetch(std::move(places));
+  }
   if (dataset_.images.size() == 0) return;
   const auto bytes = static_cast<std::size_t>(dataset_.shape.features());
   for (const std::int32_t index : indices) {

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A labelled data set in memory, and how to get one by name.
+/// A labelled data set, in memory or on disk, and how to get one by name.
 #pragma once
 
 #include "common/buffers.hpp"
 #include "common/error.hpp"
+#include "data/sample_store.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>
@@ -40,7 +41,7 @@ Fingerprint quick_fingerprint_of(const Dataset& set);
 /// For the disk. Images and labels that come from IDX files have the SHA-256 of the uncompressed file
 /// (`zcat FILE.gz | sha256sum`), whether it was compressed or not; what is made in memory, or comes from
 /// files of another format, has that of the IDX file that would hold it (fp32 features: type 0x0d,
-/// little-endian).
+/// little-endian). Images that stay on disk have that of the digests of their blocks: they are not read for it.
 Fingerprint fingerprint_of(const Dataset& set);
 
 struct SetFingerprints {
@@ -84,12 +85,15 @@ ChannelScales scales_of(const Normalisation& by, int channels);
 
 /// Mean and standard deviation of each channel, scaled to [0, 1], the same on every machine: the sums are
 /// exact integers. A channel whose pixels are all equal has the deviation 1.
-/// @param images  [sample][channels][features / channels], at most 2^31 bytes
+/// @param images  [sample][channels][features / channels]
 Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels);
+/// The same of a set's images. Of those on disk the sums are known, but of a part that was chosen: then the samples in
+/// it, or those that are not, are read.
+Normalisation measure(const Dataset& set);
 
 /// Samples and labels. Images stay uint8 as they are on disk and are normalised on the way into a batch:
 /// value = byte * scale + shift, with the numbers of its channel. Sets that are not images hold fp32 features
-/// instead. Exactly one of the two is filled.
+/// instead. Exactly one of `images`, `store` and `features` is there.
 struct Dataset {
   std::string name;  ///< "mnist train"
   ImageShape shape;  ///< of one sample
@@ -100,11 +104,14 @@ struct Dataset {
   std::vector<std::uint8_t> label_sets;
   std::vector<std::int32_t> places;    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
   AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
-  AlignedBuffer<float> features;       ///< [sample][features], or empty
-  ChannelScales scales;                ///< of images
-  Fingerprint quick;                   ///< quick_fingerprint_of it, by load_dataset
+  std::shared_ptr<const SampleStore> store;     ///< likewise, on disk: all of its file, see place_in_file
+  AlignedBuffer<float> features;                ///< [sample][features], or empty
+  ChannelScales scales;                         ///< of images
+  Fingerprint quick;                            ///< quick_fingerprint_of it, by load_dataset
+  std::optional<Fingerprint> file_fingerprint;  ///< of its file, where that says so itself
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  bool has_images() const { return images.size() > 0 || store != nullptr; }
   bool has_label_sets() const { return !label_sets.empty(); }
   /// The row of a sample. has_label_sets().
   std::span<const std::uint8_t> label_set_of(std::int64_t sample) const {
@@ -185,6 +192,7 @@ struct DatasetOptions {
   /// are trained on, or make the test half; 0: all.
   std::int64_t train_samples = 0, test_samples = 0;
   HoldOut validation = {};
+  bool in_memory = false;  ///< the images that could stay on disk are read all at once, too
 };
 
 /// What a run takes of the two halves of its set.
@@ -236,6 +244,24 @@ TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.
 
+/// The images of some samples, as bytes: where the set has them, or read into memory of their own.
+class ImageRows {
+ public:
+  /// Borrows the set, which has images, and outlives the rows.
+  /// @param samples  each in [0, set.size())
+  /// @throws DataError, IoError  as SampleStore::read
+  ImageRows(const Dataset& set, std::span<const std::int32_t> samples);
+
+  /// [sample] → [channel][row][column]
+  const std::uint8_t* const* data() const { return rows_.data(); }
+  std::span<const std::uint8_t> operator[](std::size_t i) const { return {rows_[i], size_}; }
+
+ private:
+  std::size_t size_;
+  std::vector<const std::uint8_t*> rows_;
+  std::unique_ptr<std::uint8_t[]> read_;
+};
+
 /// Gathers samples of a data set straight into the layout that the kernels read. Holds no state: one loader
 /// serves all threads of a rank.
 class BatchLoader {
@@ -257,8 +283,9 @@ class BatchLoader {
   void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels,
             std::int64_t epoch = 0, std::span<const SampleMix> mixes = {}) const;
 
-  /// Asks the processor to have these samples in its cache soon; returns at once. Worth it while computing on
-  /// the batch before: random samples come from main memory, which a gather would wait for.
+  /// Asks the processor to have these samples in its cache soon, or the system to have them in memory; returns at once.
+  /// Worth it while computing on the batch before: random samples come from main memory or disk, which a gather would
+  /// wait for.
   void prefetch(std::span<const std::int32_t> indices) const;
 
  private:

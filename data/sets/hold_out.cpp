@@ -73,12 +73,15 @@ void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) 
   labels.reserve(places.size());
   for (const std::int32_t place : places) labels.push_back(half.labels[static_cast<std::size_t>(place)]);
   part.images = std::move(images);
+  part.store = half.store;
+  part.file_fingerprint = half.file_fingerprint;
   part.features = std::move(features);
   part.labels = std::move(labels);
   part.places = std::move(places);
 }
 
 void require_memory_for(const PartSizes& parts, const Dataset& train) {
+  if (train.store != nullptr) return;
   const auto samples = static_cast<std::size_t>(parts.train + parts.validation + parts.test);
   const std::size_t number = train.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
   require_memory(checked_product(static_cast<std::size_t>(train.shape.features()), samples, number),

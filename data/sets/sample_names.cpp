@@ -50,6 +50,13 @@ std::string sample_names_file(std::string_view half) {
   return fmt::format("{}-names.jsonl", half);
 }
 
+std::filesystem::path sample_names_in(const std::filesystem::path& directory, bool is_test) {
+  std::error_code ignored;
+  const auto of_shards = directory / sample_names_file("test");
+  if (is_test && std::filesystem::exists(of_shards, ignored)) return of_shards;
+  return directory / sample_names_file(is_test ? "t10k" : "train");
+}
+
 std::filesystem::path sample_names_beside(const std::filesystem::path& images) {
   const std::string name = images.filename().string();
   const auto end_of_half = name.find("-images-idx");

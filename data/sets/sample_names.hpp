@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// From which pictures the samples of a set were made: a list beside its images, which `lockstep convert` writes.
 ///
-/// train-names.jsonl and t10k-names.jsonl have a line for each sample, in their order: the path of the picture within
+/// train-names.jsonl and t10k-names.jsonl (in shards test-names.jsonl) have a line for each sample, in their order: the path of the picture within
 /// the folder that was converted, as a JSON string in ASCII. So any name is one line; what is no UTF-8 in it became
 /// U+FFFD.
 #pragma once
@@ -17,8 +17,11 @@
 
 namespace lockstep {
 
-/// @param half  "train" or "t10k"
+/// @param half  "train", "t10k" or "test"
 std::string sample_names_file(std::string_view half);
+
+/// The list of a half, of a set in IDX files or in shards.
+std::filesystem::path sample_names_in(const std::filesystem::path& directory, bool is_test);
 
 /// The list beside a file of images: DIR/t10k-names.jsonl for DIR/t10k-images-idx3-ubyte.gz. Empty where the file is
 /// not called like that.

@@ -8,12 +8,15 @@
 #include "data/sets/catalogue.hpp"
 #include "data/sets/sample_names.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -137,8 +140,8 @@ namespace {
 constexpr const char* kLock = ".convert.lock";
 constexpr const char* kPartial = ".partial";
 
-/// Every name that a file of such a set may have: the next reader must find the new ones only.
-std::vector<std::string> all_names() {
+/// Every name that a file of a set in IDX files may have.
+std::vector<std::string> idx_names() {
   const SetEntry& own = own_set();
   std::vector<std::string> names = {own.names_file, sample_names_file("train"), sample_names_file("t10k")};
   for (const FileNames& of_file : idx_set_files(own)) {
@@ -146,6 +149,20 @@ std::vector<std::string> all_names() {
       names.push_back(name);
       names.push_back(name + ".gz");
     }
+  }
+  return names;
+}
+
+/// The entries of a directory that are called like files of a set, and then `ending`: the next reader must find the
+/// new ones only. What says that there is a set of shards comes first.
+std::vector<std::string> set_entries(Env& env, const std::string& path, std::string_view ending) {
+  const std::vector<std::string> idx = idx_names();
+  std::vector<std::string> names;
+  for (const std::string& entry : env.list(path)) {
+    if (!entry.ends_with(ending)) continue;
+    const std::string name = entry.substr(0, entry.size() - ending.size());
+    if (!is_name_in_shards(name) && std::ranges::find(idx, name) == idx.end()) continue;
+    names.insert(name == kShardIndexFile ? names.begin() : names.end(), entry);
   }
   return names;
 }
@@ -168,7 +185,7 @@ SetDirectory::SetDirectory(Env& env, std::string path, bool replace)
   if (claim_ == nullptr)
     throw IoError(fmt::format(
         "{}: another conversion is writing there; wait for it, or choose another directory", path_));
-  for (const std::string& name : all_names()) env_.remove_file(in_directory(name + kPartial));
+  for (const std::string& name : set_entries(env_, path_, kPartial)) env_.remove_file(in_directory(name));
 }
 
 SetDirectory::~SetDirectory() {
@@ -180,7 +197,7 @@ std::string SetDirectory::in_directory(const std::string& name) const {
 }
 
 void SetDirectory::require_free_names() const {
-  for (const std::string& name : all_names()) {
+  for (const std::string& name : set_entries(env_, path_, "")) {
     const std::string file = in_directory(name);
     const EntryKind kind = env_.entry(file).kind;
     if (kind == EntryKind::kNothing || (kind == EntryKind::kFile && replace_)) continue;
@@ -197,7 +214,7 @@ std::string SetDirectory::add(const std::string& name) {
 
 void SetDirectory::publish() {
   require_free_names();
-  for (const std::string& name : all_names()) env_.remove_file(in_directory(name));
+  for (const std::string& name : set_entries(env_, path_, "")) env_.remove_file(in_directory(name));
   for (const std::string& name : added_) env_.rename(in_directory(name + kPartial), in_directory(name));
   added_.clear();
   env_.sync_directory(path_);

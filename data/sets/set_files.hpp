@@ -35,7 +35,7 @@ std::vector<std::filesystem::path> candidate_places(const SetEntry& set, const s
 SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
                         const std::vector<std::filesystem::path>& places);
 
-// A directory that gets the files of a new set, all of them or none.
+// A directory that gets the files of a new set, in IDX files or in shards: all of them or none.
 
 class SetDirectory {
  public:
@@ -52,7 +52,8 @@ class SetDirectory {
 
   /// The path under which a file of the set is to be created now; publish gives it its name.
   std::string add(const std::string& name);
-  /// Puts the new files in the place of all old ones.
+  /// Puts the new files in the place of all old ones, of either format. They get their names in the order in which they
+  /// were added.
   void publish();
 
  private:

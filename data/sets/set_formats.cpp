@@ -4,6 +4,7 @@
 #include "data/sets/set_formats.hpp"
 
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/made_sets.hpp"
@@ -11,8 +12,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace lockstep {
 
@@ -31,6 +35,11 @@ constexpr SetFormat kFormats[] = {
      .files = cifar_set_files,
      .load = load_cifar_fine_set,
      .outline = nullptr,
+     .make = nullptr},
+    {.name = "shards",
+     .files = shard_set_files,
+     .load = load_shard_set,
+     .outline = outline_of_shard_set,
      .make = nullptr},
     {.name = "random", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_random_set},
     {.name = "drawn", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_synthetic_set},
@@ -101,13 +110,30 @@ void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntr
   const ImageShape& shape = data.train.shape;
   const bool measures =
       (options.mean.empty() && set.mean.empty()) || (options.std.empty() && set.std.empty());
-  const Normalisation measured =
-      measures ? measure(data.train.images.span(), static_cast<std::size_t>(shape.features()), shape.channels)
-               : Normalisation{};
+  const Normalisation measured = measures ? measure(data.train) : Normalisation{};
   data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
                         .std = first_given("std", options.std, set.std, measured.std, shape)};
   for (Dataset* part : {&data.train, &data.test, &data.validation})
     part->scales = scales_of(data.normalisation, shape.channels);
+}
+
+/// What could stay on disk.
+void take_into_memory(Dataset& set) {
+  const auto size = static_cast<std::size_t>(set.shape.features());
+  const auto samples = static_cast<std::size_t>(set.size());
+  require_memory(checked_product(samples, size), "the images of " + set.name + " in memory",
+                 "leave them on disk: data.in_memory=false");
+  AlignedBuffer<std::uint8_t> images(samples * size);
+  std::vector<std::int32_t> indices;
+  for (std::size_t first = 0; first < samples; first += indices.size()) {
+    constexpr std::size_t kAtOnce = 1024;
+    indices.resize(std::min(kAtOnce, samples - first));
+    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
+    const ImageRows rows(set, indices);
+    std::copy_n(rows.data()[0], indices.size() * size, images.data() + first * size);
+  }
+  set.images = std::move(images);
+  set.store.reset();
 }
 
 TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
@@ -159,8 +185,11 @@ TrainTestData load_dataset(const DatasetOptions& options) {
   TrainTestData data =
       format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
   choose_parts(data, options);
-  for (Dataset* part : {&data.train, &data.test, &data.validation}) part->quick = quick_fingerprint_of(*part);
-  if (data.train.images.size() > 0) normalise(data, options, set);
+  for (Dataset* part : {&data.train, &data.test, &data.validation}) {
+    if (options.in_memory && part->store != nullptr) take_into_memory(*part);
+    part->quick = quick_fingerprint_of(*part);
+  }
+  if (data.train.has_images()) normalise(data, options, set);
   return data;
 }
 

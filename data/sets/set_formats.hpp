@@ -71,6 +71,13 @@ SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files);
 /// idx_set_files
 TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files);
 
+// Sets in shards, which stay on disk (data/sets/shards.hpp).
+
+std::vector<FileNames> shard_set_files(const SetEntry& set);
+SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files);
+/// Reads index, labels and digests, and no image. @throws DataError, MissingDataError  a file that is not what it must be
+TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files);
+
 // CIFAR-10 and sets like it in its binary format: https://www.cs.toronto.edu/~kriz/cifar.html, "binary
 // version".
 //

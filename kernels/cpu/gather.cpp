@@ -48,14 +48,10 @@ struct ChannelAffines {
   Affine of(int channel) const { return {scale[channel], shift[channel]}; }
 };
 
-RowGroup rows_of_group(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                       int first) {
+RowGroup rows_of_group(const GatherShape& shape, const std::uint8_t* const* rows, int first) {
   RowGroup group = {};
   group.real = std::clamp(shape.samples - first, 0, kTile);
-  for (int i = 0; i < kTile && group.real > 0; ++i) {
-    const std::int32_t sample = index[first + (i < group.real ? i : 0)];
-    group.row[i] = images + static_cast<std::size_t>(sample) * static_cast<std::size_t>(shape.features);
-  }
+  for (int i = 0; i < kTile && group.real > 0; ++i) group.row[i] = rows[first + (i < group.real ? i : 0)];
   return group;
 }
 
@@ -160,12 +156,12 @@ void gather_group(const GatherShape& shape, const RowGroup& group, const RowGrou
   }
 }
 
-void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                   const float* scale, const float* shift, float* x) {
-  RowGroup group = rows_of_group(shape, images, index, 0);
+void gather_images(const GatherShape& shape, const std::uint8_t* const* rows, const float* scale,
+                   const float* shift, float* x) {
+  RowGroup group = rows_of_group(shape, rows, 0);
   for (int f = 0; f < shape.features; f += kCacheLineBytes) prefetch_line(group, f);
   for (int n = 0; n < shape.batch; n += kTile) {
-    const RowGroup next = rows_of_group(shape, images, index, n + kTile);
+    const RowGroup next = rows_of_group(shape, rows, n + kTile);
     if (group.real == 0) {
       zero_columns(shape, x + n);
     } else {
@@ -193,34 +189,33 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(gather_images);
 
-void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                   const float* scale, const float* shift, float* x) {
-  HWY_DYNAMIC_DISPATCH(gather_images)(shape, images, index, scale, shift, x);
+void gather_images(const GatherShape& shape, const std::uint8_t* const* rows, const float* scale,
+                   const float* shift, float* x) {
+  HWY_DYNAMIC_DISPATCH(gather_images)(shape, rows, scale, shift, x);
 }
 
 HWY_EXPORT(gather_rows);
 
 /// The images of 16 samples are made in memory of their own, which stays in the cache, and go on from there; behind
 /// them is room for a partner.
-void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+void gather_augmented(const GatherShape& shape, const std::uint8_t* const* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
-                      const SampleMix* mixes, float* x) {
+                      const MixedImages& mixed, float* x) {
   constexpr int kGroup = 16;
   const auto features = static_cast<std::size_t>(shape.features);
   const auto rows = std::make_unique_for_overwrite<std::uint8_t[]>((kGroup + 1) * features);
-  const auto augment = [&](std::int32_t sample, std::uint8_t* to) {
-    augment_image(plan, epoch, static_cast<std::uint32_t>(sample),
-                  images + static_cast<std::size_t>(sample) * features, to);
+  const auto augment = [&](std::int32_t sample, const std::uint8_t* image, std::uint8_t* to) {
+    augment_image(plan, epoch, static_cast<std::uint32_t>(sample), image, to);
   };
   for (int n = 0; n < shape.batch; n += kGroup) {
     const int real = std::clamp(shape.samples - n, 0, kGroup);
     for (int i = 0; i < real; ++i) {
       std::uint8_t* const row = rows.get() + static_cast<std::size_t>(i) * features;
       std::uint8_t* const partner = rows.get() + kGroup * features;
-      augment(index[n + i], row);
-      if (mixes == nullptr || !mixes[n + i].is_mixed()) continue;
-      augment(mixes[n + i].partner, partner);
-      mix_images(plan, mixes[n + i], partner, row);
+      augment(index[n + i], images[n + i], row);
+      if (mixed.mixes == nullptr || !mixed.mixes[n + i].is_mixed()) continue;
+      augment(mixed.mixes[n + i].partner, mixed.partners[n + i], partner);
+      mix_images(plan, mixed.mixes[n + i], partner, row);
     }
     if (real > 0) {
       HWY_DYNAMIC_DISPATCH(gather_rows)(shape, rows.get(), real, scale, shift, x + n);

@@ -146,15 +146,20 @@ void log_softmax(const LossShape& shape, const float* logits, float* y);
 void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
                        float* dlogits, LossSums* sums);
 
-/// x[f][n] = images[index[n]][f] * scale[c] + shift[c] (one fused multiply-add), 0 in padding columns; c is
-/// the channel of f. images: uint8 [sample][features]; scale, shift: [channels].
-void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                   const float* scale, const float* shift, float* x);
+/// x[f][n] = images[n][f] * scale[c] + shift[c] (one fused multiply-add), 0 in padding columns; c is
+/// the channel of f. images: [shape.samples] of uint8 [features], wherever each lies; scale, shift: [channels].
+void gather_images(const GatherShape& shape, const std::uint8_t* const* images, const float* scale,
+                   const float* shift, float* x);
+/// What samples are mixed with.
+struct MixedImages {
+  const SampleMix* mixes = nullptr;               ///< [shape.samples]; null: nothing is mixed
+  const std::uint8_t* const* partners = nullptr;  ///< likewise, images of those that are mixed
+};
 /// As gather_images, but of each image what augment_image() makes of it, and then mix_images() of it and its partner.
-/// @param mixes  [shape.samples]; null: nothing is mixed
-void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+/// @param index  [shape.samples] their numbers in the set
+void gather_augmented(const GatherShape& shape, const std::uint8_t* const* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
-                      const SampleMix* mixes, float* x);
+                      const MixedImages& mixed, float* x);
 /// What a sample is in an epoch, by the definition in kernels/numerics/augment.hpp. image and to:
 /// [channel][row][column] of the plan, not overlapping.
 /// @param sample  its number in the set

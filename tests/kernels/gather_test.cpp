@@ -46,6 +46,14 @@ std::vector<std::uint8_t> random_images(const GatherShape& s, unsigned seed) {
   return images;
 }
 
+std::vector<const std::uint8_t*> rows_of(const GatherShape& s, const std::vector<std::uint8_t>& images,
+                                         const std::vector<std::int32_t>& index) {
+  std::vector<const std::uint8_t*> rows;
+  for (const std::int32_t i : index)
+    rows.push_back(images.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(s.features));
+  return rows;
+}
+
 std::size_t size_of(const GatherShape& s) {
   return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.features);
 }
@@ -60,8 +68,9 @@ std::vector<float> of_channels(const GatherShape& shape, float first, float more
 std::vector<float> gather(const GatherShape& shape, const std::vector<float>& scale,
                           const std::vector<float>& shift) {
   std::vector<float> x(size_of(shape), NAN);
-  cpu::gather_images(shape, random_images(shape, 1).data(), random_index(shape, 2).data(), scale.data(),
-                     shift.data(), x.data());
+  const auto images = random_images(shape, 1);
+  cpu::gather_images(shape, rows_of(shape, images, random_index(shape, 2)).data(), scale.data(), shift.data(),
+                     x.data());
   return x;
 }
 
@@ -131,8 +140,8 @@ TEST(GatherImagesTest, AugmentedImagesAreNormalisedLikeOthersOnEverySimdTarget) 
         cpu::augment_image(plan, 5, row, images.data() + std::size_t{row} * 816,
                            augmented.data() + std::size_t{row} * 816);
       std::vector<float> x(size_of(shape), NAN);
-      cpu::gather_augmented(shape, images.data(), index.data(), scale.data(), shift.data(), plan, 5, nullptr,
-                            x.data());
+      cpu::gather_augmented(shape, rows_of(shape, images, index).data(), index.data(), scale.data(),
+                            shift.data(), plan, 5, {}, x.data());
       expect_gathered(shape, x, [&](std::size_t at) {
         const std::size_t c = channel_of(shape, at);
         return std::fma(static_cast<float>(augmented[at]), scale[c], shift[c]);

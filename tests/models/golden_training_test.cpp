@@ -78,14 +78,15 @@ class GoldenTrainingTest : public testing::Test {
 
   /// Runs samples [first, first + count) of a step's batch; gradient_ gets the sums. Returns the loss sum.
   double run_grain(int step, int first, int count) {
-    std::vector<std::int32_t> indices, labels;
+    std::vector<const std::uint8_t*> images;
+    std::vector<std::int32_t> labels;
     for (int i = first; i < first + count; ++i) {
-      indices.push_back(order_[static_cast<std::size_t>(step * kBatch + i)]);
-      labels.push_back(labels_[static_cast<std::size_t>(indices.back())]);
+      const auto sample = static_cast<std::size_t>(order_[static_cast<std::size_t>(step * kBatch + i)]);
+      images.push_back(images_.data() + sample * kFeatures);
+      labels.push_back(labels_[sample]);
     }
     const float scale = 1 / (255 * kStd), shift = -kMean / kStd;
-    cpu::gather_images({count, count, kFeatures}, images_.data(), indices.data(), &scale, &shift,
-                       execution_.input());
+    cpu::gather_images({count, count, kFeatures}, images.data(), &scale, &shift, execution_.input());
     const PassKey key{1, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(first)};
     float* logits = execution_.forward_training(weights_.data(), count, key);
     LossSums sums;

@@ -35,6 +35,8 @@ struct DataSection {
   /// them in where the catalogue knows them, otherwise they are measured.
   std::vector<double> mean = {}, std = {};
   bool shuffle = true;
+  std::int64_t shuffle_window = 0;                   ///< an epoch is a windowed_order() of so many; 0: of all
+  bool in_memory = false;                            ///< see DatasetOptions
   bool balance_classes = false;                      ///< an epoch is a balanced_order()
   std::int64_t train_samples = 0, test_samples = 0;  ///< see DatasetOptions
   HoldOut validation = {};                           ///< training samples that are never trained on

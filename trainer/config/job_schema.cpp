@@ -51,6 +51,9 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.mean, channel_numbers({-1e6, 1e6}), "subtracted from pixels in [0, 1]; auto: the mean of the set, measured if it is your own", kWeights),
     KEY(data.std, channel_numbers({1e-6, 1e6}), "pixels are divided by it, once the mean is subtracted; auto: the standard deviation of the set", kWeights),
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
+    KEY(data.shuffle_window, whole(0, kBillion), "for slow disks: samples are shuffled among so many neighbours, and these windows among each other, so that what is read lies close together; 0: among all, each order equally likely", Determines::kWeightsUnlessDefault)
+        .also_called({"shuffle_buffer", "shuffle_buffer_size", "buffer_size", "window"}),
+    KEY(data.in_memory, yes_or_no(), "read a set in shards into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
     KEY(data.balance_classes, yes_or_no(), "draw each class equally often in an epoch, which has as many samples as ever: those of small classes are repeated, those of large ones take turns over epochs", Determines::kWeightsUnlessDefault)
         .also_called({"balance", "balanced", "sampler", "weighted_sampler", "oversample"}),
     KEY(data.train_samples, whole(0, kBillion), "train on so many of the training samples, chosen by train.seed, once data.validation is held out; of sets made in memory: make so many; 0: all", kWeights),

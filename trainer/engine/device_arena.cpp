@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace lockstep {
@@ -338,7 +339,8 @@ void DeviceFingerprints::append(std::int64_t steps, std::vector<std::uint64_t>& 
 // DeviceData: the copy to the device, and the gather of a batch.
 
 DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, const AugmentPlan* augment)
-    : images_(device, data.images.size()),
+    : images_(device,
+              data.has_images() ? data.labels.size() * static_cast<std::size_t>(data.shape.features()) : 0),
       features_(device, data.features.size()),
       labels_(device, data.labels.size()),
       scales_(device, data.scales.scale.size() > 1 ? 2 * data.scales.scale.size() : 0),
@@ -349,11 +351,31 @@ DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, cons
             .features = data.shape.features(),
             .augment = augment == nullptr ? nullptr : augment_.data()} {
   normalise(stream, data.scales);
-  if (images_.size() > 0) stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
+  copy_images(stream, data);
   if (features_.size() > 0) stream.copy_to_device(features_.data(), data.features.data(), features_.bytes());
   stream.copy_to_device(labels_.data(), data.labels.data(), labels_.bytes());
   if (augment != nullptr) stream.copy_to_device(augment_.data(), augment, augment_.bytes());
   stream.synchronize();
+}
+
+/// Those that lie on disk, a part after the other.
+void DeviceData::copy_images(Stream& stream, const Dataset& data) {
+  if (data.store == nullptr) {
+    if (images_.size() > 0) stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
+    return;
+  }
+  constexpr std::int64_t kPartBytes = std::int64_t{64} << 20;
+  const std::int64_t features = data.shape.features(),
+                     at_once = std::max<std::int64_t>(1, kPartBytes / features);
+  std::vector<std::int32_t> indices;
+  for (std::int64_t first = 0; first < data.size(); first += at_once) {
+    indices.resize(static_cast<std::size_t>(std::min(at_once, data.size() - first)));
+    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
+    const ImageRows rows(data, indices);
+    stream.copy_to_device(images_.data() + first * features, rows[0].data(),
+                          indices.size() * static_cast<std::size_t>(features));
+    stream.synchronize();
+  }
 }
 
 void DeviceData::normalise(Stream& stream, const ChannelScales& scales) {

@@ -37,7 +37,8 @@ DatasetOptions dataset_options(const Job& job) {
           .seed = job.train.seed,
           .train_samples = job.data.train_samples,
           .test_samples = job.data.test_samples,
-          .validation = job.data.validation};
+          .validation = job.data.validation,
+          .in_memory = job.data.in_memory};
 }
 
 void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,

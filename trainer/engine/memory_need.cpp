@@ -121,6 +121,11 @@ std::string what_helps(const Job& job, const Network& network, const DataSizes& 
                        std::uint64_t free_bytes) {
   constexpr const char* kAlways = "lower data.global_batch, use more GPUs, or a smaller model";
   const std::uint64_t for_kernels_and_graphs = free_bytes / 20;
+  if (data.bytes() > free_bytes)
+    return fmt::format(
+        "a set is copied to the GPU whole; train on fewer samples (data.train_samples, data.test_samples), "
+        "on a GPU "
+        "with more memory, or with parallel.device=cpu");
   const std::int64_t fits =
       micro_batch_that_fits(job, network, data, ranks, free_bytes - for_kernels_and_graphs);
   if (fits == 0) return kAlways;
@@ -128,7 +133,7 @@ std::string what_helps(const Job& job, const Network& network, const DataSizes& 
 }
 
 std::uint64_t sample_bytes(const Dataset& data) {
-  const std::uint64_t each = data.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
+  const std::uint64_t each = data.has_images() ? sizeof(std::uint8_t) : sizeof(float);
   return checked_sum(checked_product(data.shape.features(), each), sizeof(std::int32_t));
 }
 
@@ -143,7 +148,8 @@ std::uint64_t MemoryNeed::total() const {
 }
 
 DataSizes sizes_of(const TrainTestData& data) {
-  return {data.train.size(), data.test.size(), sample_bytes(data.train), data.validation.size()};
+  return {data.train.size(), data.test.size(), sample_bytes(data.train), data.validation.size(),
+          data.train.store != nullptr};
 }
 
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
@@ -154,9 +160,9 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
   } else {
     memory.host = on_cpu(job, network, data.train_samples, ranks);
   }
-  memory.host.data = data.bytes();
+  memory.host.data = data.on_disk ? checked_product(data.samples(), sizeof(std::int32_t)) : data.bytes();
   const std::uint64_t place = sizeof(std::int32_t) + (mixes_images(job.data.augment) ? sizeof(SampleMix) : 0);
-  if (on_gpu) memory.device.data = checked_sum(memory.host.data, checked_product(data.train_samples, place));
+  if (on_gpu) memory.device.data = checked_sum(data.bytes(), checked_product(data.train_samples, place));
   return memory;
 }
 

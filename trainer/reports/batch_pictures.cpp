@@ -71,7 +71,7 @@ std::size_t most_shown(const ImageShape& image) {
 }
 
 void check_images(const Dataset& set) {
-  if (set.images.size() == 0)
+  if (!set.has_images())
     throw ConfigError(fmt::format("data.set: {} has features, and no images to show", set.name));
   if (set.shape.channels != 1 && set.shape.channels != 3)
     throw ConfigError(fmt::format("data.set: the images of {} have {} channels; a picture shows 1 or 3",
@@ -110,11 +110,11 @@ BatchPictures picture_first_batch(const Job& job) {
   Sheet sheet(train.shape, shown);
   std::vector<std::uint8_t> image(features), partner(features);
   const auto make = [&](std::int32_t sample, std::vector<std::uint8_t>& to) {
-    const std::uint8_t* from = train.images.data() + static_cast<std::size_t>(sample) * features;
+    const ImageRows rows(train, {&sample, 1});
     if (plan)
-      cpu::augment_image(*plan, 0, static_cast<std::uint32_t>(sample), from, to.data());
+      cpu::augment_image(*plan, 0, static_cast<std::uint32_t>(sample), rows[0].data(), to.data());
     else
-      std::copy_n(from, features, to.begin());
+      std::ranges::copy(rows[0], to.begin());
   };
   for (std::size_t i = 0; i < shown; ++i) {
     make(indices[i], image);

@@ -226,7 +226,7 @@ std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, c
   for (Mistake& mistake : found.mistakes) mistake.sample = part.place_in_file(mistake.sample);
   if (data.directory.empty()) return "";
   const bool is_test = &part == &data.test;
-  const auto path = std::filesystem::path(data.directory) / sample_names_file(is_test ? "t10k" : "train");
+  const auto path = sample_names_in(data.directory, is_test);
   SampleNames list =
       read_sample_names(Env::posix(), path, is_test ? data.test_in_file() : data.train_in_file());
   if (!list.names.empty())

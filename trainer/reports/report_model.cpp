@@ -46,12 +46,13 @@ std::string data_uri(const Picture& picture) {
 
 /// Sample i of a set of pictures. Of sets with other than one or three channels the first one is shown.
 Json picture_of(const Dataset& data, std::int64_t sample) {
-  if (data.images.size() == 0) return nullptr;
+  if (!data.has_images()) return nullptr;
   LOCKSTEP_CHECK(sample >= 0 && sample < data.size());
-  const auto features = static_cast<std::size_t>(data.shape.features());
   Picture picture{.name = "", .width = data.shape.width, .height = data.shape.height};
   picture.channels = data.shape.channels == 3 ? 3 : 1;
-  const auto pixels = data.images.span().subspan(static_cast<std::size_t>(sample) * features, features);
+  const auto index = static_cast<std::int32_t>(sample);
+  const ImageRows rows(data, {&index, 1});
+  const auto pixels = rows[0];
   picture.pixels.assign(
       pixels.begin(),
       pixels.begin() +

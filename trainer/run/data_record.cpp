@@ -20,6 +20,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 
 namespace lockstep {
 namespace {
@@ -28,14 +29,12 @@ constexpr std::int64_t kImagesLookedAt = 1000;
 
 /// Whether most of the first images have a light border.
 bool mostly_light(const Dataset& set) {
-  const auto pixels = static_cast<std::size_t>(set.shape.features());
-  const std::int64_t count = std::min(set.size(), kImagesLookedAt);
-  std::int64_t light = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto image = set.images.span().subspan(static_cast<std::size_t>(i) * pixels, pixels);
-    light += has_light_border(image, set.shape) ? 1 : 0;
-  }
-  return 2 * light > count;
+  std::vector<std::int32_t> first(static_cast<std::size_t>(std::min(set.size(), kImagesLookedAt)));
+  std::iota(first.begin(), first.end(), 0);
+  const ImageRows rows(set, first);
+  std::size_t light = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) light += has_light_border(rows[i], set.shape) ? 1U : 0U;
+  return 2 * light > first.size();
 }
 
 void compare(const std::string& what, const std::string& then, const std::string& now,
@@ -130,7 +129,7 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
                                                 {"test_samples_sha256", fingerprints.test.samples},
                                                 {"test_labels_sha256", fingerprints.test.labels}};
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
-  if (data.train.images.size() > 0) entries["background"] = mostly_light(data.train) ? "light" : "dark";
+  if (data.train.has_images()) entries["background"] = mostly_light(data.train) ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();

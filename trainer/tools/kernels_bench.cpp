@@ -149,14 +149,14 @@ void add_elementwise(int batch, Tensors& t, std::vector<Case>& out) {
 void add_input(int batch, Tensors& t, std::vector<Case>& out) {
   constexpr int kImages = 60000, kPixels = 784;
   auto images = std::make_shared<AlignedBuffer<std::uint8_t>>(std::size_t{kImages} * kPixels);
-  std::vector<std::int32_t> index(static_cast<std::size_t>(batch) * 64);
-  for (std::size_t i = 0; i < index.size(); ++i) index[i] = static_cast<std::int32_t>(i * 7919 % kImages);
+  std::vector<const std::uint8_t*> rows(static_cast<std::size_t>(batch) * 64);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = images->data() + i * 7919 % kImages * kPixels;
   float* x = t.make(std::size_t{kPixels} * static_cast<std::size_t>(batch));
   const GatherShape shape{.batch = batch, .samples = batch, .features = kPixels};
   auto turn = std::make_shared<std::size_t>(0);
-  out.push_back({"gather and normalise 784", 0, 5.0 * kPixels * batch, [=] {
-                   const auto* batch_index = index.data() + (*turn)++ % 64 * static_cast<std::size_t>(batch);
-                   cpu::gather_images(shape, images->data(), batch_index, &kScale, &kShift, x);
+  out.push_back({"gather and normalise 784", 0, 5.0 * kPixels * batch, [=, keeps = images] {
+                   const auto* of_batch = rows.data() + (*turn)++ % 64 * static_cast<std::size_t>(batch);
+                   cpu::gather_images(shape, of_batch, &kScale, &kShift, x);
                  }});
 }
 

@@ -225,19 +225,17 @@ std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pict
 void Predictor::predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& scores) {
   const int samples = static_cast<int>(pictures.size()), multiple = cpu::kLanes;
   const int batch = (samples + multiple - 1) / multiple * multiple;
-  std::vector<std::uint8_t> pixels;
-  for (const Picture& picture : pictures) LOCKSTEP_CHECK(picture.shape() == model_.network.input_shape());
-  for (const Picture& picture : pictures)
-    pixels.insert(pixels.end(), picture.pixels.begin(), picture.pixels.end());
-  std::vector<std::int32_t> order(pictures.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<const std::uint8_t*> images;
+  for (const Picture& picture : pictures) {
+    LOCKSTEP_CHECK(picture.shape() == model_.network.input_shape());
+    images.push_back(picture.pixels.data());
+  }
   const DatasetOptions& data = model_.data.options;
   const ImageShape& shape = model_.network.input_shape();
   const ChannelScales scales = scales_of({.mean = data.mean, .std = data.std}, shape.channels);
   const GatherShape gather{
       .batch = batch, .samples = samples, .features = shape.features(), .channels = shape.channels};
-  cpu::gather_images(gather, pixels.data(), order.data(), scales.scale.data(), scales.shift.data(),
-                     execution_.input());
+  cpu::gather_images(gather, images.data(), scales.scale.data(), scales.shift.data(), execution_.input());
   float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
   const int classes = model_.network.classes();
   score_classes(model_.loss, {.batch = batch, .samples = samples, .classes = classes}, logits, logits);

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// ShardWriter: blocks are hashed and written as they fill up.
+#include "common/error.hpp"
+#include "data/sets/sample_names.hpp"
+#include "data/sets/shards.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace lockstep {
+
+/// A file that is hashed on its way to the disk, in pieces that are worth a call.
+class ShardWriter::HashedFile {
+ public:
+  HashedFile(Env& env, const std::string& path) : file_(env.create(path)) {}
+
+  void write(std::span<const std::byte> bytes) {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    if (buffer_.size() >= kPiece) flush();
+  }
+  Sha256Digest finish() {
+    flush();
+    file_->sync();
+    file_->close();
+    return hash_.finish();
+  }
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{64} << 10;
+
+  void flush() {
+    hash_.update(buffer_);
+    file_->write(buffer_);
+    buffer_.clear();
+  }
+
+  std::unique_ptr<WritableFile> file_;
+  std::vector<std::byte> buffer_;
+  Sha256 hash_;
+};
+
+class ShardWriter::Half {
+ public:
+  Half(Env& env, SetDirectory& directory, std::string name, const ImageShape& shape, const ShardSizes& sizes)
+      : env_(env),
+        directory_(directory),
+        name_(std::move(name)),
+        shape_(shape),
+        sizes_(sizes),
+        labels_(env, directory.add(shard_labels_file(name_))),
+        blocks_(env, directory.add(shard_blocks_file(name_))) {
+    found_.values.resize(static_cast<std::size_t>(shape.channels));
+    found_.squares.resize(static_cast<std::size_t>(shape.channels));
+    block_.reserve(sizes.block_bytes);
+  }
+
+  void add(std::span<const std::uint8_t> image, std::uint32_t label, const std::filesystem::path& original) {
+    LOCKSTEP_CHECK(image.size() == static_cast<std::size_t>(shape_.features()));
+    add_name(original);
+    add_sums(image);
+    std::array<std::byte, sizeof label> little_endian;
+    for (std::size_t i = 0; i < sizeof label; ++i)
+      little_endian[i] = static_cast<std::byte>(label >> (8 * i));
+    labels_.write(little_endian);
+    for (auto rest = std::as_bytes(image); !rest.empty();) {
+      const std::size_t count = std::min(rest.size(), sizes_.block_bytes - block_.size());
+      block_.insert(block_.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
+      rest = rest.subspan(count);
+      if (block_.size() == sizes_.block_bytes) write_block();
+    }
+    ++found_.samples;
+  }
+
+  ShardHalf finish() {
+    if (found_.samples == 0)
+      throw DataError(fmt::format("the set has no samples to {}; it needs some",
+                                  name_ == "train" ? "train on" : "test with"));
+    if (!block_.empty()) write_block();
+    end_shard();
+    if (names_) names_->finish();
+    found_.labels = labels_.finish();
+    found_.blocks = blocks_.finish();
+    return found_;
+  }
+
+ private:
+  void add_name(const std::filesystem::path& original) {
+    if (found_.samples == 0 && !original.empty())
+      names_ = std::make_unique<HashedFile>(env_, directory_.add(sample_names_file(name_)));
+    LOCKSTEP_CHECK(original.empty() == (names_ == nullptr));
+    if (names_) {
+      const std::string line = sample_name_line(original);
+      names_->write(std::as_bytes(std::span(line)));
+    }
+  }
+
+  void add_sums(std::span<const std::uint8_t> image) {
+    const std::size_t plane = image.size() / found_.values.size();
+    for (std::size_t c = 0; c < found_.values.size(); ++c)
+      for (const std::uint8_t pixel : image.subspan(c * plane, plane)) {
+        found_.values[c] += pixel;
+        found_.squares[c] += std::uint64_t{pixel} * pixel;
+      }
+  }
+
+  void write_block() {
+    if (shard_ == nullptr) shard_ = env_.create(directory_.add(shard_file(name_, shards_++)));
+    shard_->write(block_);
+    in_shard_ += block_.size();
+    blocks_.write(sha256(block_));
+    block_.clear();
+    if (in_shard_ == sizes_.shard_bytes) end_shard();
+  }
+
+  void end_shard() {
+    if (shard_ == nullptr) return;
+    shard_->sync();
+    shard_->close();
+    shard_.reset();
+    in_shard_ = 0;
+  }
+
+  Env& env_;
+  SetDirectory& directory_;
+  std::string name_;
+  ImageShape shape_;
+  ShardSizes sizes_;
+  HashedFile labels_, blocks_;
+  std::unique_ptr<HashedFile> names_;
+  std::unique_ptr<WritableFile> shard_;
+  std::uint64_t shards_ = 0, in_shard_ = 0;
+  std::vector<std::byte> block_;
+  ShardHalf found_;
+};
+
+ShardWriter::ShardWriter(Env& env, const std::string& directory, const ImageShape& shape,
+                         std::vector<std::string> class_names, const Options& options)
+    : env_(env), directory_(env, directory, options.replace) {
+  index_.shape = shape;
+  index_.classes = std::ssize(class_names);
+  index_.class_names = std::move(class_names);
+  index_.sizes = options.sizes;
+  ShardIndex tried = index_;  // an index that cannot be read is refused before anything is written
+  for (ShardHalf* half : {&tried.train, &tried.test}) {
+    half->samples = 1;
+    half->values.resize(static_cast<std::size_t>(std::max(0, shape.channels)));
+    half->squares = half->values;
+  }
+  parse_shard_index(to_text(tried), directory);
+  train_ = std::make_unique<Half>(env_, directory_, "train", shape, options.sizes);
+  test_ = std::make_unique<Half>(env_, directory_, "test", shape, options.sizes);
+}
+
+ShardWriter::~ShardWriter() = default;
+
+void ShardWriter::add_train(std::span<const std::uint8_t> image, std::uint32_t label,
+                            const std::filesystem::path& original) {
+  LOCKSTEP_CHECK(label < static_cast<std::uint64_t>(index_.classes));
+  train_->add(image, label, original);
+}
+
+void ShardWriter::add_test(std::span<const std::uint8_t> image, std::uint32_t label,
+                           const std::filesystem::path& original) {
+  LOCKSTEP_CHECK(label < static_cast<std::uint64_t>(index_.classes));
+  test_->add(image, label, original);
+}
+
+void ShardWriter::publish() {
+  index_.train = train_->finish();
+  index_.test = test_->finish();
+  const std::string text = to_text(index_);
+  parse_shard_index(text, kShardIndexFile);  // what is published can be read
+  write_synced(env_, directory_.add(kShardIndexFile), std::as_bytes(std::span(text)));
+  directory_.publish();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A set in shards: images of one size that need not fit into memory, their labels, and the SHA-256 of each block.
+/// docs/shard-format.md describes the files.
+///
+///   shards.index                     a line of JSON, and the SHA-256 of that line in hexadecimal
+///   train-00000.shard, ...           images [sample][channel][row][column], one file going on where the last one ends
+///   train-labels.u32                 [sample], little-endian
+///   train-blocks.sha256              [block] of 32 bytes
+///   train-names.jsonl                see sample_names.hpp; may be missing
+///   test-...                         likewise
+#pragma once
+
+#include "common/buffers.hpp"
+#include "common/digest.hpp"
+#include "common/env.hpp"
+#include "data/sets/set_files.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+inline constexpr const char* kShardIndexFile = "shards.index";
+inline constexpr std::int64_t kMostShardClasses = 1'000'000;
+inline constexpr std::uint64_t kMostShardIndexBytes = std::uint64_t{32} << 20;
+
+/// How a half's images lie in files and blocks.
+struct ShardSizes {
+  std::uint64_t block_bytes = std::uint64_t{256} << 10;  ///< that have a SHA-256; a power of two from 512 on
+  std::uint64_t shard_bytes = std::uint64_t{1} << 30;    ///< of each file but the last: whole blocks
+  friend bool operator==(const ShardSizes&, const ShardSizes&) = default;
+};
+
+struct ShardHalf {
+  std::int64_t samples = 0;
+  Sha256Digest labels{}, blocks{};             ///< of those two files
+  std::vector<std::uint64_t> values, squares;  ///< [channel] sums over all pixels
+};
+
+/// What shards.index says.
+struct ShardIndex {
+  ImageShape shape;
+  std::int64_t classes = 0;
+  std::vector<std::string> class_names;  ///< one for each class; empty: they are numbers
+  ShardSizes sizes;
+  ShardHalf train, test;
+
+  std::uint64_t bytes_of(const ShardHalf& half) const {
+    return checked_product(half.samples, shape.features());
+  }
+};
+
+/// @param file  for messages
+/// @throws DataError  naming what is wrong: damaged, too long, of another version, numbers that cannot be
+ShardIndex parse_shard_index(std::string_view text, const std::string& file);
+/// parse_shard_index takes it back.
+std::string to_text(const ShardIndex& index);
+
+/// "train-00012.shard"
+std::string shard_file(std::string_view half, std::uint64_t number);
+std::string shard_labels_file(std::string_view half);
+std::string shard_blocks_file(std::string_view half);
+/// Whether a file of such a set may have that name.
+bool is_name_in_shards(std::string_view name);
+
+/// Writes a set, sample after sample, in the memory of a few blocks whatever its size. Nothing has its final name before
+/// all is written and synced, and shards.index gets its name last: without it there is no set.
+class ShardWriter {
+ public:
+  struct Options {
+    bool replace = false;  ///< a set that is in the directory already, of any format
+    ShardSizes sizes = {};
+  };
+
+  /// Makes the directory if need be, and claims it.
+  /// @param class_names  in label order
+  /// @throws UsageError, IoError  as SetDirectory; DataError  names or sizes that no index may have
+  ShardWriter(Env& env, const std::string& directory, const ImageShape& shape,
+              std::vector<std::string> class_names, const Options& options);
+  ~ShardWriter();
+  ShardWriter(const ShardWriter&) = delete;
+  ShardWriter& operator=(const ShardWriter&) = delete;
+
+  /// Appends to a half; the two may take turns.
+  /// @param image     [channel][row][column]
+  /// @param label     below the number of classes
+  /// @param original  the picture that it was made of, for the list of names; empty: not known. All samples of a half
+  ///                  have one, or none
+  /// @throws IoError
+  void add_train(std::span<const std::uint8_t> image, std::uint32_t label,
+                 const std::filesystem::path& original = {});
+  void add_test(std::span<const std::uint8_t> image, std::uint32_t label,
+                const std::filesystem::path& original = {});
+  /// Puts the set in the place of what was there; nothing can be added behind that. Without it nothing stays.
+  /// @throws DataError  a half has no samples; IoError
+  void publish();
+
+ private:
+  class HashedFile;
+  class Half;
+
+  Env& env_;
+  SetDirectory directory_;
+  ShardIndex index_;
+  std::unique_ptr<Half> train_, test_;
+};
+
+}  // namespace lockstep
