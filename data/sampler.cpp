@@ -26,9 +26,9 @@ class ShuffleDraws {
   ShuffleDraws(std::uint64_t seed, std::uint32_t stream, std::uint32_t number)
       : seed_(seed), stream_(stream), number_(number) {}
 
-  static ShuffleDraws of_epoch(std::uint64_t seed, std::int64_t epoch) {
+  static ShuffleDraws of_epoch(std::uint64_t seed, std::int64_t epoch, RandomUse use = RandomUse::kShuffle) {
     LOCKSTEP_CHECK(epoch >= 0 && epoch >> 56 == 0);
-    return {seed, random_stream(RandomUse::kShuffle, static_cast<std::uint32_t>(epoch & 0x00FFFFFF)),
+    return {seed, random_stream(use, static_cast<std::uint32_t>(epoch & 0x00FFFFFF)),
             static_cast<std::uint32_t>(epoch >> 24)};
   }
   /// The round-th order of a class; those 2^32 apart are the same.
@@ -41,7 +41,7 @@ class ShuffleDraws {
   /// Uniform in [0, bound), exactly: Lemire, "Fast random integer generation in an interval", 2019. The
   /// attempt is above 0 only for the few words (bound of 2^32) that would make small numbers likelier.
   std::uint32_t below(std::uint32_t bound, std::uint32_t i) {
-    if (i % 4 == 0) block_ = block(i / 4, 0);
+    if (i / 4 != at_) block_ = block(at_ = i / 4, 0);
     std::uint64_t product = std::uint64_t{block_.value[i % 4]} * bound;
     if (static_cast<std::uint32_t>(product) < bound) {
       const std::uint32_t threshold = (0U - bound) % bound;
@@ -59,13 +59,14 @@ class ShuffleDraws {
   std::uint64_t seed_;
   std::uint32_t stream_, number_;
   Philox4 block_{};
+  std::uint32_t at_ = UINT32_MAX;  ///< which block it is; none is that one
 };
 
-/// By Fisher-Yates.
-void shuffle(std::span<std::int32_t> order, ShuffleDraws draws) {
+/// By Fisher-Yates. @param first  draw
+void shuffle(std::span<std::int32_t> order, ShuffleDraws draws, std::uint32_t first = 0) {
   const auto count = static_cast<std::uint32_t>(order.size());
   for (std::uint32_t i = 0; i + 1 < count; ++i) {  // place i gets one of those not placed yet: i .. count - 1
-    const std::uint32_t other = i + draws.below(count - i, i);
+    const std::uint32_t other = i + draws.below(count - i, first + i);
     std::swap(order[i], order[other]);
   }
 }
@@ -89,6 +90,7 @@ void check_sizes(const DistributedSampler::Options& o) {
   if (o.grain <= 0) throw ConfigError(fmt::format("a grain of {} samples is not above 0", o.grain));
   LOCKSTEP_CHECK(o.world_size >= 1 && o.rank >= 0 && o.rank < o.world_size);
   LOCKSTEP_CHECK(o.balanced_labels.empty() || (o.shuffle && std::ssize(o.balanced_labels) == o.samples));
+  LOCKSTEP_CHECK(o.window == 0 || (o.window > 0 && o.shuffle && o.balanced_labels.empty()));
 }
 
 std::int64_t grains_in_full_batch(const DistributedSampler::Options& o) {
@@ -139,6 +141,28 @@ void check_work_for_all(const DistributedSampler::Options& o) {
 std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
   std::vector<std::int32_t> order = file_order(samples);
   shuffle(order, ShuffleDraws::of_epoch(seed, epoch));
+  return order;
+}
+
+std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t window, std::uint64_t seed,
+                                         std::int64_t epoch) {
+  LOCKSTEP_CHECK(window > 0);
+  if (window >= samples) return epoch_permutation(samples, seed, epoch);
+  const auto draws = ShuffleDraws::of_epoch(seed, epoch, RandomUse::kWindow);
+  // Piece i has the samples from window * i - left on: the cut that is drawn lies `left` before the end of a window.
+  const std::int64_t left = ShuffleDraws(draws).below(static_cast<std::uint32_t>(window), 0);
+  std::vector<std::int32_t> pieces = file_order(divide_up(samples + left, window));
+  shuffle(pieces, draws, 1);
+  std::vector<std::int32_t> order;
+  order.reserve(static_cast<std::size_t>(samples));
+  for (const std::int32_t piece : pieces) {
+    const std::size_t at = order.size();
+    const std::int64_t end = std::min(samples, window * (piece + 1) - left);
+    for (std::int64_t i = std::max<std::int64_t>(0, window * piece - left); i < end; ++i)
+      order.push_back(static_cast<std::int32_t>(i));
+    shuffle(std::span(order).subspan(at), ShuffleDraws::of_epoch(seed, epoch),
+            static_cast<std::uint32_t>(at));
+  }
   return order;
 }
 
@@ -241,6 +265,8 @@ void DistributedSampler::set_epoch(std::int64_t epoch) {
   if (epoch == epoch_) return;
   if (!options_.balanced_labels.empty())
     order_ = balanced_order(options_.balanced_labels, options_.seed, epoch);
+  else if (options_.shuffle && options_.window > 0)
+    order_ = windowed_order(options_.samples, options_.window, options_.seed, epoch);
   else if (options_.shuffle)
     order_ = epoch_permutation(options_.samples, options_.seed, epoch);
   else if (order_.empty())

@@ -19,6 +19,12 @@ struct Grain {
 /// Philox: exactly uniform draws, the same on every machine. `samples` fits 31 bits.
 std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch);
 
+/// The order of one epoch for disks that are slow to seek, from (seed, epoch) alone: neighbours in the files stay close.
+/// [0, samples) is cut at o, o + window, o + 2 window ..., with o drawn from [0, window); the pieces are shuffled, and the
+/// samples of each piece among each other. A window that has all samples: epoch_permutation.
+std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t window, std::uint64_t seed,
+                                         std::int64_t epoch);
+
 /// The order of one epoch that has each class equally often, made from (seed, epoch) alone in whole numbers.
 ///
 /// The K classes that have samples take turns in an endless row of draws: draw d is of class d mod K (in label
@@ -43,7 +49,8 @@ class DistributedSampler {
     std::int64_t global_batch = 0;
     int grain = 64;
     std::uint64_t seed = 0;
-    bool shuffle = true;  ///< false: file order (evaluation)
+    bool shuffle = true;      ///< false: file order (evaluation)
+    std::int64_t window = 0;  ///< of a windowed_order(); 0: epoch_permutation()
     int rank = 0;
     int world_size = 1;
     Split split = Split::kEven;

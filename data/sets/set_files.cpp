@@ -123,7 +123,8 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
     SetFiles files;
     const std::string trouble = look_into(place, wanted, files);
     if (!trouble.empty()) {
-      looked.push_back(fmt::format("{} ({})", place.string(), trouble));
+      std::error_code ignored;
+      looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
       continue;
     }
     if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -101,6 +102,8 @@ class ShardWriter {
   /// Puts the set in the place of what was there; nothing can be added behind that. Without it nothing stays.
   /// @throws DataError  a half has no samples; IoError
   void publish();
+  /// What was published.
+  const ShardIndex& index() const { return index_; }
 
  private:
   class HashedFile;
@@ -111,5 +114,16 @@ class ShardWriter {
   ShardIndex index_;
   std::unique_ptr<Half> train_, test_;
 };
+
+struct DatasetOptions;
+
+/// What `lockstep convert` is asked for with the name of a set, or with a directory that holds the files of people's own:
+/// how to load it. Nothing: neither.
+std::optional<DatasetOptions> find_whole_set(const std::string& name_or_directory);
+
+/// Any set of images, sample after sample in its order, with the names of its pictures where they are known.
+/// @throws as load_dataset and ShardWriter; UsageError  it has no images, or samples with several labels
+ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::string& directory,
+                           const ShardWriter::Options& options);
 
 }  // namespace lockstep

@@ -51,7 +51,8 @@ enum class RandomUse : std::uint32_t {
   kDropout = 3,
   kData = 4,
   kAugment = 7,
-  kBalance = 9
+  kBalance = 9,
+  kWindow = 10
 };
 
 /// Philox counter word 2: the use in the top byte, which layer, parameter or epoch below it.

@@ -51,6 +51,36 @@ Order samples_of_step(const std::vector<DistributedSampler>& ranks, std::int64_t
   return result;
 }
 
+/// A window has neighbours only, whichever they are, and each sample comes once.
+TEST(SamplerTest, AWindowKeepsNeighboursTogether) {
+  constexpr std::int64_t kSamples = 1003, kWindow = 100;
+  Order seen_first;
+  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
+    const Order order = windowed_order(kSamples, kWindow, 7, epoch);
+    Order sorted = order, all(static_cast<std::size_t>(kSamples));
+    std::iota(all.begin(), all.end(), 0);
+    std::ranges::sort(sorted);
+    ASSERT_EQ(sorted, all);
+    std::int64_t far = 0, in_order = 0;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      far += std::abs(order[i] - order[i - 1]) >= kWindow ? 1 : 0;
+      in_order += order[i] == order[i - 1] + 1 ? 1 : 0;
+    }
+    EXPECT_LE(far, 11) << "more jumps than windows";
+    EXPECT_GE(far, 5) << "windows in their order";
+    EXPECT_LE(in_order, 40) << "samples in their order";
+    seen_first.push_back(order.front());
+  }
+  std::ranges::sort(seen_first);
+  EXPECT_GT(std::unique(seen_first.begin(), seen_first.end()) - seen_first.begin(), 15);
+  EXPECT_EQ(windowed_order(60, 60, 7, 3), epoch_permutation(60, 7, 3));
+  EXPECT_EQ(windowed_order(10, 4, 1234, 0), (Order{0, 1, 8, 9, 6, 7, 3, 2, 5, 4}));
+  EXPECT_EQ(windowed_order(10, 4, 1234, 1), (Order{6, 4, 3, 5, 8, 7, 9, 2, 1, 0}));
+  DistributedSampler sampler({.samples = 1003, .global_batch = 100, .seed = 7, .window = kWindow});
+  sampler.set_epoch(4);
+  EXPECT_TRUE(std::ranges::equal(sampler.order(), windowed_order(kSamples, kWindow, 7, 4)));
+}
+
 TEST(SamplerTest, EverySampleIsComputedOnceInAnEpochByAnyNumberOfRanks) {
   for (const Options& job : kJobs) {
     for (const int world_size : {1, 2, 3, 7}) {

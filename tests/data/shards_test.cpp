@@ -3,12 +3,19 @@
 /// Sets in shards: what was written is read, from disk as from memory, and nothing else passes for it.
 #include "data/sets/shards.hpp"
 
+#include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "data/augmentation.hpp"
 #include "data/dataset.hpp"
+#include "data/mixing.hpp"
+#include "data/sample_store.hpp"
+#include "data/sampler.hpp"
+#include "kernels/numerics/augment.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,6 +24,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lockstep::shards_test {
@@ -92,6 +100,252 @@ TEST_F(ShardsTest, WhatWasWrittenIsRead) {
     EXPECT_TRUE(std::ranges::equal(rows[0], image_of(i))) << i;
     EXPECT_EQ(half.labels[static_cast<std::size_t>(index)], label_of(i));
   }
+}
+
+/// A batch of both, augmented and mixed.
+void expect_equal_batches(const Dataset& on_disk, const Dataset& in_memory) {
+  ASSERT_EQ(on_disk.size(), in_memory.size());
+  EXPECT_NE(on_disk.store, nullptr);
+  EXPECT_EQ(in_memory.store, nullptr);
+  const std::vector<Augmentation> list = {{AugmentKind::kFlip, {{{0.5, 0.5}}}},
+                                          {AugmentKind::kMixup, {{{1, 1}, {1, 1}}}}};
+  const auto order = epoch_permutation(on_disk.size(), 1, 0);
+  const auto mixes = SampleMixer(list, kShape, 1).draw(0, order, 0, on_disk.size());
+  const int columns = static_cast<int>(on_disk.size() + 15) / 16 * 16;
+  std::vector<std::vector<float>> batches;
+  for (const Dataset* set : {&on_disk, &in_memory}) {
+    const AugmentPlan plan = *make_augment_plan(list, *set, 1);
+    std::vector<std::int32_t> labels(order.size());
+    auto& x = batches.emplace_back(static_cast<std::size_t>(kShape.features() * columns));
+    BatchLoader(*set).prefetch(order);
+    BatchLoader(*set, &plan).load(order, columns, x.data(), labels.data(), 3, mixes);
+  }
+  EXPECT_EQ(batches[0], batches[1]);
+}
+
+TEST_F(ShardsTest, FromDiskComesWhatComesFromMemory) {
+  for (const HoldOut& held_out : {HoldOut{}, HoldOut{.samples = 20}, HoldOut{.samples = 70}})
+    for (const std::int64_t train_samples : {0, 25}) {
+      DatasetOptions wanted = options();
+      wanted.validation = held_out;
+      wanted.train_samples = train_samples;
+      wanted.test_samples = train_samples;
+      const TrainTestData on_disk = load_dataset(wanted);
+      wanted.in_memory = true;
+      const TrainTestData in_memory = load_dataset(wanted);
+      EXPECT_EQ(on_disk.normalisation, in_memory.normalisation);
+      EXPECT_EQ(fingerprints_of(on_disk).train, fingerprints_of(in_memory).train);
+      expect_equal_batches(on_disk.train, in_memory.train);
+      expect_equal_batches(on_disk.test, in_memory.test);
+      if (held_out.is_given()) expect_equal_batches(on_disk.validation, in_memory.validation);
+    }
+}
+
+TEST_F(ShardsTest, OtherSamplesHaveAnotherFingerprint) {
+  const SetFingerprints before = fingerprints_of(load());
+  ShardWriter writer(Env::posix(), directory(), kShape, class_names(), {.replace = true, .sizes = kSizes});
+  for (std::int64_t i = 0; i < kTrain; ++i) writer.add_train(image_of(i + (i == 99 ? 1 : 0)), 7);
+  for (std::int64_t i = 0; i < kTest; ++i) writer.add_test(image_of(kTrain + i), 7);
+  writer.publish();
+  const SetFingerprints now = fingerprints_of(load());
+  EXPECT_NE(before.train.samples, now.train.samples);
+  EXPECT_NE(before.train.labels, now.train.labels);
+  EXPECT_EQ(before.test.samples, now.test.samples);
+}
+
+/// Whichever bit it is, whoever reads a sample of its block hears of it; other samples can be read.
+TEST_F(ShardsTest, AFlippedBitIsNamed) {
+  std::mt19937 generator(1);
+  for (int round = 0; round < 1000; ++round) {
+    const std::size_t at = generator() % static_cast<std::size_t>(kTrain * kShape.features());
+    const std::string name = shard_file("train", at / kSizes.shard_bytes);
+    flip(name, at % kSizes.shard_bytes);
+    const auto sample = static_cast<std::int32_t>(at / static_cast<std::size_t>(kShape.features()));
+    const std::string text = "sample " + std::to_string(sample) + " was wanted";
+    const std::string block = "block " + std::to_string(at / kSizes.block_bytes) + " of";
+    const Dataset train = load().train;
+    if (round % 10 == 0) train.store->prefetch({sample});
+    expect_error<DataError>(
+        [&] {
+          ImageRows(train, {&sample, 1});
+        },
+        {name.c_str(), block.c_str(), text.c_str()});
+    const std::int32_t far = (sample + 50) % 100;
+    EXPECT_NO_THROW(ImageRows(train, {&far, 1}));
+    flip(name, at % kSizes.shard_bytes);
+  }
+  EXPECT_NO_THROW(load());
+}
+
+TEST_F(ShardsTest, EveryOtherDamageIsNamed) {
+  for (const auto& entry : fs::directory_iterator(directory())) {
+    const std::string name = entry.path().filename().string();
+    if (name == "train-names.jsonl") continue;
+    SCOPED_TRACE(name);
+    const Bytes whole = bytes(name);
+    const auto refused = [&](const Bytes& damaged) {
+      test::write_file(file(name), damaged);
+      expect_error<DataError>([&] { load(); }, {name.c_str()});
+    };
+    refused(Bytes(whole.begin(), whole.end() - 1));
+    refused(whole + Bytes{0});
+    refused({});
+    if (name.ends_with(".shard")) {
+      test::write_file(file(name), whole);
+      continue;
+    }
+    for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 50) {
+      Bytes damaged = whole;
+      damaged[at] ^= 4;
+      refused(damaged);
+    }
+    fs::remove(file(name));
+    expect_error<MissingDataError>([&] { load(); },
+                                   {name == "shards.index" ? directory().c_str() : name.c_str()});
+    test::write_file(file(name), whole);
+  }
+  load();
+}
+
+TEST_F(ShardsTest, WhatIsNoFileIsRefused) {
+  const fs::path shard = file("train-00003.shard");
+  fs::rename(shard, directory_.path() / "elsewhere");
+  expect_error<MissingDataError>([&] { load(); }, {"train-00003.shard: no such file"});
+  fs::create_directory(shard);
+  expect_error<DataError>([&] { load(); }, {"train-00003.shard: not a regular file"});
+  fs::remove(shard);
+  ASSERT_EQ(::mkfifo(shard.c_str(), 0600), 0);
+  expect_error<DataError>([&] { load(); }, {"train-00003.shard: not a regular file"});
+  fs::remove(shard);
+  fs::create_symlink(shard, shard);
+  expect_error<IoError>([&] { load(); }, {"train-00003.shard: cannot be opened"});
+  fs::remove(shard);
+  fs::create_symlink(directory_.path() / "elsewhere", shard);
+  EXPECT_NO_THROW(load()) << "a link to a file on another disk";
+}
+
+TEST_F(ShardsTest, AFileThatIsCutWhileItIsReadIsNamed) {
+  const Dataset train = load().train;
+  fs::resize_file(file("train-00002.shard"), 100);
+  const std::int32_t sample = 50;
+  expect_error<DataError>([&] { ImageRows(train, {&sample, 1}); }, {"train-00002.shard: ends at byte"});
+}
+
+TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
+  const Bytes whole = bytes("shards.index");
+  const std::string head(whole.begin(), std::ranges::find(whole, '\n'));
+  const auto refused = [&](const std::string& from, const std::string& to, const char* part) {
+    SCOPED_TRACE(to);
+    std::string text = head;
+    ASSERT_NE(text.find(from), text.npos) << from;
+    text.replace(text.find(from), from.size(), to);
+    text += "\n" + hex(sha256(std::as_bytes(std::span(text)))) + "\n";
+    expect_error<DataError>([&] { parse_shard_index(text, "lies"); }, {"lies: ", part});
+  };
+  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2", "version 2");
+  refused("\"channels\":3", "\"channels\":0", "channels");
+  refused("\"channels\":3", "\"channels\":4", "values is not a sum for each channel");
+  refused("\"channels\":3", "\"channel\":3", "channels is missing");
+  refused("\"height\":5", "\"height\":16777216", "above 16777216");
+  refused("\"classes\":1000", "\"classes\":999", "class_names has 1,000 names, and there are 999 classes");
+  refused("\"classes\":1000", "\"classes\":4294967296", "classes");
+  refused("\"class 7\"", "\"class 8\"", "a name twice");
+  refused("\"class 7\"", "\"\\u001b[2J\"", "printable");
+  refused("\"block_bytes\":512", "\"block_bytes\":513", "power of two");
+  refused("\"block_bytes\":512", "\"block_bytes\":0", "block_bytes");
+  refused("\"shard_bytes\":2048", "\"shard_bytes\":2049", "whole blocks");
+  refused("\"samples\":100", "\"samples\":-1", "train.samples");
+  refused("\"samples\":100", "\"samples\":1e2", "train.samples");
+  refused("\"samples\":100", "\"samples\":18446744073709551615", "train.samples");
+  refused("\"samples\":100", "\"samples\":2147483647", "more than 100000 files");
+  refused("\"samples\":100", "\"samples\":10", "sums of no such pixels");
+  refused("\"labels_sha256\":\"", "\"labels_sha256\":\"0", "no SHA-256");
+  refused(head, "[]", "no JSON object");
+}
+
+TEST_F(ShardsTest, ALabelThatThereIsNoClassForIsRefused) {
+  Bytes labels = bytes("train-labels.u32");
+  labels[4 * 17 + 1] = 0xFF;
+  std::string head;
+  const Bytes index = bytes("shards.index");
+  head.assign(index.begin(), std::ranges::find(index, '\n'));
+  const auto at = head.find("\"labels_sha256\":\"") + 17;
+  head.replace(at, 64, hex(sha256(std::as_bytes(std::span(labels)))));
+  head += "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n";
+  test::write_file(file("shards.index"), Bytes(head.begin(), head.end()));
+  test::write_file(file("train-labels.u32"), labels);
+  expect_error<DataError>([&] { load(); }, {"train-labels.u32: label", "of sample 17 is not in 0..999"});
+}
+
+TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
+  const SetFingerprints before = fingerprints_of(load());
+  expect_error<UsageError>([&] { write(false); }, {"is there already", "--force"});
+  {
+    ShardWriter writer(Env::posix(), directory(), kShape, {"one"}, {.replace = true, .sizes = kSizes});
+    for (std::int64_t i = 0; i < kTrain; ++i) writer.add_train(image_of(i + 1), 0);
+    EXPECT_EQ(fingerprints_of(load()).train, before.train);
+    expect_error<DataError>([&] { writer.publish(); }, {"no samples to test with"});
+  }
+  EXPECT_EQ(fingerprints_of(load()).train, before.train);
+  for (const auto& entry : fs::directory_iterator(directory()))
+    EXPECT_FALSE(entry.path().string().ends_with(".partial")) << entry.path();
+  {
+    ShardWriter writer(Env::posix(), directory(), {1, 2, 2}, {"one"}, {.replace = true});
+    writer.add_train(Bytes(4), 0);
+    writer.add_test(Bytes(4), 0);
+    writer.publish();
+  }
+  EXPECT_EQ(load().train.size(), 1);
+  EXPECT_FALSE(fs::exists(file("train-00005.shard"))) << "a file of the set that was replaced";
+}
+
+TEST_F(ShardsTest, SizesThatNoIndexMayHaveAreRefusedBeforeAnythingIsWritten) {
+  const auto refused = [&](const ImageShape& shape, std::vector<std::string> names, const char* part) {
+    const std::string to = (directory_.path() / "other").string();
+    expect_error<DataError>([&] { ShardWriter(Env::posix(), to, shape, std::move(names), {}); }, {part});
+  };
+  refused({0, 5, 5}, {"one"}, "channels");
+  refused({1, 5000, 5000}, {"one"}, "channels times height and width");
+  refused(kShape, {}, "classes");
+  refused(kShape, {"one", "one"}, "a name twice");
+}
+
+TEST_F(ShardsTest, ThreadsReadOneSet) {
+  const Dataset train = load().train;
+  const auto read_all = [&](unsigned seed) {
+    for (const std::int32_t i : epoch_permutation(kTrain, seed, 0)) {
+      train.store->prefetch({(i + 1) % kTrain});
+      const ImageRows rows(train, {&i, 1});
+      EXPECT_TRUE(std::ranges::equal(rows[0], image_of(i)));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) threads.emplace_back(read_all, t);
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Its labels, classes and normalisation, too.
+TEST_F(ShardsTest, AnySetOfImagesIsWrittenInShards) {
+  const std::string from = (directory_.path() / "idx").string(), to = (directory_.path() / "shards").string();
+  test::write_image_set(from, 20, 5);
+  EXPECT_FALSE(find_whole_set(directory_.path().string()).has_value());
+  const auto found = find_whole_set(from);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->set, "idx");
+  EXPECT_EQ(find_whole_set("synthetic")->set, "synthetic");
+  const ShardIndex index = write_in_shards(Env::posix(), *found, to, {});
+  EXPECT_EQ(index.train.samples, 20);
+  const TrainTestData before = load_dataset(*found);
+  const TrainTestData now = load_dataset({.set = "shards", .root = to, .in_memory = true});
+  for (const auto part : {&TrainTestData::train, &TrainTestData::test}) {
+    EXPECT_TRUE(std::ranges::equal((before.*part).images.span(), (now.*part).images.span()));
+    EXPECT_EQ((before.*part).labels, (now.*part).labels);
+  }
+  EXPECT_EQ(before.class_names, now.class_names);
+  EXPECT_EQ(before.normalisation, now.normalisation);
+  EXPECT_EQ(find_whole_set(to)->set, "shards");
+  expect_error<UsageError>([&] { write_in_shards(Env::posix(), {.set = "random"}, to + "2", {}); },
+                           {"has features"});
 }
 
 }  // namespace

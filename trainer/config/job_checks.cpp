@@ -111,6 +111,14 @@ void check_balance(const Job& job) {
         job.data.shuffle);
 }
 
+void check_window(const Job& job) {
+  if (job.data.shuffle_window == 0 || (job.data.shuffle && !job.data.balance_classes)) return;
+  refuse(job, "data.shuffle_window",
+         "data.shuffle_window: there is no window where samples {}; remove data.shuffle_window, or {}",
+         job.data.shuffle ? "of a class are drawn from the whole set" : "keep the order of the files",
+         job.data.shuffle ? "data.balance_classes" : "data.shuffle: false");
+}
+
 /// A set without a catalogue entry is where the job says.
 void check_root(const Job& job) {
   const DataSection& data = job.data;
@@ -289,11 +297,11 @@ void check_inject(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,    check_optimizer,     check_groups,       check_clipping,      check_schedule,
-        check_root,     check_balance,       check_channels,     check_initial_scale, check_partial,
-        check_averages, check_class_weights, check_mixed_labels, check_ranks,         check_backend,
-        check_strategy, check_shares,        check_micro_batch,  check_threads,       check_resume,
-        check_trace,    check_inject})
+       {check_model,   check_optimizer, check_groups,        check_clipping,     check_schedule,
+        check_root,    check_balance,   check_window,        check_channels,     check_initial_scale,
+        check_partial, check_averages,  check_class_weights, check_mixed_labels, check_ranks,
+        check_backend, check_strategy,  check_shares,        check_micro_batch,  check_threads,
+        check_resume,  check_trace,     check_inject})
     check(job);
 }
 

@@ -244,12 +244,19 @@ std::string find_job(const std::string& path) {
   return path;
 }
 
-/// The file of a model that a job file names: beside that file if it is there, otherwise as written, which is
+/// The model or the data that a job file names: beside that file if they are there, otherwise as written, which is
 /// relative to the current directory.
-std::string beside(const std::string& job_file, const std::string& model) {
+std::string model_beside(const std::string& job_file, const std::string& model) {
   if (!is_model_path(model)) return model;
   const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / model;
   return is_file(file) ? file.string() : model;
+}
+
+std::string data_beside(const std::string& job_file, const std::string& root) {
+  if (root == "auto") return root;
+  const std::filesystem::path directory = std::filesystem::path(job_file).parent_path() / root;
+  std::error_code ignored;
+  return std::filesystem::is_directory(directory, ignored) ? directory.string() : root;
 }
 
 }  // namespace
@@ -275,10 +282,11 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
 Job load_job(const std::string& name, const std::vector<std::string>& overrides) {
   const std::string path = find_job(name);
   JobReader reader(read_yaml_file(path), path);
-  const std::string model_of_file = reader.job().model;
+  const std::string model_of_file = reader.job().model, root_of_file = reader.job().data.root;
   for (const std::string& text : overrides) reader.read_override(text);
   Job job = reader.finish();
-  if (job.model == model_of_file) job.model = beside(path, model_of_file);
+  if (job.model == model_of_file) job.model = model_beside(path, model_of_file);
+  if (job.data.root == root_of_file) job.data.root = data_beside(path, root_of_file);
   return job;
 }
 

@@ -38,7 +38,7 @@ std::vector<JobKey> model_and_data_keys() {
         fmt::format("the data set; idx: your own, in data.root; {}: made in memory", fmt::join(made_sets(), " and ")), kWeights)
         .also_called({"dataset", "name"}),
     KEY(data.root, path("auto or a directory"),
-        "where the files are; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
+        "where the files are: a directory beside the job file, or in the current one; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
         .also_called({"path"}),
     KEY(data.global_batch, whole(1, kBillion), "samples of a step, all ranks together; never more than there are", kWeights)
         .also_called({"batch_size", "batch", "batchsize"}),
@@ -261,6 +261,7 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"data.micro_batch", "64"},
     {"data.mean", "0.5"},
     {"data.std", "0.5"},
+    {"data.shuffle_window", "65536"},
     {"data.train_samples", "6000"},
     {"data.test_samples", "1000"},
     {"data.validation", "5000"},

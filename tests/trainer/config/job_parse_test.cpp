@@ -323,6 +323,15 @@ TEST_F(JobPathTest, TheHomeOfAnotherUserIsKnownOrRefused) {
             "'~nobody-of-that-name/x'");
 }
 
+TEST_F(JobPathTest, DataAreLookedForBesideTheJobFirst) {
+  const std::string job = write("jobs/job.yaml", "data: {set: idx, root: my-set}\n");
+  EXPECT_EQ(load_job(job, {}).data.root, "my-set");  // neither here nor there: as written
+  write("jobs/my-set/a-file", "");
+  EXPECT_TRUE(fs::equivalent(load_job(job, {}).data.root, root_ / "jobs/my-set"));
+  EXPECT_EQ(load_job(job, {"data.root=other"}).data.root, "other");
+  EXPECT_EQ(load_job(job, {"data.root=" + root_.string()}).data.root, root_.string());
+}
+
 TEST_F(JobPathTest, AModelIsLookedForBesideTheJobFirst) {
   const std::string job = write("jobs/job.yaml", "model: ./m.yaml\n");
   EXPECT_EQ(load_job(job, {}).model, "./m.yaml");  // neither here nor there: as written
