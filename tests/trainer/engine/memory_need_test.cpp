@@ -134,7 +134,8 @@ TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
   EXPECT_EQ(before - free_on_device(), device_execution_bytes(network, 17, true, part));
 }
 
-std::string refusal(const Job& job, const std::string& layers, const ImageShape& input = {1, 28, 28}) {
+std::string refusal(const Job& job, const std::string& layers, const ImageShape& input = {1, 28, 28},
+                    std::size_t samples = 1000) {
   std::string message;
   run_thread_ranks(1, [&](Communicator& comm) {
     const DeviceChoice device = choose_device(job.parallel, comm);
@@ -142,7 +143,7 @@ std::string refusal(const Job& job, const std::string& layers, const ImageShape&
       const Network network = Network::parse("name: big\nlayers:\n" + layers, "big.yaml", input, 10);
       TrainTestData data;
       data.train.shape = data.test.shape = input;
-      data.train.labels.resize(1000);
+      data.train.labels.resize(samples);
       data.test.labels.resize(1000);
       require_training_memory(job, network, data, device, comm);
     } catch (const Error& error) {
@@ -167,6 +168,14 @@ TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
   const std::string message = refusal(small_job("emulated"), "  - linear: 1000000\n  - linear: classes\n");
   EXPECT_TRUE(
       message.starts_with("69: not enough memory on Emulated GPU: training big would take about 16 GiB"))
+      << message;
+}
+
+TEST(MemoryNeedTest, ASetThatDoesNotFitTheDeviceIsRefused) {
+  const std::string message =
+      refusal(small_job("emulated"), "  - linear: classes\n", {3, 512, 512}, 1'000'000);
+  EXPECT_NE(message.find("data 2.9 TiB"), message.npos) << message;
+  EXPECT_NE(message.find("a set is copied to the GPU whole; train on fewer samples"), message.npos)
       << message;
 }
 
