@@ -184,7 +184,8 @@ void SampleStore::check_block(std::uint64_t block, std::uint64_t wanted) const {
         "They hold samples {} to {}, and sample {} was wanted; {}",
         contents_.files[first / contents_.file_bytes].string(), first % contents_.file_bytes,
         first % contents_.file_bytes + data.size() - 1, block, first / contents_.sample_bytes,
-        (first + data.size() - 1) / contents_.sample_bytes, wanted / contents_.sample_bytes, kFixForStore));
+        (first + data.size() - 1) / contents_.sample_bytes, std::max(wanted, first) / contents_.sample_bytes,
+        kFixForStore));
   checked_[block].store(true, std::memory_order_relaxed);
 }
 

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Scales from mean and standard deviation, and both measured in whole numbers over all pixels.
+#include "data/dataset.hpp"
+#include "data/sample_store.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+constexpr double kWhite = 255;
+
+PixelSums no_sums(std::size_t channels) {
+  return {.values = std::vector<std::uint64_t>(channels), .squares = std::vector<std::uint64_t>(channels)};
+}
+
+/// @param images  [sample][channel][plane]
+void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums) {
+  const std::size_t channels = sums.values.size();
+  for (std::size_t at = 0; at < images.size(); at += plane) {
+    std::uint64_t values = 0, squares = 0;
+    for (const std::uint8_t pixel : images.subspan(at, plane)) {
+      values += pixel;
+      squares += std::uint64_t{pixel} * pixel;
+    }
+    sums.values[at / plane % channels] += values;
+    sums.squares[at / plane % channels] += squares;
+  }
+}
+
+/// @param n  pixels of a channel
+Normalisation measured(const PixelSums& sums, std::uint64_t n) {
+  Normalisation found;
+  for (std::size_t c = 0; c < sums.values.size(); ++c) {
+    const Wide values = sums.values[c],
+               spread = Wide{n} * sums.squares[c] - values * values;  // n^2 times the variance
+    const double std = std::sqrt(static_cast<double>(spread)) / static_cast<double>(n) / kWhite;
+    found.mean.push_back(static_cast<double>(sums.values[c]) / static_cast<double>(n) / kWhite);
+    found.std.push_back(std > 0 ? std : 1);
+  }
+  return found;
+}
+
+/// The places of a file that are not among these, which are ascending.
+std::vector<std::int32_t> other_places(std::span<const std::int32_t> places, std::int64_t samples) {
+  std::vector<std::int32_t> others;
+  auto next = places.begin();
+  for (std::int32_t place = 0; place < samples; ++place) {
+    if (next != places.end() && *next == place)
+      ++next;
+    else
+      others.push_back(place);
+  }
+  return others;
+}
+
+/// Of a part on disk: those samples are read of which there are fewer, the ones in it or the others.
+PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> places,
+                       const ImageShape& shape) {
+  const bool reads_others = 2 * std::ssize(places) > store.size();
+  const auto others = reads_others ? other_places(places, store.size()) : std::vector<std::int32_t>();
+  PixelSums read = no_sums(static_cast<std::size_t>(shape.channels));
+  std::vector<std::uint8_t> image(static_cast<std::size_t>(shape.features()));
+  for (const std::int32_t place : reads_others ? std::span(others) : places) {
+    store.read(place, image);
+    add_pixels(image, image.size() / read.values.size(), read);
+  }
+  if (!reads_others) return read;
+  PixelSums sums = store.sums();
+  for (std::size_t c = 0; c < sums.values.size(); ++c) {
+    sums.values[c] -= read.values[c];
+    sums.squares[c] -= read.squares[c];
+  }
+  return sums;
+}
+
+double number_for(const std::vector<double>& numbers, std::size_t channel) {
+  return numbers.size() == 1 ? numbers.front() : numbers[channel];
+}
+
+}  // namespace
+
+ChannelScales scales_of(const Normalisation& by, int channels) {
+  ChannelScales scales;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    const double mean = number_for(by.mean, c), std = number_for(by.std, c);
+    scales.scale.push_back(static_cast<float>(1.0 / (kWhite * std)));
+    scales.shift.push_back(static_cast<float>(-mean / std));
+  }
+  return scales;
+}
+
+Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels) {
+  const auto count = static_cast<std::size_t>(channels);
+  PixelSums sums = no_sums(count);
+  add_pixels(images, features / count, sums);
+  return measured(sums, images.size() / count);
+}
+
+Normalisation measure(const Dataset& set) {
+  const auto features = static_cast<std::size_t>(set.shape.features());
+  if (set.store == nullptr) return measure(set.images.span(), features, set.shape.channels);
+  const auto pixels =
+      static_cast<std::uint64_t>(set.size()) * (features / static_cast<std::size_t>(set.shape.channels));
+  return measured(set.places.empty() ? set.store->sums() : sums_of_part(*set.store, set.places, set.shape),
+                  pixels);
+}
+
+}  // namespace lockstep
