@@ -56,7 +56,7 @@ std::vector<std::int32_t> read_labels(const fs::path& path, const ShardIndex& in
   return labels;
 }
 
-/// By its blocks, so that nobody has to read it.
+/// By the digests of its blocks: no image is read.
 Fingerprint fingerprint_of(const ShardIndex& index, const ShardHalf& half) {
   const ImageShape& shape = index.shape;
   const std::string samples =

@@ -154,7 +154,7 @@ TEST_F(ShardsTest, OtherSamplesHaveAnotherFingerprint) {
   EXPECT_EQ(before.test.samples, now.test.samples);
 }
 
-/// Whichever bit it is, whoever reads a sample of its block hears of it; other samples can be read.
+/// Whichever bit it is: a sample of its block cannot be read, and the message says why; others can.
 TEST_F(ShardsTest, AFlippedBitIsNamed) {
   std::mt19937 generator(1);
   for (int round = 0; round < 1000; ++round) {

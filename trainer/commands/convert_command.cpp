@@ -7,8 +7,10 @@
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/shards.hpp"
 #include "trainer/commands/command_line.hpp"
 
 #include <fmt/format.h>
@@ -76,6 +78,19 @@ int convert(const ConversionOptions& options, bool json) {
   return 0;
 }
 
+/// A set that is there in another format.
+int convert_set(const std::string& from, const std::string& to, bool replace) {
+  const auto set = find_whole_set(from);
+  if (!set)
+    throw UsageError(fmt::format(
+        "{}: neither a data set nor a directory that holds one; name what --shards is to write", from));
+  const ShardIndex index = write_in_shards(Env::posix(), *set, to, {.replace = replace});
+  print("{}: {}, {} to train on, {} to test with\n", to, counted(index.classes, "class"),
+        counted(index.train.samples, "image"), with_thousands(index.test.samples));
+  print("train on it with   data: {{set: shards, root: {}}}\n", format_yaml_text(to));
+  return 0;
+}
+
 }  // namespace
 
 void add_convert_command(CLI::App& app, Action& action) {
@@ -112,6 +127,8 @@ void add_convert_command(CLI::App& app, Action& action) {
         return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
       })
       ->capture_default_str();
+  auto shards = std::make_shared<bool>(false);
+  command->add_flag("--shards", *shards, "FOLDER is a data set, or a directory of one: write it in shards");
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object in place of lines");
@@ -121,12 +138,15 @@ void add_convert_command(CLI::App& app, Action& action) {
       "trains on the set as the last line says, and predict makes pictures like its images.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 20 --colour\n"
-      "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force");
+      "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
+      "  lockstep convert cifar10 my-shards --shards");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_size(*size);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
     options->test.is_given = share->count() + count->count() > 0;
-    action = [=] { return convert(*options, *json); };
+    action = [=] {
+      return *shards ? convert_set(options->from, options->to, options->replace) : convert(*options, *json);
+    };
   });
 }
 
