@@ -101,7 +101,8 @@ SetOutline outline_of_shard_set(const SetEntry& /*set*/, const SetFiles& files) 
   return {.shape = index.shape,
           .classes = static_cast<int>(index.classes),
           .train_samples = index.train.samples,
-          .test_samples = index.test.samples};
+          .test_samples = index.test.samples,
+          .on_disk = true};
 }
 
 TrainTestData load_shard_set(const SetEntry& /*set*/, const SetFiles& files) {
