@@ -107,9 +107,9 @@ Fingerprint fingerprint_of(const WholeHalf& half) {
 Fingerprint quick_fingerprint_of(const Dataset& set) {
   std::string labels = quick_digest(std::as_bytes(std::span(set.labels)));
   if (set.has_label_sets()) labels += quick_digest(std::as_bytes(std::span(set.label_sets)));
-  std::string samples = set.store == nullptr ? quick_digest(samples_of(set))
-                                             : quick_digest(std::as_bytes(std::span(set.places))) +
-                                                   set.file_fingerprint->samples;
+  std::string samples = set.file_fingerprint ? quick_digest(std::as_bytes(std::span(set.places))) +
+                                                   set.file_fingerprint->samples
+                                             : quick_digest(samples_of(set));
   return {.samples = std::move(samples), .labels = std::move(labels)};
 }
 

@@ -247,7 +247,7 @@ TrainTestData load_dataset(const DatasetOptions& options);
 /// The images of some samples, as bytes: where the set has them, or read into memory of their own.
 class ImageRows {
  public:
-  /// Borrows the set, which has images, and outlives the rows.
+  /// Borrows the set, which has images and must outlive the rows.
   /// @param samples  each in [0, set.size())
   /// @throws DataError, IoError  as SampleStore::read
   ImageRows(const Dataset& set, std::span<const std::int32_t> samples);

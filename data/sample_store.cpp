@@ -193,7 +193,7 @@ void SampleStore::bring_in(std::int64_t sample) const {
   const std::uint64_t first = static_cast<std::uint64_t>(sample) * contents_.sample_bytes;
   try {
     check_blocks(first, contents_.sample_bytes);
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): who reads the sample meets it again
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a read of the sample meets it again
   }
   const std::uint64_t offset = first % contents_.file_bytes;
   const std::uint64_t count = std::min(contents_.sample_bytes, contents_.file_bytes - offset);

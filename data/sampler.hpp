@@ -19,9 +19,9 @@ struct Grain {
 /// Philox: exactly uniform draws, the same on every machine. `samples` fits 31 bits.
 std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch);
 
-/// The order of one epoch for disks that are slow to seek, from (seed, epoch) alone: neighbours in the files stay close.
-/// [0, samples) is cut at o, o + window, o + 2 window ..., with o drawn from [0, window); the pieces are shuffled, and the
-/// samples of each piece among each other. A window that has all samples: epoch_permutation.
+/// The order of one epoch for disks that are slow to seek, from (seed, epoch) alone: neighbours stay close.
+/// [0, samples) is cut at o, o + window, o + 2 window ..., with o drawn from [0, window); the pieces are shuffled, and
+/// the samples of each piece among each other. A window that has all samples: epoch_permutation.
 std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t window, std::uint64_t seed,
                                          std::int64_t epoch);
 

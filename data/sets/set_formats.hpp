@@ -22,6 +22,7 @@ struct SetOutline {
   int classes = 0;
   std::int64_t train_samples = 0, test_samples = 0;
   bool is_fp32 = false;  ///< its features; otherwise bytes
+  bool on_disk = false;  ///< its images stay there
 };
 
 /// Of a set that is known by name what is published, whatever its files are, if they are there at all. Of

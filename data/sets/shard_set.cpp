@@ -56,7 +56,7 @@ std::vector<std::int32_t> read_labels(const fs::path& path, const ShardIndex& in
   return labels;
 }
 
-/// By its blocks, so that nobody has to read it.
+/// By the digests of its blocks: no image is read.
 Fingerprint fingerprint_of(const ShardIndex& index, const ShardHalf& half) {
   const ImageShape& shape = index.shape;
   const std::string samples =
@@ -101,7 +101,8 @@ SetOutline outline_of_shard_set(const SetEntry& /*set*/, const SetFiles& files) 
   return {.shape = index.shape,
           .classes = static_cast<int>(index.classes),
           .train_samples = index.train.samples,
-          .test_samples = index.test.samples};
+          .test_samples = index.test.samples,
+          .on_disk = true};
 }
 
 TrainTestData load_shard_set(const SetEntry& /*set*/, const SetFiles& files) {

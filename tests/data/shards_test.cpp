@@ -135,6 +135,7 @@ TEST_F(ShardsTest, FromDiskComesWhatComesFromMemory) {
       const TrainTestData in_memory = load_dataset(wanted);
       EXPECT_EQ(on_disk.normalisation, in_memory.normalisation);
       EXPECT_EQ(fingerprints_of(on_disk).train, fingerprints_of(in_memory).train);
+      EXPECT_EQ(on_disk.train.quick, in_memory.train.quick);
       expect_equal_batches(on_disk.train, in_memory.train);
       expect_equal_batches(on_disk.test, in_memory.test);
       if (held_out.is_given()) expect_equal_batches(on_disk.validation, in_memory.validation);
@@ -153,7 +154,7 @@ TEST_F(ShardsTest, OtherSamplesHaveAnotherFingerprint) {
   EXPECT_EQ(before.test.samples, now.test.samples);
 }
 
-/// Whichever bit it is, whoever reads a sample of its block hears of it; other samples can be read.
+/// Whichever bit it is: a sample of its block cannot be read, and the message says why; others can.
 TEST_F(ShardsTest, AFlippedBitIsNamed) {
   std::mt19937 generator(1);
   for (int round = 0; round < 1000; ++round) {

@@ -104,7 +104,7 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
                                    all(job.data.test_samples, data.test_samples));
   return {parts.train, parts.test,
           checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t)),
-          parts.validation};
+          parts.validation, data.on_disk && !job.data.in_memory};
 }
 
 bool is_on_gpu(const Job& job) {
