@@ -53,11 +53,6 @@ SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const T
 /// @throws MissingDataError  there are none; IoError
 std::vector<std::filesystem::path> find_pictures(const std::filesystem::path& folder);
 
-/// Pixels of every image.
-struct PictureSize {
-  int width = 0, height = 0;
-};
-
 struct ConversionOptions {
   std::string from, to;             ///< see find_sorted_pictures; the directory of the new set
   std::optional<PictureSize> size;  ///< to scale them to; nothing: they must all have the same

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// JPEG by libjpeg. Its errors leave by longjmp, so nothing with a destructor lives in a frame that is jumped
-/// over.
+/// JPEG: libjpeg reads the coefficients, and jpeg_pixels.hpp says what pixels they are. Its errors leave by longjmp, so
+/// nothing with a destructor lives in a frame that is jumped over.
 #include "common/error.hpp"
-#include "data/byte_source.hpp"
+#include "data/pictures/jpeg_pixels.hpp"
 #include "data/pictures/picture.hpp"
 
 #include <csetjmp>
@@ -13,7 +13,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -39,6 +42,8 @@ constexpr int kMaxScans = 200;  // a progressive file of a few hundred bytes cou
 /// No encoder gets more pixels into a byte: Huffman codes spend at least a bit on each block of 64. What
 /// claims more is cut short, or wants us to ask for memory.
 constexpr std::int64_t kMaxPixelsPerByte = 1024;
+/// Of libjpeg: two bytes for each coefficient of the largest picture, and four components.
+constexpr long kMaxLibraryBytes = (kMaxPicturePixels * 8) + (long{64} << 20);
 
 /// libjpeg's structures and where its errors jump to.
 struct Decoder {
@@ -90,30 +95,80 @@ Decoder::Decoder() {
   progress.progress_monitor = limit_scans;
 }
 
+/// For what a library reads, but this one does not.
+[[noreturn]] void refuse(Decoder& decoder, const char* why) {
+  std::snprintf(decoder.message, JMSG_LENGTH_MAX, "%s", why);
+  std::longjmp(decoder.failed, 1);  // NOLINT(cert-err52-cpp)
+}
+
 /// Reads the header; false if libjpeg gave up.
-bool begin(Decoder& decoder, std::span<const std::uint8_t> file, PictureColour colour) {
+bool begin(Decoder& decoder, std::span<const std::uint8_t> file) {
   if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
   jpeg_create_decompress(&decoder.jpeg);
   decoder.jpeg.client_data = &decoder;  // creating clears it
   decoder.jpeg.progress = &decoder.progress;
+  decoder.jpeg.mem->max_memory_to_use = kMaxLibraryBytes;
   jpeg_mem_src(&decoder.jpeg, file.data(), file.size());
   jpeg_save_markers(&decoder.jpeg, static_cast<int>(kExifMarker), kMaxMarkerBytes);
   jpeg_read_header(&decoder.jpeg, TRUE);
-  const bool four_inks = decoder.jpeg.num_components == 4;
-  const J_COLOR_SPACE wanted = colour == PictureColour::kRgb ? JCS_RGB : JCS_GRAYSCALE;
-  decoder.jpeg.out_color_space = four_inks ? JCS_CMYK : wanted;
   return true;
 }
 
-/// Reads the pixels, as many bytes as begin() promised; false if libjpeg gave up.
-bool decode(Decoder& decoder, std::uint8_t* pixels, std::size_t row_bytes) {
-  if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
-  jpeg_start_decompress(&decoder.jpeg);
-  while (decoder.jpeg.output_scanline < decoder.jpeg.output_height) {
-    JSAMPROW row = pixels + decoder.jpeg.output_scanline * row_bytes;
-    jpeg_read_scanlines(&decoder.jpeg, &row, 1);
+std::optional<JpegColours> colours_of(const Decoder& decoder) {
+  switch (decoder.jpeg.jpeg_color_space) {
+    case JCS_GRAYSCALE:
+      return JpegColours::kGrey;
+    case JCS_RGB:
+      return JpegColours::kRgb;
+    case JCS_YCbCr:
+      return JpegColours::kYcc;
+    case JCS_CMYK:
+      return JpegColours::kCmyk;
+    case JCS_YCCK:
+      return JpegColours::kYcck;
+    default:
+      return std::nullopt;
   }
-  jpeg_finish_decompress(&decoder.jpeg);
+}
+
+int divided_up(JDIMENSION size, int by) {
+  return static_cast<int>((static_cast<std::int64_t>(size) + by - 1) / by);
+}
+
+/// The components that are needed, as large as their blocks; empty where they have no whole pixels.
+std::vector<JpegPlane> planes_of(const jpeg_decompress_struct& jpeg, std::size_t count) {
+  std::vector<JpegPlane> planes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const jpeg_component_info& part = jpeg.comp_info[i];
+    if (jpeg.max_h_samp_factor % part.h_samp_factor != 0 || jpeg.max_v_samp_factor % part.v_samp_factor != 0)
+      return {};
+    JpegPlane plane{.across = jpeg.max_h_samp_factor / part.h_samp_factor,
+                    .down = jpeg.max_v_samp_factor / part.v_samp_factor,
+                    .row_bytes = std::size_t{part.width_in_blocks} * DCTSIZE};
+    plane.width = divided_up(jpeg.image_width, plane.across);
+    plane.height = divided_up(jpeg.image_height, plane.down);
+    plane.pixels.resize(plane.row_bytes * part.height_in_blocks * DCTSIZE);
+    planes.push_back(std::move(plane));
+  }
+  return planes;
+}
+
+/// Reads all coefficients, and makes those of the planes pixels; false if libjpeg gave up.
+bool decode(Decoder& decoder, std::span<JpegPlane> planes) {
+  if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
+  jpeg_decompress_struct* const jpeg = &decoder.jpeg;
+  jvirt_barray_ptr* const coefficients = jpeg_read_coefficients(jpeg);
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    const jpeg_component_info& part = jpeg->comp_info[i];
+    if (part.quant_table == nullptr) refuse(decoder, "a component has no data");
+    for (JDIMENSION row = 0; row < part.height_in_blocks; ++row) {
+      JBLOCKARRAY blocks =
+          jpeg->mem->access_virt_barray(reinterpret_cast<j_common_ptr>(jpeg), coefficients[i], row, 1, FALSE);
+      inverse_dct(blocks[0], part.width_in_blocks, std::span<const UINT16, 64>(part.quant_table->quantval),
+                  planes[i].pixels.data() + row * DCTSIZE * planes[i].row_bytes, planes[i].row_bytes);
+    }
+  }
+  jpeg_finish_decompress(jpeg);
   return true;
 }
 
@@ -125,48 +180,71 @@ int orientation_of(const Decoder& decoder) {
   return 1;
 }
 
-/// Four inks a pixel to grey, or to red, green and blue. Adobe's programs store how much light is left rather
-/// than how much ink there is.
+/// Four inks to grey, or to red, green and blue. Adobe's programs store how much light is left rather than how much ink
+/// there is.
+/// @param inks  [4][pixels]
 std::vector<std::uint8_t> light_of_inks(const std::vector<std::uint8_t>& inks, bool stores_light,
                                         PictureColour colour) {
-  std::vector<std::uint8_t> result;
-  for (std::size_t i = 0; i < inks.size(); i += 4) {
-    const auto light = [&](std::size_t ink) { return stores_light ? inks[i + ink] : 255 - inks[i + ink]; };
+  const std::size_t size = inks.size() / 4;
+  std::vector<std::uint8_t> result(size * static_cast<std::size_t>(channels_of(colour)));
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto light = [&](std::size_t ink) {
+      const int stored = inks[ink * size + i];
+      return stores_light ? stored : 255 - stored;
+    };
     const int white = 299 * light(0) + 587 * light(1) + 114 * light(2);
     if (colour == PictureColour::kGrey)
-      result.push_back(static_cast<std::uint8_t>(white * light(3) / (1000 * 255)));
+      result[i] = static_cast<std::uint8_t>(white * light(3) / (1000 * 255));
     for (std::size_t c = 0; c < 3 && colour == PictureColour::kRgb; ++c)
-      result.push_back(static_cast<std::uint8_t>(light(c) * light(3) / 255));
+      result[c * size + i] = static_cast<std::uint8_t>(light(c) * light(3) / 255);
   }
   return result;
+}
+
+/// Before memory for pixels is asked for.
+void check_claims(const std::string& name, const Decoder& decoder, std::size_t file_bytes) {
+  const std::int64_t width = decoder.jpeg.image_width, height = decoder.jpeg.image_height;
+  check_picture_size(name, width, height);
+  if (width * height > static_cast<std::int64_t>(file_bytes) * kMaxPixelsPerByte)
+    throw DataError(fmt::format("{}: damaged JPEG: {} bytes cannot hold {} x {} pixels", name, file_bytes,
+                                width, height));
+  if (decoder.jpeg.data_precision != 8)
+    throw DataError(fmt::format("{}: JPEG with {} bits a channel; only 8 are read, so save it with 8", name,
+                                decoder.jpeg.data_precision));
 }
 
 }  // namespace
 
 Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
   Decoder decoder;
-  const auto fail = [&] { throw DataError(fmt::format("{}: damaged JPEG: {}", name, decoder.message)); };
-  if (!begin(decoder, file, colour)) fail();
+  const auto fail = [&] {
+    const bool too_fine = decoder.errors.msg_code == JERR_BAD_PRECISION;
+    throw DataError(too_fine
+                        ? fmt::format("{}: JPEG with {} bits a channel; only 8 are read, so save it with 8",
+                                      name, decoder.jpeg.data_precision)
+                        : fmt::format("{}: damaged JPEG: {}", name, decoder.message));
+  };
+  if (!begin(decoder, file)) fail();
   const int orientation = orientation_of(decoder);  // decoding forgets the markers
-  const std::int64_t width = decoder.jpeg.image_width, height = decoder.jpeg.image_height;
-  check_picture_size(name, width, height);
-  if (width * height > static_cast<std::int64_t>(file.size()) * kMaxPixelsPerByte) {
-    throw DataError(fmt::format("{}: damaged JPEG: {} bytes cannot hold {} x {} pixels", name, file.size(),
-                                width, height));
-  }
-  const std::size_t row_bytes =
-      static_cast<std::size_t>(width) *
-      (decoder.jpeg.out_color_space == JCS_CMYK ? 4 : static_cast<std::size_t>(channels_of(colour)));
-  std::vector<std::uint8_t> pixels(row_bytes * static_cast<std::size_t>(height));
-  if (!decode(decoder, pixels.data(), row_bytes) || decoder.damaged) fail();
-  if (decoder.jpeg.out_color_space == JCS_CMYK)
-    pixels = light_of_inks(pixels, decoder.jpeg.saw_Adobe_marker != 0, colour);
+  check_claims(name, decoder, file.size());
+  const std::optional<JpegColours> colours = colours_of(decoder);
+  const bool only_luma = colours == JpegColours::kYcc && colour == PictureColour::kGrey;
+  std::vector<JpegPlane> planes;
+  if (colours)
+    planes = planes_of(decoder.jpeg, only_luma ? 1 : static_cast<std::size_t>(decoder.jpeg.num_components));
+  if (planes.empty())
+    throw DataError(
+        fmt::format("{}: JPEG with {} components whose colours or resolutions are not known; save it as a "
+                    "usual one",
+                    name, decoder.jpeg.num_components));
+  if (!decode(decoder, planes) || decoder.damaged) fail();
   Picture picture{.name = name,
-                  .width = static_cast<int>(width),
-                  .height = static_cast<int>(height),
-                  .channels = channels_of(colour),
-                  .pixels = std::move(pixels)};
-  separate_channels(picture.pixels, picture.plane_size(), picture.channels);
+                  .width = static_cast<int>(decoder.jpeg.image_width),
+                  .height = static_cast<int>(decoder.jpeg.image_height),
+                  .channels = channels_of(colour)};
+  picture.pixels = jpeg_pixels(planes, *colours, picture.channels, picture.width, picture.height);
+  if (planes.size() == 4)
+    picture.pixels = light_of_inks(picture.pixels, decoder.jpeg.saw_Adobe_marker != 0, colour);
   if (orientation == 1) return picture;
   picture = upright(picture, orientation);
   picture.notes.emplace_back("turned upright");

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Scaling by areas, inverting, and whether the background is light.
+/// Inverting, whether the background is light, and telling the formats apart.
 #include "data/pictures/picture.hpp"
 
 #include "common/error.hpp"
@@ -14,94 +14,11 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
 
 namespace lockstep {
-
-namespace {
-
-/// How much of source pixels `first`, `first + 1`, ... one target pixel takes.
-struct Coverage {
-  int first = 0;
-  std::vector<double> weights;  ///< add up to 1
-};
-
-/// The share of each source pixel in the area of a target pixel.
-Coverage coverage(int target, int target_size, int source_size) {
-  const double scale = static_cast<double>(source_size) / target_size;
-  const double begin = target * scale, end = (target + 1) * scale;
-  Coverage result{.first = static_cast<int>(begin), .weights = {}};
-  for (int s = result.first; s < source_size && s < end; ++s) {
-    const double overlap = std::min<double>(end, s + 1) - std::max<double>(begin, s);
-    result.weights.push_back(overlap / scale);
-  }
-  return result;
-}
-
-/// The two source pixels whose centres a target pixel's centre lies between.
-Coverage between(int target, int target_size, int source_size) {
-  const double centre = (target + 0.5) * source_size / target_size - 0.5;
-  const double inside = std::clamp(centre, 0.0, static_cast<double>(source_size - 1));
-  const int first = std::min(static_cast<int>(inside), std::max(0, source_size - 2));
-  if (source_size == 1) return {.first = 0, .weights = {1}};
-  return {.first = first, .weights = {1 - (inside - first), inside - first}};
-}
-
-std::vector<Coverage> coverages(int target_size, int source_size, bool smoothly) {
-  std::vector<Coverage> all;
-  for (int t = 0; t < target_size; ++t) {
-    all.push_back(smoothly && target_size > source_size ? between(t, target_size, source_size)
-                                                        : coverage(t, target_size, source_size));
-  }
-  return all;
-}
-
-/// @param plane  one channel of a picture, `width` pixels a row
-double weighted(std::span<const std::uint8_t> plane, int width, const Coverage& rows,
-                const Coverage& columns) {
-  double sum = 0;
-  for (std::size_t r = 0; r < rows.weights.size(); ++r) {
-    const auto row = (static_cast<std::size_t>(rows.first) + r) * static_cast<std::size_t>(width);
-    double row_sum = 0;
-    for (std::size_t c = 0; c < columns.weights.size(); ++c)
-      row_sum += columns.weights[c] * plane[row + static_cast<std::size_t>(columns.first) + c];
-    sum += rows.weights[r] * row_sum;
-  }
-  return sum;
-}
-
-Picture scaled(const Picture& picture, int width, int height, bool smoothly) {
-  Picture result = picture;
-  if (width == picture.width && height == picture.height) return result;
-  result.width = width;
-  result.height = height;
-  result.pixels.clear();
-  const auto all_rows = coverages(height, picture.height, smoothly),
-             all_columns = coverages(width, picture.width, smoothly);
-  for (std::size_t at = 0; at < picture.pixels.size(); at += picture.plane_size()) {
-    const auto plane = std::span(picture.pixels).subspan(at, picture.plane_size());
-    for (const Coverage& rows : all_rows) {
-      for (const Coverage& columns : all_columns) {
-        const double value = weighted(plane, picture.width, rows, columns);
-        result.pixels.push_back(static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0)));
-      }
-    }
-  }
-  return result;
-}
-
-}  // namespace
-
-Picture resize(const Picture& picture, int width, int height) {
-  return scaled(picture, width, height, false);
-}
-
-Picture resize_smoothly(const Picture& picture, int width, int height) {
-  return scaled(picture, width, height, true);
-}
 
 void invert(Picture& picture) {
   for (auto& pixel : picture.pixels) pixel = static_cast<std::uint8_t>(255 - pixel);
@@ -188,6 +105,17 @@ std::vector<std::uint8_t> read_file(const std::string& path) {
   return bytes;
 }
 
+using PictureReader = Picture (*)(const std::string&, std::span<const std::uint8_t>, PictureColour);
+
+/// How files begin.
+constexpr std::pair<std::string_view, PictureReader> kReaders[] = {{"\x89PNG\r\n\x1a\n", read_png},
+                                                                   {"\xff\xd8\xff", read_jpeg},
+                                                                   {"P5", read_pgm},
+                                                                   {"P6", read_pgm},
+                                                                   {"GIF87a", read_gif},
+                                                                   {"GIF89a", read_gif},
+                                                                   {"BM", read_bmp}};
+
 bool starts_with(std::span<const std::uint8_t> file, std::string_view magic) {
   return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
@@ -201,6 +129,16 @@ void check_picture_size(const std::string& name, std::int64_t width, std::int64_
         fmt::format("{}: {} x {} pixels; pictures from 1 x 1 to {} pixels a side and {} in all are read",
                     name, width, height, kMaxPictureSide, kMaxPicturePixels));
   }
+}
+
+void check_packed_size(const std::string& name, std::int64_t width, std::int64_t height,
+                       std::size_t file_bytes) {
+  constexpr std::int64_t kAlways = std::int64_t{1} << 20, kOfEachByte = 4096;
+  check_picture_size(name, width, height);
+  if (width * height > kAlways + kOfEachByte * static_cast<std::int64_t>(file_bytes))
+    throw DataError(
+        fmt::format("{}: {} bytes cannot hold {} x {} pixels of a picture; it is damaged, or empty", name,
+                    file_bytes, width, height));
 }
 
 Picture Pictures::operator[](std::size_t index) const {
@@ -238,10 +176,13 @@ Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& n
   if (only) {
     throw DataError(fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", name, *only));
   }
-  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return Pictures(read_png(name, file, colour));
-  if (starts_with(file, "\xff\xd8\xff")) return Pictures(read_jpeg(name, file, colour));
-  if (starts_with(file, "P5") || starts_with(file, "P6")) return Pictures(read_pgm(name, file, colour));
-  throw DataError(fmt::format("{}: neither PNG, JPEG, binary PGM (P5) or PPM (P6) nor IDX", name));
+  for (const auto& [magic, read] : kReaders)
+    if (starts_with(file, magic)) return Pictures(read(name, file, colour));
+  const std::string_view form(reinterpret_cast<const char*>(file.data()),
+                              std::min<std::size_t>(file.size(), 12));
+  if (form.starts_with("RIFF") && form.ends_with("WEBP")) return Pictures(read_webp(name, file, colour));
+  throw DataError(fmt::format("{}: {}neither PNG, JPEG, WEBP, GIF, BMP, binary PGM (P5) or PPM (P6) nor IDX",
+                              name, file.empty() ? "is empty: " : ""));
 }
 
 }  // namespace lockstep

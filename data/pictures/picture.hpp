@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures that a person wants classified or learnt: PNG, JPEG, PGM, PPM, or the images of an IDX file, with
-/// 8 bits for each channel.
+/// Pictures that a person wants classified or learnt: PNG, JPEG, WEBP, GIF, BMP, PGM, PPM, or the images of an IDX
+/// file, with 8 bits for each channel.
 #pragma once
 
 #include "data/idx.hpp"
@@ -82,9 +82,8 @@ class Pictures {
   std::vector<std::string> originals_;  ///< of the whole file, or empty
 };
 
-/// Reads a file by its contents, not its name: PNG, JPEG, PGM and PPM as data/pictures/picture.hpp says; an
-/// IDX file of images gives all of them, or only the one that "PATH[i]" names, with the channels that they
-/// have.
+/// Reads a file by its contents, not its name: the formats below; an IDX file of images gives all of them, or only the
+/// one that "PATH[i]" names, with the channels that they have.
 /// @throws MissingDataError, DataError naming the file and what is wrong with it, IoError
 Pictures read_pictures(const std::string& path, PictureColour colour = PictureColour::kGrey);
 
@@ -92,11 +91,27 @@ Pictures read_pictures(const std::string& path, PictureColour colour = PictureCo
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
                         std::optional<std::int64_t> only = {}, PictureColour colour = PictureColour::kGrey);
 
+// Other sizes: whole numbers alone, so the same pixels on every machine.
+
 /// Scaled to width x height by averaging over areas: exact for the same size.
 Picture resize(const Picture& picture, int width, int height);
 
 /// The same, but sides that become longer are interpolated linearly, so that no steps show.
 Picture resize_smoothly(const Picture& picture, int width, int height);
+
+struct PictureSize {
+  int width = 0, height = 0;
+};
+
+/// What becomes of a picture whose sides are in another proportion than they shall be.
+enum class PictureFit {
+  kSqueeze,  ///< all of it, its proportions changed
+  kCrop,     ///< its middle: of the side that is too long both ends are left out
+  kPad       ///< all of it in the middle, with black beside it, or above and below
+};
+
+/// Scaled by areas to exactly that size. Where proportions differ by less than a pixel, that pixel is not missed.
+Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
 
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);
@@ -110,6 +125,10 @@ bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& sh
 
 /// @throws DataError  a picture that is empty or larger than kMaxPictureSide and kMaxPicturePixels allow
 void check_picture_size(const std::string& name, std::int64_t width, std::int64_t height);
+/// The same, and of a format that says one colour many times in a few bytes.
+/// @throws DataError  too, if more than a million pixels and 4,096 for each byte of the file are claimed
+void check_packed_size(const std::string& name, std::int64_t width, std::int64_t height,
+                       std::size_t file_bytes);
 
 /// All of them turn a whole file into grey, 0 is black, or into red, green and blue; `name` is for messages.
 /// @throws DataError  naming the file and what is wrong with it
@@ -117,10 +136,26 @@ void check_picture_size(const std::string& name, std::int64_t width, std::int64_
 /// Every kind of PNG: grey, colour, palette, with alpha, 16 bits, interlaced. What is transparent is laid on
 /// white; on black if nothing could be seen on white.
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
-/// Baseline and progressive JPEG, grey, colour and CMYK, turned upright as its EXIF data say.
+/// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The same pixels
+/// on every machine (jpeg_pixels.hpp).
 Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// Binary PGM (P5) or PPM (P6) with 8 or 16 bits.
 Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+
+/// Lossy or lossless, not moving; transparency as that of a PNG.
+Picture read_webp(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+/// The first picture, on the whole of its screen; transparency as that of a PNG.
+Picture read_gif(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+/// With 1 to 32 bits a pixel, palettes, bit fields and run lengths; transparency as that of a PNG.
+Picture read_bmp(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+
+// What the readers share.
+
+/// Gives a picture its pixels. What is transparent is laid on white; on black if nothing could be seen on white.
+/// @param with_alpha  [height][width][channels + 1], 255 is opaque
+void lay_on_paper(Picture& picture, std::vector<std::uint8_t> with_alpha);
+/// Makes a grey picture coloured or a coloured one grey, if need be.
+void recolour(Picture& picture, PictureColour colour);
 
 /// The same pixels as a PNG file: grey, or colour where there are three channels.
 std::vector<std::uint8_t> write_png(const Picture& picture);

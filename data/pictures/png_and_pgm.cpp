@@ -28,54 +28,6 @@ struct PngImage : png_image {
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// Pixels as libpng delivers them.
-struct WithAlpha {
-  Pixels bytes;          ///< [pixel][channels + 1], alpha last
-  std::size_t channels;  ///< 1 or 3
-
-  std::size_t pixels() const { return bytes.size() / (channels + 1); }
-  int alpha(std::size_t pixel) const { return bytes[pixel * (channels + 1) + channels]; }
-  int value(std::size_t pixel, std::size_t channel) const { return bytes[pixel * (channels + 1) + channel]; }
-};
-
-/// [channels][pixel]
-Pixels laid_on(const WithAlpha& picture, int paper) {
-  Pixels opaque;
-  opaque.reserve(picture.channels * picture.pixels());
-  for (std::size_t c = 0; c < picture.channels; ++c) {
-    for (std::size_t i = 0; i < picture.pixels(); ++i) {
-      const int value = picture.value(i, c), alpha = picture.alpha(i);
-      opaque.push_back(static_cast<std::uint8_t>((value * alpha + paper * (255 - alpha) + 127) / 255));
-    }
-  }
-  return opaque;
-}
-
-int contrast(const Pixels& pixels) {
-  const auto [low, high] = std::minmax_element(pixels.begin(), pixels.end());
-  return *high - *low;
-}
-
-bool is_opaque(const WithAlpha& picture) {
-  for (std::size_t i = 0; i < picture.pixels(); ++i) {
-    if (picture.alpha(i) != 255) return false;
-  }
-  return true;
-}
-
-/// Dark strokes on nothing are what drawing programs save; light ones on nothing would vanish on white.
-void flatten(const WithAlpha& source, Picture& picture) {
-  constexpr int kInvisible = 16, kWhitePixel = 255, kBlackPixel = 0;
-  picture.pixels = laid_on(source, kWhitePixel);
-  if (is_opaque(source)) return;
-  picture.notes.emplace_back("transparent: laid on white");
-  if (contrast(picture.pixels) >= kInvisible) return;
-  Pixels on_black = laid_on(source, kBlackPixel);
-  if (contrast(on_black) < kInvisible) return;
-  picture.pixels = std::move(on_black);
-  picture.notes.back() = "transparent and light: laid on black";
-}
-
 }  // namespace
 
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
@@ -91,11 +43,11 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
                   .width = static_cast<int>(image.width),
                   .height = static_cast<int>(image.height),
                   .channels = channels_of(colour)};
-  WithAlpha source{Pixels(PNG_IMAGE_SIZE(image)), static_cast<std::size_t>(picture.channels)};
-  if (png_image_finish_read(&image, nullptr, source.bytes.data(), 0, nullptr) == 0) {
+  Pixels pixels(PNG_IMAGE_SIZE(image));
+  if (png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr) == 0) {
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
   }
-  flatten(source, picture);
+  lay_on_paper(picture, std::move(pixels));
   return picture;
 }
 
@@ -172,24 +124,6 @@ std::vector<std::uint8_t> read_values(std::span<const std::uint8_t> stored, int 
     values.push_back(static_cast<std::uint8_t>(std::min(255, (value * 255 + largest / 2) / largest)));
   }
   return values;
-}
-
-/// Planes of the colour that is wanted, from those that are stored.
-void recolour(Picture& picture, PictureColour colour) {
-  const std::size_t size = picture.plane_size();
-  const int wanted = channels_of(colour);
-  if (picture.channels == wanted) return;
-  if (colour == PictureColour::kRgb) {
-    picture.pixels.resize(3 * size);
-    for (const std::size_t plane : {size, 2 * size})
-      std::copy_n(picture.pixels.data(), size, picture.pixels.data() + plane);
-  } else {
-    for (std::size_t i = 0; i < size; ++i)
-      picture.pixels[i] = static_cast<std::uint8_t>(
-          grey_of(picture.pixels[i], picture.pixels[size + i], picture.pixels[2 * size + i]));
-    picture.pixels.resize(size);
-  }
-  picture.channels = wanted;
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ class Lockstep(CMakePackage, CudaPackage):
     depends_on("openssl")
     depends_on("jpeg")
     depends_on("libpng")
+    depends_on("libwebp")
+    depends_on("giflib")
     depends_on("zlib-api")
     depends_on("protobuf")
     depends_on("cuda@12:", when="+cuda")
