@@ -70,9 +70,12 @@ void recolour(Picture& picture, PictureColour colour) {
     for (const std::size_t plane : {size, 2 * size})
       std::copy_n(picture.pixels.data(), size, picture.pixels.data() + plane);
   } else {
-    for (std::size_t i = 0; i < size; ++i)
-      picture.pixels[i] = static_cast<std::uint8_t>(
-          grey_of(picture.pixels[i], picture.pixels[size + i], picture.pixels[2 * size + i]));
+    for (std::size_t i = 0; i < size; ++i) {
+      const int red = picture.pixels[i], green = picture.pixels[size + i],
+                blue = picture.pixels[2 * size + i];
+      picture.was_coloured = picture.was_coloured || red != green || green != blue;
+      picture.pixels[i] = static_cast<std::uint8_t>(grey_of(red, green, blue));
+    }
     picture.pixels.resize(size);
   }
   picture.channels = wanted;

@@ -4,13 +4,17 @@
 #pragma once
 
 #include "common/env.hpp"
+#include "common/error.hpp"
 #include "data/pictures/picture.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,14 +25,15 @@ namespace lockstep {
 /// A picture and the class that its folder stands for.
 struct LabelledPicture {
   std::filesystem::path path;
-  std::uint8_t label = 0;
+  std::uint32_t label = 0;
 };
 
 struct SortedPictures {
   std::vector<std::string> class_names;  ///< sorted bytewise, so that labels are the same on every machine
   std::vector<LabelledPicture> train, test;
-  std::size_t left_out = 0;              ///< files and folders that are no pictures
-  std::filesystem::path first_left_out;  ///< one of them
+  std::size_t left_out = 0;                             ///< files and folders that are no pictures
+  std::map<std::string, std::size_t> left_out_kinds{};  ///< the same by what they are: ".txt file", "folder"
+  std::filesystem::path first_left_out;                 ///< one of them
 };
 
 /// How the test images are chosen where they have no folder of their own: from each class.
@@ -39,15 +44,18 @@ struct TestChoice {
   bool is_given = false;  ///< the user asked for one of these
 };
 
-/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are
-/// regular files called *.png, *.jpg, *.jpeg, *.pgm or *.ppm, or symbolic links to such; names that begin
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are regular
+/// files called *.png, *.jpg, *.jpeg, *.webp, *.gif, *.bmp, *.pgm or *.ppm, or symbolic links to such; names that begin
 /// with a dot do not count. In the order of classes and names.
+/// @param most_classes  that labels tell apart
+/// @param skipped       pictures that are to be taken as not there
 /// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
-/// @throws DataError         a name that cannot be a class's, more than 256 classes, a class only in test/,
-/// too
-///                           few pictures to take some of them for testing
+/// @throws DataError         a name that cannot be a class's, too many classes, a class only in test/, too few pictures
+///                           to take some of them for testing
 /// @throws UsageError        a choice is given, but the test images have a folder of their own
-SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const TestChoice& choice);
+SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const TestChoice& choice,
+                                    std::size_t most_classes,
+                                    const std::set<std::filesystem::path>& skipped = {});
 
 /// All pictures in a folder and in the folders in it, by the same rules, sorted. Links to folders are not followed.
 /// @throws MissingDataError  there are none; IoError
@@ -56,24 +64,46 @@ std::vector<std::filesystem::path> find_pictures(const std::filesystem::path& fo
 struct ConversionOptions {
   std::string from, to;             ///< see find_sorted_pictures; the directory of the new set
   std::optional<PictureSize> size;  ///< to scale them to; nothing: they must all have the same
+  PictureFit fit = PictureFit::kSqueeze;
   PictureColour colour = PictureColour::kGrey;
   TestChoice test;
-  bool replace = false;  ///< the set that is in `to` already
+  bool replace = false;       ///< the set that is in `to` already
+  bool skip_damaged = false;  ///< go on without pictures that cannot be read
+  int threads = 1;            ///< that read pictures
+  std::function<void(std::size_t done, std::size_t all)> on_progress{};  ///< after each picture
+};
+
+struct DamagedPicture {
+  std::filesystem::path path;
+  std::string reason;  ///< begins with the path
+};
+
+/// Pictures that cannot be read: all that there are, in their order.
+class DamagedPicturesError : public DataError {
+ public:
+  explicit DamagedPicturesError(std::vector<DamagedPicture> pictures);
+  const std::vector<DamagedPicture>& pictures() const { return pictures_; }
+
+ private:
+  std::vector<DamagedPicture> pictures_;
 };
 
 struct Conversion {
   SortedPictures pictures;
   ImageShape shape;
+  std::size_t reshaped = 0;               ///< had other proportions than options.size
+  std::size_t made_grey = 0;              ///< were coloured
+  std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 
 /// Writes images, labels and the pictures' names to train on and to test with, and classes.txt, into `to`, which is
 /// made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
-/// time works in a directory. Needs the memory of one picture, whatever their number.
-/// @throws UsageError        files of a set are there already, and shall stay, or something else has their
-///                           names; `to` lies in `from`, where it would be taken for a class
-/// @throws MissingDataError, DataError  as find_sorted_pictures and read_pictures; pictures of different
-/// sizes;
-///                           more than an IDX file holds
+/// time works in a directory. Needs the memory of two pictures for each thread, whatever their number. Where pictures are
+/// left out, all are read once more, and the set is the same as if they had never been there.
+/// @throws UsageError        files of a set are there already, and shall stay, or something else has their names; `to`
+///                           lies in `from`, where it would be taken for a class
+/// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes; more than an IDX file holds
+/// @throws DamagedPicturesError  unless skip_damaged
 /// @throws IoError           `to` cannot be written
 Conversion convert_pictures(Env& env, const ConversionOptions& options);
 

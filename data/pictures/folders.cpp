@@ -44,14 +44,35 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-bool is_picture(const fs::path& path) {
-  constexpr std::array<std::string_view, 5> kExtensions = {".png", ".jpg", ".jpeg", ".pgm", ".ppm"};
+constexpr const char* kFormats = "png, jpg, jpeg, webp, gif, bmp, pgm, ppm";
+
+/// In small letters: ".jpg".
+std::string extension_of(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
+}
+
+bool is_called_a_picture(const fs::path& path) {
+  constexpr std::array<std::string_view, 8> kExtensions = {".png", ".jpg", ".jpeg", ".webp",
+                                                           ".gif", ".bmp", ".pgm",  ".ppm"};
+  return std::ranges::find(kExtensions, extension_of(path)) != kExtensions.end();
+}
+
+bool is_picture(const fs::path& path) {
   std::error_code ignored;
-  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end() &&
-         fs::is_regular_file(path, ignored);
+  return is_called_a_picture(path) && fs::is_regular_file(path, ignored);
+}
+
+/// In a word or two: what that is, which is no picture.
+std::string kind_of(const fs::path& path) {
+  std::error_code ignored;
+  if (is_folder(path)) return "folder";
+  if (fs::is_symlink(path, ignored) && !fs::exists(path, ignored)) return "broken link";
+  if (!fs::is_regular_file(path, ignored)) return "device";
+  const std::string extension = extension_of(path);
+  return extension.empty() ? "file without a format's ending" : extension + " file";
 }
 
 bool holds_folders(const fs::path& path) {
@@ -69,7 +90,7 @@ struct ClassFolder {
 /// Reads FOLDER/CLASS/PICTURE, and counts what is something else.
 class FolderReader {
  public:
-  explicit FolderReader(SortedPictures& found) : found_(found) {}
+  FolderReader(SortedPictures& found, const std::set<fs::path>& skipped) : found_(found), skipped_(skipped) {}
 
   std::vector<ClassFolder> read(const fs::path& folder) {
     std::vector<ClassFolder> classes;
@@ -94,43 +115,50 @@ class FolderReader {
     if (const char* trouble = trouble_with_class_name(result.name))
       throw DataError(fmt::format("{}: a folder's name is its class's, and this one {}; rename it",
                                   printable_line(folder.string()), trouble));
+    bool any_skipped = false;
     for (const fs::path& entry : entries_of(folder)) {
-      if (is_picture(entry)) {
+      if (skipped_.contains(entry)) {
+        any_skipped = true;
+      } else if (is_picture(entry)) {
         result.pictures.push_back(entry);
       } else {
         leave_out(entry);
       }
     }
+    if (result.pictures.empty() && any_skipped)
+      throw DataError(fmt::format("{}: none of its pictures can be read; put others in, or remove it",
+                                  printable_line(folder.string())));
     if (result.pictures.empty())
       throw MissingDataError(
-          fmt::format("{}: holds no pictures (png, jpg, jpeg, pgm, ppm); remove it, or put "
-                      "some in",
-                      folder.string()));
+          fmt::format("{}: holds no pictures ({}); remove it, or put some in", folder.string(), kFormats));
     return result;
   }
 
   void leave_out(const fs::path& path) {
     if (found_.left_out++ == 0) found_.first_left_out = path;
+    ++found_.left_out_kinds[kind_of(path)];
   }
 
   SortedPictures& found_;
+  const std::set<fs::path>& skipped_;
 };
 
-void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, SortedPictures& found) {
-  if (folders.size() > kMostClasses)
-    throw DataError(fmt::format("{}: {} folders; labels are bytes, which tell {} classes apart",
-                                where.string(), folders.size(), kMostClasses));
+void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, std::size_t most,
+                  SortedPictures& found) {
+  if (folders.size() > most)
+    throw DataError(fmt::format("{}: {} folders; the labels of such a set tell {} classes apart",
+                                where.string(), folders.size(), most));
   for (const ClassFolder& folder : folders) found.class_names.push_back(folder.name);
 }
 
 void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<LabelledPicture>& to) {
-  for (const fs::path& picture : pictures) to.push_back({picture, static_cast<std::uint8_t>(label)});
+  for (const fs::path& picture : pictures) to.push_back({picture, static_cast<std::uint32_t>(label)});
 }
 
-void take_both(const fs::path& folder, SortedPictures& found) {
-  FolderReader reader(found);
+void take_both(const fs::path& folder, FolderReader& reader, std::size_t most_classes,
+               SortedPictures& found) {
   const auto train = reader.read(folder / "train"), test = reader.read(folder / "test");
-  name_classes(train, folder / "train", found);
+  name_classes(train, folder / "train", most_classes, found);
   for (std::size_t i = 0; i < train.size(); ++i) add(train[i].pictures, i, found.train);
   for (const ClassFolder& half : test) {
     const auto name = std::find(found.class_names.begin(), found.class_names.end(), half.name);
@@ -183,22 +211,24 @@ std::vector<fs::path> find_pictures(const fs::path& folder) {
   std::vector<fs::path> pictures;
   collect_pictures(folder, pictures);
   if (!pictures.empty()) return pictures;
-  throw MissingDataError(fmt::format("{}: holds no pictures (png, jpg, jpeg, pgm, ppm)", folder.string()));
+  throw MissingDataError(fmt::format("{}: holds no pictures ({})", folder.string(), kFormats));
 }
 
-SortedPictures find_sorted_pictures(const fs::path& folder, const TestChoice& choice) {
+SortedPictures find_sorted_pictures(const fs::path& folder, const TestChoice& choice,
+                                    std::size_t most_classes, const std::set<fs::path>& skipped) {
   SortedPictures found;
+  FolderReader reader(found, skipped);
   if (holds_folders(folder / "train") && holds_folders(folder / "test")) {
     if (choice.is_given)
       throw UsageError(
           fmt::format("{}: the test images have a folder of their own, so none are chosen; leave "
                       "--test-share and --test-count out",
                       folder.string()));
-    take_both(folder, found);
+    take_both(folder, reader, most_classes, found);
     return found;
   }
-  const auto classes = FolderReader(found).read(folder);
-  name_classes(classes, folder, found);
+  const auto classes = reader.read(folder);
+  name_classes(classes, folder, most_classes, found);
   for (std::size_t i = 0; i < classes.size(); ++i) share_out(classes[i], i, choice, found);
   return found;
 }

@@ -241,7 +241,8 @@ Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, P
   Picture picture{.name = name,
                   .width = static_cast<int>(decoder.jpeg.image_width),
                   .height = static_cast<int>(decoder.jpeg.image_height),
-                  .channels = channels_of(colour)};
+                  .channels = channels_of(colour),
+                  .was_coloured = colours != JpegColours::kGrey};
   picture.pixels = jpeg_pixels(planes, *colours, picture.channels, picture.width, picture.height);
   if (planes.size() == 4)
     picture.pixels = light_of_inks(picture.pixels, decoder.jpeg.saw_Adobe_marker != 0, colour);

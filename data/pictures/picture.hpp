@@ -23,6 +23,7 @@ struct Picture {
   int width = 0, height = 0;
   int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
+  bool was_coloured = false;           ///< as it was stored: with one channel it has become grey
   std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
   std::string original{};            ///< of an IDX file's image: the picture it was made of; empty: not known
   std::vector<std::string> notes{};  ///< what reading it took, in words: "transparent: laid on white"

@@ -36,13 +36,15 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
   }
   check_picture_size(name, image.width, image.height);
+  const bool coloured = (image.format & PNG_FORMAT_FLAG_COLOR) != 0;
   image.format = colour == PictureColour::kRgb ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
   image.flags |=
       PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too, unless the file says
   Picture picture{.name = name,
                   .width = static_cast<int>(image.width),
                   .height = static_cast<int>(image.height),
-                  .channels = channels_of(colour)};
+                  .channels = channels_of(colour),
+                  .was_coloured = coloured};
   Pixels pixels(PNG_IMAGE_SIZE(image));
   if (png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr) == 0) {
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));

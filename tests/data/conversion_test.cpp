@@ -222,6 +222,89 @@ TEST_F(ConversionTest, ADamagedPictureIsNamed) {
   expect_failure<DataError>(options(), {"half.png: is an IDX file"});
 }
 
+/// Cut short, of another format than its name says, empty, no picture at all: each in the middle of a class.
+TEST_F(ConversionTest, AllDamagedPicturesAreToldAtOnceOrLeftOut) {
+  const TrainTestData without = converted(options());
+  Bytes cut = ppm(4, 3, 1, 2, 3);
+  cut.resize(20);
+  const std::string page = "<html>not found</html>";
+  write("pictures/ants/4-cut.ppm", cut);
+  write("pictures/ants/5-empty.jpg", {});
+  write("pictures/bees/4-page.png", Bytes(page.begin(), page.end()));
+  write("pictures/bees/5-misnamed.jpeg", ppm(4, 3, 77, 0, 0));  // goes by its contents
+  ConversionOptions again = options();
+  again.replace = true;
+  again.threads = 3;
+  try {
+    convert(again);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DamagedPicturesError& error) {
+    ASSERT_EQ(error.pictures().size(), 3U);  // bees may have their page in the test half, so in any order
+    const auto reasons = [&](const char* name) {
+      return std::ranges::count_if(error.pictures(), [&](const DamagedPicture& picture) {
+        return picture.path.filename() == name && picture.reason.starts_with(picture.path.string());
+      });
+    };
+    EXPECT_EQ(reasons("4-cut.ppm") + reasons("5-empty.jpg") + reasons("4-page.png"), 3);
+    EXPECT_NE(std::string(error.what())
+                  .find(", and 2 more; mend or remove them, or leave them out with --skip-damaged"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(load_dataset({.set = "idx", .root = again.to}).train.quick, without.train.quick)
+      << "the old set stays";
+  again.skip_damaged = true;
+  const Conversion done = convert(again);
+  EXPECT_EQ(done.damaged.size(), 3U);
+  EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 21U);
+  fs::remove(path("pictures/bees/5-misnamed.jpeg"));
+  convert(again);
+  const TrainTestData left = load_dataset({.set = "idx", .root = again.to});
+  EXPECT_EQ(left.train.quick, without.train.quick) << "as if they had never been there";
+  EXPECT_EQ(left.test.quick, without.test.quick);
+}
+
+TEST_F(ConversionTest, AClassOfDamagedPicturesIsNotLeftOut) {
+  write("pictures/cows/1.jpg", {});
+  write("pictures/cows/2.jpg", {});
+  ConversionOptions skipping = options();
+  skipping.skip_damaged = true;
+  expect_failure<DataError>(skipping, {"cows: none of its pictures can be read"});
+}
+
+TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
+  write("pictures/ants/wide.ppm", ppm(8, 3, 9, 9, 9));
+  ConversionOptions scaled = options();
+  scaled.size = PictureSize{4, 3};
+  scaled.fit = PictureFit::kPad;
+  std::size_t last = 0;
+  scaled.on_progress = [&](std::size_t done, std::size_t all) {
+    EXPECT_EQ(done, last + 1);
+    EXPECT_EQ(all, 21U);
+    last = done;
+  };
+  const Conversion done = convert(scaled);
+  EXPECT_EQ(last, 21U);
+  EXPECT_EQ(done.reshaped, 1U);
+  EXPECT_EQ(done.made_grey, 20U) << "all but one have colours";
+  scaled.replace = true;
+  scaled.colour = PictureColour::kRgb;
+  scaled.on_progress = {};
+  EXPECT_EQ(convert(scaled).made_grey, 0U);
+}
+
+TEST_F(ConversionTest, AnyNumberOfThreadsWritesTheSameSet) {
+  const TrainTestData one = converted(options());
+  for (const int threads : {2, 7, 64}) {
+    ConversionOptions several = options();
+    several.threads = threads;
+    several.replace = true;
+    const TrainTestData data = converted(several);
+    EXPECT_EQ(data.train.quick, one.train.quick) << threads;
+    EXPECT_EQ(data.test.quick, one.test.quick) << threads;
+  }
+}
+
 TEST_F(ConversionTest, APictureThatClaimsToBeHugeCostsNothing) {
   const std::string head = "P6 16384 16384 255\n";
   write("pictures/ants/00.ppm", Bytes(head.begin(), head.end()));
@@ -237,6 +320,9 @@ TEST_F(ConversionTest, WhatIsNoPictureIsLeftOutAndCounted) {
   fs::create_symlink("/dev/zero", path("pictures/ants/zero.png"));
   const Conversion done = convert(options());
   EXPECT_EQ(done.pictures.left_out, 5U);
+  EXPECT_EQ(done.pictures.left_out_kinds,
+            (std::map<std::string, std::size_t>{
+                {".db file", 1}, {".txt file", 1}, {"broken link", 1}, {"device", 1}, {"folder", 1}}));
   EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 20U);
 }
 

@@ -209,6 +209,52 @@ TEST(PictureTest, ResizingAveragesAreas) {
   EXPECT_EQ(resize(picture, 3, 1).pixels, (Bytes{50, 125, 200}));
 }
 
+TEST(PictureTest, OtherProportionsAreCroppedPaddedOrSqueezed) {
+  const Picture wide{.name = "", .width = 4, .height = 2, .pixels = {0, 100, 200, 200, 100, 0, 200, 200}};
+  EXPECT_EQ(fit_picture(wide, {2, 2}, PictureFit::kSqueeze).pixels, (Bytes{50, 200, 50, 200}));
+  EXPECT_EQ(fit_picture(wide, {2, 2}, PictureFit::kCrop).pixels, (Bytes{100, 200, 0, 200}));
+  EXPECT_EQ(fit_picture(wide, {4, 4}, PictureFit::kPad).pixels,
+            (Bytes{0, 0, 0, 0, 0, 100, 200, 200, 100, 0, 200, 200, 0, 0, 0, 0}));
+  const Picture high{
+      .name = "", .width = 1, .height = 3, .channels = 3, .pixels = {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+  EXPECT_EQ(fit_picture(high, {1, 1}, PictureFit::kCrop).pixels, (Bytes{2, 5, 8}));
+  EXPECT_EQ(fit_picture(high, {3, 3}, PictureFit::kPad).pixels[13], 5) << "the middle of the second channel";
+  EXPECT_EQ(fit_picture(high, {3, 3}, PictureFit::kPad).pixels[12], 0);
+  for (const PictureFit fit : {PictureFit::kCrop, PictureFit::kPad, PictureFit::kSqueeze}) {
+    EXPECT_EQ(fit_picture(wide, {4, 2}, fit).pixels, wide.pixels);
+    for (int width = 1; width < 9; ++width)
+      EXPECT_EQ(fit_picture(wide, {width, 5}, fit).shape(), (ImageShape{1, 5, width})) << width;
+  }
+}
+
+/// Sums and quotients of whole numbers, against the same in double precision.
+TEST(PictureTest, AScaledPixelIsTheMeanOfItsArea) {
+  Picture picture = sheet(37, 23, 0);
+  for (std::size_t i = 0; i < picture.pixels.size(); ++i)
+    picture.pixels[i] = static_cast<std::uint8_t>(i * 7919 % 251);
+  for (const auto& [width, height] : {std::pair{10, 10}, {64, 9}, {1, 1}, {36, 24}}) {
+    const Picture scaled = resize(picture, width, height);
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        double sum = 0;
+        for (int r = 0; r < 23; ++r) {
+          for (int c = 0; c < 37; ++c) {
+            const auto overlap = [](int at, int size, int source, int pixel) {
+              const double scale = static_cast<double>(source) / size;
+              return std::max(0.0,
+                              std::min((at + 1) * scale, pixel + 1.0) - std::max<double>(at * scale, pixel)) /
+                     scale;
+            };
+            sum += overlap(y, height, 23, r) * overlap(x, width, 37, c) *
+                   picture.pixels[static_cast<std::size_t>(37 * r + c)];
+          }
+        }
+        ASSERT_NEAR(scaled.pixels[static_cast<std::size_t>(y * width + x)], sum, 0.5 + 1e-9);
+      }
+    }
+  }
+}
+
 TEST(PictureTest, TheBorderTellsALightBackground) {
   Picture picture{.name = "", .width = 3, .height = 3, .pixels = Bytes(9, 255)};
   picture.pixels[4] = 0;

@@ -3,6 +3,7 @@
 /// A command adds itself to the command line, and says what to run when it is chosen.
 #pragma once
 
+#include "data/pictures/picture.hpp"
 #include "trainer/config/job.hpp"
 
 #include <CLI/CLI.hpp>
@@ -45,6 +46,9 @@ int run_command_line(int argc, char** argv);
 
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
+
+/// --fit, of commands that give pictures the size of a set's images. Writes into `fit`, which must outlive the parsing.
+CLI::Option* add_fit_option(CLI::App& command, PictureFit& fit);
 
 /// All that there is to know of a key of a job, or of those of a section; "" where there is none of that name.
 std::string help_of_key(const std::string& question);

@@ -31,6 +31,7 @@ struct PredictOptions {
   std::string checkpoint;
   std::vector<std::string> images;
   std::string invert = "auto";
+  PictureFit fit = PictureFit::kSqueeze;
   bool raw = false, json = false, csv = false, summary = false;
   int top = 0;
 };
@@ -41,6 +42,7 @@ class Preparation {
   Preparation(const SavedModel& model, const PredictOptions& options)
       : shape_(model.network.input_shape()),
         frame_(find_set(model.data.options.set).frame),
+        fit_(options.fit),
         raw_(options.raw),
         trained_on_light_(model.data.light_background),
         polarity_(options.invert == "yes"  ? Polarity::kDarkInk
@@ -82,22 +84,30 @@ class Preparation {
   /// There is no ink and no paper to be told apart, and the training images were only scaled, too.
   PreparedPicture as_a_photo(const Picture& picture) const {
     const Polarity polarity = polarity_ == Polarity::kFromPicture ? Polarity::kLightInk : polarity_;
-    return scale_picture(picture, shape_.width, shape_.height, polarity);
+    return scaled(picture, polarity);
   }
 
   PreparedPicture only_scaled(const Picture& picture) const {
     const bool automatic = polarity_ == Polarity::kFromPicture;
     const bool inverts =
         automatic ? has_light_background(picture) != trained_on_light_ : polarity_ == Polarity::kDarkInk;
-    PreparedPicture prepared = scale_picture(picture, shape_.width, shape_.height,
-                                             inverts ? Polarity::kDarkInk : Polarity::kLightInk);
+    PreparedPicture prepared = scaled(picture, inverts ? Polarity::kDarkInk : Polarity::kLightInk);
     if (automatic && !inverts)
       prepared.done.emplace_back("not inverted: its background is that of the training images");
     return prepared;
   }
 
+  PreparedPicture scaled(const Picture& picture, Polarity polarity) const {
+    if (fit_ == PictureFit::kSqueeze) return scale_picture(picture, shape_.width, shape_.height, polarity);
+    const Picture fitted = fit_picture(picture, {shape_.width, shape_.height}, fit_);
+    PreparedPicture prepared = scale_picture(fitted, shape_.width, shape_.height, polarity);
+    prepared.done.emplace_back(fit_ == PictureFit::kCrop ? "cropped" : "padded");
+    return prepared;
+  }
+
   ImageShape shape_;
   PictureFrame frame_;
+  PictureFit fit_;
   bool raw_, trained_on_light_;
   Polarity polarity_;
 };
@@ -258,6 +268,7 @@ void add_options(CLI::App& command, PredictOptions& options) {
                   "the training images either way. Images of IDX files are only touched by yes")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();
+  add_fit_option(command, options.fit);
   command.add_flag("--raw", options.raw, "Only scale pictures to the training images' size");
   command
       .add_option(
