@@ -1,28 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Reading pictures on several threads, and writing them in their order as a set.
+/// Writing images in their order as a set.
 #include "data/pictures/conversion.hpp"
 
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "common/threads.hpp"
-#include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
+#include "data/pictures/image_queue.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/sample_names.hpp"
 #include "data/sets/set_files.hpp"
+#include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
-#include <future>
-#include <mutex>
+#include <memory>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,116 +37,6 @@ void require_apart(const ConversionOptions& options) {
       fmt::format("{}: lies in {}, where it would be taken for a class; choose a directory elsewhere",
                   options.to, options.from));
 }
-
-// What one picture becomes.
-
-struct MadeImage {
-  std::vector<std::uint8_t> pixels{};  ///< as the set's files hold them
-  ImageShape shape{};
-  bool reshaped = false, made_grey = false;
-  std::string damage{};  ///< why there is none
-};
-
-/// @throws DataError, MissingDataError, IoError
-Picture read_picture(const fs::path& path, PictureColour colour) {
-  const Pictures pictures = read_pictures(path.string(), colour);
-  Picture picture = pictures[0];
-  if (picture.from_idx)
-    throw DataError(
-        fmt::format("{}: is an IDX file, whatever its name says; convert pictures only", path.string()));
-  return picture;
-}
-
-MadeImage make_image(const fs::path& path, const ConversionOptions& options) {
-  Picture picture = read_picture(path, options.colour);
-  MadeImage made{.made_grey = picture.was_coloured && picture.channels == 1};
-  if (options.size) {
-    made.reshaped = std::int64_t{picture.width} * options.size->height !=
-                    std::int64_t{picture.height} * options.size->width;
-    picture = fit_picture(picture, *options.size, options.fit);
-  }
-  made.shape = picture.shape();
-  made.pixels.resize(picture.pixels.size());
-  interleave_channels(picture.pixels, picture.plane_size(), picture.channels, made.pixels);
-  return made;
-}
-
-/// Whatever is wrong with a picture concerns it alone.
-MadeImage try_to_make_image(const fs::path& path, const ConversionOptions& options) {
-  const auto damaged = [](const std::exception& error) { return MadeImage{.damage = error.what()}; };
-  try {
-    return make_image(path, options);
-  } catch (const DataError& error) {
-    return damaged(error);
-  } catch (const MissingDataError& error) {
-    return damaged(error);
-  } catch (const IoError& error) {
-    return damaged(error);
-  }
-}
-
-/// Makes images ahead of the one that is wanted, each on one of several threads.
-class ImageQueue {
- public:
-  ImageQueue(const std::vector<const LabelledPicture*>& pictures, const ConversionOptions& options)
-      : pictures_(pictures), options_(options), slots_(2 * static_cast<std::size_t>(options.threads)) {
-    for (int i = 0; i < options.threads; ++i) threads_.push_back(start_thread([this] { work(); }));
-  }
-  ~ImageQueue() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  ImageQueue(const ImageQueue&) = delete;
-  ImageQueue& operator=(const ImageQueue&) = delete;
-
-  /// The images in their order, one at each call.
-  MadeImage next() {
-    std::unique_lock lock(mutex_);
-    std::optional<std::future<MadeImage>>& slot = slots_[taken_ % slots_.size()];
-    changed_.wait(lock, [&] { return slot.has_value(); });
-    std::future<MadeImage> made = std::move(*slot);
-    slot.reset();
-    ++taken_;
-    lock.unlock();
-    changed_.notify_all();
-    return made.get();
-  }
-
- private:
-  void work() {
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock,
-                    [&] { return ends_ || begun_ < std::min(pictures_.size(), taken_ + slots_.size()); });
-      if (ends_) return;
-      const std::size_t i = begun_++;
-      lock.unlock();
-      std::promise<MadeImage> made;  // which carries what is thrown, too
-      try {
-        made.set_value(try_to_make_image(pictures_[i]->path, options_));
-      } catch (...) {
-        made.set_exception(std::current_exception());
-      }
-      lock.lock();
-      slots_[i % slots_.size()] = made.get_future();
-      lock.unlock();
-      changed_.notify_all();
-    }
-  }
-
-  const std::vector<const LabelledPicture*>& pictures_;
-  const ConversionOptions& options_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::optional<std::future<MadeImage>>> slots_;  ///< image i is in slot i modulo their number
-  std::size_t begun_ = 0, taken_ = 0;
-  bool ends_ = false;
-  std::vector<std::thread> threads_;
-};
 
 // The files of a set.
 
@@ -194,9 +81,68 @@ void require_room_in_idx(std::size_t samples, const ImageShape& shape) {
   if (bytes <= kMaxIdxBytes) return;
   throw DataError(
       fmt::format("{} of {} x {} pixels with {} are more than the {} bytes of an IDX "
-                  "file; say --size to make them smaller",
+                  "file; say --size to make them smaller, or --shards",
                   counted(samples, "image"), shape.width, shape.height, counted(shape.channels, "channel"),
                   kMaxIdxBytes));
+}
+
+/// Where the images go.
+class SetOutput {
+ public:
+  virtual ~SetOutput() = default;
+  virtual void add(bool to_train, const MadeImage& image, std::uint32_t label, const fs::path& name) = 0;
+  /// Puts the set in its place; without it nothing stays.
+  virtual void publish() = 0;
+};
+
+class IdxOutput final : public SetOutput {
+ public:
+  IdxOutput(Env& env, const ConversionOptions& options, const Conversion& of)
+      : directory_(env, options.to, options.replace) {
+    const std::size_t train = of.pictures.train.size(), test = of.pictures.test.size();
+    require_room_in_idx(std::max(train, test), of.shape);
+    std::string names;
+    for (const std::string& name : of.pictures.class_names) names += name + "\n";
+    // Files get their names in this order: without its images there is no set.
+    write_text(env, directory_.add(own_set().names_file), names);
+    test_.emplace(env, directory_, "t10k", test, of.shape);
+    train_.emplace(env, directory_, "train", train, of.shape);
+  }
+
+  void add(bool to_train, const MadeImage& image, std::uint32_t label, const fs::path& name) override {
+    (to_train ? train_ : test_)->add(image, label, name);
+  }
+
+  void publish() override {
+    test_->finish();
+    train_->finish();
+    directory_.publish();
+  }
+
+ private:
+  SetDirectory directory_;
+  std::optional<IdxHalf> train_, test_;
+};
+
+class ShardOutput final : public SetOutput {
+ public:
+  ShardOutput(Env& env, const ConversionOptions& options, const Conversion& of)
+      : writer_(env, options.to, of.shape, of.pictures.class_names, {.replace = options.replace}) {}
+
+  void add(bool to_train, const MadeImage& image, std::uint32_t label, const fs::path& name) override {
+    to_train ? writer_.add_train(image.pixels, label, name) : writer_.add_test(image.pixels, label, name);
+  }
+
+  void publish() override { writer_.publish(); }
+
+ private:
+  ShardWriter writer_;
+};
+
+std::unique_ptr<SetOutput> output_for(Env& env, const ConversionOptions& options,
+                                      const Conversion& conversion) {
+  if (options.shards) return std::make_unique<ShardOutput>(env, options, conversion);
+  return std::make_unique<IdxOutput>(env, options, conversion);
 }
 
 // All pictures, one after the other.
@@ -211,27 +157,17 @@ class ConversionPass {
   /// @returns pictures that cannot be read; if there are any, nothing is published
   std::vector<DamagedPicture> run(Env& env) {
     if (!choose_shape()) return std::move(damaged_);
-    const std::size_t train = result_.pictures.train.size(), test = result_.pictures.test.size();
-    require_room_in_idx(std::max(train, test), result_.shape);
-    SetDirectory directory(env, options_.to, options_.replace);
-    std::string names;
-    for (const std::string& name : result_.pictures.class_names) names += name + "\n";
-    // Files get their names in this order: without its images there is no set.
-    write_text(env, directory.add(own_set().names_file), names);
-    IdxHalf test_half(env, directory, "t10k", test, result_.shape),
-        train_half(env, directory, "train", train, result_.shape);
+    const std::unique_ptr<SetOutput> output = output_for(env, options_, result_);
     ImageQueue images(pictures_, options_);
     for (std::size_t i = 0; i < pictures_.size(); ++i) {
       const MadeImage image = images.next();
       if (look_at(image, pictures_[i]->path) && damaged_.empty())
-        (i < train ? train_half : test_half)
-            .add(image, pictures_[i]->label, pictures_[i]->path.lexically_relative(options_.from));
+        output->add(i < result_.pictures.train.size(), image, pictures_[i]->label,
+                    pictures_[i]->path.lexically_relative(options_.from));
       if (options_.on_progress) options_.on_progress(i + 1, pictures_.size());
     }
     if (!damaged_.empty()) return std::move(damaged_);
-    test_half.finish();
-    train_half.finish();
-    directory.publish();
+    output->publish();
     return {};
   }
 
@@ -290,9 +226,10 @@ DamagedPicturesError::DamagedPicturesError(std::vector<DamagedPicture> pictures)
 
 Conversion convert_pictures(Env& env, const ConversionOptions& options) {
   require_apart(options);
+  const std::size_t most_classes = options.shards ? std::size_t{kMostShardClasses} : kMostClasses;
   std::set<fs::path> skipped;
   for (std::vector<DamagedPicture> all_damaged;;) {
-    Conversion result{.pictures = find_sorted_pictures(options.from, options.test, kMostClasses, skipped),
+    Conversion result{.pictures = find_sorted_pictures(options.from, options.test, most_classes, skipped),
                       .shape = {0, 0, 0}};
     const std::vector<DamagedPicture> damaged = ConversionPass(options, result).run(env);
     all_damaged.insert(all_damaged.end(), damaged.begin(), damaged.end());

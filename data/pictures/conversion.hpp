@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From folders of pictures to the files of a set that can be trained on: data.set idx.
+/// From folders of pictures to the files of a set that can be trained on: data.set idx, or shards.
 #pragma once
 
 #include "common/env.hpp"
@@ -67,6 +67,7 @@ struct ConversionOptions {
   PictureFit fit = PictureFit::kSqueeze;
   PictureColour colour = PictureColour::kGrey;
   TestChoice test;
+  bool shards = false;        ///< data.set shards in place of idx: more classes, any size
   bool replace = false;       ///< the set that is in `to` already
   bool skip_damaged = false;  ///< go on without pictures that cannot be read
   int threads = 1;            ///< that read pictures
@@ -96,7 +97,7 @@ struct Conversion {
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 
-/// Writes images, labels and the pictures' names to train on and to test with, and classes.txt, into `to`, which is
+/// Writes images, labels and the pictures' names to train on and to test with, and the classes' names, into `to`, which is
 /// made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
 /// time works in a directory. Needs the memory of two pictures for each thread, whatever their number. Where pictures are
 /// left out, all are read once more, and the set is the same as if they had never been there.

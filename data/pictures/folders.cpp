@@ -7,6 +7,7 @@
 #include "data/class_names.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sampler.hpp"
+#include "data/sets/shards.hpp"
 
 #include <cctype>
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-constexpr const char* kFormats = "png, jpg, jpeg, webp, gif, bmp, pgm, ppm";
+constexpr const char* kReadFormats = "png, jpg, jpeg, webp, gif, bmp, pgm, ppm";
 
 /// In small letters: ".jpg".
 std::string extension_of(const fs::path& path) {
@@ -129,8 +130,8 @@ class FolderReader {
       throw DataError(fmt::format("{}: none of its pictures can be read; put others in, or remove it",
                                   printable_line(folder.string())));
     if (result.pictures.empty())
-      throw MissingDataError(
-          fmt::format("{}: holds no pictures ({}); remove it, or put some in", folder.string(), kFormats));
+      throw MissingDataError(fmt::format("{}: holds no pictures ({}); remove it, or put some in",
+                                         folder.string(), kReadFormats));
     return result;
   }
 
@@ -146,8 +147,8 @@ class FolderReader {
 void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, std::size_t most,
                   SortedPictures& found) {
   if (folders.size() > most)
-    throw DataError(fmt::format("{}: {} folders; the labels of such a set tell {} classes apart",
-                                where.string(), folders.size(), most));
+    throw DataError(fmt::format("{}: {} folders; labels tell {} classes apart, and with --shards {}",
+                                where.string(), folders.size(), most, with_thousands(kMostShardClasses)));
   for (const ClassFolder& folder : folders) found.class_names.push_back(folder.name);
 }
 
@@ -211,7 +212,7 @@ std::vector<fs::path> find_pictures(const fs::path& folder) {
   std::vector<fs::path> pictures;
   collect_pictures(folder, pictures);
   if (!pictures.empty()) return pictures;
-  throw MissingDataError(fmt::format("{}: holds no pictures ({})", folder.string(), kFormats));
+  throw MissingDataError(fmt::format("{}: holds no pictures ({})", folder.string(), kReadFormats));
 }
 
 SortedPictures find_sorted_pictures(const fs::path& folder, const TestChoice& choice,

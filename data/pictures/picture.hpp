@@ -158,6 +158,13 @@ void lay_on_paper(Picture& picture, std::vector<std::uint8_t> with_alpha);
 /// Makes a grey picture coloured or a coloured one grey, if need be.
 void recolour(Picture& picture, PictureColour colour);
 
+/// The orientation that an EXIF block records, 1 to 8 as EXIF numbers them; 1, upright, for anything that is no such block
+/// or has no such entry.
+/// @param marker  the contents of a JPEG's APP1 marker, from "Exif\0\0" on
+int exif_orientation(std::span<const std::uint8_t> marker);
+/// The picture as it was seen: mirrored and turned as orientation 2 to 8 asks for.
+Picture upright(const Picture& picture, int orientation);
+
 /// The same pixels as a PNG file: grey, or colour where there are three channels.
 std::vector<std::uint8_t> write_png(const Picture& picture);
 

@@ -155,11 +155,13 @@ std::vector<std::string> idx_names() {
 }
 
 /// The entries of a directory that are called like files of a set, and then `ending`: the next reader must find the
-/// new ones only. What says that there is a set of shards comes first.
+/// new ones only. What says that there is a set of shards comes first, then images and labels, and classes.txt last: a set
+/// that is being removed is none at once.
 std::vector<std::string> set_entries(Env& env, const std::string& path, std::string_view ending) {
   const std::vector<std::string> idx = idx_names();
   std::vector<std::string> names;
-  for (const std::string& entry : env.list(path)) {
+  const std::vector<std::string> entries = env.list(path);
+  for (const std::string& entry : std::views::reverse(entries)) {
     if (!entry.ends_with(ending)) continue;
     const std::string name = entry.substr(0, entry.size() - ending.size());
     if (!is_name_in_shards(name) && std::ranges::find(idx, name) == idx.end()) continue;

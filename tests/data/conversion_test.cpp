@@ -293,6 +293,28 @@ TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
   EXPECT_EQ(convert(scaled).made_grey, 0U);
 }
 
+TEST_F(ConversionTest, ShardsHoldTheSameSamplesAndMoreClasses) {
+  ConversionOptions colour = options();
+  colour.colour = PictureColour::kRgb;
+  const TrainTestData idx = converted(colour);
+  colour.replace = colour.shards = true;
+  convert(colour);
+  const TrainTestData shards = load_dataset({.set = "shards", .root = colour.to});
+  EXPECT_EQ(shards.class_names, idx.class_names);
+  EXPECT_EQ(shards.train.shape, idx.train.shape);
+  EXPECT_EQ(shards.train.labels, idx.train.labels);
+  EXPECT_EQ(shards.train.quick, idx.train.quick) << "the same bytes in the same order";
+  EXPECT_EQ(shards.test.quick, idx.test.quick);
+  EXPECT_FALSE(fs::exists(path("set/classes.txt"))) << "the old set is gone";
+  for (int i = 0; i < 300; ++i)
+    for (const char* name : {"a.ppm", "b.ppm"})
+      write("pictures/c" + std::to_string(i) + "/" + name, ppm(4, 3, i % 256, 1, 2));
+  EXPECT_EQ(convert(colour).pictures.class_names.size(), 302U);
+  colour.shards = false;
+  expect_error<DataError>([&] { convert(colour); },
+                          {"302 folders; labels tell 256 classes apart, and with --shards 1,000,000"});
+}
+
 TEST_F(ConversionTest, AnyNumberOfThreadsWritesTheSameSet) {
   const TrainTestData one = converted(options());
   for (const int threads : {2, 7, 64}) {

@@ -154,7 +154,8 @@ int convert(ConversionOptions options, bool json) {
         counted(pictures.class_names.size(), "class"), names_of(pictures.class_names),
         counted(pictures.train.size(), "image"), with_thousands(std::ssize(pictures.test)), done.shape.width,
         done.shape.height, done.shape.channels == 1 ? "grey" : "colour");
-  print("train on it with   data: {{set: {}, root: {}}}\n", own_set().name, format_yaml_text(options.to));
+  print("train on it with   data: {{set: {}, root: {}}}\n", options.shards ? "shards" : own_set().name,
+        format_yaml_text(options.to));
   return 0;
 }
 
@@ -196,6 +197,8 @@ void add_convert_command(CLI::App& app, Action& action) {
         return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
       })
       ->capture_default_str();
+  command->add_flag("--shards", options->shards,
+                    "A set that need not fit into memory (data.set: shards), of any number of classes");
   command->add_flag("--skip-damaged", options->skip_damaged,
                     "Go on without pictures that cannot be read, and name them");
   options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));

@@ -257,10 +257,10 @@ void add_options(CLI::App& command, PredictOptions& options) {
                   "RUN@ema, RUN@swa")
       ->required();
   command
-      .add_option(
-          "images", options.images,
-          "PNG, JPEG, PGM (P5), PPM (P6), IDX files, one image of an IDX file: FILE[12], or folders: all "
-          "pictures in them, a line each")
+      .add_option("images", options.images,
+                  "PNG, JPEG, WEBP, GIF, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
+                  "FILE[12], or folders: all "
+                  "pictures in them, a line each")
       ->required();
   command
       .add_option("--invert", options.invert,
