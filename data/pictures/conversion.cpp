@@ -166,9 +166,9 @@ class ConversionPass {
                     pictures_[i]->path.lexically_relative(options_.from));
       if (options_.on_progress) options_.on_progress(i + 1, pictures_.size());
     }
-    if (!damaged_.empty()) return std::move(damaged_);
-    output->publish();
-    return {};
+    if (damaged_.empty()) output->publish();
+    std::ranges::sort(damaged_, {}, &DamagedPicture::path);
+    return std::move(damaged_);
   }
 
  private:
@@ -218,10 +218,12 @@ class ConversionPass {
 }  // namespace
 
 DamagedPicturesError::DamagedPicturesError(std::vector<DamagedPicture> pictures)
-    : DataError(fmt::format("{}{}; mend or remove {}, or leave {} out with --skip-damaged",
-                            pictures.front().reason,
-                            pictures.size() == 1 ? "" : fmt::format(", and {} more", pictures.size() - 1),
-                            pictures.size() == 1 ? "it" : "them", pictures.size() == 1 ? "it" : "them")),
+    : DataError(
+          pictures.size() == 1
+              ? pictures.front().reason + "; mend or remove it, or leave it out with --skip-damaged"
+              : fmt::format("{} cannot be read, the first of them {}; mend or remove them, or leave them "
+                            "out with --skip-damaged",
+                            counted(pictures.size(), "picture"), pictures.front().path.string())),
       pictures_(std::move(pictures)) {}
 
 Conversion convert_pictures(Env& env, const ConversionOptions& options) {

@@ -79,7 +79,7 @@ struct DamagedPicture {
   std::string reason;  ///< begins with the path
 };
 
-/// Pictures that cannot be read: all that there are, in their order.
+/// Pictures that cannot be read: all that there are, sorted.
 class DamagedPicturesError : public DataError {
  public:
   explicit DamagedPicturesError(std::vector<DamagedPicture> pictures);

@@ -182,7 +182,7 @@ TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
 TEST_F(ConversionTest, NothingIsOverwrittenUnlessItMayBe) {
   convert(options());
   const auto written = fs::last_write_time(path("set/classes.txt"));
-  expect_error<UsageError>([&] { convert(options()); }, {"classes.txt: is there already; --force replaces"});
+  expect_error<UsageError>([&] { convert(options()); }, {"is there already; --force replaces the set"});
   EXPECT_EQ(fs::last_write_time(path("set/classes.txt")), written);
   ConversionOptions again = options();
   again.replace = true;
@@ -239,16 +239,13 @@ TEST_F(ConversionTest, AllDamagedPicturesAreToldAtOnceOrLeftOut) {
     convert(again);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const DamagedPicturesError& error) {
-    ASSERT_EQ(error.pictures().size(), 3U);  // bees may have their page in the test half, so in any order
-    const auto reasons = [&](const char* name) {
-      return std::ranges::count_if(error.pictures(), [&](const DamagedPicture& picture) {
-        return picture.path.filename() == name && picture.reason.starts_with(picture.path.string());
-      });
-    };
-    EXPECT_EQ(reasons("4-cut.ppm") + reasons("5-empty.jpg") + reasons("4-page.png"), 3);
-    EXPECT_NE(std::string(error.what())
-                  .find(", and 2 more; mend or remove them, or leave them out with --skip-damaged"),
-              std::string::npos)
+    std::vector<std::string> names;
+    for (const DamagedPicture& picture : error.pictures()) {
+      names.push_back(picture.path.filename());
+      EXPECT_TRUE(picture.reason.starts_with(picture.path.string())) << picture.reason;
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"4-cut.ppm", "5-empty.jpg", "4-page.png"}));
+    EXPECT_TRUE(std::string(error.what()).starts_with("3 pictures cannot be read, the first of them "))
         << error.what();
   }
   EXPECT_EQ(load_dataset({.set = "idx", .root = again.to}).train.quick, without.train.quick)
@@ -303,8 +300,11 @@ TEST_F(ConversionTest, ShardsHoldTheSameSamplesAndMoreClasses) {
   EXPECT_EQ(shards.class_names, idx.class_names);
   EXPECT_EQ(shards.train.shape, idx.train.shape);
   EXPECT_EQ(shards.train.labels, idx.train.labels);
-  EXPECT_EQ(shards.train.quick, idx.train.quick) << "the same bytes in the same order";
-  EXPECT_EQ(shards.test.quick, idx.test.quick);
+  for (std::int32_t i = 0; i < idx.train.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal(ImageRows(shards.train, {&i, 1})[0],
+                                   std::span(idx.train.images).subspan(static_cast<std::size_t>(i) * 36, 36)))
+        << i;
+  EXPECT_EQ(ImageRows(shards.test, std::vector{0, 3})[1][0], idx.test.images[std::size_t{3} * 36]);
   EXPECT_FALSE(fs::exists(path("set/classes.txt"))) << "the old set is gone";
   for (int i = 0; i < 300; ++i)
     for (const char* name : {"a.ppm", "b.ppm"})
