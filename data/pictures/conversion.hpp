@@ -97,13 +97,13 @@ struct Conversion {
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 
-/// Writes images, labels and the pictures' names to train on and to test with, and the classes' names, into `to`, which is
-/// made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
-/// time works in a directory. Needs the memory of two pictures for each thread, whatever their number. Where pictures are
-/// left out, all are read once more, and the set is the same as if they had never been there.
+/// Writes images, labels and the pictures' names to train on and to test with, and the classes' names, into `to`, which
+/// is made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
+/// time works in a directory. Needs the memory of three pictures for each thread, whatever their number. Where pictures
+/// are left out, all are read once more, and the set is the same as if they had never been there.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their names; `to`
 ///                           lies in `from`, where it would be taken for a class
-/// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes; more than an IDX file holds
+/// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes; more than IDX files hold
 /// @throws DamagedPicturesError  unless skip_damaged
 /// @throws IoError           `to` cannot be written
 Conversion convert_pictures(Env& env, const ConversionOptions& options);

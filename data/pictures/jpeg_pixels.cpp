@@ -131,15 +131,16 @@ void inverse_dct(const JpegBlock* blocks, std::size_t count, const std::uint16_t
   }
 }
 
-// Half the resolution made whole: each new pixel is three quarters of the nearer old one and a quarter of the other. What
-// lies between two values goes down and up in turns.
+// Half the resolution made whole: each new pixel is three quarters of the nearer old one and a quarter of the other.
+// What lies between two values goes down and up in turns.
 
 /// Down: three of the nearer row and one of the farther, for each pixel; not divided by 4 yet.
 void weigh_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t width, std::uint16_t* sums) {
   for (std::size_t i = 0; i < width; ++i) sums[i] = static_cast<std::uint16_t>(3 * near[i] + far[i]);
 }
 
-/// Across: `width` numbers become twice as many, each 2^kBits times the pixel. At the ends a number is its own neighbour.
+/// Across: `width` numbers, more than one and each 2^kBits / 4 times a pixel, become twice as many pixels. At the ends a
+/// number is its own neighbour.
 template <int kBits, class Number>
 HWY_INLINE void widen(const Number* from, std::size_t width, std::uint8_t* to) {
   constexpr int kLeft = kBits == 2 ? 1 : 8, kRight = kBits == 2 ? 2 : 7;  // what is added before the division

@@ -137,8 +137,8 @@ void check_packed_size(const std::string& name, std::int64_t width, std::int64_t
 /// Every kind of PNG: grey, colour, palette, with alpha, 16 bits, interlaced. What is transparent is laid on
 /// white; on black if nothing could be seen on white.
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
-/// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The same pixels
-/// on every machine (jpeg_pixels.hpp).
+/// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The same
+/// pixels on every machine (jpeg_pixels.hpp).
 Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// Binary PGM (P5) or PPM (P6) with 8 or 16 bits.
 Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
@@ -158,8 +158,8 @@ void lay_on_paper(Picture& picture, std::vector<std::uint8_t> with_alpha);
 /// Makes a grey picture coloured or a coloured one grey, if need be.
 void recolour(Picture& picture, PictureColour colour);
 
-/// The orientation that an EXIF block records, 1 to 8 as EXIF numbers them; 1, upright, for anything that is no such block
-/// or has no such entry.
+/// The orientation that an EXIF block records, 1 to 8 as EXIF numbers them; 1, upright, for anything that is no such
+/// block or has no such entry.
 /// @param marker  the contents of a JPEG's APP1 marker, from "Exif\0\0" on
 int exif_orientation(std::span<const std::uint8_t> marker);
 /// The picture as it was seen: mirrored and turned as orientation 2 to 8 asks for.

@@ -392,11 +392,34 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   }
 }
 
+TEST_F(ConvertTest, WhatPicturesLoseIsSaidAndDamagedOnesAreAllNamed) {
+  std::string colours = "P6 6 4 255\n";
+  for (int i = 0; i < 24; ++i) colours += "abc";
+  write_text(test_path("ants/0.ppm"), colours);
+  expect_says(convert("--size 4 --fit crop --threads 2"), 0,
+              {"10 pictures of other proportions than 4 x 4 were cropped: their middle is kept",
+               "1 colour picture became grey: --colour keeps it"});
+  write_text(test_path("ants/cut.jpg"), "");
+  write_text(test_path("bees/page.png"), "<html>");
+  write_text(test_path("bees/notes.txt"), "");
+  const Outcome refused = convert("--force");
+  expect_says(refused, 65, {"2 pictures cannot be read, the first of them "});
+  for (const char* name : {"cut.jpg: is empty", "page.png: neither PNG, JPEG"})
+    EXPECT_NE(refused.err.find(name), std::string::npos) << refused.everything();
+  const Outcome skipped = convert("--force --skip-damaged --shards");
+  expect_says(skipped, 0, {"8 images to train on, 2 to test with", "data: {set: shards, root: "});
+  EXPECT_NE(skipped.err.find("left out 1 file that is no picture: 1 .txt file"), std::string::npos);
+  EXPECT_NE(skipped.err.find("left out 2 pictures that cannot be read, named above"), std::string::npos);
+  train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
+  expect_says(command("predict " + run() + " --fit pad " + test_path("bees/3.ppm")), 0,
+              {"3.ppm: ", "padded"});
+}
+
 TEST_F(ConvertTest, WrongOptionsAreUsageErrors) {
   for (const char* options :
        {"--size 0", "--size 8x", "--size 5000", "--size 8x8x8", "--test-share 0", "--test-share 1",
         "--test-share x", "--test-count 0", "--test-count 1 --test-share 0.5", "--grey --colour", "--seed -1",
-        "--nosuch"}) {
+        "--fit crop", "--size 8 --fit stretch", "--threads 0", "--nosuch"}) {
     EXPECT_EQ(convert(options).exit_code, 2) << options;
     EXPECT_FALSE(fs::exists(directory_.path("set"))) << options;
   }
