@@ -74,6 +74,7 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
 class ConversionProgress {
  public:
   void show(std::size_t done, std::size_t all) {
+    if (done == 1) start_ = Clock::now();  // also where all are read once more
     const bool draws = output_.redraws;
     if (seconds_since(last_) < (draws ? std::chrono::duration<double>(kBarInterval).count() : kPlainSeconds))
       return;
