@@ -82,7 +82,7 @@ Decoder::Decoder() {
   progress.progress_monitor = limit_scans;
 }
 
-/// For what a library reads, but this one does not.
+/// For what libjpeg does not mind.
 [[noreturn]] void refuse(Decoder& decoder, const char* why) {
   std::snprintf(decoder.message, JMSG_LENGTH_MAX, "%s", why);
   std::longjmp(decoder.failed, 1);  // NOLINT(cert-err52-cpp)
@@ -188,6 +188,11 @@ std::vector<std::uint8_t> light_of_inks(const std::vector<std::uint8_t>& inks, b
   return result;
 }
 
+[[noreturn]] void refuse_bits(const std::string& name, const Decoder& decoder) {
+  throw DataError(fmt::format("{}: JPEG with {} bits a channel; only 8 are read, so save it with 8", name,
+                              decoder.jpeg.data_precision));
+}
+
 /// Before memory for pixels is asked for.
 void check_claims(const std::string& name, const Decoder& decoder, std::size_t file_bytes) {
   const std::int64_t width = decoder.jpeg.image_width, height = decoder.jpeg.image_height;
@@ -195,9 +200,7 @@ void check_claims(const std::string& name, const Decoder& decoder, std::size_t f
   if (width * height > static_cast<std::int64_t>(file_bytes) * kMaxPixelsPerByte)
     throw DataError(fmt::format("{}: damaged JPEG: {} bytes cannot hold {} x {} pixels", name, file_bytes,
                                 width, height));
-  if (decoder.jpeg.data_precision != 8)
-    throw DataError(fmt::format("{}: JPEG with {} bits a channel; only 8 are read, so save it with 8", name,
-                                decoder.jpeg.data_precision));
+  if (decoder.jpeg.data_precision != 8) refuse_bits(name, decoder);
 }
 
 }  // namespace
@@ -205,11 +208,8 @@ void check_claims(const std::string& name, const Decoder& decoder, std::size_t f
 Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
   Decoder decoder;
   const auto fail = [&] {
-    const bool too_fine = decoder.errors.msg_code == JERR_BAD_PRECISION;
-    throw DataError(too_fine
-                        ? fmt::format("{}: JPEG with {} bits a channel; only 8 are read, so save it with 8",
-                                      name, decoder.jpeg.data_precision)
-                        : fmt::format("{}: damaged JPEG: {}", name, decoder.message));
+    if (decoder.errors.msg_code == JERR_BAD_PRECISION) refuse_bits(name, decoder);
+    throw DataError(fmt::format("{}: damaged JPEG: {}", name, decoder.message));
   };
   if (!begin(decoder, file)) fail();
   const int orientation = orientation_of(decoder);  // decoding forgets the markers

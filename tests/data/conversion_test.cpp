@@ -302,7 +302,7 @@ TEST_F(ConversionTest, ShardsHoldTheSameSamplesAndMoreClasses) {
   EXPECT_EQ(shards.train.labels, idx.train.labels);
   for (std::int32_t i = 0; i < idx.train.size(); ++i)
     EXPECT_TRUE(std::ranges::equal(ImageRows(shards.train, {&i, 1})[0],
-                                   std::span(idx.train.images).subspan(static_cast<std::size_t>(i) * 36, 36)))
+                                   std::span(idx.train.images.data() + static_cast<std::size_t>(i) * 36, 36)))
         << i;
   EXPECT_EQ(ImageRows(shards.test, std::vector{0, 3})[1][0], idx.test.images[std::size_t{3} * 36]);
   EXPECT_FALSE(fs::exists(path("set/classes.txt"))) << "the old set is gone";
