@@ -209,10 +209,10 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object in place of lines");
   command->footer(
-      "PNG, JPEG, WEBP, GIF, BMP, PGM and PPM. The folders' names become the names of the classes, in\n"
-      "alphabetical order. A job trains on the set as the last line says, and predict makes pictures like its\n"
-      "images. Pictures that cannot be read are all named. A call that was interrupted leaves the old set or\n"
-      "none: give it again.\n"
+      "PNG, JPEG, WEBP, GIF, BMP, PGM and PPM. The folders' names become the names of the\n"
+      "classes, in alphabetical order. A job trains on the set as the last line says, and predict\n"
+      "makes pictures like its images. Pictures that cannot be read are all named. A call that was\n"
+      "interrupted leaves the old set or none: give it again.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force");
