@@ -47,7 +47,11 @@ class Preparation {
         trained_on_light_(model.data.light_background),
         polarity_(options.invert == "yes"  ? Polarity::kDarkInk
                   : options.invert == "no" ? Polarity::kLightInk
-                                           : Polarity::kFromPicture) {}
+                                           : Polarity::kFromPicture) {
+    if (fit_ != PictureFit::kSqueeze && !frame_.is_photo && !raw_)
+      throw UsageError(
+          "--fit: ink is cut out and centred for this run, not scaled whole; add --raw, or leave --fit out");
+  }
 
   /// @throws DataError  a picture with other channels than the training images
   PreparedPicture operator()(const Picture& picture) const {
