@@ -9,8 +9,10 @@
 #include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/shards.hpp"
 #include "trainer/commands/command_line.hpp"
 
 #include <fmt/format.h>
@@ -160,6 +162,20 @@ int convert(ConversionOptions options, bool json) {
   return 0;
 }
 
+/// A set that is there in another format.
+int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& set, bool json) {
+  if (options.size || options.colour == PictureColour::kRgb || options.test.is_given ||
+      options.skip_damaged || json)
+    throw UsageError(fmt::format(
+        "{}: is a data set, which --shards writes as it is; of the other options only --force is for that",
+        options.from));
+  const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
+  print("{}: {}, {} to train on, {} to test with\n", options.to, counted(index.classes, "class"),
+        counted(index.train.samples, "image"), with_thousands(index.test.samples));
+  print("train on it with   data: {{set: shards, root: {}}}\n", format_yaml_text(options.to));
+  return 0;
+}
+
 }  // namespace
 
 void add_convert_command(CLI::App& app, Action& action) {
@@ -198,8 +214,9 @@ void add_convert_command(CLI::App& app, Action& action) {
         return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
       })
       ->capture_default_str();
-  command->add_flag("--shards", options->shards,
-                    "A set that need not fit into memory (data.set: shards), of any number of classes");
+  command->add_flag(
+      "--shards", options->shards,
+      "A set for data.set: shards, larger than memory, of any number of classes. FOLDER may be a set, too");
   command->add_flag("--skip-damaged", options->skip_damaged,
                     "Go on without pictures that cannot be read, and name them");
   options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
@@ -215,12 +232,17 @@ void add_convert_command(CLI::App& app, Action& action) {
       "interrupted leaves the old set or none: give it again.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
-      "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force");
+      "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
+      "  lockstep convert cifar10 my-shards --shards");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_size(*size);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
     options->test.is_given = share->count() + count->count() > 0;
-    action = [=] { return convert(*options, *json); };
+    action = [=] {
+      if (options->shards)
+        if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
+      return convert(*options, *json);
+    };
   });
 }
 
