@@ -3,8 +3,10 @@
 /// lockstep convert FOLDER DIR
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
@@ -17,9 +19,13 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -48,6 +54,9 @@ std::string names_of(const std::vector<std::string>& names) {
 }
 
 nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done) {
+  nlohmann::ordered_json kinds = nlohmann::ordered_json::object(), damaged = nlohmann::ordered_json::array();
+  for (const auto& [kind, count] : done.pictures.left_out_kinds) kinds[kind] = count;
+  for (const DamagedPicture& picture : done.damaged) damaged.push_back(picture.path.string());
   return {{"format", 1},
           {"directory", options.to},
           {"classes", done.pictures.class_names},
@@ -56,38 +65,114 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"width", done.shape.width},
           {"height", done.shape.height},
           {"channels", done.shape.channels},
-          {"left_out", done.pictures.left_out}};
+          {"left_out", done.pictures.left_out},
+          {"left_out_kinds", kinds},
+          {"damaged", damaged},
+          {"reshaped", done.reshaped},
+          {"made_grey", done.made_grey}};
 }
 
-int convert(const ConversionOptions& options, bool json) {
-  const Conversion done = convert_pictures(Env::posix(), options);
+/// How far it is: a bar on a terminal, elsewhere a line every few seconds. Silent while JSON is asked for.
+class ConversionProgress {
+ public:
+  void show(std::size_t done, std::size_t all) {
+    if (done == 1) start_ = Clock::now();  // also where all are read once more
+    const bool draws = output_.redraws;
+    if (seconds_since(last_) < (draws ? std::chrono::duration<double>(kBarInterval).count() : kPlainSeconds))
+      return;
+    last_ = Clock::now();
+    const double each = seconds_since(start_) / static_cast<double>(done);
+    const std::vector<Field> fields = {
+        {fmt::format("{}/{} pictures", with_thousands(static_cast<std::int64_t>(done)),
+                     with_thousands(static_cast<std::int64_t>(all))),
+         3},
+        {fmt::format("{} a second", with_thousands(static_cast<std::int64_t>(1 / each))), 1},
+        {fmt::format("ETA {}", format_duration(each * static_cast<double>(all - done))), 2}};
+    const int columns = output_columns();
+    if (draws) {
+      draw_bar(fit_with_bar(fields, static_cast<double>(done) / static_cast<double>(all), columns,
+                            output_.unicode),
+               output_, columns);
+    } else {
+      write_out(fit(fields, columns) + "\n");
+    }
+  }
+
+ private:
+  static constexpr double kPlainSeconds = 5;
+  OutputTerminal output_ = output_terminal();
+  Clock::time_point start_ = Clock::now(), last_ = start_;
+};
+
+void say_what_was_left_out(const Conversion& done) {
   const SortedPictures& pictures = done.pictures;
-  if (pictures.left_out > 0)
-    print_error(fmt::format("left out {} that {} (first: {})", counted(pictures.left_out, "file"),
+  if (pictures.left_out > 0) {
+    std::vector<std::string> kinds;
+    for (const auto& [kind, count] : pictures.left_out_kinds) kinds.push_back(counted(count, kind));
+    print_error(fmt::format("left out {} that {}: {} (first: {})", counted(pictures.left_out, "file"),
                             pictures.left_out == 1 ? "is no picture" : "are no pictures",
-                            printable_line(pictures.first_left_out.string())));
+                            fmt::join(kinds, ", "), printable_line(pictures.first_left_out.string())));
+  }
+  for (const DamagedPicture& picture : done.damaged) print_error(picture.reason);
+  if (!done.damaged.empty())
+    print_error(
+        fmt::format("left out {} that cannot be read, named above", counted(done.damaged.size(), "picture")));
+}
+
+void say_what_was_changed(const ConversionOptions& options, const Conversion& done) {
+  if (done.reshaped > 0) {
+    const char* how = options.fit == PictureFit::kSqueeze
+                          ? "squeezed: --fit crop or --fit pad keeps their proportions"
+                      : options.fit == PictureFit::kCrop ? "cropped: their middle is kept"
+                                                         : "padded with black";
+    print("{} of other proportions than {} x {} {} {}\n", counted(done.reshaped, "picture"), done.shape.width,
+          done.shape.height, done.reshaped == 1 ? "was" : "were", how);
+  }
+  if (done.made_grey > 0)
+    print("{} became grey: --colour keeps it\n", counted(done.made_grey, "colour picture"));
+}
+
+int convert(ConversionOptions options, bool json) {
+  ConversionProgress progress;
+  if (!json) options.on_progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
+  const Conversion done = [&] {
+    call_before_errors(wipe_bar);
+    try {
+      return convert_pictures(Env::posix(), options);
+    } catch (const DamagedPicturesError& error) {
+      if (error.pictures().size() > 1)
+        for (const DamagedPicture& picture : error.pictures()) print_error(picture.reason);
+      throw;
+    }
+  }();
+  wipe_bar();
+  say_what_was_left_out(done);
+  const SortedPictures& pictures = done.pictures;
   if (json) {
     print("{}\n", json_text_in_ascii(conversion_json(options, done)));
     return 0;
   }
+  say_what_was_changed(options, done);
   print("{}: {} ({}), {} to train on, {} to test with, {} x {}, {}\n", options.to,
         counted(pictures.class_names.size(), "class"), names_of(pictures.class_names),
         counted(pictures.train.size(), "image"), with_thousands(std::ssize(pictures.test)), done.shape.width,
         done.shape.height, done.shape.channels == 1 ? "grey" : "colour");
-  print("train on it with   data: {{set: {}, root: {}}}\n", own_set().name, format_yaml_text(options.to));
+  print("train on it with   data: {{set: {}, root: {}}}\n", options.shards ? "shards" : own_set().name,
+        format_yaml_text(options.to));
   return 0;
 }
 
 /// A set that is there in another format.
-int convert_set(const std::string& from, const std::string& to, bool replace) {
-  const auto set = find_whole_set(from);
-  if (!set)
+int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& set, bool json) {
+  if (options.size || options.colour == PictureColour::kRgb || options.test.is_given ||
+      options.skip_damaged || json)
     throw UsageError(fmt::format(
-        "{}: neither a data set nor a directory that holds one; name what --shards is to write", from));
-  const ShardIndex index = write_in_shards(Env::posix(), *set, to, {.replace = replace});
-  print("{}: {}, {} to train on, {} to test with\n", to, counted(index.classes, "class"),
+        "{}: is a data set, which --shards writes as it is; of the other options only --force is for that",
+        options.from));
+  const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
+  print("{}: {}, {} to train on, {} to test with\n", options.to, counted(index.classes, "class"),
         counted(index.train.samples, "image"), with_thousands(index.test.samples));
-  print("train on it with   data: {{set: shards, root: {}}}\n", format_yaml_text(to));
+  print("train on it with   data: {{set: shards, root: {}}}\n", format_yaml_text(options.to));
   return 0;
 }
 
@@ -101,13 +186,15 @@ void add_convert_command(CLI::App& app, Action& action) {
   command->add_option("folder", options->from, "Holds a folder for each class, or train/ and test/ that do")
       ->required();
   command->add_option("directory", options->to, "Where the files of the new set go")->required();
-  command
-      ->add_option("--size", *size,
-                   "Scale all images to WIDTHxHEIGHT, or to a square; default: they are of one size")
-      ->check([](const std::string& text) {
-        return parse_size(text) ? ""
-                                : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
-      });
+  auto* size_option =
+      command
+          ->add_option("--size", *size,
+                       "Scale all images to WIDTHxHEIGHT, or to a square; default: they are of one size")
+          ->check([](const std::string& text) {
+            return parse_size(text) ? ""
+                                    : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
+          });
+  add_fit_option(*command, options->fit)->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
   command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
   auto* share = command->add_option("--test-share", options->test.share, "Of each class, taken to test with")
@@ -127,17 +214,24 @@ void add_convert_command(CLI::App& app, Action& action) {
         return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
       })
       ->capture_default_str();
-  auto shards = std::make_shared<bool>(false);
-  command->add_flag("--shards", *shards, "FOLDER is a data set, or a directory of one: write it in shards");
+  command->add_flag(
+      "--shards", options->shards,
+      "A set for data.set: shards, larger than memory, of any number of classes. FOLDER may be a set, too");
+  command->add_flag("--skip-damaged", options->skip_damaged,
+                    "Go on without pictures that cannot be read, and name them");
+  options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
+  command->add_option("--threads", options->threads, "That read pictures; default: one for each core")
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object in place of lines");
   command->footer(
-      "PNG, JPEG, PGM and PPM. The folders' names become the names of the classes, in alphabetical order. A "
-      "job\n"
-      "trains on the set as the last line says, and predict makes pictures like its images.\n"
+      "PNG, JPEG, WEBP, GIF, BMP, PGM and PPM. The folders' names become the names of the\n"
+      "classes, in alphabetical order. A job trains on the set as the last line says, and predict\n"
+      "makes pictures like its images. Pictures that cannot be read are all named. A call that was\n"
+      "interrupted leaves the old set or none: give it again.\n"
       "Examples:\n"
-      "  lockstep convert photos my-set --size 20 --colour\n"
+      "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
       "  lockstep convert cifar10 my-shards --shards");
   command->callback([=, &action] {
@@ -145,7 +239,9 @@ void add_convert_command(CLI::App& app, Action& action) {
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
     options->test.is_given = share->count() + count->count() > 0;
     action = [=] {
-      return *shards ? convert_set(options->from, options->to, options->replace) : convert(*options, *json);
+      if (options->shards)
+        if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
+      return convert(*options, *json);
     };
   });
 }
