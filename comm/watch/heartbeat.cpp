@@ -1,39 +1,33 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The higher rank connects to the lower. A connection that ends is looked into: a port that refuses says that
-/// the process is gone.
+/// What is said, and what is heard; in large jobs by way of watchers.
 #include "comm/watch/heartbeat.hpp"
 
 #include "comm/watch/connection.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <utility>
 
 namespace lockstep::watchdog {
 namespace {
 
 using asio::ip::tcp;
-using std::chrono::milliseconds;
 
-constexpr std::ptrdiff_t kMostStrangers = 64;  ///< at the same time, of those that came by themselves
-constexpr milliseconds kConnectWithin{2000};
-constexpr milliseconds kProbeEvery{20};
-constexpr int kProbes = 50;
 /// A round trip stays the measure for so long, unless a shorter one comes.
 constexpr std::int64_t kOffsetAgesNs = 30'000'000'000;
+/// Sums of a few such times are no overflow. No machine runs for so long.
+constexpr std::int64_t kSane = std::int64_t{1} << 60;
+/// After so many beats without an answer a member turns to another watcher, too, and a watcher takes it that a member
+/// talks to another one. Well before silence is named, so that no member seems silent because its watcher is.
+constexpr int kUnanswered = 2;
+/// A member is connected with so many watchers of which it does not know that they are lost.
+constexpr int kKept = 2;
+/// The way from watcher to watcher: ranks far from each other, because neighbours share a host.
+constexpr std::array<int, kWatchers> kNextWatcher = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 
 }  // namespace
-
-/// One per other rank.
-struct Heartbeat::Link {
-  std::shared_ptr<Connection> connection;
-  std::optional<tcp::endpoint> endpoint;  ///< where its watchdog was reached
-  std::size_t next_address = 0;
-  bool connecting = false;
-  std::int64_t echo_ns = 0, echo_came_ns = 0;  ///< of its last beat
-  std::optional<Offset> offset;
-  std::int64_t offset_ns = 0;  ///< when that was measured
-};
 
 Heartbeat::Heartbeat(asio::io_context& context, tcp::acceptor acceptor, int rank, const Token& token,
                      std::vector<Peer>& peers, Callbacks callbacks, std::int64_t hello_within_ns)
@@ -44,7 +38,8 @@ Heartbeat::Heartbeat(asio::io_context& context, tcp::acceptor acceptor, int rank
       peers_(peers),
       callbacks_(std::move(callbacks)),
       hello_within_ns_(hello_within_ns),
-      links_(peers.size()) {}
+      links_(peers.size()),
+      dropped_(peers.size()) {}
 
 Heartbeat::~Heartbeat() {
   for (const auto& stranger : strangers_) stranger->abandon();
@@ -53,148 +48,122 @@ Heartbeat::~Heartbeat() {
   }
 }
 
-bool Heartbeat::linked(int rank) const {
-  return rank != rank_ && std::min(rank, rank_) < kWatchers;
-}
-
 void Heartbeat::start() {
   accept();
   beat();
 }
 
-void Heartbeat::accept() {
-  acceptor_.async_accept([this](const asio::error_code& error, tcp::socket socket) {
-    if (error == asio::error::operation_aborted) return;
-    if (!error) {
-      make_room_for_stranger();
-      auto stranger = std::make_shared<Connection>(*this, std::move(socket));
-      strangers_.insert(stranger);
-      stranger->start();
-    }
-    if (!error) return accept();
-    // No descriptors left, say: not as fast as the processor goes.
-    auto pause = std::make_shared<asio::steady_timer>(context_, milliseconds(200));
-    pause->async_wait([this, pause](const asio::error_code& stopped) {
-      if (!stopped) accept();
-    });
-  });
-}
-
-/// The newest may be a rank, which says hello at once; who has been here longest and has not is none.
-void Heartbeat::make_room_for_stranger() {
-  const auto came = [](const auto& stranger) { return stranger->expected() < 0; };
-  if (std::ranges::count_if(strangers_, came) < kMostStrangers) return;
-  auto oldest = strangers_.end();
-  for (auto stranger = strangers_.begin(); stranger != strangers_.end(); ++stranger) {
-    const bool older = oldest == strangers_.end() || (*stranger)->since_ns() < (*oldest)->since_ns();
-    if (came(*stranger) && older) oldest = stranger;
-  }
-  (*oldest)->abandon();
-  strangers_.erase(oldest);
-}
-
-void Heartbeat::connect(int rank) {
-  if (last_sent_) return;
-  Link& link = links_[static_cast<std::size_t>(rank)];
-  const Identity& who = peers_[static_cast<std::size_t>(rank)].who;
-  if (link.connecting || who.addresses.empty()) return;
-  asio::error_code bad;
-  const auto address = asio::ip::make_address(who.addresses[link.next_address++ % who.addresses.size()], bad);
-  if (bad) return;
-  link.connecting = true;
-  auto connection = std::make_shared<Connection>(*this, tcp::socket(context_));
-  connection->connect({address, static_cast<asio::ip::port_type>(who.port)}, kConnectWithin,
-                      [this, rank, connection](bool good) {
-                        links_[static_cast<std::size_t>(rank)].connecting = false;
-                        if (good) on_connected(rank, connection);
-                      });
-}
-
-void Heartbeat::on_connected(int rank, const std::shared_ptr<Connection>& connection) {
-  if (last_sent_) return connection->abandon();
-  connection->expect(rank);
-  strangers_.insert(connection);
-  connection->send(
-      encode(Hello{token_, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(peers_.size())}));
-  connection->start();
-}
-
 bool Heartbeat::on_message(Connection& connection, const Message& message) {
-  if (dropped_) return true;
   if (const auto* hello = std::get_if<Hello>(&message)) return on_hello(connection, *hello);
-  if (!connection.known()) return false;
+  if (connection.known() && is_dropped(connection.rank())) return true;
+  if (!connection.known() || std::holds_alternative<Died>(message)) return false;
   const int rank = connection.rank();
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  peer.heard_ns = clock_ns();
-  if (const auto* beat = std::get_if<Beat>(&message)) on_beat(rank, *beat);
-  if (const auto* arrivals = std::get_if<Arrivals>(&message)) callbacks_.arrivals(rank, *arrivals);
-  if (const auto* leaving = std::get_if<Leaving>(&message)) {
-    peer.leaving = true;
-    peer.farewell = *leaving;
-    callbacks_.changed();
+  const std::int64_t now = clock_ns();
+  peers_[static_cast<std::size_t>(rank)].heard_ns = now;
+  if (const auto* relay = std::get_if<Relay>(&message)) return on_relay(rank, *relay, now);
+  if (const auto* beat = std::get_if<Beat>(&message)) {
+    Link& link = links_[static_cast<std::size_t>(rank)];
+    measure_offset(rank, *beat, now);
+    link.echo_ns = beat->sent_ns;
+    link.echo_came_ns = now;
+    link.unanswered = 0;
+    if (relays()) link.fresh = *beat;
+    on_beat(rank, *beat, now);
   }
-  if (std::holds_alternative<Goodbye>(message)) peer.watched = false;
+  if (const auto* arrivals = std::get_if<Arrivals>(&message)) {
+    if (relays() && rank_ != 0) for_rank_0_.push_back(relayed(rank, *arrivals));
+    callbacks_.arrivals(rank, *arrivals);
+  }
+  if (!on_news(rank, message, now)) return true;
+  if (relays()) pass_on(relayed(rank, message), true);
+  if (!std::holds_alternative<Goodbye>(message)) callbacks_.changed();
   return true;
 }
 
-/// The other end proves that it belongs to this job; who was called answers.
-bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
-  const bool ours = equal(hello.token, token_) && hello.world_size == peers_.size() &&
-                    hello.rank < peers_.size() && linked(static_cast<int>(hello.rank));
-  const bool called = connection.expected() >= 0;
-  if (last_sent_ && !called) return false;  // who is not answered does not miss this rank
-  if (!ours || connection.known() || (called && connection.expected() != static_cast<int>(hello.rank)))
-    return false;
-  const int rank = static_cast<int>(hello.rank);
-  if (!called && rank < rank_) return false;  // those are called
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  Link& link = links_[hello.rank];
-  if (link.connection) link.connection->abandon();
-  link.connection = connection.shared_from_this();
-  strangers_.erase(link.connection);
-  connection.know(rank);
-  if (const auto remote = connection.remote_address())
-    link.endpoint = tcp::endpoint(*remote, static_cast<asio::ip::port_type>(peer.who.port));
-  if (!called)
-    connection.send(
-        encode(Hello{token_, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(peers_.size())}));
-  peer.watched = !peer.leaving;
-  peer.heard_ns = clock_ns();
-  if (!dropped_) send(rank, callbacks_.make_beat(peer));
+/// From a watcher. What it says of a rank counts unless something later is known.
+bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
+  if (!is_large() || from >= kWatchers) return false;
+  const auto via = offset(from);
+  bool changed = false;
+  for (const Relayed& relayed : relay.list) {
+    const int rank = static_cast<int>(relayed.rank);
+    if (relayed.rank >= peers_.size()) return false;
+    if (rank == rank_) continue;
+    const std::int64_t when = now_ns - std::clamp<std::int64_t>(relayed.age_ns, 0, now_ns);
+    if (via && std::abs(relayed.ahead_ns / 2) < kSane && relayed.accuracy_ns >= 0 &&
+        relayed.accuracy_ns < kSane)
+      keep_offset(rank, {via->ahead_ns + relayed.ahead_ns, via->accuracy_ns + relayed.accuracy_ns}, now_ns);
+    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    const auto* beat = std::get_if<Beat>(&relayed.said);
+    if (beat != nullptr && when > peer.heard_ns) {
+      peer.watched = !peer.ended && !peer.leaving;
+      peer.heard_ns = when;
+      on_beat(rank, *beat, when);
+    }
+    if (const auto* arrivals = std::get_if<Arrivals>(&relayed.said)) callbacks_.arrivals(rank, *arrivals);
+    if (!on_news(rank, relayed.said, when)) continue;
+    changed = true;
+    if (relays()) pass_on(relayed, false);
+  }
+  if (changed) callbacks_.changed();
   return true;
 }
 
-void Heartbeat::on_beat(int rank, const Beat& beat) {
+/// What ends a rank, said at that time of this rank's clock. False: it is nothing, or known.
+bool Heartbeat::on_news(int rank, const Message& said, std::int64_t when_ns) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  Link& link = links_[static_cast<std::size_t>(rank)];
-  const std::int64_t now = peer.heard_ns;
+  if (const auto* leaving = std::get_if<Leaving>(&said)) {
+    const bool known = peer.leaving && (peer.farewell.spoken || !leaving->spoken);
+    peer.leaving = true;
+    peer.farewell = known ? peer.farewell : *leaving;
+    return !known;
+  }
+  if (std::holds_alternative<Goodbye>(said)) {
+    peer.watched = false;
+    return !std::exchange(peer.ended, true);
+  }
+  return std::holds_alternative<Died>(said) && found_dead(rank, when_ns);
+}
+
+void Heartbeat::on_beat(int rank, const Beat& beat, std::int64_t when_ns) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
   peer.where = beat.where;
   // Whatever it says, nothing lies in the future or before the other machine's start.
   const std::int64_t age =
       beat.sent_ns < beat.where.since_ns || beat.where.since_ns < 0 ? 0 : beat.sent_ns - beat.where.since_ns;
-  peer.where.since_ns = now - std::min(age, now);
+  peer.where.since_ns = when_ns - std::min(age, when_ns);
   peer.traced = beat.traced;
   peer.device = text_in(beat.device);
   if (!beat.traced) peer.state = '?';
   const auto witnessed = static_cast<std::size_t>(beat.witnessed_rank);
   if (beat.witnessed_rank >= 0 && witnessed < peers_.size() && beat.witnessed_rank != rank_)
     peers_[witnessed].state = beat.witnessed_state;
-  measure_offset(link, beat, now);
-  link.echo_ns = beat.sent_ns;
-  link.echo_came_ns = now;
+}
+
+bool Heartbeat::found_dead(int rank, std::int64_t when_ns) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.dead || !peer.watched || peer.leaving) return false;
+  peer.dead = true;
+  peer.lost_ns = when_ns;
+  return true;
 }
 
 /// As NTP does it: the shortest round trip knows best.
-void Heartbeat::measure_offset(Link& link, const Beat& beat, std::int64_t now_ns) const {
-  constexpr std::int64_t kSane = std::int64_t{1} << 60;
+void Heartbeat::measure_offset(int rank, const Beat& beat, std::int64_t now_ns) {
   const auto sane = [](std::int64_t ns) { return ns > 0 && ns < kSane; };
   if (!sane(beat.echo_ns) || !sane(beat.sent_ns) || beat.held_ns < 0 || beat.held_ns > beat.sent_ns) return;
   const std::int64_t trip = now_ns - beat.echo_ns - beat.held_ns;
   if (trip < 0) return;
-  const std::int64_t ahead = ((beat.sent_ns - beat.held_ns - beat.echo_ns) + (beat.sent_ns - now_ns)) / 2;
+  keep_offset(rank, {((beat.sent_ns - beat.held_ns - beat.echo_ns) + (beat.sent_ns - now_ns)) / 2, trip / 2},
+              now_ns);
+}
+
+void Heartbeat::keep_offset(int rank, const Offset& measured, std::int64_t now_ns) {
+  if (measured.accuracy_ns > kSane || std::abs(measured.ahead_ns) > kSane) return;
+  Link& link = links_[static_cast<std::size_t>(rank)];
   const bool old = now_ns - link.offset_ns > kOffsetAgesNs;
-  if (link.offset && !old && trip / 2 >= link.offset->accuracy_ns) return;
-  link.offset = Offset{ahead, trip / 2};
+  if (link.offset && !old && measured.accuracy_ns >= link.offset->accuracy_ns) return;
+  link.offset = measured;
   link.offset_ns = now_ns;
 }
 
@@ -202,85 +171,123 @@ std::optional<Heartbeat::Offset> Heartbeat::offset(int rank) const {
   return links_[static_cast<std::size_t>(rank)].offset;
 }
 
-void Heartbeat::on_closed(Connection& connection) {
-  const auto self = connection.shared_from_this();
-  strangers_.erase(self);
-  if (!connection.known()) return;
-  const int rank = connection.rank();
-  Link& link = links_[static_cast<std::size_t>(rank)];
-  if (link.connection != self) return;
-  link.connection.reset();
-  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  if (peer.watched && !peer.leaving && !dropped_) probe(rank, kProbes);
+// What a watcher passes on.
+
+Relayed Heartbeat::relayed(int rank, Message said) const {
+  const std::int64_t since = clock_ns() - peers_[static_cast<std::size_t>(rank)].heard_ns;
+  const auto known = offset(rank).value_or(Offset{0, -1});
+  return {static_cast<std::uint32_t>(rank), std::holds_alternative<Beat>(said) ? since : 0, known.ahead_ns,
+          known.accuracy_ns, std::move(said)};
 }
 
-/// Does a process still listen there? A process that ends closes its connections and its port in no
-/// order that could be relied on: once is not enough.
-void Heartbeat::probe(int rank, int tries) {
-  Link& link = links_[static_cast<std::size_t>(rank)];
-  if (!link.endpoint || tries == 0 || link.connection || dropped_) return;
-  auto socket = std::make_shared<tcp::socket>(context_);
-  socket->async_connect(*link.endpoint, [this, rank, tries, socket](const asio::error_code& error) {
-    if (error == asio::error::operation_aborted) return;
-    if (error == asio::error::connection_refused) return found_dead(rank);
-    auto pause = std::make_shared<asio::steady_timer>(context_, kProbeEvery);
-    pause->async_wait([this, rank, tries, pause](const asio::error_code& stopped) {
-      if (!stopped) probe(rank, tries - 1);
-    });
-  });
+/// What comes together leaves together: when all ranks end, that is a message for each of them.
+/// @param to_watchers  it is no watcher who says so
+void Heartbeat::pass_on(const Relayed& news, bool to_watchers) {
+  const auto* leaving = std::get_if<Leaving>(&news.said);
+  const bool ends_all = leaving != nullptr && (leaving->spoken || leaving->because < 0);
+  const bool is_of_watcher = news.rank < static_cast<std::uint32_t>(kWatchers);
+  if (for_watchers_.empty() && for_members_.empty()) asio::post(context_, [this] { send_news(); });
+  if (to_watchers) for_watchers_.push_back(news);
+  if (is_of_watcher || ends_all) for_members_.push_back(news);
 }
 
-void Heartbeat::found_dead(int rank) {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  if (peer.dead || !peer.watched || peer.leaving) return;
-  peer.dead = true;
-  peer.lost_ns = clock_ns();
-  callbacks_.changed();
+void Heartbeat::send_news() {
+  const auto of_watchers = encode_relays(std::exchange(for_watchers_, {}));
+  const auto of_members = encode_relays(std::exchange(for_members_, {}));
+  for (int rank = 0; relays() && rank < static_cast<int>(peers_.size()); ++rank)
+    send_bytes(rank, rank < kWatchers ? of_watchers : of_members);
+}
+
+std::vector<std::uint8_t> Heartbeat::take_fresh_beats(int first_rank, int end_rank) {
+  std::vector<Relayed> list;
+  for (int rank = first_rank; relays() && rank < end_rank; ++rank) {
+    const auto beat = std::exchange(links_[static_cast<std::size_t>(rank)].fresh, std::nullopt);
+    if (beat && peers_[static_cast<std::size_t>(rank)].watched) list.push_back(relayed(rank, *beat));
+  }
+  return encode_relays(list);
+}
+
+// What is sent.
+
+void Heartbeat::drop_network(const std::function<bool(int)>& to) {
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
+    dropped_[static_cast<std::size_t>(rank)] = is_dropped(rank) || to(rank);
 }
 
 void Heartbeat::beat() {
-  if (dropped_) return;
-  const std::int64_t now = clock_ns();
-  std::erase_if(strangers_, [&](const auto& stranger) {
-    const bool late = now - stranger->since_ns() > hello_within_ns_;
-    if (late) stranger->abandon();
-    return late;
-  });
-  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+  close_silent_strangers();
+  if (is_large() && !relays()) return beat_as_member();
+  const int ranks = static_cast<int>(peers_.size());
+  const auto of_watchers = take_fresh_beats(0, std::min(kWatchers, ranks));
+  const auto of_members = take_fresh_beats(kWatchers, ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
     const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (!linked(rank) || peer.dead || peer.leaving) continue;
     const Link& link = links_[static_cast<std::size_t>(rank)];
-    if (link.connection) {
-      send(rank, callbacks_.make_beat(peer));
-    } else if (rank < rank_) {
-      connect(rank);
-    }
+    if (!linked(rank) || peer.dead || peer.leaving) continue;
+    const bool is_member = is_large() && rank >= kWatchers;
+    if (!link.connection && rank < rank_) connect(rank);
+    if (!is_member || link.unanswered < kUnanswered) send_beat(rank, is_member ? of_watchers : of_members);
+  }
+  send_bytes(0, encode_relays(std::exchange(for_rank_0_, {})));
+}
+
+/// To the first watcher in this rank's order, and as long as nothing comes from it to the next.
+void Heartbeat::beat_as_member() {
+  int kept = 0;
+  bool answered = false;
+  for (const int step : kNextWatcher) {
+    if (answered && kept >= kKept) return;
+    const int rank = (rank_ + step) % kWatchers;
+    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    Link& link = links_[static_cast<std::size_t>(rank)];
+    if (peer.dead || peer.leaving || peer.ended) continue;
+    const bool answers = link.unanswered < kUnanswered;
+    if (!link.connection) connect(rank);
+    if (!answered) send_beat(rank);
+    answered = answered || answers;
+    kept += answers ? 1 : 0;
   }
 }
 
-void Heartbeat::send(int rank, const Message& message) {
+/// Nothing to a rank that does not read: a later beat says more.
+void Heartbeat::send_beat(int rank, const std::vector<std::uint8_t>& more) {
   Link& link = links_[static_cast<std::size_t>(rank)];
-  if (!link.connection || dropped_) return;
-  Message copy = message;
-  if (auto* beat = std::get_if<Beat>(&copy)) {
-    if (link.connection->is_behind()) return;  // it does not read: a later beat says more
-    beat->sent_ns = clock_ns();
-    beat->echo_ns = link.echo_ns;
-    beat->held_ns = link.echo_ns == 0 ? 0 : beat->sent_ns - link.echo_came_ns;
+  ++link.unanswered;
+  if (!link.connection || is_dropped(rank) || link.connection->is_behind()) return;
+  Beat beat = callbacks_.make_beat(peers_[static_cast<std::size_t>(rank)]);
+  beat.sent_ns = clock_ns();
+  beat.echo_ns = link.echo_ns;
+  beat.held_ns = link.echo_ns == 0 ? 0 : beat.sent_ns - link.echo_came_ns;
+  auto bytes = encode(beat);
+  bytes.insert(bytes.end(), more.begin(), more.end());
+  link.connection->send(std::move(bytes));
+}
+
+void Heartbeat::send_bytes(int rank, const std::vector<std::uint8_t>& bytes) {
+  Link& link = links_[static_cast<std::size_t>(rank)];
+  if (link.connection && !is_dropped(rank) && !bytes.empty()) link.connection->send(bytes);
+}
+
+void Heartbeat::send_arrivals(const Arrivals& arrivals) {
+  const auto bytes = encode(arrivals);
+  if (links_.front().connection || !is_large()) return send_bytes(0, bytes);
+  for (const int step : kNextWatcher) {
+    const int rank = (rank_ + step) % kWatchers;
+    if (links_[static_cast<std::size_t>(rank)].connection) return send_bytes(rank, bytes);
   }
-  link.connection->send(encode(copy));
 }
 
 void Heartbeat::send_to_all(const Message& message) {
-  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) send(rank, message);
+  const auto bytes = encode(message);
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) send_bytes(rank, bytes);
 }
 
 void Heartbeat::send_last(const Message& message) {
+  send_news();
   send_to_all(message);
-  if (dropped_) return;
   last_sent_ = true;
   for (const auto& stranger : strangers_)
-    if (stranger->expected() >= 0) stranger->send(encode(message));
+    if (stranger->expected() >= 0 && !is_dropped(stranger->expected())) stranger->send(encode(message));
 }
 
 bool Heartbeat::all_sent() const {

@@ -16,9 +16,12 @@
 
 namespace lockstep::watchdog {
 
-/// Every rank is connected with each of the first so many: in a small job all with all; in a large one these
-/// watch, and the others hear from them.
+/// Every rank is connected with each of the first so many: in a small job all with all. In a job of more than
+/// kMostDirect ranks these watch, and the others are members: a member tells one watcher that it lives, which tells the
+/// other watchers, and tells its members of those. A watcher from which nothing comes is replaced by the next one, with
+/// which a member is connected before it needs it.
 inline constexpr int kWatchers = 16;
+inline constexpr int kMostDirect = 32;
 
 class Connection;
 
@@ -47,14 +50,15 @@ class Heartbeat {
   void beat();
   /// To all that are connected.
   void send_to_all(const Message& message);
-  void send(int rank, const Message& message);
+  /// To rank 0, in a large job by way of a watcher.
+  void send_arrivals(const Arrivals& arrivals);
   /// The last message, to all that know of this rank: also where its hello has been sent and not been answered yet.
   /// From then on no connection is made, so that no rank misses this one.
   void send_last(const Message& message);
   /// Everything has left this process.
   bool all_sent() const;
-  /// For faults on purpose.
-  void drop_network() { dropped_ = true; }
+  /// For faults on purpose: from now on nothing goes to these ranks, and nothing comes from them.
+  void drop_network(const std::function<bool(int rank)>& to);
 
   /// By how much rank's clock is ahead of this one, and half of the round trip in which that was measured.
   struct Offset {
@@ -64,20 +68,48 @@ class Heartbeat {
 
  private:
   friend class Connection;
-  struct Link;
+  /// One per other rank.
+  struct Link {
+    std::shared_ptr<Connection> connection;
+    std::optional<asio::ip::tcp::endpoint> endpoint;  ///< where its watchdog was reached
+    std::size_t next_address = 0;
+    bool connecting = false;
+    int unanswered = 0;         ///< beats that were sent since the last one came, or tried to
+    std::optional<Beat> fresh;  ///< its last one, until it is passed on
+    std::int64_t echo_ns = 0, echo_came_ns = 0;  ///< of its last beat
+    std::optional<Offset> offset;
+    std::int64_t offset_ns = 0;  ///< when that was measured
+  };
 
   bool linked(int rank) const;
+  bool is_dropped(int rank) const { return dropped_[static_cast<std::size_t>(rank)]; }
+  bool is_large() const { return peers_.size() > static_cast<std::size_t>(kMostDirect); }
+  bool relays() const { return is_large() && rank_ < kWatchers; }
+  // Connections.
   void accept();
   void make_room_for_stranger();
+  void close_silent_strangers();
   void connect(int rank);
   void on_connected(int rank, const std::shared_ptr<Connection>& connection);
-  bool on_message(Connection& connection, const Message& message);
   bool on_hello(Connection& connection, const Hello& hello);
-  void on_beat(int rank, const Beat& beat);
   void on_closed(Connection& connection);
   void probe(int rank, int tries);
-  void found_dead(int rank);
-  void measure_offset(Link& link, const Beat& beat, std::int64_t now_ns) const;
+  // What comes.
+  bool on_message(Connection& connection, const Message& message);
+  bool on_relay(int from, const Relay& relay, std::int64_t now_ns);
+  bool on_news(int rank, const Message& said, std::int64_t when_ns);
+  void on_beat(int rank, const Beat& beat, std::int64_t when_ns);
+  bool found_dead(int rank, std::int64_t when_ns);
+  void measure_offset(int rank, const Beat& beat, std::int64_t now_ns);
+  void keep_offset(int rank, const Offset& measured, std::int64_t now_ns);
+  // What is passed on, and what is sent.
+  Relayed relayed(int rank, Message said) const;
+  void pass_on(const Relayed& news, bool to_watchers);
+  void send_news();
+  std::vector<std::uint8_t> take_fresh_beats(int first_rank, int end_rank);
+  void beat_as_member();
+  void send_beat(int rank, const std::vector<std::uint8_t>& more = {});
+  void send_bytes(int rank, const std::vector<std::uint8_t>& bytes);
 
   asio::io_context& context_;
   asio::ip::tcp::acceptor acceptor_;
@@ -87,8 +119,10 @@ class Heartbeat {
   Callbacks callbacks_;
   std::int64_t hello_within_ns_;
   std::vector<Link> links_;                          ///< by rank
+  std::vector<Relayed> for_rank_0_;                  ///< arrivals, until the next beat
+  std::vector<Relayed> for_watchers_, for_members_;  ///< who has ended, until what came with it has been read
   std::set<std::shared_ptr<Connection>> strangers_;  ///< that have not said hello yet
-  bool dropped_ = false;
+  std::vector<bool> dropped_;                        ///< by rank
   bool last_sent_ = false;
 };
 

@@ -18,7 +18,7 @@ namespace lockstep::watchdog {
 namespace {
 
 constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
-constexpr std::uint8_t kVersion = 4;
+constexpr std::uint8_t kVersion = 5;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
 template <typename Fields>
@@ -75,6 +75,35 @@ void visit(Leaving& leaving, Fields& fields) {
 template <typename Fields>
 void visit(Goodbye& /*goodbye*/, Fields& /*fields*/) {}
 
+template <typename Fields>
+void visit(Died& /*died*/, Fields& /*fields*/) {}
+
+template <typename Fields>
+void visit(Relay& relay, Fields& fields) {
+  fields.count(relay.list, kMostRelayed);
+  for (Relayed& relayed : relay.list) {
+    fields(relayed.rank);
+    fields(relayed.age_ns);
+    fields(relayed.ahead_ns);
+    fields(relayed.accuracy_ns);
+    fields.kind(relayed.said);
+    std::visit([&](auto& said) { visit(said, fields); }, relayed.said);
+  }
+}
+
+/// Which kinds may be relayed.
+constexpr bool can_be_relayed(std::size_t kind) {
+  return kind != Message(Hello{}).index() && kind < Message(Relay{}).index();
+}
+
+template <std::size_t Kind = 0>
+void make_kind(std::size_t kind, Message& message) {
+  if constexpr (Kind < std::variant_size_v<Message>) {
+    if (kind == Kind) message.emplace<Kind>();
+    if (kind != Kind) make_kind<Kind + 1>(kind, message);
+  }
+}
+
 class Writer {
  public:
   explicit Writer(std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
@@ -89,6 +118,10 @@ class Writer {
   void count(const std::vector<T>& list, std::size_t most) {
     LOCKSTEP_CHECK(list.size() <= most);
     (*this)(static_cast<std::uint32_t>(list.size()));
+  }
+  void kind(const Message& said) {
+    LOCKSTEP_CHECK(can_be_relayed(said.index()));
+    (*this)(static_cast<std::uint8_t>(said.index()));
   }
 
  private:
@@ -132,6 +165,12 @@ class Reader {
     good_ = good_ && count <= most && count <= bytes_.size();
     if (good_) list.resize(count);
   }
+  void kind(Message& said) {
+    std::uint8_t kind = 0;
+    (*this)(kind);
+    good_ = good_ && can_be_relayed(kind);
+    if (good_) make_kind(kind, said);
+  }
   template <typename Enum>
   void choice(Enum& value, int count) {
     std::uint8_t byte = 0;
@@ -146,16 +185,18 @@ class Reader {
   bool good_ = true;
 };
 
-template <std::size_t Kind = 0>
 std::optional<Message> read(std::size_t kind, std::span<const std::uint8_t> bytes) {
-  if constexpr (Kind < std::variant_size_v<Message>) {
-    if (kind != Kind) return read<Kind + 1>(kind, bytes);
-    std::variant_alternative_t<Kind, Message> message;
-    Reader reader(bytes);
-    visit(message, reader);
-    if (reader.read_all()) return message;
-  }
-  return std::nullopt;
+  Message message;
+  make_kind(kind, message);
+  Reader reader(bytes);
+  std::visit([&](auto& fields) { visit(fields, reader); }, message);
+  return reader.read_all() ? std::optional(std::move(message)) : std::nullopt;
+}
+
+/// At most so many bytes of a message.
+std::size_t room_for(const Relayed& relayed) {
+  const auto* arrivals = std::get_if<Arrivals>(&relayed.said);
+  return sizeof(Relayed) + (arrivals == nullptr ? 0 : arrivals->list.size() * sizeof(Arrival));
 }
 
 }  // namespace
@@ -190,6 +231,25 @@ std::vector<std::uint8_t> encode(const Message& message) {
   const auto size = static_cast<std::uint32_t>(bytes.size() - kHeadBytes);
   LOCKSTEP_CHECK(size <= kMostBytes);
   std::memcpy(bytes.data() + 4, &size, 4);
+  return bytes;
+}
+
+std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list) {
+  std::vector<std::uint8_t> bytes;
+  Relay relay;
+  std::size_t room = 0;
+  const auto flush = [&] {
+    const auto more = encode(relay);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    relay.list.clear();
+    room = 0;
+  };
+  for (const Relayed& relayed : list) {
+    if (room + room_for(relayed) > kMostBytes - 4) flush();
+    room += room_for(relayed);
+    relay.list.push_back(relayed);
+  }
+  if (!relay.list.empty()) flush();
   return bytes;
 }
 

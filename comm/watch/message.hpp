@@ -57,10 +57,31 @@ struct Leaving {
 /// The sender ends in good order: it is not lost.
 struct Goodbye {};
 
-using Message = std::variant<Hello, Beat, Arrivals, Leaving, Goodbye>;
+/// Only as Relayed: the process of the rank is gone.
+struct Died {};
+
+struct Relayed;
+/// What a watcher passes on in large jobs.
+struct Relay {
+  std::vector<Relayed> list;  ///< at most kMostRelayed
+};
+inline constexpr std::size_t kMostRelayed = 1024;
+
+using Message = std::variant<Hello, Beat, Arrivals, Leaving, Goodbye, Died, Relay>;
+
+/// What a rank said to the sender, or what the sender says of it.
+struct Relayed {
+  std::uint32_t rank = 0;
+  std::int64_t age_ns = 0;        ///< so long ago
+  std::int64_t ahead_ns = 0;      ///< by how much the rank's clock is ahead of the sender's
+  std::int64_t accuracy_ns = -1;  ///< of that; -1: not known
+  Message said = Beat{};          ///< no Hello and no Relay
+};
 
 /// A head of eight bytes (magic, version, kind, size), then the fields, little-endian.
 std::vector<std::uint8_t> encode(const Message& message);
+/// As many messages as it takes, one behind the other; none for an empty list.
+std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list);
 
 inline constexpr std::size_t kHeadBytes = 8;
 inline constexpr std::size_t kMostBytes = 64 * 1024;  ///< of a message without its head
@@ -96,6 +117,7 @@ struct Peer {
   Identity who;
   bool watched = false;  ///< there was a connection once, and no goodbye since
   bool dead = false;     ///< its process is gone
+  bool ended = false;    ///< it said goodbye
   bool leaving = false;  ///< it said that it ends
   Leaving farewell;
   std::int64_t heard_ns = 0;  ///< this rank's clock: its last sign of life

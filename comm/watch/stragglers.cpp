@@ -6,6 +6,7 @@
 #include "common/output.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -16,7 +17,10 @@ namespace {
 
 constexpr std::size_t kSteps = 80;
 constexpr int kJudgedEvery = 10;
-constexpr std::size_t kMostOpen = 1 << 16;
+/// Arrivals that are waited for with others of their bucket, so that memory is bounded however many ranks there are.
+constexpr std::size_t kMostOpen = 1 << 20;
+/// Rank 0 compares about so many arrivals between two beats: a percent of a core.
+constexpr std::size_t kMostPerBeat = 4096;
 constexpr double kMostly = 0.6;
 /// How far above its share by chance, in standard deviations.
 constexpr double kBeyondChance = 3;
@@ -41,24 +45,21 @@ double quantile(std::vector<double> values, double share) {
   return *place;
 }
 
-double median(std::vector<double> values) {
-  return quantile(std::move(values), 0.5);
-}
-
-/// Of all but one.
-double median_of_others(const std::vector<double>& values, std::size_t without) {
-  std::vector<double> others;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i != without) others.push_back(values[i]);
-  }
-  return median(others);
-}
-
 std::size_t place_of_most(const std::vector<double>& values) {
   return static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
 }
 
 }  // namespace
+
+Stragglers::MedianOfOthers::MedianOfOthers(std::vector<double> values) : sorted_(std::move(values)) {
+  std::ranges::sort(sorted_);
+}
+
+double Stragglers::MedianOfOthers::operator()(double without) const {
+  if (sorted_.size() < 2) return 0;
+  const std::size_t middle = (sorted_.size() - 1) / 2;
+  return sorted_[without <= sorted_[middle] ? middle + 1 : middle];
+}
 
 Stragglers::Stragglers(std::vector<std::string> hosts) : hosts_(std::move(hosts)), past_(hosts_.size()) {}
 
@@ -72,9 +73,11 @@ void Stragglers::add(int rank, const std::vector<Arrival>& arrivals) {
     if (bucket.there == hosts_.size()) {
       compare(bucket.by_rank);
       open_.erase({arrival.step, arrival.bucket});
+      // Ranks report in the order of steps: what lacks one by now is of a step that it did not report.
+      open_.erase(open_.begin(), open_.lower_bound({arrival.step, 0}));
     }
   }
-  while (open_.size() > kMostOpen) open_.erase(open_.begin());
+  while (open_.size() * hosts_.size() > kMostOpen) open_.erase(open_.begin());
 }
 
 void Stragglers::compare(const std::vector<std::optional<Arrival>>& arrivals) {
@@ -109,7 +112,7 @@ void Stragglers::count_last(Step& step, const std::vector<std::optional<Arrival>
   }
   const std::size_t last = place_of_most(times);
   ++step.by_rank[last].last;
-  step.by_rank[last].late_ns += times[last] - median_of_others(times, last);
+  step.by_rank[last].late_ns += times[last] - MedianOfOthers(times)(times[last]);
   ++step.by_rank[place_of_most(work)].most;
 }
 
@@ -164,12 +167,14 @@ void Stragglers::judge() {
   const Typical all{typical([](const Share& share) { return share.work; }),
                     typical([](const Share& share) { return share.between; }),
                     typical([](const Share& share) { return share.wall(); })};
+  const Middle middle{MedianOfOthers(all.work), MedianOfOthers(all.between), MedianOfOthers(all.wall),
+                      std::ranges::min(all.work)};
   double load = 0;
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) load = std::max(load, queued_share(rank));
   scores_.resize(hosts_.size());
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     past_[rank].best_work = std::min(past_[rank].best_work, all.work[rank]);
-    remember(judge_rank(rank, all, load));
+    remember(judge_rank(rank, all, middle, load));
   }
 }
 
@@ -185,12 +190,12 @@ void Stragglers::remember(const RankScore& judged) {
   if (now.crowded && crowded_hosts_.insert(now.host).second) newly_crowded_.push_back(now);
 }
 
-RankScore Stragglers::judge_rank(std::size_t rank, const Typical& typical, double load) {
+RankScore Stragglers::judge_rank(std::size_t rank, const Typical& typical, const Middle& middle,
+                                 double load) {
   Past& past = past_[rank];
-  const double best = std::ranges::min(typical.work), own = typical.work[rank];
-  const double others = median_of_others(typical.work, rank);
+  const double own = typical.work[rank], others = middle.work(own);
   const double more = own - others;
-  const double more_between = typical.between[rank] - median_of_others(typical.between, rank);
+  const double more_between = typical.between[rank] - middle.between(typical.between[rank]);
   double late_ns = 0, last = 0;
   for (const Step& step : steps_) {
     late_ns += step.by_rank[rank].late_ns;
@@ -201,13 +206,13 @@ RankScore Stragglers::judge_rank(std::size_t rank, const Typical& typical, doubl
   const bool slow = mostly(&Share::most, rank) && own > slower * others;
   const double queued = queued_share(rank);
   const bool waits = !slow && mostly(&Share::last, rank) && queued >= kLoaded &&
-                     typical.wall[rank] > kSlower * median_of_others(typical.wall, rank);
+                     typical.wall[rank] > kSlower * middle.wall(typical.wall[rank]);
   const std::int64_t begin = steps_.front().arrived_ns, end = steps_.back().arrived_ns;
   const std::int64_t slow_for = past.slow.so_for(slow, begin, end);
   const std::int64_t waits_for = past.crowded.so_for(waits, begin, end);
   return {.rank = static_cast<int>(rank),
           .host = hosts_[rank],
-          .score = own > 0 ? std::min(best, past.best_work) / own : 1,
+          .score = own > 0 ? std::min(middle.best_work, past.best_work) / own : 1,
           .last_share = share(&Share::last, rank, 0, steps_.size()),
           .late_seconds = last > 0 ? late_ns / last * 1e-9 : 0,
           .cause = more_between > more / 2 ? "between steps" : "compute",
@@ -240,16 +245,18 @@ std::vector<std::string> hosts_of_all(const std::vector<Peer>& peers) {
 Comparison::Comparison(Communicator& comm, Heartbeat& heartbeat, const std::vector<Peer>& peers)
     : comm_(comm), heartbeat_(heartbeat), peers_(peers), stragglers_(hosts_of_all(peers)) {}
 
+/// Of fast steps of many ranks every second, fourth, ... is compared: the same ones by all ranks, whose steps take as
+/// long. Where two ranks take different numbers, the steps of one are among those of the other.
 void Comparison::report() {
-  const std::int64_t every = 1 + static_cast<std::int64_t>(peers_.size()) / 64;
   std::vector<Arrival> list = comm_.activity().arrivals().take();
+  const auto every = static_cast<std::int64_t>(std::bit_ceil(1 + list.size() * peers_.size() / kMostPerBeat));
   std::erase_if(list, [&](const Arrival& arrival) { return arrival.step % every != 0; });
   if (list.empty()) return;
   if (comm_.rank() == 0) return add(0, std::move(list));
   for (std::size_t begin = 0; begin < list.size(); begin += kMostArrivals) {
     const auto from = list.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto count = static_cast<std::ptrdiff_t>(std::min(kMostArrivals, list.size() - begin));
-    heartbeat_.send(0, Arrivals{{from, from + count}});
+    heartbeat_.send_arrivals({{from, from + count}});
   }
 }
 

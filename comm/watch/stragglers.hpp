@@ -69,6 +69,20 @@ class Stragglers {
   struct Typical {
     std::vector<double> work, between, wall;
   };
+  /// The median of all values but one of them, for each of them.
+  class MedianOfOthers {
+   public:
+    explicit MedianOfOthers(std::vector<double> values);
+    double operator()(double without) const;
+
+   private:
+    std::vector<double> sorted_;
+  };
+  /// Of the other ranks.
+  struct Middle {
+    MedianOfOthers work, between, wall;
+    double best_work = 0;
+  };
   /// How long something has been so, judgement after judgement.
   class Since {
    public:
@@ -86,7 +100,7 @@ class Stragglers {
   void compare(const std::vector<std::optional<Arrival>>& arrivals);
   void count_last(Step& step, const std::vector<std::optional<Arrival>>& arrivals) const;
   void judge();
-  RankScore judge_rank(std::size_t rank, const Typical& typical, double load);
+  RankScore judge_rank(std::size_t rank, const Typical& typical, const Middle& middle, double load);
   bool mostly(int Share::*of, std::size_t rank) const;
   double share(int Share::*of, std::size_t rank, std::size_t begin, std::size_t end) const;
   double queued_share(std::size_t rank) const;
@@ -112,7 +126,7 @@ class Comparison {
   /// Borrows all of them.
   Comparison(Communicator& comm, Heartbeat& heartbeat, const std::vector<Peer>& peers);
 
-  /// To rank 0: what has come together here since the last time. In large jobs not of every step.
+  /// To rank 0: what has come together here since the last time. Where that is much, not of every step.
   void report();
   /// Rank 0: what another has reported. Says who holds the others up, and which host is too full. Elsewhere nothing
   /// happens.

@@ -81,7 +81,7 @@ void WatchdogThread::report_now() {
 }
 
 void WatchdogThread::drop_network() {
-  asio::post(*context_, [this] { heartbeat_.drop_network(); });
+  asio::post(*context_, [this] { heartbeat_.drop_network([](int) { return true; }); });
 }
 
 bool WatchdogThread::accounts_for_loss() {

@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A large job, in which watchers tell each other of the ranks that talk to them: who hears whom, and who is found dead
+/// when members and watchers die, are silent or are cut off.
+#include "comm/watch/failure_detector.hpp"
+#include "comm/watch/heartbeat.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace lockstep::watchdog {
+namespace {
+
+using asio::ip::tcp;
+
+constexpr int kRanks = 40;
+/// Three beats without a word, and the next watcher passes on; more, because a busy machine delivers late.
+constexpr int kSoon = 8;
+constexpr int kMember = 21, kItsWatcher = 5;  // rank 21 tells rank 5 that it lives
+
+/// Heartbeats of forty ranks in one thread, over real sockets.
+class WatchersTest : public ::testing::Test {
+ protected:
+  struct Rank {
+    std::vector<Peer> peers;
+    std::unique_ptr<Heartbeat> heartbeat;
+    int beats = 0, changes = 0;
+    std::vector<int> reported;  ///< ranks whose arrivals came
+  };
+
+  WatchersTest() {
+    std::vector<tcp::acceptor> acceptors;
+    for (int rank = 0; rank < kRanks; ++rank)
+      acceptors.emplace_back(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    std::vector<int> ports;
+    for (const auto& acceptor : acceptors) ports.push_back(acceptor.local_endpoint().port());
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (int other = 0; other < kRanks; ++other) {
+        Peer peer;
+        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"127.0.0.1"}};
+        peer.who.port = ports[static_cast<std::size_t>(other)];
+        of(rank).peers.push_back(peer);
+      }
+      of(rank).heartbeat = std::make_unique<Heartbeat>(
+          context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, of(rank).peers,
+          Heartbeat::Callbacks{
+              .make_beat = [this, rank](const Peer&) { return ++of(rank).beats, Beat{}; },
+              .arrivals = [this, rank](int from, const Arrivals&) { of(rank).reported.push_back(from); },
+              .changed = [this, rank] { ++of(rank).changes; }});
+    }
+    for (Rank& rank : ranks) rank.heartbeat->start();
+    until("all know each other", [this] {
+      return every(
+          [this](int rank, int other) { return !knows(rank, other) || of(rank).peers[at(other)].watched; });
+    });
+    until("all clocks are known", [this] { return of(0).heartbeat->offset(kRanks - 1).has_value(); });
+  }
+
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  Rank& of(int rank) { return ranks[at(rank)]; }
+  Peer& peer(int rank, int other) { return of(rank).peers[at(other)]; }
+  /// Watchers know all, members the watchers.
+  static bool knows(int rank, int other) { return rank != other && (rank < kWatchers || other < kWatchers); }
+  bool every(const std::function<bool(int, int)>& holds) {
+    for (int rank = 0; rank < kRanks; ++rank)
+      for (int other = 0; other < kRanks; ++other)
+        if (of(rank).heartbeat && !holds(rank, other)) return false;
+    return true;
+  }
+
+  /// All beat once, and hear all that comes of it.
+  void tick() {
+    for (Rank& rank : ranks)
+      if (rank.heartbeat) rank.heartbeat->beat();
+    for (int quiet = 0; quiet < 3; ++quiet) {
+      context.restart();
+      if (context.run_for(std::chrono::microseconds(300)) > 0) quiet = 0;
+    }
+  }
+  /// Fails after a time that only a hang takes.
+  void until(const char* what, const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!done()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not come that " << what;
+      tick();
+    }
+  }
+  void die(int rank) {
+    of(rank).heartbeat.reset();
+    context.restart();
+  }
+  bool is_heard_since(int rank, int other, std::int64_t then) { return peer(rank, other).heard_ns >= then; }
+  void expect_heard_throughout(int ticks, const std::function<bool(int rank, int other)>& of_interest) {
+    std::vector<std::int64_t> began;
+    for (int i = 0; i < ticks; ++i) {
+      began.push_back(clock_ns());
+      tick();
+      if (i < kSoon) continue;
+      for (int rank = 0; rank < kRanks; ++rank)
+        for (int other = 0; other < kRanks; ++other)
+          if (knows(rank, other) && of_interest(rank, other)) {
+            ASSERT_TRUE(is_heard_since(rank, other, began[at(i - kSoon)]))
+                << "rank " << rank << " has not heard rank " << other << " for some beats, after " << i;
+          }
+    }
+  }
+
+  asio::io_context context{1};
+  Token token = draw_token();
+  std::vector<Rank> ranks{static_cast<std::size_t>(kRanks)};
+};
+
+TEST_F(WatchersTest, AllAreHeardThoughARankBeatsToFew) {
+  for (Rank& rank : ranks) rank.beats = rank.changes = 0;
+  expect_heard_throughout(10, [](int, int) { return true; });
+  EXPECT_LE(of(0).beats, 10 * (kWatchers - 1 + 2)) << "to the other watchers, and to ranks 16 and 32";
+  EXPECT_LE(of(kMember).beats, 12) << "to one watcher";
+  for (const Rank& rank : ranks) EXPECT_EQ(rank.changes, 0);
+}
+
+TEST_F(WatchersTest, ArrivalsAndClocksComeToRankZero) {
+  for (const int rank : {1, kMember, kRanks - 1}) of(rank).heartbeat->send_arrivals({{{.step = 3}}});
+  until("they come", [this] { return of(0).reported.size() == 3; });
+  std::ranges::sort(of(0).reported);
+  EXPECT_EQ(of(0).reported, (std::vector<int>{1, kMember, kRanks - 1}));
+  for (int rank = 1; rank < kRanks; ++rank) {
+    const auto offset = of(0).heartbeat->offset(rank);
+    ASSERT_TRUE(offset) << rank;
+    EXPECT_LE(std::abs(offset->ahead_ns), offset->accuracy_ns + 1) << "they have one clock";
+  }
+  EXPECT_TRUE(of(kMember).heartbeat->offset(0)) << "for its flight record";
+}
+
+TEST_F(WatchersTest, MemberThatDiesIsDeadForAllWatchersAtOnce) {
+  die(kMember);
+  until("all have found it",
+        [&] { return every([&](int rank, int) { return rank >= kWatchers || peer(rank, kMember).dead; }); });
+  EXPECT_LT(peer(0, kMember).heard_ns, peer(0, kMember).lost_ns) << "to be said where it was last seen";
+  EXPECT_TRUE(every([&](int rank, int other) { return other == kMember || !peer(rank, other).dead; }));
+}
+
+TEST_F(WatchersTest, WatcherThatDiesIsDeadForAllAndItsMembersAreHeardOn) {
+  die(kItsWatcher);
+  until("all have found it",
+        [&] { return every([&](int rank, int) { return peer(rank, kItsWatcher).dead; }); });
+  expect_heard_throughout(16,
+                          [](int rank, int other) { return rank != kItsWatcher && other != kItsWatcher; });
+  EXPECT_TRUE(every([&](int rank, int other) { return other == kItsWatcher || !peer(rank, other).dead; }));
+}
+
+TEST_F(WatchersTest, TwoThatDieTogetherAreBothFoundAlsoAWatcherAndItsMember) {
+  die(kItsWatcher);
+  die(kMember);
+  until("all have found both", [&] {
+    return every([&](int rank, int) {
+      return rank >= kWatchers || (peer(rank, kMember).dead && peer(rank, kItsWatcher).dead);
+    });
+  });
+}
+
+TEST_F(WatchersTest, MembersOfASilentWatcherAreHeardByWayOfTheNext) {
+  const auto is_it = [](int rank) { return rank == kItsWatcher; };
+  of(kItsWatcher).heartbeat->drop_network([](int) { return true; });
+  const std::int64_t then = clock_ns();
+  expect_heard_throughout(24, [&](int rank, int other) { return !is_it(rank) && !is_it(other); });
+  for (const int rank : {0, 15, kMember, kRanks - 1})
+    EXPECT_FALSE(is_heard_since(rank, kItsWatcher, then)) << rank;
+  EXPECT_FALSE(peer(0, kItsWatcher).dead) << "its port still answers";
+}
+
+/// Eight ranks a host. The first host is cut off, and with it half of the watchers.
+TEST_F(WatchersTest, OnBothSidesOfACutTheLowestRankSpeaks) {
+  const auto side = [](int rank) { return rank < 8; };
+  for (int rank = 0; rank < kRanks; ++rank)
+    of(rank).heartbeat->drop_network([&](int other) { return side(rank) != side(other); });
+  for (int i = 0; i < 2; ++i) tick();  // what is passed on late
+  const std::int64_t then = clock_ns();
+  expect_heard_throughout(24, [&](int rank, int other) { return side(rank) == side(other); });
+  for (int i = 0; i < 6; ++i) tick();
+  EXPECT_TRUE(every(
+      [&](int rank, int other) { return side(rank) == side(other) || !is_heard_since(rank, other, then); }));
+  // Silent is who was not heard since the cut.
+  const std::int64_t now = clock_ns();
+  Limits limits;
+  limits.silent_seconds = static_cast<double>(now - then) * 1e-9;
+  for (int rank = 0; rank < kRanks; ++rank)
+    EXPECT_EQ(FailureDetector(rank, limits).speaks(now, of(rank).peers), rank == 0 || rank == 8) << rank;
+}
+
+TEST_F(WatchersTest, LastWordsReachAll) {
+  of(kMember).heartbeat->send_last(Goodbye{});
+  until("it is missed by no watcher",
+        [&] { return every([&](int rank, int) { return rank >= kWatchers || peer(rank, kMember).ended; }); });
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_TRUE(every([&](int rank, int) { return rank == kMember || !peer(rank, kMember).watched; }));
+  of(kMember + 1).heartbeat->send_to_all(Leaving{71, kMember + 2, false});
+  until("the watchers know that it leaves", [&] {
+    return every([&](int rank, int) { return rank >= kWatchers || peer(rank, kMember + 1).leaving; });
+  });
+  of(0).heartbeat->send_to_all(Leaving{71, kMember + 2, true});
+  until("rank 0 has spoken for all",
+        [&] { return every([&](int rank, int) { return rank == 0 || peer(rank, 0).farewell.spoken; }); });
+  of(kRanks - 1).heartbeat->send_to_all(Leaving{74, -1, true});
+  until("a member's own reasons are known to all", [&] {
+    return every([&](int rank, int) { return rank == kRanks - 1 || peer(rank, kRanks - 1).leaving; });
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::watchdog
