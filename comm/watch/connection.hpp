@@ -55,7 +55,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::ip::tcp::socket socket_;
   asio::steady_timer timer_;
   Parser parser_;
-  std::array<std::uint8_t, 4096> in_{};
+  std::array<std::uint8_t, 16384> in_{};
   std::deque<std::vector<std::uint8_t>> out_;
   std::int64_t since_ns_;
   int expected_ = -1, rank_ = -1;

@@ -24,8 +24,14 @@ constexpr std::int64_t kSane = std::int64_t{1} << 60;
 constexpr int kUnanswered = 2;
 /// A member is connected with so many watchers of which it does not know that they are lost.
 constexpr int kKept = 2;
-/// The way from watcher to watcher: ranks far from each other, because neighbours share a host.
-constexpr std::array<int, kWatchers> kNextWatcher = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+/// The way from watcher to watcher, ranks far from each other, because neighbours share a host.
+constexpr std::array kNextWatcher = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7};
+
+/// The i-th watcher that a member turns to, of kWatchers. Rank 0, which compares all ranks, is the last.
+int watcher_of(int member, std::size_t i) {
+  return i < kNextWatcher.size() ? 1 + (member + kNextWatcher[i]) % static_cast<int>(kNextWatcher.size()) : 0;
+}
+static_assert(kNextWatcher.size() + 1 == kWatchers);
 
 }  // namespace
 
@@ -220,24 +226,25 @@ void Heartbeat::beat() {
   const int ranks = static_cast<int>(peers_.size());
   const auto of_watchers = take_fresh_beats(0, std::min(kWatchers, ranks));
   const auto of_members = take_fresh_beats(kWatchers, ranks);
+  const auto for_rank_0 = encode_relays(std::exchange(for_rank_0_, {}));
   for (int rank = 0; rank < ranks; ++rank) {
     const Peer& peer = peers_[static_cast<std::size_t>(rank)];
     const Link& link = links_[static_cast<std::size_t>(rank)];
     if (!linked(rank) || peer.dead || peer.leaving) continue;
     const bool is_member = is_large() && rank >= kWatchers;
     if (!link.connection && rank < rank_) connect(rank);
-    if (!is_member || link.unanswered < kUnanswered) send_beat(rank, is_member ? of_watchers : of_members);
+    if (is_member && link.unanswered >= kUnanswered) continue;
+    send_beat(rank, is_member ? of_watchers : of_members);
+    if (rank == 0) send_bytes(0, for_rank_0);
   }
-  send_bytes(0, encode_relays(std::exchange(for_rank_0_, {})));
 }
 
 /// To the first watcher in this rank's order, and as long as nothing comes from it to the next.
 void Heartbeat::beat_as_member() {
   int kept = 0;
   bool answered = false;
-  for (const int step : kNextWatcher) {
-    if (answered && kept >= kKept) return;
-    const int rank = (rank_ + step) % kWatchers;
+  for (std::size_t i = 0; i < std::size_t{kWatchers} && !(answered && kept >= kKept); ++i) {
+    const int rank = watcher_of(rank_, i);
     const Peer& peer = peers_[static_cast<std::size_t>(rank)];
     Link& link = links_[static_cast<std::size_t>(rank)];
     if (peer.dead || peer.leaving || peer.ended) continue;
@@ -271,8 +278,8 @@ void Heartbeat::send_bytes(int rank, const std::vector<std::uint8_t>& bytes) {
 void Heartbeat::send_arrivals(const Arrivals& arrivals) {
   const auto bytes = encode(arrivals);
   if (links_.front().connection || !is_large()) return send_bytes(0, bytes);
-  for (const int step : kNextWatcher) {
-    const int rank = (rank_ + step) % kWatchers;
+  for (std::size_t i = 0; i < std::size_t{kWatchers}; ++i) {
+    const int rank = watcher_of(rank_, i);
     if (links_[static_cast<std::size_t>(rank)].connection) return send_bytes(rank, bytes);
   }
 }

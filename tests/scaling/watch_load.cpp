@@ -27,7 +27,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kStepNs = 2'000'000;  ///< about one of net on a core
-const int kBuckets = std::getenv("NOARR") ? 0 : 2;
+constexpr int kBuckets = 2;
 constexpr milliseconds kBetweenReports{250}, kConnecting{5000};
 
 std::int64_t thread_time_ns() {
