@@ -32,7 +32,8 @@ std::string to_text(const StepPlan& plan) {
                                   {"kind", name_of(plan.kind)},
                                   {"stretches", std::move(stretches)},
                                   {"buckets", plan.buckets},
-                                  {"steps", plan.steps}});
+                                  {"steps", plan.steps},
+                                  {"spread", plan.spread}});
 }
 
 StepPlan step_plan_from(const std::string& text) {
@@ -41,7 +42,8 @@ StepPlan step_plan_from(const std::string& text) {
                 .kind = reduce_named(json.at("kind").get<std::string>()),
                 .stretches = {},
                 .buckets = json.at("buckets").get<std::vector<PlannedBucket>>(),
-                .steps = json.at("steps").get<int>()};
+                .steps = json.at("steps").get<int>(),
+                .spread = json.at("spread").get<double>()};
   for (const auto& one : json.at("stretches")) {
     plan.stretches.push_back({one.at("seconds").get<double>(), {}});
     if (one.contains("done")) plan.stretches.back().done = one["done"].get<std::size_t>();
