@@ -6,7 +6,6 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"

@@ -38,6 +38,8 @@ class RandomJob {
                 {real(-1e6, 1e6)},
                 {real(1e-6, 1e6)},
                 flip(),
+                flip() ? whole(1, 1000000000) : 0,
+                flip(),
                 false,
                 whole(0, 1000000),
                 whole(0, 1000000),
