@@ -46,6 +46,7 @@ class RandomJob {
                 flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)},
                 flip() ? std::vector<Augmentation>() : augmentations()};
     job.data.balance_classes = job.data.shuffle && flip();
+    if (!job.data.shuffle || job.data.balance_classes) job.data.shuffle_window = 0;
     const bool nesterov = flip();
     const std::string initial_weights = flip() ? text() : "";
     job.train = {whole(1, 1000000000),
