@@ -108,19 +108,6 @@ double all_reduce_seconds(ReduceKind kind, const Cluster& cluster, std::size_t c
   return Play(kind, cluster, count, bytes_per_element).run();
 }
 
-double all_reduce_bound(const Cluster& cluster, std::size_t count, std::size_t bytes_per_element) {
-  const NetworkConstants& network = cluster.network;
-  const double bytes = static_cast<double>(count * bytes_per_element);
-  const auto rounds = [](int members) { return std::ceil(std::log2(members)); };
-  const auto but_own = [](int members) { return 1 - 1.0 / members; };
-  const int here = std::min(cluster.ranks_per_node, cluster.ranks), nodes = cluster.nodes();
-  const double across = network.latency + 2 * network.link_latency;
-  const double inside =
-      rounds(here) * network.local_latency + but_own(here) * bytes / network.local_bandwidth;
-  const double between = rounds(nodes) * across + but_own(nodes) * bytes / network.bandwidth;
-  return 2 * (inside + between) + but_own(cluster.ranks) * bytes / network.sum_bandwidth;
-}
-
 std::vector<LatencyPoint> latency_of_model(ReduceKind kind, const Cluster& cluster, std::size_t max_bytes,
                                            std::size_t bytes_per_element) {
   std::vector<LatencyPoint> points;

@@ -5,10 +5,8 @@
 #include "common/error.hpp"
 #include "tests/scaling/scenario.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -74,24 +72,6 @@ TEST(AlphaBetaTest, RanksBeyondAPowerOfTwoCostTwoMessagesInsideANode) {
     EXPECT_LT(seconds(cluster(ranks, per_node), 1 << 20),
               fold + 2 * seconds(cluster(power, per_node), 1 << 20))
         << ranks;
-  }
-}
-
-TEST(AlphaBetaTest, BoundIsThatOfHalvesInsideNodesAndBetweenThem) {
-  const double bytes = 1 << 20, inside = 2 * (2 * 1e-6 + 0.75 * bytes / 8e9), added = bytes / 32e9;
-  EXPECT_NEAR(all_reduce_bound(cluster(4, 4), 1 << 17, 8), inside + 0.75 * added, 1e-12);
-  const double between = 2 * (2 * (1e-5 + 2e-7) + 2.0 / 3 * bytes / 1e9);
-  EXPECT_NEAR(all_reduce_bound(cluster(12, 4), 1 << 17, 8), inside + between + 11.0 / 12 * added, 1e-12);
-}
-
-/// Hosts of any size and any number of them, the last one not full: the schedule is near what can be had.
-TEST(AlphaBetaTest, TrainersAllReduceIsNearTheBoundOnHostsOfAnySize) {
-  for (const int per_node : {8, 24, 48, 96, 192}) {
-    for (const int ranks : {3, 24, 40, 100, 192, 384, 960}) {
-      const Cluster hosts{.ranks = ranks, .ranks_per_node = per_node};
-      EXPECT_LE(seconds(hosts, 174720), 1.5 * all_reduce_bound(hosts, 174720 / 8, 8))
-          << ranks << " by " << per_node;
-    }
   }
 }
 
@@ -212,8 +192,7 @@ TEST(StepPlanTest, ComesBackAsItWas) {
                       .kind = ReduceKind::kLeaders,
                       .stretches = {{1e-3, {}}, {2e-3, 1}},
                       .buckets = {{100, 1}},
-                      .steps = 3,
-                      .spread = 0.02};
+                      .steps = 3};
   EXPECT_EQ(to_text(step_plan_from(to_text(plan))), to_text(plan));
 }
 
@@ -234,12 +213,9 @@ TEST(ScenarioTest, HasTheBucketsThatWereAskedFor) {
 TEST(ScalingTableTest, FitsATerminalAndNamesTheLargestDeviation) {
   const std::vector<Scenario> scenarios{scenario(4, 0), scenario(8, 1)};
   const auto lines = scaling_table(scenarios);
-  ASSERT_EQ(lines.size(), 5U);
+  ASSERT_EQ(lines.size(), 4U);
   for (const std::string& line : lines) EXPECT_LE(line.size(), 79U) << line;
-  EXPECT_NE(lines[3].find("at most"), std::string::npos);
-  const double times = std::max(scenarios[0].simulated.exposed / scenarios[0].bound,
-                                scenarios[1].simulated.exposed / scenarios[1].bound);
-  EXPECT_NE(lines[4].find(fmt::format("at most {:.2f} times", times)), std::string::npos) << lines[4];
+  EXPECT_NE(lines.back().find("at most"), std::string::npos);
 }
 
 TEST(ScalingSvgTest, IsWholeAndTheSameEachTime) {

@@ -90,17 +90,12 @@ Scenario plan_scenario(const Cluster& cluster, ReduceKind kind, std::size_t buck
                                : plan_buckets_in_number(profile.ranges, kBytes, latency,
                                                         std::min(buckets, profile.ranges.size())),
           .computing = profile.computing(),
-          .bound = all_reduce_bound(cluster, bytes / kBytes, kBytes),
           .simulated = {}};
 }
 
-SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, double spread,
-                       const std::string& program) {
-  StepPlan plan{.cluster = scenario.cluster,
-                .kind = scenario.kind,
-                .stretches = profile.stretches,
-                .buckets = {},
-                .spread = spread};
+SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, const std::string& program) {
+  StepPlan plan{
+      .cluster = scenario.cluster, .kind = scenario.kind, .stretches = profile.stretches, .buckets = {}};
   for (const Bucket& bucket : scenario.plan.buckets) plan.buckets.push_back({bucket.size, bucket.last_range});
   plan.buckets.back().elements += kStepCounters;
   const std::string answer = run(program, to_text(plan));

@@ -19,7 +19,6 @@
 #include <iterator>
 #include <limits>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,30 +61,24 @@ Buckets make_buckets(const StepPlan& plan) {
 class SimulatedRank {
  public:
   SimulatedRank(const StepPlan& plan, int rank, Buckets& buckets)
-      : plan_(plan), rank_(rank), buckets_(buckets) {
-    std::mt19937_64 dice(static_cast<std::uint64_t>(rank));
-    if (plan.spread > 0) slower_ = std::max(0.0, std::normal_distribution<double>(1, plan.spread)(dice));
-  }
+      : plan_(plan), rank_(rank), buckets_(buckets) {}
 
   void run() {
     for (int step = 0; step < plan_.steps; ++step) {
       for (auto& bucket : buckets_) std::ranges::fill(bucket, rank_ + 1);
       for (const Stretch& stretch : plan_.stretches) {
-        s4u::this_actor::sleep_for(stretch.seconds * slower_);
+        s4u::this_actor::sleep_for(stretch.seconds);
         if (stretch.done) start_done(*stretch.done);
         poll();
       }
+      const double computed = s4u::Engine::get_clock();
       while (!poll()) wait_for_any();
+      exposed += (s4u::Engine::get_clock() - computed) / plan_.steps;
       check();
     }
   }
 
-  /// Seconds of a step.
-  double computing() const {
-    double seconds = 0;
-    for (const Stretch& stretch : plan_.stretches) seconds += stretch.seconds * slower_;
-    return seconds;
-  }
+  double exposed = 0;
 
  private:
   void start_done(std::size_t range) {
@@ -129,7 +122,6 @@ class SimulatedRank {
 
   const StepPlan& plan_;
   int rank_;
-  double slower_ = 1;  ///< than the plan says
   Buckets& buckets_;
   ReceiveBuffers receive_buffers_;
   std::vector<std::unique_ptr<MpiPendingSum<std::int64_t>>> pending_;
@@ -154,7 +146,6 @@ SimulatedStep simulate(const StepPlan& plan) {
   std::vector<Buckets> buckets(adds_numbers ? static_cast<std::size_t>(ranks) : 1, make_buckets(plan));
 
   SimulatedStep result;
-  double slowest = 0;
   const auto nodes = make_fat_tree(plan.cluster);
   SMPI_app_instance_register(kInstance, nullptr, ranks);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -169,12 +160,11 @@ SimulatedStep simulate(const StepPlan& plan) {
       SimulatedRank program(plan, rank, buckets[adds_numbers ? static_cast<std::size_t>(rank) : 0]);
       program.run();
       result.total = std::max(result.total, (s4u::Engine::get_clock() - start) / plan.steps);
-      slowest = std::max(slowest, program.computing());
+      result.exposed = std::max(result.exposed, program.exposed);
       LOCKSTEP_MPI(MPI_Finalize());
     });
   }
   s4u::Engine::get_instance()->run();
-  result.exposed = result.total - slowest;
   return result;
 }
 

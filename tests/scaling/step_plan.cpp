@@ -32,8 +32,7 @@ std::string to_text(const StepPlan& plan) {
                                   {"kind", name_of(plan.kind)},
                                   {"stretches", std::move(stretches)},
                                   {"buckets", plan.buckets},
-                                  {"steps", plan.steps},
-                                  {"spread", plan.spread}});
+                                  {"steps", plan.steps}});
 }
 
 StepPlan step_plan_from(const std::string& text) {
@@ -42,8 +41,7 @@ StepPlan step_plan_from(const std::string& text) {
                 .kind = reduce_named(json.at("kind").get<std::string>()),
                 .stretches = {},
                 .buckets = json.at("buckets").get<std::vector<PlannedBucket>>(),
-                .steps = json.at("steps").get<int>(),
-                .spread = json.at("spread").get<double>()};
+                .steps = json.at("steps").get<int>()};
   for (const auto& one : json.at("stretches")) {
     plan.stretches.push_back({one.at("seconds").get<double>(), {}});
     if (one.contains("done")) plan.stretches.back().done = one["done"].get<std::size_t>();
