@@ -245,11 +245,13 @@ std::vector<std::string> hosts_of_all(const std::vector<Peer>& peers) {
 Comparison::Comparison(Communicator& comm, Heartbeat& heartbeat, const std::vector<Peer>& peers)
     : comm_(comm), heartbeat_(heartbeat), peers_(peers), stragglers_(hosts_of_all(peers)) {}
 
-/// Of fast steps of many ranks every second, fourth, ... is compared: the same ones by all ranks, whose steps take as
-/// long. Where two ranks take different numbers, the steps of one are among those of the other.
+std::int64_t Comparison::every(std::size_t arrivals, std::size_t ranks) {
+  return static_cast<std::int64_t>(std::bit_ceil(1 + arrivals * ranks / kMostPerBeat));
+}
+
 void Comparison::report() {
   std::vector<Arrival> list = comm_.activity().arrivals().take();
-  const auto every = static_cast<std::int64_t>(std::bit_ceil(1 + list.size() * peers_.size() / kMostPerBeat));
+  const std::int64_t every = Comparison::every(list.size(), peers_.size());
   std::erase_if(list, [&](const Arrival& arrival) { return arrival.step % every != 0; });
   if (list.empty()) return;
   if (comm_.rank() == 0) return add(0, std::move(list));

@@ -135,6 +135,10 @@ class Comparison {
   /// On rank 0.
   std::vector<RankScore> scores() const;
 
+  /// Of fast steps of many ranks every second, fourth, ... is compared: by all ranks the same ones, whose steps take as
+  /// long. Where two ranks take different numbers, the steps of one are among those of the other.
+  static std::int64_t every(std::size_t arrivals, std::size_t ranks);
+
  private:
   Communicator& comm_;
   Heartbeat& heartbeat_;

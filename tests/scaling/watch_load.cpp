@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a job's watchdogs cost: as many as there are ranks, in one process, over real sockets. Prints what share of a
-/// core the thread of rank 0 takes, of the busiest and of the middle one, and how many connections rank 0 has.
+/// What watching many ranks costs rank 0: its own watchdog, as in training, and the heartbeats of all other ranks in one
+/// thread, over real sockets. Prints which share of a core the thread of rank 0 takes, and how many connections it has.
+///
+///     lockstep_watch_load [RANKS...]      default 16 64 256 1024
 #include "comm/thread/thread_ranks.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog_thread.hpp"
@@ -9,7 +11,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -18,17 +19,18 @@
 #include <fstream>
 #include <future>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 namespace lockstep::watchdog {
 namespace {
 
+using asio::ip::tcp;
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kStepNs = 2'000'000;  ///< about one of net on a core
 constexpr int kBuckets = 2;
-constexpr milliseconds kBetweenReports{250}, kConnecting{5000};
+constexpr milliseconds kInterval{500}, kConnecting{4000}, kMeasured{20000};
 
 std::int64_t thread_time_ns() {
   timespec time{};
@@ -43,60 +45,95 @@ std::int64_t time_of_watchdog(asio::io_context& context) {
   return time.get_future().get();
 }
 
-/// Trains, as far as a watchdog sees it: all ranks take the same steps at the same time.
-void train_for(milliseconds time, Communicator& comm) {
-  const std::int64_t end = clock_ns() + std::chrono::nanoseconds(time).count();
-  for (std::int64_t step = clock_ns() / kStepNs; clock_ns() < end;) {
-    std::this_thread::sleep_for(kBetweenReports);
-    comm.activity().begin_step(step);
-    for (; step < clock_ns() / kStepNs; ++step) {
-      for (int bucket = 0; bucket < kBuckets; ++bucket)
-        comm.activity().arrivals().add({.step = step,
-                                        .bucket = bucket,
-                                        .grains = 1,
-                                        .arrived_ns = step * kStepNs,
-                                        .work_ns = kStepNs,
-                                        .between_ns = kStepNs / 10});
-    }
-  }
-}
-
-/// Ends of TCP connections that this process holds; here each connection has two.
-std::size_t sockets_of(std::uint16_t port) {
+/// Ends at this port of connections that are established.
+std::size_t connections_of(int port) {
   std::ifstream table("/proc/self/net/tcp");
   const std::string here = fmt::format(":{:04X}", port);
   std::size_t count = 0;
   for (std::string number, local, remote, state, rest; table >> number >> local >> remote >> state;) {
     std::getline(table, rest);
-    count += state == "01" && (local.ends_with(here)) ? 1 : 0;
+    count += state == "01" && local.ends_with(here) ? 1 : 0;
   }
   return count;
 }
 
-void measure(int ranks, milliseconds time) {
-  std::vector<double> share(static_cast<std::size_t>(ranks));
-  std::size_t sockets = 0;
-  const auto watch = [&](Communicator& comm) {
-    auto roll = call_roll(comm);
-    if (!roll) std::exit(1);
-    asio::io_context& context = *roll->context;
-    const auto port = roll->acceptor.local_endpoint().port();
-    WatchdogThread watchdog(comm, std::move(*roll));
-    train_for(kConnecting, comm);
-    const std::int64_t before = time_of_watchdog(context), began = clock_ns();
-    train_for(time, comm);
-    const std::int64_t used = time_of_watchdog(context) - before;
-    share[static_cast<std::size_t>(comm.rank())] =
-        100.0 * static_cast<double>(used) / static_cast<double>(clock_ns() - began);
-    if (comm.rank() == 0) sockets = sockets_of(port);
-    comm.barrier();
-  };
-  run_thread_ranks(ranks, watch);
-  const double rank_0 = share.front();
-  std::ranges::sort(share);
-  fmt::print(
-      "{:5} ranks: rank 0 {:6.2f} %, the busiest {:6.2f} %, the middle {:6.2f} % of a core; {} connections\n",
-      ranks, rank_0, share.back(), share[share.size() / 2], sockets);
+/// When the buckets of all steps since the last call left, the same on every rank.
+std::vector<Arrival> arrivals_until(std::int64_t now_ns, std::int64_t& step) {
+  std::vector<Arrival> list;
+  for (; step < now_ns / kStepNs; ++step) {
+    for (int bucket = 0; bucket < kBuckets; ++bucket)
+      list.push_back({.step = step,
+                      .bucket = bucket,
+                      .grains = 1,
+                      .arrived_ns = step * kStepNs,
+                      .work_ns = kStepNs,
+                      .between_ns = kStepNs / 10});
+  }
+  return list;
+}
+
+/// All ranks but rank 0.
+class OtherRanks {
+ public:
+  OtherRanks(asio::io_context& context, std::vector<tcp::acceptor> acceptors, const Token& token,
+             const std::vector<Peer>& peers)
+      : context_(context), peers_(acceptors.size(), peers) {
+    for (std::size_t i = 0; i < acceptors.size(); ++i) {
+      heartbeats_.push_back(std::make_unique<Heartbeat>(
+          context, std::move(acceptors[i]), static_cast<int>(i) + 1, token, peers_[i],
+          Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; },
+                               .arrivals = [](int, const Arrivals&) {},
+                               .changed = [] {}}));
+      heartbeats_.back()->start();
+    }
+  }
+
+  void run_for(milliseconds time, RankActivity& rank_0) {
+    const std::int64_t end = clock_ns() + std::chrono::nanoseconds(time).count();
+    while (clock_ns() < end) {
+      context_.run_for(kInterval);
+      Arrivals arrivals{arrivals_until(clock_ns(), step_)};
+      for (const Arrival& arrival : arrivals.list) rank_0.arrivals().add(arrival);
+      const auto every = Comparison::every(arrivals.list.size(), peers_.size() + 1);
+      std::erase_if(arrivals.list, [&](const Arrival& arrival) { return arrival.step % every != 0; });
+      for (const auto& heartbeat : heartbeats_) {
+        heartbeat->beat();
+        heartbeat->send_arrivals(arrivals);
+      }
+    }
+  }
+
+ private:
+  asio::io_context& context_;
+  std::vector<std::vector<Peer>> peers_;
+  std::vector<std::unique_ptr<Heartbeat>> heartbeats_;
+  std::int64_t step_ = clock_ns() / kStepNs;
+};
+
+void measure(int ranks, Communicator& comm) {
+  auto own = std::make_unique<asio::io_context>(1);
+  asio::io_context others_context(1), &context = *own;
+  const tcp::endpoint anywhere(asio::ip::address_v4::loopback(), 0);
+  Rendezvous roll{std::move(own), tcp::acceptor(context, anywhere), draw_token(), {}};
+  std::vector<tcp::acceptor> acceptors;
+  for (int rank = 1; rank < ranks; ++rank) acceptors.emplace_back(others_context, anywhere);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Peer peer;
+    peer.who = {.rank = rank, .host = fmt::format("node{}", rank / 8), .pid = 0, .addresses = {"127.0.0.1"}};
+    const auto& acceptor = rank == 0 ? roll.acceptor : acceptors[static_cast<std::size_t>(rank) - 1];
+    peer.who.port = acceptor.local_endpoint().port();
+    roll.peers.push_back(peer);
+  }
+  const int port = roll.peers.front().who.port;
+  OtherRanks others(others_context, std::move(acceptors), roll.token, roll.peers);
+  WatchdogThread watchdog(comm, std::move(roll));
+  others.run_for(kConnecting, comm.activity());
+  const std::int64_t before = time_of_watchdog(context), began = clock_ns();
+  others.run_for(kMeasured, comm.activity());
+  const std::int64_t used = time_of_watchdog(context) - before;
+  fmt::print("{:5} ranks: rank 0 takes {:.2f} % of a core, {} connections\n", ranks,
+             100.0 * static_cast<double>(used) / static_cast<double>(clock_ns() - began),
+             connections_of(port));
   std::fflush(stdout);
 }
 
@@ -111,5 +148,7 @@ int main(int count, char** words) {
   std::vector<int> ranks;
   for (int i = 1; i < count; ++i) ranks.push_back(std::atoi(words[i]));
   if (ranks.empty()) ranks = {16, 64, 256, 1024};
-  for (const int each : ranks) lockstep::watchdog::measure(each, std::chrono::seconds(10));
+  for (const int each : ranks)
+    lockstep::run_thread_ranks(
+        1, [&](lockstep::Communicator& comm) { lockstep::watchdog::measure(each, comm); });
 }
