@@ -95,7 +95,7 @@ class Links final : public BurnCheck {
       const auto start = Clock::now();
       send_and_receive(comm_, std::as_bytes(std::span(sent_)), partner,
                        std::as_writable_bytes(std::span(received_)), partner);
-      if (rank_.commits("slow-link")) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      if (rank_.commits("slow-link")) std::this_thread::sleep_for(std::chrono::milliseconds(150));
       // The answer: a rank whose sends are late is late here, too, whichever side measures.
       send_and_receive(comm_, std::as_bytes(std::span(&turn_, 1)), partner,
                        std::as_writable_bytes(std::span(&there, 1)), partner);
