@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (picture.width > 64 || picture.height > 64) continue;
       lockstep::resize(picture, 28, 28);
       const auto fit = static_cast<lockstep::PictureFit>(size / 2 % 3);
-      if (lockstep::fit_picture(picture, {5, 28}, fit).shape() != lockstep::ImageShape{picture.channels, 28, 5})
+      if (lockstep::fit_picture(picture, {5, 28}, fit).shape() !=
+          lockstep::ImageShape{picture.channels, 28, 5})
         __builtin_trap();
       if (picture.channels != 1) continue;
       const auto prepared = lockstep::prepare_picture(picture, 28, 28, {}, lockstep::Polarity::kFromPicture);

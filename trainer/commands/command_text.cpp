@@ -162,19 +162,20 @@ std::vector<TextPiece> pieces_of(const std::string& text) {
 }
 
 const std::vector<ExitMeaning>& exit_meanings() {
-  static const std::vector<ExitMeaning> meanings = {{"0", "ok"},
-                                                    {"1", "diff: they differ, prove: refuted, burn: wrong"},
-                                                    {"2", "usage or job file"},
-                                                    {"3", "burn: a rank is slow"},
-                                                    {"65", "damaged data"},
-                                                    {"66", "missing data"},
-                                                    {"69", "device, memory or threads not available"},
-                                                    {"70", "internal error or NaN"},
-                                                    {"71", "a peer was lost"},
-                                                    {"72", "numbers of a rank are wrong, and the rank is named"},
-                                                    {"74", "input/output"},
-                                                    {"75", "saved on request: run me again"},
-                                                    {"128 + n", "ended by signal n, unsaved"}};
+  static const std::vector<ExitMeaning> meanings = {
+      {"0", "ok"},
+      {"1", "diff: they differ, prove: refuted, burn: wrong"},
+      {"2", "usage or job file"},
+      {"3", "burn: a rank is slow"},
+      {"65", "damaged data"},
+      {"66", "missing data"},
+      {"69", "device, memory or threads not available"},
+      {"70", "internal error or NaN"},
+      {"71", "a peer was lost"},
+      {"72", "numbers of a rank are wrong, and the rank is named"},
+      {"74", "input/output"},
+      {"75", "saved on request: run me again"},
+      {"128 + n", "ended by signal n, unsaved"}};
   return meanings;
 }
 
