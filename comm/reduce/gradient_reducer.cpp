@@ -54,6 +54,8 @@ struct GradientReducer::State {
   std::array<std::atomic<std::int64_t>, kStepCounters> counters{};  // of this rank
   std::mutex refusals_mutex;
   std::vector<TensorRefusals> refusals;  // of this rank; after wait() of all
+  std::vector<float> largest_terms;      // of this rank and each tensor; under refusals_mutex
+  bool notes_terms = false;
   StepTotals totals;
   bool in_step = false;
   SumFingerprints left, arrived;  // where sums are checked; empty elsewhere
@@ -74,6 +76,7 @@ struct GradientReducer::State {
         determinism(d),
         narrow_limit(narrow_loss_limit(u.global_grains())),
         refusals(u.tensors()),
+        largest_terms(u.tensors()),
         until_left(plan.buckets.size()) {
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
       buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size(), comm.size() == 1);
@@ -92,6 +95,7 @@ struct GradientReducer::State {
     return own;
   }
 
+  void note_terms(std::size_t offset, std::size_t size, const float* gradients);
   void count_refusals(std::size_t offset, std::size_t size, const float* gradients);
   void gather_refusals();
   void launch_ready();
@@ -112,6 +116,17 @@ struct GradientReducer::State {
             .work = Work::kAllReduce};
   }
 };
+
+void GradientReducer::State::note_terms(std::size_t offset, std::size_t size, const float* gradients) {
+  std::size_t i = 0;
+  for (std::size_t tensor = units.tensor_at(offset); i < size; ++tensor) {
+    float largest = 0;
+    for (; i < size && offset + i < units.end(tensor); ++i)
+      largest = std::max(largest, std::abs(gradients[i]));
+    const std::lock_guard lock(refusals_mutex);
+    largest_terms[tensor] = std::max(largest_terms[tensor], largest);
+  }
+}
 
 /// The terms of a range of which some did not fit.
 void GradientReducer::State::count_refusals(std::size_t offset, std::size_t size, const float* gradients) {
@@ -208,7 +223,7 @@ GradientReducer::GradientReducer(Communicator& comm, const BucketPlan& plan, con
 
 GradientReducer::~GradientReducer() = default;
 
-void GradientReducer::begin_step(int local_grains, bool stop_requested) {
+void GradientReducer::begin_step(int local_grains, bool stop_requested, bool notes_terms) {
   State& s = *state_;
   LOCKSTEP_CHECK(local_grains >= 0 && !s.in_step);
   s.in_step = true;
@@ -218,6 +233,8 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested) {
   for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
   s.refusals.assign(s.refusals.size(), {});
   s.left.assign(s.left.size(), 0);
+  s.largest_terms.assign(s.largest_terms.size(), 0);
+  s.notes_terms = notes_terms;
   s.count(kStopRequests, stop_requested ? 1 : 0);
   for (GradientBucket& bucket : s.buckets) {
     const auto elements = static_cast<std::int64_t>(bucket.end() - bucket.begin());
@@ -238,6 +255,7 @@ void GradientReducer::add(std::size_t offset, std::size_t size, const GradientTe
     for (int t = 0; t < gradients.count; ++t) {
       const float* from = gradients.term(t) + (begin - offset);
       if (!bucket.add(begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
+      if (s.notes_terms) s.note_terms(begin, end - begin, from);
     }
     completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
     added += end - begin;
@@ -314,6 +332,16 @@ const StepTotals& GradientReducer::totals() const {
 
 std::span<const TensorRefusals> GradientReducer::refusals() const {
   return state_->refusals;
+}
+
+std::vector<TensorRefusals> GradientReducer::foreseen_refusals() {
+  State& s = *state_;
+  LOCKSTEP_CHECK(!s.in_step && s.notes_terms && s.determinism == Determinism::kWorld);
+  std::vector<TensorRefusals> refusals(s.units.tensors());
+  for (std::size_t i = 0; i < refusals.size(); ++i)
+    refusals[i].too_large = s.largest_terms[i] < s.units.format(i).limit ? 0 : 1;
+  s.comm.all_reduce(std::span(&refusals.front().too_large, 2 * refusals.size()));
+  return refusals;
 }
 
 std::vector<double> GradientReducer::largest_sums() const {

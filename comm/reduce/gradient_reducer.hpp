@@ -50,7 +50,8 @@ class GradientReducer {
                   Determinism determinism);
   ~GradientReducer();
 
-  void begin_step(int local_grains, bool stop_requested);
+  /// @param notes_terms  of each tensor the largest term is wanted: foreseen_refusals() will be asked
+  void begin_step(int local_grains, bool stop_requested, bool notes_terms = false);
   /// Adds a grain's gradient sums for arena range [offset, offset + size); any thread may.
   void add(std::size_t offset, std::size_t size, const GradientTerms& gradients);
   void add(std::size_t offset, std::size_t size, const float* gradients) {
@@ -77,6 +78,9 @@ class GradientReducer {
   const StepTotals& totals() const;
   /// Of each tensor, over all ranks; all zero if nothing was refused.
   std::span<const TensorRefusals> refusals() const;
+  /// What the same step will refuse in the units as they are now: of each tensor, whether a term of a rank is too large
+  /// for them. Only under `world`, after a step that notes terms. Collective.
+  std::vector<TensorRefusals> foreseen_refusals();
   /// Of each tensor the largest |sum| in its units (GradientUnits::refine). Only under `world`.
   std::vector<double> largest_sums() const;
   /// Some sums of a tensor, `first` counted in the arena.

@@ -186,6 +186,23 @@ TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
   });
 }
 
+/// Of a term that one rank has alone, all ranks know for which units it is too large.
+TEST(GradientReducerTest, RefusalsOfOtherUnitsAreForeseenByAllRanks) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    GradientUnits units = one_tensor(2, 3);
+    GradientReducer reducer(comm, even_plan(2, 2), units, Determinism::kWorld);
+    const float large = comm.rank() == 1 ? -100.0F : 0.5F, gradients[] = {0.25F, large};
+    reducer.begin_step(1, false, true);
+    reducer.add(0, 2, gradients);
+    reducer.add_sums({1.0, 0}, 1);
+    reducer.wait();
+    EXPECT_EQ(reducer.foreseen_refusals()[0].too_large, 0);
+    units.restore(std::vector<std::int16_t>{-57}, 0);
+    EXPECT_GT(1.0F, units.format(0).limit / 2);
+    EXPECT_EQ(reducer.foreseen_refusals()[0].too_large, 1);
+  });
+}
+
 TEST(GradientReducerTest, WaitingForAGrainThatWasNotAddedIsABug) {
   const auto body = [](Communicator& comm) {
     const GradientUnits units = one_tensor(10, 1);

@@ -26,7 +26,7 @@ StepSums reduce(const StepWork& work, std::int64_t attempt) {
 
 StepTrial::Outcome decide(const StepWork& work, StepTrial& trial, const StepSums& sums) {
   const TimeSpan span(work.timeline, Work::kDeciding);
-  return trial.decide(sums.totals, sums.refusals, work.largest_sums);
+  return trial.decide(sums.totals, sums.refusals, work.largest_sums, work.foreseen);
 }
 
 }  // namespace
@@ -77,19 +77,28 @@ StepTrial::StepTrial(GradientUnits& units, std::int64_t global_step)
       may_refine_(units.is_refined_at(global_step)),
       raised_(units.tensors()) {}
 
+std::int64_t StepTrial::raise(std::span<const TensorRefusals> refusals) {
+  std::int64_t too_large = 0;
+  for (std::size_t i = 0; i < refusals.size(); ++i) {
+    too_large += refusals[i].too_large;
+    if (refusals[i].too_large > 0) raised_[i] = true;
+  }
+  if (too_large > 0) units_.raise(refusals, global_step_);
+  return too_large;
+}
+
 StepTrial::Outcome StepTrial::decide(const StepTotals& totals, std::span<const TensorRefusals> refusals,
-                                     const LargestSums& largest_sums) {
+                                     const LargestSums& largest_sums, const ForeseenRefusals& foreseen) {
   if (totals.refused > 0) {
     std::int64_t too_large = 0;
     for (std::size_t i = 0; i < refusals.size(); ++i) {
       too_large += refusals[i].too_large;
       failure_.terms += refusals[i].not_finite;
-      if (refusals[i].too_large > 0) raised_[i] = true;
       if (refusals[i].not_finite > 0) failure_.tensor = i;
     }
     failure_.losses = totals.refused - too_large - failure_.terms;
     if (failure_.losses > 0 || failure_.terms > 0) return Outcome::kFail;
-    units_.raise(refusals, global_step_);
+    raise(refusals);
     return Outcome::kRepeat;
   }
   if (!may_refine_ || !largest_sums) return Outcome::kTake;
@@ -98,7 +107,10 @@ StepTrial::Outcome StepTrial::decide(const StepTotals& totals, std::span<const T
     // Larger and smaller in turns would never end.
     if (raised_[i]) largest[i] = std::numeric_limits<double>::infinity();
   }
-  return units_.refine(largest, global_step_) ? Outcome::kRepeat : Outcome::kTake;
+  if (!units_.refine(largest, global_step_)) return Outcome::kTake;
+  while (foreseen && raise(foreseen()) > 0) {
+  }
+  return Outcome::kRepeat;
 }
 
 // Names the tensors in which it began, the largest weight, and the keys that help.

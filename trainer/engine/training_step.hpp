@@ -84,6 +84,9 @@ class SeriesLength {
 
 /// The largest |sum| of each tensor in its units. Empty for fp32 sums, which have no unit.
 using LargestSums = std::function<std::vector<double>()>;
+/// Of each tensor over all ranks, what the step just computed would refuse in the units as they are now. Empty: not
+/// known before it is computed.
+using ForeseenRefusals = std::function<std::vector<TensorRefusals>()>;
 
 class StepTrial {
  public:
@@ -98,13 +101,18 @@ class StepTrial {
 
   /// @param refusals      of each tensor over all ranks; looked at if something was refused
   /// @param largest_sums  asked at the few steps where that matters
+  /// @param foreseen      asked where units became finer: a trial in which terms are too large for these is spared.
+  ///                      Where it is empty, units end as the same
   Outcome decide(const StepTotals& totals, std::span<const TensorRefusals> refusals,
-                 const LargestSums& largest_sums);
+                 const LargestSums& largest_sums, const ForeseenRefusals& foreseen = {});
 
   /// After kFail.
   const StepFailure& failure() const { return failure_; }
 
  private:
+  /// @returns how many terms were too large for their units, which are larger now
+  std::int64_t raise(std::span<const TensorRefusals> refusals);
+
   GradientUnits& units_;
   std::int64_t global_step_;
   bool may_refine_;
@@ -126,6 +134,7 @@ struct StepWork {
   /// Moves the weights by these sums.
   std::function<void(const StepTotals&)> take;
   Timeline* timeline = nullptr;  ///< where its parts are written down
+  ForeseenRefusals foreseen = {};
 };
 
 /// Computes a step until its sums may move the weights or never will. Adds it to the series: taken, or as a failure.

@@ -75,8 +75,9 @@ class CpuDataParallel final : public DataParallel {
   std::uint64_t seed_;
   LossKind loss_kind_;
   TrainingLoss loss_;
-  LossRule loss_rule_;  ///< of the step under way
-  MixedShare mixed_;    ///< likewise
+  LossRule loss_rule_;        ///< of the step under way
+  MixedShare mixed_;          ///< likewise
+  bool notes_terms_ = false;  ///< likewise: its units may become finer
   BatchLoader loader_;
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;
@@ -126,6 +127,8 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
   activity.begin_step(position.global_step + 1);
   sampler_.set_epoch(position.epoch);
   const auto grains = sampler_.local_grains(position.step_in_epoch);
+  const LargestSums largest_sums = arena_.largest_sums();
+  notes_terms_ = largest_sums && arena_.units().is_refined_at(position.global_step);
   const auto reduce = [&] {
     compute(position, grains, stop_requested);
     activity.enter(Phase::kReducing);
@@ -141,7 +144,8 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     cut_step_.move_kept(arena_.weights().data());
     times_.optimizer += seconds_since(reduced);
   };
-  take_step({reduce, arena_.largest_sums(), take, timeline()}, arena_.units(), position.global_step, series);
+  const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
+  take_step({reduce, largest_sums, take, timeline(), foreseen}, arena_.units(), position.global_step, series);
   times_.total += seconds_since(start);
 }
 
@@ -161,10 +165,10 @@ void CpuDataParallel::compute(const StepPosition& position, const std::vector<Gr
   mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
   if (cut_step_.needed()) {
     // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
-    reducer_.begin_step(std::max(1, own), stop_requested);
+    reducer_.begin_step(std::max(1, own), stop_requested, notes_terms_);
     return compute_between_cuts(position, grains);
   }
-  into_->begin_step(own, stop_requested);
+  into_->begin_step(own, stop_requested, notes_terms_);
   std::atomic<std::size_t> next = 0;
   pool_.run([&](int index) {
     ThreadContext& thread = threads_[static_cast<std::size_t>(index)];

@@ -119,6 +119,37 @@ TEST_F(StepTrialTest, SmallGradientsKeepTheirBitsInAStepThatRaisesAnotherTensor)
   EXPECT_NEAR(largest / double{terms[5]}, 1, 0x1p-24) << largest;
 }
 
+/// Terms that nearly cancel, as those of a bias in front of a batch_norm do: their sum wants a unit for which they are
+/// too large.
+struct NearlyCancelling {
+  GradientUnits units{std::vector<std::size_t>{1}, 2};
+  float term = 100, other = -std::nextafter(100.0F, 0.0F);
+
+  Refused refusals() const { return {{.too_large = term < units.format(0).limit ? 0 : 1}}; }
+  /// @returns how often the step is computed
+  int settle(const ForeseenRefusals& foreseen) {
+    StepTrial trial(units, 0);
+    for (int times = 1; times < 50; ++times) {
+      const Refused refused = refusals();
+      const auto largest = [&] {
+        const double scale = units.format(0).scale;
+        return std::vector<double>{std::abs(std::rint(term * scale) + std::rint(other * scale))};
+      };
+      if (trial.decide(totals(refused[0].too_large), refused, largest, foreseen) == Outcome::kTake)
+        return times;
+    }
+    return 0;
+  }
+};
+
+TEST_F(StepTrialTest, TermsThatAreKnownSpareATrialAndTheUnitsEndAsTheSame) {
+  NearlyCancelling tried, known;
+  EXPECT_EQ(tried.settle({}), 3);
+  EXPECT_EQ(known.settle([&] { return known.refusals(); }), 2);
+  EXPECT_EQ(tried.units.exponents()[0], kExactExponent - 1);
+  EXPECT_EQ(known.units.exponents()[0], kExactExponent - 1);
+}
+
 TEST_F(StepTrialTest, TooSmallIsRepeated) {
   largest_ = {0x1p10, 0x1p40};
   StepTrial trial(units_, 4);
