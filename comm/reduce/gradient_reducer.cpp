@@ -66,7 +66,7 @@ struct GradientReducer::State {
   std::vector<PendingBucket> pending;  // under comm_mutex
   std::atomic<bool> any_pending{false};
   Clock::time_point first_left;  // since when buckets are on their way without a break; under comm_mutex
-  double under_way = 0;
+  double under_way = 0, comparing = 0;
   Clock::time_point began;         // the step
   std::vector<double> until_left;  // of each bucket; under comm_mutex
 
@@ -184,6 +184,7 @@ void GradientReducer::State::seal(GradientBucket& bucket) {
 /// The fingerprint of what arrived must be that of what was sent, on all ranks.
 void GradientReducer::State::compare_sums() {
   if (left.empty()) return;
+  const auto start = Clock::now();
   if (probe.arrived)
     for (GradientBucket& bucket : buckets) probe.arrived(bucket.arrived(units));
   probe = {};
@@ -191,6 +192,7 @@ void GradientReducer::State::compare_sums() {
   for (const GradientBucket& bucket : buckets) bucket.add_result(units, arrived);
   std::int64_t differences = whole(arrived) == buckets.back().fingerprint() ? 0 : 1;
   comm.all_reduce(std::span(&differences, 1));
+  comparing += seconds_since(start);
   if (differences > 0) throw SumsDifferError(sum_record());
 }
 
@@ -299,11 +301,11 @@ double GradientReducer::wait() {
               Waiting::kForAll);
   s.any_pending.store(false, std::memory_order_relaxed);
   s.in_step = false;
+  const double waited = seconds_since(start);
   s.compare_sums();
   s.totals = s.buckets.back().counters().totals();
   s.gather_refusals();
-  if (s.comm.size() == 1) return 0;
-  return seconds_since(start);
+  return s.comm.size() == 1 ? 0 : waited;
 }
 
 SumFingerprints GradientReducer::own_fingerprints() const {
@@ -320,6 +322,10 @@ void GradientReducer::probe_next_step(const SumProbe& probe) {
 
 double GradientReducer::seconds_under_way() const {
   return state_->under_way;
+}
+
+double GradientReducer::seconds_comparing() const {
+  return state_->comparing;
 }
 
 std::span<const double> GradientReducer::seconds_until_left() const {

@@ -72,6 +72,8 @@ class GradientReducer {
   void probe_next_step(const SumProbe& probe);
   /// Of all steps so far: while a bucket was on its way. What wait() did not wait of it ran beside backward.
   double seconds_under_way() const;
+  /// Of all steps so far: in which wait() compared what has arrived with what was sent. Not in what it returns.
+  double seconds_comparing() const;
   /// Of all steps so far, of each bucket in plan order: from begin_step() until it left.
   std::span<const double> seconds_until_left() const;
 

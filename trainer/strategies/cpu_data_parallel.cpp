@@ -250,6 +250,7 @@ void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& g
 StepTimes CpuDataParallel::times() const {
   StepTimes times = times_;
   times.under_way = reducer_.seconds_under_way();
+  times.comparing = reducer_.seconds_comparing();
   const auto left = reducer_.seconds_until_left();
   times.until_left.assign(left.begin(), left.end());
   for (const ThreadContext& thread : threads_) times.input = std::max(times.input, thread.input_seconds);

@@ -59,6 +59,7 @@ struct StepTimes {
   double input = 0;      ///< CPU: gather and normalise, of the busiest thread
   double under_way = 0;  ///< CPU: from when the first gradients left until all were summed
   double exposed = 0;    ///< CPU: waiting for communication after backward had ended
+  double comparing = 0;  ///< CPU: behind that, comparing the sums with what the ranks sent
   double optimizer = 0;  ///< CPU
   double queueing = 0;   ///< GPU: the host's time to queue the steps
   /// CPU: of each bucket, from the start of the arithmetic until it left.

@@ -79,6 +79,7 @@ struct Candidate {
     skew.push_back((exposed_here - communication) / total);
     optimizer.push_back((times.optimizer - before.optimizer) / total);
     under_way.push_back(sums_under_way / steps);
+    comparing.push_back((times.comparing - before.comparing) / steps);
     beside_backward.push_back((sums_under_way - exposed_here) / steps);
     until_left.resize(times.until_left.size());
     for (std::size_t i = 0; i < until_left.size(); ++i)
@@ -87,7 +88,8 @@ struct Candidate {
 
   /// One that was traced is no measurement.
   void forget_last_turn() {
-    for (auto* series : {&seconds, &input, &exposed, &skew, &optimizer, &under_way, &beside_backward})
+    for (auto* series :
+         {&seconds, &input, &exposed, &skew, &optimizer, &under_way, &beside_backward, &comparing})
       series->pop_back();
     for (auto& bucket : until_left) bucket.pop_back();
   }
@@ -97,8 +99,8 @@ struct Candidate {
   std::unique_ptr<ParallelStrategy> strategy;
   std::int64_t step = 0;
   std::vector<double> seconds, input, exposed, skew, optimizer;
-  std::vector<double> under_way, beside_backward;  ///< seconds a step, of this rank
-  std::vector<std::vector<double>> until_left;     ///< likewise, of each bucket
+  std::vector<double> under_way, beside_backward, comparing;  ///< seconds a step, of this rank
+  std::vector<std::vector<double>> until_left;                ///< likewise, of each bucket
 };
 
 Job with_determinism(Job job, Determinism determinism) {
@@ -126,6 +128,9 @@ void print_overlap(const Candidate& c) {
   const double under_way = median(c.under_way), beside = median(c.beside_backward);
   print("{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", c.label,
         under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
+  if (const double comparing = median(c.comparing); comparing > 0)
+    print("{}: comparing the sums with what the ranks sent took {:.1f} us a step, {:.2f} % of it\n", c.label,
+          comparing * 1e6, 100 * comparing / median(c.seconds));
 }
 
 /// Of rank 0: when the gradients of which buckets are there.
@@ -192,6 +197,7 @@ nlohmann::ordered_json json_of(const Candidate& c, const StepReport& report) {
           {"optimizer_share", median(c.optimizer)},
           {"under_way_seconds", median(c.under_way)},
           {"hidden_seconds", median(c.beside_backward)},
+          {"comparing_seconds", median(c.comparing)},
           {"bucket_leaves_seconds", until_left}};
 }
 

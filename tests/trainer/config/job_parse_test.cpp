@@ -324,7 +324,7 @@ TEST_F(JobPathTest, TheHomeOfAnotherUserIsKnownOrRefused) {
 }
 
 TEST_F(JobPathTest, DataAreLookedForBesideTheJobFirst) {
-  const std::string job = write("jobs/job.yaml", "data: {set: idx, root: my-set}\n");
+  const std::string job = write("jobs/job.yaml", "model: net\ndata: {set: idx, root: my-set}\n");
   EXPECT_EQ(load_job(job, {}).data.root, "my-set");  // neither here nor there: as written
   write("jobs/my-set/a-file", "");
   EXPECT_TRUE(fs::equivalent(load_job(job, {}).data.root, root_ / "jobs/my-set"));
