@@ -160,8 +160,9 @@ std::vector<std::string> idx_names() {
 std::vector<std::string> set_entries(Env& env, const std::string& path, std::string_view ending) {
   const std::vector<std::string> idx = idx_names();
   std::vector<std::string> names;
-  const std::vector<std::string> entries = env.list(path);
-  for (const std::string& entry : std::views::reverse(entries)) {
+  std::vector<std::string> entries = env.list(path);
+  std::ranges::reverse(entries);
+  for (const std::string& entry : entries) {
     if (!entry.ends_with(ending)) continue;
     const std::string name = entry.substr(0, entry.size() - ending.size());
     if (!is_name_in_shards(name) && std::ranges::find(idx, name) == idx.end()) continue;

@@ -104,7 +104,7 @@ TEST(PictureFormatsTest, GifIsItsFirstPictureOnItsScreen) {
 
 Bytes little(std::uint32_t value, int bytes) {
   Bytes result;
-  for (int i = 0; i < bytes; ++i) result.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  for (int i = 0; i < bytes; ++i, value >>= 8) result.push_back(static_cast<std::uint8_t>(value));
   return result;
 }
 
