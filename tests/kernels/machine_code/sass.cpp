@@ -232,7 +232,7 @@ std::vector<std::string> findings_in(const PtxKernel& kernel) {
   for (const std::string& operation : operations) {
     std::string why = forbidden_everywhere(words_of(operation));
     if (why.empty() && needs_permission(operation) && !is_permitted(operation, name))
-      why = "nobody said that this kernel's source has it";
+      why = "this kernel's source is not known to have it";
     if (!why.empty()) findings.push_back(name + ": " + operation + ": " + why);
   }
   return findings;
