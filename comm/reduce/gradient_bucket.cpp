@@ -105,6 +105,12 @@ void GradientBucket::add_fingerprints(std::span<const std::int64_t> sums, const 
                                   sums.subspan(range_.size, std::size_t{kStepCounters}));
 }
 
+std::span<std::int64_t> GradientBucket::part_of(std::span<std::int64_t> sums, std::size_t tensor,
+                                                const GradientUnits& units) const {
+  const std::size_t first = std::max(begin(), units.begin(tensor)), last = std::min(end(), units.end(tensor));
+  return first < last ? sums.subspan(first - begin(), last - first) : std::span<std::int64_t>();
+}
+
 void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientUnits& units,
                           const GradientReducer::SeeSums& see) {
   if (!exact()) {

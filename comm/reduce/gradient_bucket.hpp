@@ -65,6 +65,14 @@ class GradientBucket {
 
   /// This rank's own sums stay as they are where they are exact.
   std::unique_ptr<PendingCollective> start(AllReduce& all_reduce);
+  // To make the sums of single tensors again (world only): the part of a tensor that lies here, perhaps nothing.
+  std::span<std::int64_t> own_sums(std::size_t tensor, const GradientUnits& units) {
+    return part_of(exact_.span(), tensor, units);
+  }
+  std::span<std::int64_t> result_sums(std::size_t tensor, const GradientUnits& units) {
+    return part_of(result(), tensor, units);
+  }
+  std::int64_t& arrived_fingerprint() { return result().back(); }
   // For a probe.
   ShownSums leaving(const GradientUnits& units) {
     return {begin(), units.parameters(), exact_.span().first(range_.size),
@@ -95,6 +103,8 @@ class GradientBucket {
   template <typename F>
   void for_each_tensor(const GradientUnits& units, const F& f) const;
 
+  std::span<std::int64_t> part_of(std::span<std::int64_t> sums, std::size_t tensor,
+                                  const GradientUnits& units) const;
   bool exact() const { return determinism_ == Determinism::kWorld; }
   std::span<std::int64_t> result() { return reduced_.size() > 0 ? reduced_.span() : exact_.span(); }
   std::span<const std::int64_t> result() const {

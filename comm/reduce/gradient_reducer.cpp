@@ -4,6 +4,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 
 #include "comm/reduce/gradient_bucket.hpp"
+#include "comm/reduce/kept_terms.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
@@ -15,7 +16,9 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -54,8 +57,8 @@ struct GradientReducer::State {
   std::array<std::atomic<std::int64_t>, kStepCounters> counters{};  // of this rank
   std::mutex refusals_mutex;
   std::vector<TensorRefusals> refusals;  // of this rank; after wait() of all
-  std::vector<float> largest_terms;      // of this rank and each tensor; under refusals_mutex
-  bool notes_terms = false;
+  KeptTerms terms;                       // of this rank
+  std::vector<std::int16_t> exponents;   // the units of the step
   StepTotals totals;
   bool in_step = false;
   SumFingerprints left, arrived;  // where sums are checked; empty elsewhere
@@ -76,7 +79,7 @@ struct GradientReducer::State {
         determinism(d),
         narrow_limit(narrow_loss_limit(u.global_grains())),
         refusals(u.tensors()),
-        largest_terms(u.tensors()),
+        terms(u),
         until_left(plan.buckets.size()) {
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
       buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size(), comm.size() == 1);
@@ -95,7 +98,6 @@ struct GradientReducer::State {
     return own;
   }
 
-  void note_terms(std::size_t offset, std::size_t size, const float* gradients);
   void count_refusals(std::size_t offset, std::size_t size, const float* gradients);
   void gather_refusals();
   void launch_ready();
@@ -104,6 +106,8 @@ struct GradientReducer::State {
   bool all_over();
   void compare_sums();
   SumRecord sum_record() const;
+  void add_terms_again(std::size_t tensor);
+  void reduce_again(std::span<const std::size_t> tensors);
 
   Timeline* timeline() const { return comm.activity().timeline(); }
   /// Of a bucket that leaves now; on a track of its own, since several may be under way.
@@ -116,17 +120,6 @@ struct GradientReducer::State {
             .work = Work::kAllReduce};
   }
 };
-
-void GradientReducer::State::note_terms(std::size_t offset, std::size_t size, const float* gradients) {
-  std::size_t i = 0;
-  for (std::size_t tensor = units.tensor_at(offset); i < size; ++tensor) {
-    float largest = 0;
-    for (; i < size && offset + i < units.end(tensor); ++i)
-      largest = std::max(largest, std::abs(gradients[i]));
-    const std::lock_guard lock(refusals_mutex);
-    largest_terms[tensor] = std::max(largest_terms[tensor], largest);
-  }
-}
 
 /// The terms of a range of which some did not fit.
 void GradientReducer::State::count_refusals(std::size_t offset, std::size_t size, const float* gradients) {
@@ -235,8 +228,8 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested, bool not
   for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
   s.refusals.assign(s.refusals.size(), {});
   s.left.assign(s.left.size(), 0);
-  s.largest_terms.assign(s.largest_terms.size(), 0);
-  s.notes_terms = notes_terms;
+  s.terms.begin_step(notes_terms);
+  s.exponents.assign(s.units.exponents().begin(), s.units.exponents().end());
   s.count(kStopRequests, stop_requested ? 1 : 0);
   for (GradientBucket& bucket : s.buckets) {
     const auto elements = static_cast<std::int64_t>(bucket.end() - bucket.begin());
@@ -257,7 +250,7 @@ void GradientReducer::add(std::size_t offset, std::size_t size, const GradientTe
     for (int t = 0; t < gradients.count; ++t) {
       const float* from = gradients.term(t) + (begin - offset);
       if (!bucket.add(begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
-      if (s.notes_terms) s.note_terms(begin, end - begin, from);
+      if (s.terms.notes()) s.terms.note(begin, {from, end - begin});
     }
     completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
     added += end - begin;
@@ -342,12 +335,51 @@ std::span<const TensorRefusals> GradientReducer::refusals() const {
 
 std::vector<TensorRefusals> GradientReducer::foreseen_refusals() {
   State& s = *state_;
-  LOCKSTEP_CHECK(!s.in_step && s.notes_terms && s.determinism == Determinism::kWorld);
+  LOCKSTEP_CHECK(!s.in_step && s.terms.notes() && s.determinism == Determinism::kWorld);
   std::vector<TensorRefusals> refusals(s.units.tensors());
   for (std::size_t i = 0; i < refusals.size(); ++i)
-    refusals[i].too_large = s.largest_terms[i] < s.units.format(i).limit ? 0 : 1;
+    refusals[i].too_large = s.terms.largest(i) < s.units.format(i).limit ? 0 : 1;
   s.comm.all_reduce(std::span(&refusals.front().too_large, 2 * refusals.size()));
   return refusals;
+}
+
+void GradientReducer::State::add_terms_again(std::size_t tensor) {
+  for (GradientBucket& bucket : buckets) std::ranges::fill(bucket.own_sums(tensor, units), 0);
+  terms.for_each(tensor, [&](std::size_t first, std::span<const float> values) {
+    const auto holds = [first](const GradientBucket& b) { return b.begin() <= first && first < b.end(); };
+    const bool fits = std::ranges::find_if(buckets, holds)->add(first, values.size(), values.data(), units);
+    LOCKSTEP_CHECK(fits);
+  });
+}
+
+/// They travel behind the rank's fingerprint, which is compared as that of the last bucket is.
+void GradientReducer::State::reduce_again(std::span<const std::size_t> tensors) {
+  SumFingerprints own(left.size());
+  for (const GradientBucket& bucket : buckets) bucket.add_own(units, own);
+  for (const std::size_t tensor : tensors) left[tensor] = own[tensor];
+  std::vector<std::int64_t> sums{static_cast<std::int64_t>(whole(left))};
+  for (const std::size_t tensor : tensors)
+    for (GradientBucket& bucket : buckets)
+      std::ranges::copy(bucket.own_sums(tensor, units), std::back_inserter(sums));
+  comm.all_reduce(std::span(sums));
+  auto from = sums.cbegin();
+  buckets.back().arrived_fingerprint() = *from++;
+  for (const std::size_t tensor : tensors)
+    for (GradientBucket& bucket : buckets)
+      for (std::int64_t& sum : bucket.result_sums(tensor, units)) sum = *from++;
+  compare_sums();
+}
+
+bool GradientReducer::sum_again() {
+  State& s = *state_;
+  LOCKSTEP_CHECK(!s.in_step && s.terms.notes() && s.determinism == Determinism::kWorld);
+  const std::vector<std::size_t> tensors = s.units.tensors_changed_from(s.exponents);
+  if (s.totals.refused > 0 || !std::ranges::all_of(tensors, [&s](std::size_t t) { return s.terms.keeps(t); }))
+    return false;
+  for (const std::size_t tensor : tensors) s.add_terms_again(tensor);
+  if (s.comm.size() > 1 && !tensors.empty()) s.reduce_again(tensors);
+  s.exponents.assign(s.units.exponents().begin(), s.units.exponents().end());
+  return true;
 }
 
 std::vector<double> GradientReducer::largest_sums() const {

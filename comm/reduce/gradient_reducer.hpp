@@ -50,7 +50,7 @@ class GradientReducer {
                   Determinism determinism);
   ~GradientReducer();
 
-  /// @param notes_terms  of each tensor the largest term is wanted: foreseen_refusals() will be asked
+  /// @param notes_terms  terms are remembered: foreseen_refusals() and sum_again() may be called
   void begin_step(int local_grains, bool stop_requested, bool notes_terms = false);
   /// Adds a grain's gradient sums for arena range [offset, offset + size); any thread may.
   void add(std::size_t offset, std::size_t size, const GradientTerms& gradients);
@@ -83,6 +83,10 @@ class GradientReducer {
   /// What the same step will refuse in the units as they are now: of each tensor, whether a term of a rank is too large
   /// for them. Only under `world`, after a step that notes terms. Collective.
   std::vector<TensorRefusals> foreseen_refusals();
+  /// Makes the sums of the step that was just waited for in the units as they are now, in which all of its terms
+  /// fit, as if it were computed again. Only under `world`, after a step that notes terms. Collective.
+  /// @returns false, and leaves the sums as they are, where that takes terms that are not remembered; alike on all ranks
+  bool sum_again();
   /// Of each tensor the largest |sum| in its units (GradientUnits::refine). Only under `world`.
   std::vector<double> largest_sums() const;
   /// Some sums of a tensor, `first` counted in the arena.

@@ -57,6 +57,13 @@ std::size_t GradientUnits::tensor_at(std::size_t element) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(ends_, element) - ends_.begin());
 }
 
+std::vector<std::size_t> GradientUnits::tensors_changed_from(std::span<const std::int16_t> exponents) const {
+  std::vector<std::size_t> changed;
+  for (std::size_t i = 0; i < tensors(); ++i)
+    if (exponents[i] != exponents_[i]) changed.push_back(i);
+  return changed;
+}
+
 void GradientUnits::restore(std::span<const std::int16_t> exponents, std::int64_t changed_at) {
   LOCKSTEP_CHECK(exponents.size() == tensors());
   for (std::size_t i = 0; i < tensors(); ++i) set_exponent(i, exponents[i]);

@@ -40,6 +40,8 @@ class GradientUnits {
 
   /// Of each tensor: its unit is 2^exponent.
   std::span<const std::int16_t> exponents() const { return exponents_; }
+  /// The tensors whose exponents are others than these were.
+  std::vector<std::size_t> tensors_changed_from(std::span<const std::int16_t> exponents) const;
   /// The optimiser step at which one of them last changed; 0 before the first change.
   std::int64_t changed_at() const { return changed_at_; }
   /// Goes on from a checkpoint.

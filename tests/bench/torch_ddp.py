@@ -67,21 +67,26 @@ class Block(nn.Module):
         return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))
 
 
-class ResNet8(nn.Module):
-    """models/resnet8.yaml"""
+class ResNet(nn.Module):
+    """models/resnet8.yaml, and with three blocks a stage models/resnet20.yaml."""
 
-    def __init__(self):
+    def __init__(self, blocks=1):
         super().__init__()
         self.conv1 = nn.Conv2d(1, 16, 3, 1, 1)
         self.bn1 = nn.BatchNorm2d(16)
-        self.stages = nn.Sequential(Block(16, 16), Block(16, 32), Block(32, 64))
+        stages, before = [], 16
+        for channels in (16, 32, 64):
+            for _ in range(blocks):
+                stages.append(Block(before, channels))
+                before = channels
+        self.stages = nn.Sequential(*stages)
         self.fc = nn.Linear(64, 10)
 
     def forward(self, x):
         return self.fc(self.stages(F.relu(self.bn1(self.conv1(x)))).mean((2, 3)))
 
 
-MODELS = {"net": Net, "lenet": LeNet, "resnet8": ResNet8}
+MODELS = {"net": Net, "lenet": LeNet, "resnet8": ResNet, "resnet20": lambda: ResNet(3)}
 
 
 def load(directory, part):
@@ -160,4 +165,5 @@ def main():
             print(f"epoch {seconds:.4f} {float(total) / steps:.4f}{tested}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

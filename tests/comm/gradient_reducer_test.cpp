@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -200,6 +202,53 @@ TEST(GradientReducerTest, RefusalsOfOtherUnitsAreForeseenByAllRanks) {
     units.restore(std::vector<std::int16_t>{-57}, 0);
     EXPECT_GT(1.0F, units.format(0).limit / 2);
     EXPECT_EQ(reducer.foreseen_refusals()[0].too_large, 1);
+  });
+}
+
+/// Two grains a rank of tensors of 3 and 9 elements, of which the first one's terms are remembered.
+struct StepOfTwoTensors {
+  GradientUnits units{std::vector<std::size_t>{3, 9}, std::int64_t{1} << 18};
+  GradientReducer reducer;
+  int rank;
+
+  explicit StepOfTwoTensors(Communicator& comm)
+      : reducer(comm, even_plan(12, 5), units, Determinism::kWorld), rank(comm.rank()) {}
+
+  void compute(bool notes_terms) {
+    reducer.begin_step(2, false, notes_terms);
+    for (int grain = 0; grain < 2; ++grain) {
+      std::vector<float> terms(12);
+      for (std::size_t i = 0; i < terms.size(); ++i)
+        terms[i] = std::ldexp(1.0F + 0.1F * static_cast<float>(i * 7 % 5), -30 - rank - grain);
+      reducer.add(0, terms.size(), terms.data());
+      reducer.add_sums({1.0, 0}, 1);
+    }
+    reducer.wait();
+  }
+
+  std::vector<float> mean() {
+    std::vector<float> gradient(12);
+    reducer.mean_gradient(gradient.data());
+    return gradient;
+  }
+};
+
+TEST_P(ReducerRanksTest, SumsOfSmallTensorsAreMadeAgainInOtherUnits) {
+  run_thread_ranks(GetParam(), [](Communicator& comm) {
+    StepOfTwoTensors again(comm), anew(comm);
+    again.compute(true);
+    const std::vector<float> coarse = again.mean();
+    for (StepOfTwoTensors* step : {&again, &anew})
+      step->units.restore(std::vector<std::int16_t>{-60, -40}, 0);
+    EXPECT_TRUE(again.reducer.sum_again());
+    anew.compute(false);
+    EXPECT_EQ(again.mean(), anew.mean());
+    EXPECT_NE(again.mean(), coarse);
+    EXPECT_EQ(again.reducer.own_fingerprints(), anew.reducer.own_fingerprints());
+    EXPECT_TRUE(again.reducer.sum_again()) << "nothing has changed";
+    EXPECT_EQ(again.mean(), anew.mean());
+    again.units.restore(std::vector<std::int16_t>{-60, -60}, 0);
+    EXPECT_FALSE(again.reducer.sum_again()) << "the second tensor is not remembered";
   });
 }
 

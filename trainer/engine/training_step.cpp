@@ -57,7 +57,9 @@ void take_step(const StepWork& work, GradientUnits& units, std::int64_t global_s
   StepTrial trial(units, global_step);
   for (std::int64_t attempt = 1;; ++attempt) {
     const StepSums sums = reduce(work, attempt);
-    const auto outcome = decide(work, trial, sums);
+    auto outcome = decide(work, trial, sums);
+    while (outcome == StepTrial::Outcome::kRepeat && work.sum_again && work.sum_again())
+      outcome = decide(work, trial, sums);
     if (outcome == StepTrial::Outcome::kRepeat) continue;
     if (outcome == StepTrial::Outcome::kFail) {
       series.last = sums.totals;

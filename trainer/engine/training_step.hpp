@@ -135,6 +135,9 @@ struct StepWork {
   std::function<void(const StepTotals&)> take;
   Timeline* timeline = nullptr;  ///< where its parts are written down
   ForeseenRefusals foreseen = {};
+  /// Brings the sums just computed into the units as they are now, without computing the step; false: it cannot, and
+  /// they are to be computed again. Alike on all ranks. May be empty.
+  std::function<bool()> sum_again = {};
 };
 
 /// Computes a step until its sums may move the weights or never will. Adds it to the series: taken, or as a failure.

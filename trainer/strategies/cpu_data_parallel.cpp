@@ -145,7 +145,9 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     times_.optimizer += seconds_since(reduced);
   };
   const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
-  take_step({reduce, largest_sums, take, timeline(), foreseen}, arena_.units(), position.global_step, series);
+  const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
+  take_step({reduce, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
+            position.global_step, series);
   times_.total += seconds_since(start);
 }
 

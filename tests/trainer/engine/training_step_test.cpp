@@ -150,6 +150,28 @@ TEST_F(StepTrialTest, TermsThatAreKnownSpareATrialAndTheUnitsEndAsTheSame) {
   EXPECT_EQ(known.units.exponents()[0], kExactExponent - 1);
 }
 
+TEST_F(StepTrialTest, AStepWhoseSumsCanBeMadeAgainIsComputedOnce) {
+  for (const bool can_sum : {true, false}) {
+    GradientUnits units(std::vector<std::size_t>{4, 2}, 2);
+    std::vector<double> largest = {0x1p10, 0x1p40};
+    int computed = 0, summed = 0;
+    const StepWork work{
+        .reduce = [&] { return ++computed, StepSums{totals(0)}; },
+        .largest_sums =
+            [&] {
+              return units.exponents()[0] == -40 ? largest : std::vector<double>{0x1p40, 0x1p40};
+            },
+        .take = [](const StepTotals&) {},
+        .sum_again = [&] { return ++summed, can_sum; }};
+    StepSeries series;
+    take_step(work, units, 4, series);
+    EXPECT_EQ(series.steps, 1);
+    EXPECT_EQ(units.exponents()[0], -70);
+    EXPECT_EQ(computed, can_sum ? 1 : 2);
+    EXPECT_EQ(summed, 1);
+  }
+}
+
 TEST_F(StepTrialTest, TooSmallIsRepeated) {
   largest_ = {0x1p10, 0x1p40};
   StepTrial trial(units_, 4);

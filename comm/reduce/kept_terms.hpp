@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a rank remembers of a step's terms where units may become finer: of each tensor the largest, and of small
+/// tensors all of them. Their sums can be made again in other units without computing the step again.
+#pragma once
+
+#include "comm/reduce/gradient_units.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+class KeptTerms {
+ public:
+  /// Keeps the smallest tensors, as many as a global batch has at most 2^20 terms of: the same on all ranks. Biases in
+  /// front of a batch_norm are among them, whose terms cancel and ask for finer units again and again.
+  /// @param units  borrowed
+  explicit KeptTerms(const GradientUnits& units);
+
+  /// @param notes  whether this step's terms are wanted
+  void begin_step(bool notes);
+  bool notes() const { return notes_; }
+  /// A grain's terms of arena elements [offset, offset + terms). Any thread.
+  void note(std::size_t offset, std::span<const float> terms);
+
+  /// Of this rank. 0 where nothing was noted.
+  float largest(std::size_t tensor) const { return largest_[tensor]; }
+  bool keeps(std::size_t tensor) const { return keeps_[tensor]; }
+  /// Calls see(first arena element, terms) for all that was noted of a tensor that is kept.
+  void for_each(std::size_t tensor,
+                const std::function<void(std::size_t, std::span<const float>)>& see) const;
+
+ private:
+  struct Piece {
+    std::size_t first;  ///< in the arena
+    std::vector<float> terms;
+  };
+
+  const GradientUnits& units_;
+  std::vector<bool> keeps_;
+  bool notes_ = false;
+  std::mutex mutex_;
+  std::vector<float> largest_;              ///< under mutex_
+  std::vector<std::vector<Piece>> pieces_;  ///< of each tensor; under mutex_
+};
+
+}  // namespace lockstep
