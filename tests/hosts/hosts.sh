@@ -10,7 +10,7 @@
 #   cut_off nodeb, rejoin nodeb  pulls its cable, plugs it in again
 #   kill_host nodeb              every process there dies at once, and the cable is pulled: a power failure
 #                                (new_hosts with the same name puts another in its place)
-#   slow_down nodeb MILLISECONDS a longer cable, from now on (tests/hosts/slow_link)
+#   slow_down nodeb MILLISECONDS [MBIT]   a longer cable, of no more than so many Mbit/s, from now on (tests/hosts/slow_link)
 hosts_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 hosts_network=10.77.0.0/24
 
@@ -115,7 +115,7 @@ drop_host() {
 }
 
 slow_down() {
-  echo "$2" >"$hosts_folder/delay-$1"
+  echo "$2 ${3:-0}" >"$hosts_folder/delay-$1"
   ! ip link show "slow-$1" >/dev/null 2>&1 || return 0
   "${LOCKSTEP_SLOW_LINK:?set it to the path of slow_link}" "$(cat "$hosts_folder/$1")" "slow-$1" "$hosts_folder/delay-$1" >"$hosts_folder/slow-$1.log" 2>&1 &
   until ip link show "slow-$1" >/dev/null 2>&1; do kill -0 $! || { cat "$hosts_folder/slow-$1.log"; return 1; }; sleep 0.01; done

@@ -3,8 +3,8 @@
 /// A cable of any length between a host of tests/hosts/hosts.sh and its switch: slow_link PID NAME FILE
 ///
 /// Makes the network device slow0 in the network namespace of process PID and NAME in its own. Each frame that enters
-/// one leaves the other after as many milliseconds as FILE says at that moment. In place of the kernel's netem, which
-/// many kernels are built without.
+/// one leaves the other after as many milliseconds as FILE says at that moment, and where FILE has a second number, no
+/// more than so many Mbit/s each way. In place of the kernel's netem, which many kernels are built without.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -13,9 +13,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -56,18 +58,38 @@ struct Frame {
   std::vector<char> bytes;
 };
 
+struct Cable {
+  std::chrono::milliseconds delay{0};
+  double bits_per_second = 0;  ///< 0: without a limit
+};
+
 /// One direction.
 struct Lane {
   int from, to;
   std::deque<Frame> under_way = {};
+  Clock::time_point free = {};  ///< when the last frame has left
 
-  void take(std::chrono::milliseconds delay) {
+  /// Frames leave one after the other, so a slow one keeps those behind it waiting.
+  Clock::time_point leaves(const Cable& cable, ssize_t bytes) {
+    free = std::max(free, Clock::now());
+    if (cable.bits_per_second > 0)
+      free += std::chrono::nanoseconds(
+          static_cast<std::int64_t>(8e9 * static_cast<double>(bytes) / cable.bits_per_second));
+    return free;
+  }
+
+  void take(const Cable& cable) {
     std::array<char, 65536> bytes{};
     for (;;) {
       const ssize_t size = read(from, bytes.data(), bytes.size());
       if (size <= 0) return;
-      under_way.push_back({Clock::now() + delay, {bytes.data(), bytes.data() + size}});
+      under_way.push_back({leaves(cable, size) + cable.delay, {bytes.data(), bytes.data() + size}});
     }
+  }
+
+  /// A tenth of a second from now where nothing is under way.
+  Clock::time_point next_due() const {
+    return under_way.empty() ? Clock::now() + std::chrono::milliseconds(100) : under_way.front().due;
   }
 
   /// A frame that the other side does not take is lost, as on any cable.
@@ -80,10 +102,16 @@ struct Lane {
   }
 };
 
-std::chrono::milliseconds delay_in(const std::string& file) {
+Cable cable_in(const std::string& file) {
   long milliseconds = 0;
-  std::ifstream(file) >> milliseconds;
-  return std::chrono::milliseconds(milliseconds);
+  double megabits = 0;
+  std::ifstream(file) >> milliseconds >> megabits;
+  return {std::chrono::milliseconds(milliseconds), 1e6 * megabits};
+}
+
+timespec time_until(Clock::time_point due) {
+  const auto left = std::max(Clock::duration::zero(), due - Clock::now());
+  return {.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(left).count()};
 }
 
 void run(const std::string& pid, const std::string& name, const std::string& file) {
@@ -95,11 +123,11 @@ void run(const std::string& pid, const std::string& name, const std::string& fil
   Lane out{host, cable}, in{cable, host};
   std::array<pollfd, 2> ready{pollfd{host, POLLIN, 0}, pollfd{cable, POLLIN, 0}};
   for (;;) {
-    const bool waiting = !out.under_way.empty() || !in.under_way.empty();
-    checked(poll(ready.data(), ready.size(), waiting ? 1 : 100), "poll");
-    const auto delay = delay_in(file);
-    out.take(delay);
-    in.take(delay);
+    const timespec until = time_until(std::min(out.next_due(), in.next_due()));
+    checked(ppoll(ready.data(), ready.size(), &until, nullptr), "ppoll");
+    const Cable as_it_is = cable_in(file);
+    out.take(as_it_is);
+    in.take(as_it_is);
     out.deliver();
     in.deliver();
   }

@@ -249,7 +249,7 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Grade, {{Grade::kPass, "PASS"},
                                      {Grade::kWrong, "WRONG"}})
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BurnFinding, grade, kind, what, fix)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkView, with, received, damaged, wrong_sums, seconds, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkView, with, received, damaged, wrong_sums, seconds, bytes, latency)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankResult, rank, host, device, uuid, processor, simd, threads,
                                    oversubscribed, exercised, measures, findings, links, answers,
                                    wrong_sums_of_all, wrong_jobs_of_all)

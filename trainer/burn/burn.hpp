@@ -79,6 +79,7 @@ struct LinkView {
   std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone that came to something else
   double seconds = 0;           ///< of the quickest exchange of a message each way; 0: none
   std::int64_t bytes = 0;       ///< of that message
+  double latency = 0;           ///< seconds of the quickest 8 bytes there and an answer; 0: none
 };
 
 /// What a rank says of itself at the end.

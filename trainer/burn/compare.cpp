@@ -179,42 +179,51 @@ bool is_between_hosts(const Ranks& ranks, const RankResult& from, const LinkView
   return host_of(ranks, link.with) != from.host;
 }
 
+/// What of a link is compared. Where cores are shared, messages wait for a core now and then, however often one tries.
+struct LinkRule {
+  double LinkView::*seconds;
+  double least_difference, least_difference_on_shared_cores;  ///< seconds
+  const char* size;
+};
+
+constexpr LinkRule kLinkRules[] = {{&LinkView::latency, 0.004, 0.006, "8 bytes"},
+                                   {&LinkView::seconds, 0.004, 0.02, "1 MiB"}};
+
 /// The quickest of a rank's links of a kind; 0: it has none.
-double best_link(const Ranks& ranks, const RankResult& result, bool between_hosts) {
+double best_link(const Ranks& ranks, const RankResult& result, bool between_hosts, const LinkRule& rule) {
   double best = 0;
   for (const LinkView& link : result.links)
-    if (is_between_hosts(ranks, result, link) == between_hosts && (best == 0 || link.seconds < best))
-      best = link.seconds;
+    if (is_between_hosts(ranks, result, link) == between_hosts && (best == 0 || link.*rule.seconds < best))
+      best = link.*rule.seconds;
   return best;
 }
 
 constexpr const char* kLinkFix =
     "look at speed and errors of this host's network interface (ethtool, ibstat), at its cable and port, and "
-    "at the "
-    "interface that MPI takes (--mca btl_tcp_if_include)";
+    "at the interface that MPI takes (--mca btl_tcp_if_include)";
 
-/// Where cores are shared, messages wait for a core now and then, however often one tries.
-bool is_slow_link(double seconds, double others, bool shared_cores) {
+bool is_slow_link(double seconds, double others, double least_difference) {
   constexpr double kFactor = 3;
-  const double least_difference = shared_cores ? 0.02 : 0.004;
   return others > 0 && seconds > kFactor * others && seconds - others > least_difference;
 }
 
 /// All links of one rank are slow, which needs two others that are not.
-bool name_slow_ends(Ranks& ranks, bool between_hosts) {
+bool name_slow_ends(Ranks& ranks, bool between_hosts, const LinkRule& rule) {
   bool found = false;
   for (RankResult& result : ranks) {
-    const double own = best_link(ranks, result, between_hosts);
+    const double own = best_link(ranks, result, between_hosts, rule);
     std::vector<double> others;
     for (const RankResult& other : ranks)
-      if (const double best = best_link(ranks, other, between_hosts); other.rank != result.rank && best > 0)
+      if (const double best = best_link(ranks, other, between_hosts, rule);
+          other.rank != result.rank && best > 0)
         others.push_back(best);
-    if (own == 0 || others.size() < 2 || !is_slow_link(own, median_of(others), !has_its_cores(result)))
-      continue;
+    const double least =
+        has_its_cores(result) ? rule.least_difference : rule.least_difference_on_shared_cores;
+    if (own == 0 || others.size() < 2 || !is_slow_link(own, median_of(others), least)) continue;
     found = true;
     result.findings.push_back(
         {Grade::kSlow, "link",
-         fmt::format("its quickest message of 1 MiB {} takes {:.1f} ms, the others' {:.1f} ms",
+         fmt::format("its quickest message of {} {} takes {:.1f} ms, the others' {:.1f} ms", rule.size,
                      between_hosts ? "to another host" : "within its host", own * 1e3,
                      median_of(others) * 1e3),
          kLinkFix});
@@ -223,23 +232,32 @@ bool name_slow_ends(Ranks& ranks, bool between_hosts) {
 }
 
 /// One link between two ranks that are quick with others. It has been tried often, by ranks that were there at once.
-void name_slow_pairs(Ranks& ranks, bool between_hosts) {
+bool name_slow_pairs(Ranks& ranks, bool between_hosts, const LinkRule& rule) {
   constexpr std::int64_t kLeastMessages = 12;
+  bool found = false;
   for (RankResult& result : ranks)
     for (const LinkView& link : result.links) {
       const RankResult& other = ranks[static_cast<std::size_t>(link.with)];
       if (is_between_hosts(ranks, result, link) != between_hosts || link.received < kLeastMessages) continue;
       if (!has_its_cores(result) || !has_its_cores(other)) continue;
-      const double usual =
-          std::max(best_link(ranks, result, between_hosts), best_link(ranks, other, between_hosts));
-      if (!is_slow_link(link.seconds, usual, false)) continue;
+      const double usual = std::max(best_link(ranks, result, between_hosts, rule),
+                                    best_link(ranks, other, between_hosts, rule));
+      if (!is_slow_link(link.*rule.seconds, usual, rule.least_difference)) continue;
+      found = true;
       result.findings.push_back(
           {Grade::kSlow, "link",
-           fmt::format("a message of 1 MiB to rank {} on {} and back takes {:.1f} ms, to others {:.1f} ms",
-                       link.with, other.host, link.seconds * 1e3, usual * 1e3),
+           fmt::format("a message of {} to rank {} on {} and back takes {:.1f} ms, to others {:.1f} ms",
+                       rule.size, link.with, other.host, link.*rule.seconds * 1e3, usual * 1e3),
            kLinkFix});
       break;
     }
+  return found;
+}
+
+/// A link that is slow with small messages is as slow with large ones: it is named once.
+void name_slow_links(Ranks& ranks, bool between_hosts) {
+  for (const LinkRule& rule : kLinkRules)
+    if (name_slow_ends(ranks, between_hosts, rule) || name_slow_pairs(ranks, between_hosts, rule)) return;
 }
 
 }  // namespace
@@ -251,8 +269,7 @@ void compare_ranks(std::vector<RankResult>& ranks, bool speeds) {
   name_wrong_jobs(ranks);
   if (!speeds) return;
   name_slow_ranks(ranks);
-  for (const bool between_hosts : {false, true})
-    if (!name_slow_ends(ranks, between_hosts)) name_slow_pairs(ranks, between_hosts);
+  for (const bool between_hosts : {false, true}) name_slow_links(ranks, between_hosts);
 }
 
 }  // namespace lockstep::burn

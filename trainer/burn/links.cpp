@@ -76,35 +76,53 @@ class Links final : public BurnCheck {
     }
     result.wrong_sums_of_all = wrong_sums_of_all_;
     if (sums_of_all_ > 0)
-      result.exercised["links"] = fmt::format(
-          "{} of 1.0 MiB from {} of {}, {} of pairs, {} of all", counted(messages, "message"), partners,
-          counted(comm_.size() - 1, "other rank"), counted(sums_of_pairs_, "sum"), sums_of_all_);
+      result.exercised["links"] =
+          fmt::format("{} of 1.0 MiB from {} of {}, {} of pairs, {} of all", counted(messages, "message"),
+                      partners, counted(comm_.size() - 1, "other rank"), counted(sums_of_pairs_, "sum"),
+                      with_thousands(sums_of_all_));
   }
 
  private:
-  /// The quickest of a few exchanges; a small one before each, so that both are there.
+  /// The quickest of a few exchanges; small ones before each, so that both are there.
   void exchange_with(int partner) {
     constexpr int kTimes = 3;
     LinkView& view = views_[static_cast<std::size_t>(partner)];
     for (int i = 0; i < kTimes; ++i) {
       const std::uint64_t number = static_cast<std::uint64_t>(turn_) * kTimes + static_cast<std::uint64_t>(i);
-      std::int64_t there = 0;
       prepare(comm_.rank(), partner, number);
-      send_and_receive(comm_, std::as_bytes(std::span(&turn_, 1)), partner,
-                       std::as_writable_bytes(std::span(&there, 1)), partner);
+      measure_latency(partner, view);
       const auto start = Clock::now();
       send_and_receive(comm_, std::as_bytes(std::span(sent_)), partner,
                        std::as_writable_bytes(std::span(received_)), partner);
       if (rank_.commits("slow-link")) std::this_thread::sleep_for(std::chrono::milliseconds(150));
       // The answer: a rank whose sends are late is late here, too, whichever side measures.
-      send_and_receive(comm_, std::as_bytes(std::span(&turn_, 1)), partner,
-                       std::as_writable_bytes(std::span(&there, 1)), partner);
+      exchange_turns(partner);
       const double seconds = seconds_since(start);
       view.seconds = view.received == 0 ? seconds : std::min(view.seconds, seconds);
       view.bytes = static_cast<std::int64_t>(sent_.size() * sizeof(Word));
       ++view.received;
       if (!is_right(partner, number)) ++view.damaged;
     }
+  }
+
+  /// Two exchanges, of which the second begins with what the first one brought: however late one of the two came, both
+  /// wait for a message that was not under way before.
+  void measure_latency(int partner, LinkView& view) {
+    constexpr int kTries = 8;
+    exchange_turns(partner);
+    for (int i = 0; i < kTries; ++i) {
+      const auto start = Clock::now();
+      exchange_turns(partner);
+      exchange_turns(partner);
+      const double seconds = seconds_since(start);
+      view.latency = view.latency == 0 ? seconds : std::min(view.latency, seconds);
+    }
+  }
+
+  void exchange_turns(int partner) {
+    std::int64_t there = 0;
+    send_and_receive(comm_, std::as_bytes(std::span(&turn_, 1)), partner,
+                     std::as_writable_bytes(std::span(&there, 1)), partner);
   }
 
   static std::uint64_t key_of(int from, int to, std::uint64_t number) {

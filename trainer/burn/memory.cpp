@@ -104,7 +104,8 @@ class HostMemory final : public BurnCheck {
     const FreeMemory free = free_memory();
     const auto local_ranks = static_cast<std::uint64_t>(rank_.comm.local_size());
     if (free.bytes < left_alone_ + kBlockBytes * local_ranks) {
-      why_no_more_ = free.limited_by + " leaves only " + format_memory(free.bytes);
+      why_no_more_ = fmt::format("{} has {} left, {} of which stay free", free.limited_by,
+                                 format_memory(free.bytes), format_memory(left_alone_));
       return false;
     }
     Words words(new (std::nothrow) std::uint64_t[kWords]);

@@ -154,7 +154,8 @@ ordered_json json_of(const RankResult& result) {
                      {"damaged", link.damaged},
                      {"wrong_sums", link.wrong_sums},
                      {"seconds", link.seconds},
-                     {"bytes", link.bytes}});
+                     {"bytes", link.bytes},
+                     {"latency", link.latency}});
   return {{"rank", result.rank},
           {"host", result.host},
           {"device", result.device},

@@ -26,7 +26,8 @@ std::vector<RankResult> healthy(int ranks, int of_host) {
     result.exercised = {{"products", "many"}, {"links", "some"}};
     for (int with = 0; with < ranks; ++with)
       if (with != rank)
-        result.links.push_back({with, 30, 0, 0, rank / of_host == with / of_host ? 1e-3 : 10e-3, 1 << 20});
+        result.links.push_back(
+            {with, 30, 0, 0, rank / of_host == with / of_host ? 1e-3 : 10e-3, 1 << 20, 1e-4});
   }
   return results;
 }
@@ -96,6 +97,14 @@ TEST(BurnComparison, NamesBothEndsOfOneSlowLink) {
   auto ranks = healthy(4, 1);
   set_seconds(ranks, 1, 3, 60e-3);
   EXPECT_EQ(named(ranks), "1 link, 3 link");
+}
+
+TEST(BurnComparison, NamesALongCableByItsSmallMessages) {
+  auto ranks = healthy(4, 1);
+  for (const int with : {0, 2, 3}) link(ranks, 1, with).latency = link(ranks, with, 1).latency = 5e-3;
+  EXPECT_EQ(named(ranks), "1 link");
+  for (RankResult& rank : ranks) rank.oversubscribed = true;
+  EXPECT_EQ(named(ranks), "") << "on shared cores messages wait for one";
 }
 
 TEST(BurnComparison, ComparesSpeedsOfLikeProcessorsAlone) {
