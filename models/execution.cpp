@@ -90,6 +90,7 @@ void Execution::begin_backward(float* gradient) {
 bool Execution::backward_to_cut(const BackwardTarget& target, std::int64_t* words) {
   for (; next_ > walk_->first_trained(); --next_) {
     const std::size_t i = next_ - 1;
+    walk_->make_again(i);
     if (stops_at(i)) {
       walk_->layer(i).over_batch()->add_backward_sums(walk_->pass(),
                                                       walk_->backward_tensors(i, target.gradients), words);

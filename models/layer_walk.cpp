@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 
@@ -57,10 +58,9 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_ba
 LayerWalk::LayerRun LayerWalk::run_of(const ChannelRun& layers) const {
   LayerRun run{.layers = layers, .reader = layers.first + 1};
   bool is_read = layer(layers.first).output_need() != Layer::OutputNeed::kNothing;
-  const auto works_in_place = [&](std::size_t i) { return plan_.layers[i].x == plan_.layers[i].y; };
   for (; run.reader <= layers.last; ++run.reader) {
     is_read = is_read || layer(run.reader).needs_input();
-    if (!works_in_place(run.reader)) break;
+    if (!plan_.layers[run.reader].in_place) break;
     is_read = is_read || layer(run.reader).output_need() != Layer::OutputNeed::kNothing;
   }
   run.is_kept = is_read;
@@ -87,8 +87,8 @@ void LayerWalk::begin(const TrainingGrain& grain, bool training) {
   pass_.key = grain.key;
 }
 
-LayerTensors LayerWalk::forward_tensors(std::size_t i) {
-  const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
+LayerTensors LayerWalk::tensors_at(const Offsets& all, std::size_t i) {
+  const TensorPlan::LayerOffsets& offsets = all[i];
   LayerTensors tensors;
   tensors.weights = grain_.weights + offset_of(i);
   if (!layer(i).kept().empty()) tensors.kept = grain_.weights + parameters_.size + layer(i).kept_offset();
@@ -101,11 +101,11 @@ LayerTensors LayerWalk::forward_tensors(std::size_t i) {
 }
 
 LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
-  const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
-  LayerTensors tensors = forward_tensors(i);
+  const TensorPlan::LayerOffsets& offsets = plan_.back[i];
+  LayerTensors tensors = tensors_at(plan_.back, i);
   float* dy = offsets.dy == TensorPlan::kNone ? gradient_of_output_ : at(offsets.dy);
   tensors.dy = dy;
-  if (offsets.x == offsets.y) {
+  if (offsets.in_place) {
     tensors.dx = dy;  // also at the end of the network, where it is the caller's
   } else if (offsets.dx != TensorPlan::kNone) {
     tensors.dx = at(offsets.dx);
@@ -117,11 +117,20 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
 }
 
 void LayerWalk::forward(std::size_t i) {
+  forward_at(plan_.layers, i);
+}
+
+void LayerWalk::make_again(std::size_t i) {
+  if (std::exchange(made_again_, i) == i) return;
+  for (const std::size_t layer : plan_.again[i]) forward_at(plan_.back, layer);
+}
+
+void LayerWalk::forward_at(const Offsets& offsets, std::size_t i) {
   const LayerRun* const run = run_at(i);
   if (run != nullptr && i > run->layers.first) return;
   const TimeSpan span(timeline(), Work::kForward, run == nullptr ? layer(i).name() : run->name);
-  if (run == nullptr) return layer(i).forward(pass_, forward_tensors(i));
-  run_forward(*run);
+  if (run == nullptr) return layer(i).forward(pass_, tensors_at(offsets, i));
+  run_forward(offsets, *run);
 }
 
 /// Calls f() for some channels after the other: pass_.channels.
@@ -155,10 +164,10 @@ LayerTensors LayerWalk::of_channels(const LayerRun& run, std::size_t i, const La
   return part;
 }
 
-void LayerWalk::run_forward(const LayerRun& run) {
+void LayerWalk::run_forward(const Offsets& offsets, const LayerRun& run) {
   for_each_channels(run, [&] {
     for (std::size_t i = run.layers.first; i <= run.layers.last; ++i)
-      layer(i).forward(pass_, of_channels(run, i, forward_tensors(i)));
+      layer(i).forward(pass_, of_channels(run, i, tensors_at(offsets, i)));
   });
 }
 

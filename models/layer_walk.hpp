@@ -68,13 +68,18 @@ class LayerWalk {
   /// Layer i, and with the first layer of a run all of it; of its others nothing is left to do.
   void forward(std::size_t i);
   /// From here on back, with the gradient of the output.
-  void begin_backward(float* gradient) { gradient_of_output_ = gradient; }
+  void begin_backward(float* gradient) {
+    gradient_of_output_ = gradient;
+    made_again_ = kNone;
+  }
+  /// Before anything of layer i's backward: what it and those before it need, and was not kept, is made again.
+  void make_again(std::size_t i);
   void use_weights(const float* weights) { grain_.weights = weights; }
   /// Gradients of weights and data of layer i, which becomes the gradient of what it read. Likewise, from the last
   /// layer of a run on; the first one's weights then wait to be ready.
   void backward(std::size_t i, const BackwardTarget& target);
 
-  LayerTensors forward_tensors(std::size_t i);
+  LayerTensors forward_tensors(std::size_t i) { return tensors_at(plan_.layers, i); }
   LayerTensors backward_tensors(std::size_t i, float* gradients);
 
  private:
@@ -91,13 +96,17 @@ class LayerWalk {
 
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory_.data() + offset); }
   std::size_t offset_of(std::size_t i) const { return layer(i).parameter_offset() - parameters_.offset; }
+  /// Offsets of all layers, in forward or behind it.
+  using Offsets = std::vector<TensorPlan::LayerOffsets>;
+  LayerTensors tensors_at(const Offsets& offsets, std::size_t i);
+  void forward_at(const Offsets& offsets, std::size_t i);
   LayerRun run_of(const ChannelRun& layers) const;
   const LayerRun* run_at(std::size_t i) const { return runs_of_[i] == kNone ? nullptr : &runs_[runs_of_[i]]; }
   template <typename F>
   void for_each_channels(const LayerRun& run, const F& f);
   /// Of layer i of the run, from these channels on.
   LayerTensors of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const;
-  void run_forward(const LayerRun& run);
+  void run_forward(const Offsets& offsets, const LayerRun& run);
   void run_backward(const LayerRun& run, float* gradients);
   void finish_backward(std::size_t i, const BackwardTarget& target);
   /// In training only.
@@ -117,6 +126,7 @@ class LayerWalk {
   LayerPass pass_;
   GradientScratch scratch_;
   float* gradient_of_output_ = nullptr;
+  std::size_t made_again_ = kNone;  ///< the layer before whose backward that was done last
   Timeline* timeline_ = nullptr;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// plan_memory: greedy first fit by size.
+/// plan_memory: greedy first fit by size. And which layers of a network share a tensor, or what the cache holds.
+#include "models/layer.hpp"
 #include "models/tensor_plan.hpp"
 
 #include <algorithm>
@@ -55,6 +56,49 @@ MemoryPlan plan_memory(std::span<const Lifetime> tensors) {
     plan.bytes = std::max(plan.bytes, plan.offsets[order[i]] + bytes);
   }
   return plan;
+}
+
+// One walk over the layers, which remembers what backward and branches will ask of the tensor at hand.
+
+std::vector<bool> layers_that_branch(Layers layers) {
+  std::vector<bool> branches(layers.size());
+  for (const auto& layer : layers) {
+    if (const auto from = layer->branch()) branches[*from] = true;
+  }
+  return branches;
+}
+
+std::vector<std::size_t> output_tensors(Layers layers) {
+  using Need = Layer::OutputNeed;
+  const std::vector<bool> branches = layers_that_branch(layers);
+  std::vector<std::size_t> tensors;
+  std::size_t last = 0;
+  Need need = Need::kNumbers;  // the network's input stays as it is
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = *layers[i];
+    const bool in_place = layer.output_memory() == Layer::OutputMemory::kInPlace && need == Need::kNothing;
+    if (layer.output_memory() != Layer::OutputMemory::kView && !in_place) {
+      ++last;
+      need = Need::kNothing;
+    }
+    need = std::max(need, branches[i] ? Need::kNumbers : layer.output_need());
+    tensors.push_back(last);
+  }
+  return tensors;
+}
+
+// A run is a layer that splits its outputs, and the channelwise layers behind it.
+
+std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers,
+                                     const std::vector<bool>& branched) {
+  std::vector<ChannelRun> runs;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i]->splits_outputs()) continue;
+    std::size_t last = i;
+    while (last + 1 < layers.size() && !branched[last] && layers[last + 1]->is_channelwise()) ++last;
+    if (last > i) runs.push_back({i, last});
+  }
+  return runs;
 }
 
 }  // namespace lockstep

@@ -9,10 +9,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace lockstep {
 
 namespace {
+
+/// More of them would hardly save anything: what is kept between them grows.
+constexpr std::size_t kMostSegments = 16;
 
 /// The tensors of a part, counted from its input on. A layer may work in place on that, too.
 std::vector<std::size_t> tensors_of_part(const Network& network, const NetworkPart& part) {
@@ -29,8 +33,8 @@ NetworkPart within(const Network& network, NetworkPart part) {
   return part;
 }
 
-/// The moments of a pass over L layers: forward of layer i is moment i, backward of layer i is moment 2L - i.
-/// Layers are counted from the first one of the part.
+/// The moments of a pass over L layers: forward of layer i is moment i, the loss L; then, segment by segment from the
+/// last one, its layers run once more, and backward. Layers are counted from the first one of the part.
 class Planner {
  public:
   Planner(const Network& network, int batch, const NetworkPart& part)
@@ -38,20 +42,55 @@ class Planner {
         part_(within(network, part)),
         batch_(batch),
         y_(tensors_of_part(network, part_)),
-        branch_users_(layer_count()),
         runs_(runs_of_part()) {
+    name_tensors();
     if (part_.gives_input_gradient) return;
     while (first_trained_ < layer_count() && layer(first_trained_).parameters().empty()) ++first_trained_;
   }
 
-  TensorPlan plan() {
-    name_tensors();
+  /// @param begins  of all segments but the first one; some of possible_begins()
+  TensorPlan plan(const std::vector<std::size_t>& begins = {}) {
+    lifetimes_.clear();
+    branch_users_.assign(layer_count(), 0);
+    number_moments(begins);
+    choose_remade();
     keep_activations();
     keep_gradients();
     keep_saved();
     keep_branches();
+    keep_again();
     keep_runs();
     return place(plan_memory(lifetimes_));
+  }
+
+  /// Where one tensor alone goes on, and no layer overwrites it.
+  std::vector<std::size_t> possible_begins() const {
+    std::vector<std::size_t> begins;
+    for (std::size_t i = 1; i < layer_count(); ++i) {
+      const bool in_run =
+          std::ranges::any_of(runs_, [i](const ChannelRun& run) { return run.first < i && i <= run.last; });
+      if (!in_run && y_[i] != x_[i] && !others_go_on(i)) begins.push_back(i);
+    }
+    return begins;
+  }
+
+  /// Of those, about equally much of what forward makes apart.
+  std::vector<std::size_t> begins_of_equal(std::size_t segments) const {
+    std::vector<std::size_t> made{0};  // before each layer
+    for (std::size_t i = 0; i < layer_count(); ++i)
+      made.push_back(made.back() + layer(i).saved_bytes(batch_) +
+                     (y_[i] == x_[i] ? 0 : tensors_[y_[i]].bytes));
+    std::vector<std::size_t> begins;
+    const std::vector<std::size_t> possible = possible_begins();
+    for (std::size_t n = 1; n < segments && !possible.empty(); ++n) {
+      const std::size_t wanted = made.back() / segments * n;
+      const auto distance = [&](std::size_t i) {
+        return made[i] > wanted ? made[i] - wanted : wanted - made[i];
+      };
+      const std::size_t nearest = *std::ranges::min_element(possible, {}, distance);
+      if (begins.empty() || nearest > begins.back()) begins.push_back(nearest);
+    }
+    return begins;
   }
 
  private:
@@ -77,7 +116,8 @@ class Planner {
     return channel_runs(layers, {all.begin() + static_cast<std::ptrdiff_t>(part_.first), all.end()});
   }
   static int forward_of(std::size_t i) { return static_cast<int>(i); }
-  int backward_of(std::size_t i) const { return static_cast<int>(2 * layer_count() - i); }
+  int again_of(std::size_t i) const { return again_moments_[i]; }
+  int backward_of(std::size_t i) const { return backward_moments_[i]; }
   std::size_t bytes_of(const ImageShape& shape) const {
     return sizeof(float) * static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch_);
   }
@@ -100,6 +140,79 @@ class Planner {
     }
   }
 
+  /// Calls use(tensor, whether backward reads it) for all that a layer reads and writes.
+  template <typename Use>
+  void for_each_use(std::size_t i, const Use& use) const {
+    use(x_[i], layer(i).needs_input());
+    use(y_[i], layer(i).output_need() != Layer::OutputNeed::kNothing);
+    if (const auto from = branch_of(i)) use(y_[*from], layer(i).needs_branch());
+  }
+
+  bool others_go_on(std::size_t begin) const {
+    for (std::size_t i = begin; i < layer_count(); ++i) {
+      const auto from = branch_of(i);
+      if (from && *from < begin && y_[*from] != x_[begin]) return true;
+    }
+    return false;
+  }
+
+  void number_moments(const std::vector<std::size_t>& begins) {
+    const std::size_t layers = layer_count();
+    segment_.assign(layers, 0);
+    for (std::size_t i = 0; i < layers; ++i)
+      segment_[i] = static_cast<std::size_t>(std::ranges::upper_bound(begins, i) - begins.begin());
+    again_moments_.assign(layers, 0);
+    backward_moments_.assign(layers + 1, static_cast<int>(layers));
+    int moment = static_cast<int>(layers) + 1;
+    for (std::size_t end = layers; end > 0;) {
+      std::size_t first = end - 1;
+      while (first > 0 && segment_[first - 1] == segment_[first]) --first;
+      for (std::size_t i = first; end < layers && i < end; ++i) again_moments_[i] = moment++;
+      for (std::size_t i = end; i > first; --i) backward_moments_[i - 1] = moment++;
+      end = first;
+    }
+  }
+
+  /// Tensors that no other segment reads, and of the layers that make them those without which backward lacks something.
+  void choose_remade() {
+    const std::size_t last_segment = segment_.back();
+    remade_.assign(tensors_.size(), true);
+    remade_.front() = remade_.back() = false;
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      if (segment_[i] == last_segment) remade_[y_[i]] = false;
+      for_each_use(i, [&](std::size_t t, bool) {
+        if (segment_[tensors_[t].producer] != segment_[i]) remade_[t] = false;
+      });
+    }
+    for (const ChannelRun& run : runs_) {
+      bool all = true;
+      for (std::size_t i = run.first; i <= run.last; ++i) all = all && remade_[y_[i]];
+      for (std::size_t i = run.first; i <= run.last; ++i) remade_[y_[i]] = all;
+    }
+    std::vector<bool> needed(tensors_.size());
+    for (std::size_t i = 0; i < layer_count(); ++i)
+      for_each_use(i, [&](std::size_t t, bool in_backward) {
+        if (in_backward) needed[t] = true;
+      });
+    again_.assign(layer_count(), false);
+    for (std::size_t last = layer_count(); last > 0;) {
+      const std::size_t first = first_of_run(last - 1);
+      bool wanted = false;
+      for (std::size_t i = first; i < last; ++i)
+        wanted = wanted || (remade_[y_[i]] && (needed[y_[i]] || layer(i).saved_bytes(batch_) > 0));
+      for (std::size_t i = first; wanted && i < last; ++i) {
+        again_[i] = true;
+        for_each_use(i, [&](std::size_t t, bool) { needed[t] = true; });
+      }
+      last = first;
+    }
+  }
+  /// The first layer of the run that ends with this one; itself where it is in none.
+  std::size_t first_of_run(std::size_t i) const {
+    const auto found = std::ranges::find(runs_, i, &ChannelRun::last);
+    return found == runs_.end() ? i : found->first;
+  }
+
   void keep_activations() {
     for (const Tensor& tensor : tensors_) {
       lifetimes_.push_back({tensor.bytes, forward_of(tensor.producer), forward_of(tensor.producer)});
@@ -108,14 +221,33 @@ class Planner {
       lifetimes_[t].last = std::max(lifetimes_[t].last, moment);
     };
     for (std::size_t i = 0; i < layer_count(); ++i) {
-      keep(x_[i], layer(i).needs_input() ? backward_of(i) : forward_of(i));
-      const bool needs_output = layer(i).output_need() != Layer::OutputNeed::kNothing;
-      keep(y_[i], needs_output ? backward_of(i) : forward_of(i));
-      if (const auto from = branch_of(i))
-        keep(y_[*from], layer(i).needs_branch() ? backward_of(i) : forward_of(i));
+      for_each_use(i, [&](std::size_t t, bool in_backward) {
+        keep(t, in_backward && !remade_[t] ? backward_of(i) : forward_of(i));
+        if (again_[i] && !remade_[t]) keep(t, again_of(i));
+      });
     }
     keep(0, backward_of(0));
     keep(last_tensor(), backward_of(tensors_.back().producer));
+  }
+
+  /// Their second life: from the layer that makes them again to the last one that reads them.
+  void keep_again() {
+    const std::size_t tensors = lifetimes_.size();
+    lifetimes_.resize(tensors + tensors_.size());
+    for (std::size_t i = layer_count(); i-- > 0;) {
+      if (again_[i]) lifetimes_[tensors + y_[i]].first = again_of(i);
+    }
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      for_each_use(i, [&](std::size_t t, bool in_backward) {
+        if (!remade_[t] || !(again_[i] || in_backward)) return;
+        Lifetime& life = lifetimes_[tensors + t];
+        life.bytes = tensors_[t].bytes;
+        life.last = std::max(life.last, in_backward ? backward_of(i) : again_of(i));
+      });
+    }
+    for (std::size_t i = 0; i < layer_count(); ++i)
+      lifetimes_.push_back(again_[i] ? Lifetime{layer(i).saved_bytes(batch_), again_of(i), backward_of(i)}
+                                     : Lifetime{});
   }
 
   void keep_gradients() {
@@ -130,7 +262,8 @@ class Planner {
 
   void keep_saved() {
     for (std::size_t i = 0; i < layer_count(); ++i) {
-      lifetimes_.push_back({layer(i).saved_bytes(batch_), forward_of(i), backward_of(i)});
+      lifetimes_.push_back(
+          {layer(i).saved_bytes(batch_), forward_of(i), again_[i] ? forward_of(i) : backward_of(i)});
     }
   }
 
@@ -154,6 +287,7 @@ class Planner {
     for (const ChannelRun& run : runs_) {
       widen(forward_of(run.first), forward_of(run.last));
       widen(backward_of(run.last), backward_of(run.first));
+      if (again_[run.first]) widen(again_of(run.first), again_of(run.last));
     }
   }
   void widen(int first, int last) {
@@ -163,37 +297,53 @@ class Planner {
     }
   }
 
-  void place_branches(const MemoryPlan& memory, TensorPlan& plan) const {
-    const std::size_t first = 2 * tensors_.size() + layer_count();
-    for (std::size_t i = 0; i < layer_count(); ++i) {
-      TensorPlan::LayerOffsets& offsets = plan.layers[i];
-      if (has_branch_gradient(i)) offsets.from_branches = memory.offsets[first + i];
-      const auto from = branch_of(i);
-      if (!from) continue;
-      offsets.branch = memory.offsets[y_[*from]];
-      if (!has_branch_gradient(*from)) continue;
-      offsets.dbranch = memory.offsets[first + *from];
-      offsets.adds_to_dbranch = branch_users_[*from] != i;
-    }
+  /// Of layer i, in its first forward pass or behind that.
+  TensorPlan::LayerOffsets offsets_of(const MemoryPlan& memory, std::size_t i, bool back) const {
+    const std::size_t saved = 2 * tensors_.size(), branches = saved + layer_count(),
+                      tensors_again = branches + layer_count(), saved_again = tensors_again + tensors_.size();
+    const auto activation = [&](std::size_t t) {
+      const bool lives_again = lifetimes_[tensors_again + t].bytes > 0;
+      return memory.offsets[back && lives_again ? tensors_again + t : t];
+    };
+    TensorPlan::LayerOffsets offsets{.x = activation(x_[i]),
+                                     .y = activation(y_[i]),
+                                     .in_place = x_[i] == y_[i],
+                                     .saved = memory.offsets[(back && again_[i] ? saved_again : saved) + i],
+                                     .dy = gradient(memory, y_[i]),
+                                     .dx = gradient(memory, x_[i])};
+    if (has_branch_gradient(i)) offsets.from_branches = memory.offsets[branches + i];
+    const auto from = branch_of(i);
+    if (!from) return offsets;
+    offsets.branch = activation(y_[*from]);
+    if (!has_branch_gradient(*from)) return offsets;
+    offsets.dbranch = memory.offsets[branches + *from];
+    offsets.adds_to_dbranch = branch_users_[*from] != i;
+    return offsets;
+  }
+  std::size_t gradient(const MemoryPlan& memory, std::size_t t) const {
+    return has_gradient(t) ? memory.offsets[tensors_.size() + t] : TensorPlan::kNone;
+  }
+
+  /// Before backward comes to layer i, which is the last one of a segment: its layers that run once more.
+  std::vector<std::size_t> again_before(std::size_t i) const {
+    std::vector<std::size_t> layers;
+    if (i + 1 == layer_count() || segment_[i] == segment_[i + 1]) return layers;
+    for (std::size_t j = 0; j <= i; ++j)
+      if (segment_[j] == segment_[i] && again_[j]) layers.push_back(j);
+    return layers;
   }
 
   TensorPlan place(const MemoryPlan& memory) const {
-    const auto gradient = [&](std::size_t t) {
-      return has_gradient(t) ? memory.offsets[tensors_.size() + t] : TensorPlan::kNone;
-    };
     TensorPlan plan;
     for (std::size_t i = 0; i < layer_count(); ++i) {
-      plan.layers.push_back({.x = memory.offsets[x_[i]],
-                             .y = memory.offsets[y_[i]],
-                             .saved = memory.offsets[2 * tensors_.size() + i],
-                             .dy = gradient(y_[i]),
-                             .dx = gradient(x_[i])});
+      plan.layers.push_back(offsets_of(memory, i, false));
+      plan.back.push_back(offsets_of(memory, i, true));
+      plan.again.push_back(again_before(i));
     }
-    place_branches(memory, plan);
     plan.runs = runs_;
     plan.input = memory.offsets[0];
-    if (part_.gives_input_gradient) plan.input_gradient = gradient(0);
-    if (part_.takes_output_gradient) plan.output_gradient = gradient(last_tensor());
+    if (part_.gives_input_gradient) plan.input_gradient = gradient(memory, 0);
+    if (part_.takes_output_gradient) plan.output_gradient = gradient(memory, last_tensor());
     plan.first_trained = first_trained_;
     plan.bytes = memory.bytes;
     return plan;
@@ -207,58 +357,26 @@ class Planner {
   std::vector<std::size_t> x_, y_;         ///< layer → tensor
   std::vector<std::size_t> branch_users_;  ///< layer → the last layer with this branch; 0: there is none
   std::vector<ChannelRun> runs_;
-  /// Activations, then gradients, one for each tensor; then saved, then gradients of branches, for each
-  /// layer.
+  std::vector<std::size_t> segment_;  ///< layer → its segment
+  std::vector<int> again_moments_,
+      backward_moments_;      ///< layer → its moment; of the loss behind the last one
+  std::vector<bool> again_;   ///< layer → it runs once more
+  std::vector<bool> remade_;  ///< tensor → it has a second life in backward, or none there
+  /// Activations, then gradients, one for each tensor; then saved, then gradients of branches, for each layer; then
+  /// the second lives of activations, and of what is saved.
   std::vector<Lifetime> lifetimes_;
 };
 
 }  // namespace
 
 TensorPlan plan_tensors(const Network& network, int batch, const NetworkPart& part) {
-  return Planner(network, batch, part).plan();
-}
-
-// One walk over the layers, which remembers what backward and branches will ask of the tensor at hand.
-
-std::vector<bool> layers_that_branch(Layers layers) {
-  std::vector<bool> branches(layers.size());
-  for (const auto& layer : layers) {
-    if (const auto from = layer->branch()) branches[*from] = true;
+  Planner planner(network, batch, part);
+  TensorPlan best = planner.plan();
+  for (std::size_t segments = 2; part.recomputes && segments <= kMostSegments; ++segments) {
+    TensorPlan plan = planner.plan(planner.begins_of_equal(segments));
+    if (plan.bytes < best.bytes) best = std::move(plan);
   }
-  return branches;
-}
-
-std::vector<std::size_t> output_tensors(Layers layers) {
-  using Need = Layer::OutputNeed;
-  const std::vector<bool> branches = layers_that_branch(layers);
-  std::vector<std::size_t> tensors;
-  std::size_t last = 0;
-  Need need = Need::kNumbers;  // the network's input stays as it is
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const Layer& layer = *layers[i];
-    const bool in_place = layer.output_memory() == Layer::OutputMemory::kInPlace && need == Need::kNothing;
-    if (layer.output_memory() != Layer::OutputMemory::kView && !in_place) {
-      ++last;
-      need = Need::kNothing;
-    }
-    need = std::max(need, branches[i] ? Need::kNumbers : layer.output_need());
-    tensors.push_back(last);
-  }
-  return tensors;
-}
-
-// A run is a layer that splits its outputs, and the channelwise layers behind it.
-
-std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers,
-                                     const std::vector<bool>& branched) {
-  std::vector<ChannelRun> runs;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!layers[i]->splits_outputs()) continue;
-    std::size_t last = i;
-    while (last + 1 < layers.size() && !branched[last] && layers[last + 1]->is_channelwise()) ++last;
-    if (last > i) runs.push_back({i, last});
-  }
-  return runs;
+  return best;
 }
 
 }  // namespace lockstep

@@ -62,17 +62,21 @@ struct NetworkPart {
   bool gives_input_gradient = false;
   /// Others run what is behind it, and bring the gradient of its output.
   bool takes_output_gradient = false;
+  /// Backward makes activations again in place of keeping all of them: at most one more forward pass, the same bits.
+  bool recomputes = false;
 };
 
 /// Offsets in bytes into one block. Activations that backward does not need give their place to others as
 /// soon as the next layer has read them, and gradients live only between two layers. The input and the last
 /// layer's output keep their place throughout, so that a pass may be repeated and the gradient of the logits
-/// may overwrite them.
+/// may overwrite them. A part that recomputes is cut where one tensor alone goes on: of the segments but the last one
+/// those tensors alone are kept, and the layers of a segment run once more before backward comes to it.
 struct TensorPlan {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   struct LayerOffsets {
-    std::size_t x = 0, y = 0;  ///< equal where the layer works in place
+    std::size_t x = 0, y = 0;
+    bool in_place = false;  ///< x and y are one tensor: so are dx and dy
     std::size_t saved = 0;
     std::size_t dy = kNone;  ///< kNone: the caller's gradient of the logits
     std::size_t dx = kNone;  ///< kNone: not needed, nothing before this layer is trained
@@ -84,7 +88,10 @@ struct TensorPlan {
     std::size_t from_branches = kNone;
   };
 
-  std::vector<LayerOffsets> layers;  ///< of the part
+  std::vector<LayerOffsets> layers;  ///< of the part, in forward
+  std::vector<LayerOffsets> back;    ///< in backward, and where layers run once more
+  /// For each layer, those that run once more before backward comes to it, in order; for most, none.
+  std::vector<std::vector<std::size_t>> again;
   /// Layers of the part that may be run some channels at a time: all that they read and write is there until the last
   /// of them has ended.
   std::vector<ChannelRun> runs;

@@ -226,6 +226,19 @@ TEST(TensorPlanTest, ReluAndDropoutWorkInPlace) {
   }
 }
 
+/// Each layer but those of the last segment at most once more, and the last one never.
+TEST(TensorPlanTest, RecomputingTakesLittleMoreThanHalfOfTheMemory) {
+  const Network network = Network::load("resnet18", {3, 64, 64}, 1000);
+  const TensorPlan kept = plan_tensors(network, 16), remade = plan_tensors(network, 16, {.recomputes = true});
+  EXPECT_LT(remade.bytes, 0.6 * static_cast<double>(kept.bytes));
+  std::vector<int> times(network.layers().size());
+  for (const auto& layers : remade.again)
+    for (const std::size_t layer : layers) ++times[layer];
+  EXPECT_EQ(*std::ranges::max_element(times), 1);
+  EXPECT_EQ(times.back(), 0);
+  for (const auto& layers : kept.again) EXPECT_TRUE(layers.empty());
+}
+
 TEST(TensorPlanTest, NothingBeforeTheFirstTrainedLayerHasAGradient) {
   const Network network =
       Network::parse("layers: [avg_pool, relu, linear: 4, relu, linear: classes]", "t.yaml", {1, 8, 8}, 3);

@@ -65,6 +65,7 @@ struct TrainSection {
   std::int64_t patience = 0;    ///< evaluations without a better accuracy after which the run ends; 0: never
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
   bool partial = false;         ///< of that, the tensors that fit; the others as from the seed
+  bool recompute = false;       ///< backward makes activations again in place of keeping all of them
   double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
   double clip_norm = 0;         ///< the largest norm of the mean gradient, all tensors together; 0: any
   double clip_value = 0;        ///< the largest magnitude of an element of it; 0: any

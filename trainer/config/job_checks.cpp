@@ -237,6 +237,14 @@ void check_micro_batch(const Job& job) {
          job.parallel.strategy, job.parallel.grain);
 }
 
+void check_recompute(const Job& job) {
+  if (job.train.recompute && job.parallel.strategy != "data")
+    refuse(job, "train.recompute",
+           "train.recompute: parallel.strategy {} keeps all activations; use parallel.strategy=data, or "
+           "remove the key",
+           job.parallel.strategy);
+}
+
 /// What is said of each rank's samples means nothing where ranks have layers.
 void check_shares(const Job& job) {
   const std::string& name = job.parallel.strategy;
@@ -299,8 +307,8 @@ void check_job(const Job& job) {
        {check_model,   check_optimizer, check_groups,        check_clipping,     check_schedule,
         check_root,    check_balance,   check_window,        check_channels,     check_initial_scale,
         check_partial, check_averages,  check_class_weights, check_mixed_labels, check_ranks,
-        check_backend, check_strategy,  check_shares,        check_micro_batch,  check_threads,
-        check_resume,  check_trace,     check_inject})
+        check_backend, check_strategy,  check_shares,        check_recompute,    check_micro_batch,
+        check_threads, check_resume,    check_trace,         check_inject})
     check(job);
 }
 

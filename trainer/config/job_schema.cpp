@@ -83,6 +83,9 @@ std::vector<JobKey> train_keys() {
     KEY(train.partial, yes_or_no(),
         "take those tensors of train.initial_weights whose name and shape fit, and start the others from the seed", Determines::kWeightsUnlessDefault)
         .also_called({"ignore_mismatched_sizes"}),
+    KEY(train.recompute, yes_or_no(),
+        "less memory for activations on CPUs: backward makes most of them again, which takes up to a third longer and comes to the same bits")
+        .also_called({"gradient_checkpointing", "activation_checkpointing", "checkpoint_activations"}),
     KEY(train.initial_scale, real({0, 1e6}), "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}),
     KEY(train.loss, one_of<LossKind>(),

@@ -16,7 +16,7 @@
 namespace lockstep {
 
 CutStep::CutStep(const Network& network, Communicator& comm, WorkerPool& pool,
-                 std::vector<ThreadContext>& threads, std::size_t most_grains)
+                 std::vector<ThreadContext>& threads, std::size_t most_grains, bool recomputes)
     : network_(network),
       comm_(comm),
       pool_(pool),
@@ -27,7 +27,7 @@ CutStep::CutStep(const Network& network, Communicator& comm, WorkerPool& pool,
   if (!needed()) return;
   for (std::size_t g = threads.size(); g < most_grains; ++g) {
     const ThreadContext& thread = threads[g % threads.size()];
-    more_.emplace_back(network, thread.columns);
+    more_.emplace_back(network, thread.columns, NetworkPart{.recomputes = recomputes});
     more_.back().record_into(comm.activity().timeline());
   }
   labels_.assign(most_grains, std::vector<std::int32_t>(static_cast<std::size_t>(threads.front().columns)));

@@ -37,8 +37,9 @@ class CutStep {
 
   /// Borrows all references. Without cuts it takes no memory and may not run.
   /// @param most_grains  of this rank in a step
+  /// @param recomputes   as those of the threads
   CutStep(const Network& network, Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
-          std::size_t most_grains);
+          std::size_t most_grains, bool recomputes = false);
 
   bool needed() const { return !cuts_.empty(); }
   /// Gradients of all grains, added to the reducer, whose step has begun. Collective, whatever a rank's

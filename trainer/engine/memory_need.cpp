@@ -60,9 +60,10 @@ MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_sam
   const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received + replayed;
   const int columns = ThreadContext::columns_for(job.parallel.grain);
   return {.parameters = checked_product(network.parameters().size, each),
-          .activations = checked_sum(checked_product(grains_in_work(job, network, train_samples, ranks),
-                                                     execution_bytes(network, columns)),
-                                     checked_product(threads, kernel_scratch_bytes(network, columns)))};
+          .activations = checked_sum(
+              checked_product(grains_in_work(job, network, train_samples, ranks),
+                              execution_bytes(network, columns, {.recomputes = job.train.recompute})),
+              checked_product(threads, kernel_scratch_bytes(network, columns)))};
 }
 
 /// The fingerprints of a series of steps.

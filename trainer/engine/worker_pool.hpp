@@ -50,9 +50,10 @@ class WorkerPool {
 // What one thread of a rank needs to compute grains: its activations, its gradient.
 
 struct ThreadContext {
-  ThreadContext(const Network& network, int grain)
+  /// @param recomputes  as NetworkPart has it
+  ThreadContext(const Network& network, int grain, bool recomputes = false)
       : columns(columns_for(grain)),
-        execution(network, columns),
+        execution(network, columns, {.recomputes = recomputes}),
         gradients(network.parameters().size),
         labels(static_cast<std::size_t>(columns)) {}
 

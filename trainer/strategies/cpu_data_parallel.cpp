@@ -25,7 +25,8 @@ namespace {
 std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
   std::vector<ThreadContext> threads;
   threads.reserve(static_cast<std::size_t>(job.parallel.threads));
-  for (int i = 0; i < job.parallel.threads; ++i) threads.emplace_back(setup.network, job.parallel.grain);
+  for (int i = 0; i < job.parallel.threads; ++i)
+    threads.emplace_back(setup.network, job.parallel.grain, job.train.recompute);
   return threads;
 }
 
@@ -105,7 +106,7 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       threads_(make_threads(job, setup)),
       arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
-      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {
+      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_), job.train.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   if (replays()) {
     alone_ = comm.split(comm.rank());

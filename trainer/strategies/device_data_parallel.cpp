@@ -150,6 +150,11 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
                        samples_at_a_time(job, kEvaluatedAtOnce));
   step_.record_into(comm.activity().timeline());
   agree(comm, [&] {
+    if (job.train.recompute)
+      throw key_error(
+          job, "train.recompute",
+          "a GPU keeps all activations; remove the key, and where they do not fit, use data.micro_batch, "
+          "more GPUs, or parallel.device=cpu");
     if (replays() && !arena_.reducer().on_host())
       throw key_error(
           job, "parallel.replay_every_steps",

@@ -535,6 +535,9 @@ TEST(JobErrorTest, WhatIsSaidOfEachRanksSamplesDoesNotGoWithRanksThatHaveLayers)
   EXPECT_EQ(error_of(pipeline + "data: {micro_batch: 16}\n"),
             "job.yaml:4:21: data.micro_batch: parallel.strategy pipeline computes grain by grain, so its "
             "micro-batches are those of parallel.grain: 64; remove data.micro_batch");
+  EXPECT_EQ(error_of(pipeline + "train: {recompute: true}\n"),
+            "job.yaml:4:20: train.recompute: parallel.strategy pipeline keeps all activations; use "
+            "parallel.strategy=data, or remove the key");
   EXPECT_EQ(
       error_of("data: {micro_batch: -1}\n"),
       "job.yaml:2:21: data.micro_batch: expected auto or a whole number from 0 to 1000000000, got '-1'");

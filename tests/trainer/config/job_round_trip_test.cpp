@@ -56,6 +56,7 @@ class RandomJob {
                  whole(0, 1000000000),
                  initial_weights,
                  !initial_weights.empty() && flip(),
+                 flip(),
                  0,
                  flip() ? real(1e-9, 1e9) : 0,
                  0,
