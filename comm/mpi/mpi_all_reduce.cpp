@@ -51,7 +51,7 @@ void ReceiveBuffers::give_back(std::vector<std::byte> buffer) {
 template <typename T>
 MpiPendingSum<T>::MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<const T> mine,
                                 std::span<T> data, ReceiveBuffers& buffers)
-    : comm_(comm), tag_(tag), rounds_(std::move(rounds)), from_(mine), data_(data), buffers_(buffers) {
+    : comm_(comm), tag_(tag), rounds_(std::move(rounds)), mine_(mine), data_(data), buffers_(buffers) {
   LOCKSTEP_CHECK(data.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
   LOCKSTEP_CHECK(mine.size() == data.size());
   if (rounds_.empty()) {  // one rank
@@ -92,24 +92,25 @@ void MpiPendingSum<T>::start_round() {
   if (round.receive.count > 0) {
     T* to = round.add ? incoming() : data_.data() + round.receive.offset;
     LOCKSTEP_MPI(
-        MPI_Irecv(to, static_cast<int>(round.receive.count), type, round.peer, tag_, comm_, &requests_[0]));
+        MPI_Irecv(to, static_cast<int>(round.receive.count), type, round.from, tag_, comm_, &requests_[0]));
   }
   if (round.send.count > 0) {
-    const T* from = from_.data() + round.send.offset;
+    const T* from = (round.own ? mine_.data() : data_.data()) + round.send.offset;
     LOCKSTEP_MPI(
-        MPI_Isend(from, static_cast<int>(round.send.count), type, round.peer, tag_, comm_, &requests_[1]));
+        MPI_Isend(from, static_cast<int>(round.send.count), type, round.to, tag_, comm_, &requests_[1]));
   }
 }
 
 template <typename T>
 void MpiPendingSum<T>::finish_round() {
   const Exchange& round = rounds_[round_];
-  if (round.add) {
+  if (round.add && round.receive.count > 0) {
     const Slice& slice = round.receive;
-    add_up(from_.subspan(slice.offset, slice.count), std::span<const T>(incoming(), slice.count),
+    const std::span<const T> so_far = added_ ? std::span<const T>(data_) : mine_;
+    add_up(so_far.subspan(slice.offset, slice.count), std::span<const T>(incoming(), slice.count),
            data_.subspan(slice.offset, slice.count));
+    added_ = true;
   }
-  from_ = data_;
   if (++round_ < rounds_.size()) start_round();
 }
 
@@ -119,7 +120,7 @@ template class MpiPendingSum<float>;
 template <typename T>
 std::unique_ptr<PendingCollective> MpiAllReduce::start_sum(std::span<const T> mine, std::span<T> sum) {
   next_tag_ = (next_tag_ + 1) % kTags;
-  auto rounds = all_reduce_schedule(rank_, size_, sum.size(), sizeof(T));
+  auto rounds = all_reduce_schedule(rank_, size_, sum.size(), sizeof(T), ranks_per_host_);
   return std::make_unique<MpiPendingSum<T>>(comm_, next_tag_, std::move(rounds), mine, sum, receive_buffers_);
 }
 
@@ -132,66 +133,112 @@ std::unique_ptr<PendingCollective> MpiAllReduce::start(std::span<float> data) {
   return start_sum(std::span<const float>(data), data);
 }
 
-// Recursive doubling for small sums, halving and doubling for large ones; of the first ranks, as many as are beyond a
-// power of two, every second one joins its neighbour.
+// Levels: groups of neighbours, and which rank has which part behind them.
 
 namespace {
 
-/// Who takes part: a power of two of ranks. Of each of the first `pairs` pairs of neighbours the even rank does.
-struct Members {
-  int power = 1, pairs = 0;
-
-  explicit Members(int size)
-      : power(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), pairs(size - power) {}
-  bool is_of_pair(int rank) const { return rank < 2 * pairs; }
-  int member_of(int rank) const { return is_of_pair(rank) ? rank / 2 : rank - pairs; }
-  int rank_of(int member) const { return member < pairs ? 2 * member : member + pairs; }
-  int partner(int rank, int mask) const { return rank_of(member_of(rank) ^ mask); }
-};
-
-void append_doubling(std::vector<Exchange>& rounds, int rank, const Members& members, std::size_t count) {
-  for (int mask = 1; mask < members.power; mask *= 2)
-    rounds.push_back({members.partner(rank, mask), {0, count}, {0, count}, true});
+/// The i-th of so many parts; none behind the last.
+Slice part_of(const Slice& slice, int parts, int i) {
+  if (i >= parts) return {};
+  const auto bound = [&](int at) {
+    return slice.count * static_cast<std::size_t>(at) / static_cast<std::size_t>(parts);
+  };
+  return {slice.offset + bound(i), bound(i + 1) - bound(i)};
 }
 
-/// Partners split their common slice; each keeps a half and adds what the other has of it. Then the same way
-/// back. The nearest partner comes first, with the largest half: most likely it is on the same node.
-void append_halving(std::vector<Exchange>& rounds, int rank, const Members& members, std::size_t count) {
-  const std::size_t first = rounds.size();
+/// Ranks with the same slice, in groups of neighbours. The groups' ranks with the same part are the next level's.
+struct Level {
+  int parts;      ///< as many ranks of each group keep a part of the slice
+  int guests;     ///< so many groups, the first ones, have a rank more, their last, which keeps none
+  int place = 0;  ///< this rank's in its group
+
+  int start(int group) const { return group * parts + std::min(group, guests); }
+  int size(int group) const { return parts + (group < guests ? 1 : 0); }
+  int group_of(int index) const {
+    return index < start(guests) ? index / (parts + 1) : (index - guests) / parts;
+  }
+};
+
+/// A power of two of ranks; those beyond it are guests.
+Level to_power_of_two(int size) {
+  return {1, size - static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))};
+}
+
+/// @param ranks_per_host  that are left of a host: groups divide them; 0: not known
+Level next_level(int size, int ranks_per_host) {
+  const bool is_power = std::has_single_bit(static_cast<unsigned>(size));
+  if (ranks_per_host == 0 && !is_power) return to_power_of_two(size);
+  for (const int parts : {2, 3, 5}) {
+    if ((ranks_per_host > 1 ? ranks_per_host : size) % parts == 0) return {parts, size % parts};
+  }
+  const int parts = size < 13 ? 3 : 4;  // there are more groups than guests
+  return {parts, size % parts};
+}
+
+/// The rank that has this index behind these levels.
+int rank_behind(const std::vector<Level>& levels, int index) {
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level)
+    index = level->start(index) + level->place;
+  return index;
+}
+
+std::vector<Exchange> doubling(int rank, int size, std::size_t count) {
+  std::vector<Exchange> rounds;
+  const Level pairs = to_power_of_two(size);
+  const Slice all{0, count};
+  const int pair = pairs.group_of(rank), member = pairs.start(pair);
+  if (rank != member) {
+    rounds.push_back({member, member, all, {}, false, true});
+    rounds.push_back({member, member, {}, all});
+    return rounds;
+  }
+  const bool has_guest = pairs.size(pair) > 1;
+  if (has_guest) rounds.push_back({rank + 1, rank + 1, {}, all, true});
+  for (int mask = 1; mask < size - pairs.guests; mask *= 2) {
+    const int partner = pairs.start(pair ^ mask);
+    rounds.push_back({partner, partner, all, all, true, rounds.empty()});
+  }
+  if (has_guest) rounds.push_back({rank + 1, rank + 1, all, {}});
+  return rounds;
+}
+
+/// In each group all give each other their parts, one partner after the other; then the same way back.
+std::vector<Exchange> sharing_out(int rank, int size, std::size_t count, int ranks_per_host) {
+  std::vector<Exchange> rounds;
+  std::vector<Level> levels;
   Slice mine{0, count};
-  for (int mask = 1; mask < members.power; mask *= 2) {
-    const Slice lower{mine.offset, mine.count / 2};
-    const Slice upper{mine.offset + lower.count, mine.count - lower.count};
-    const bool keep_upper = (members.member_of(rank) & mask) != 0;
-    mine = keep_upper ? upper : lower;
-    rounds.push_back({members.partner(rank, mask), keep_upper ? lower : upper, mine, true});
+  for (int index = rank; size > 1;) {
+    Level level = next_level(size, ranks_per_host);
+    const int group = level.group_of(index), start = level.start(group), members = level.size(group);
+    level.place = index - start;
+    const Slice kept = part_of(mine, level.parts, level.place);
+    const bool own = rounds.empty();
+    for (int distance = 1; distance < members; ++distance) {
+      const int to = (level.place + distance) % members, from = (level.place + members - distance) % members;
+      rounds.push_back({rank_behind(levels, start + to), rank_behind(levels, start + from),
+                        part_of(mine, level.parts, to), kept, true, own});
+    }
+    if (level.place == level.parts) break;
+    mine = kept;
+    levels.push_back(level);
+    index = group;
+    size = (size - level.guests) / level.parts;
+    ranks_per_host = ranks_per_host % level.parts == 0 ? ranks_per_host / level.parts : 1;
   }
-  for (std::size_t i = rounds.size(); i-- > first;) {
-    rounds.push_back({rounds[i].peer, rounds[i].receive, rounds[i].send, false});
+  for (std::size_t i = rounds.size(); i-- > 0;) {
+    const Exchange& out = rounds[i];
+    rounds.push_back({out.from, out.to, out.receive, out.send});
   }
+  return rounds;
 }
 
 }  // namespace
 
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
-                                          std::size_t bytes_per_element) {
-  std::vector<Exchange> rounds;
-  if (size <= 1 || count == 0) return rounds;
-  const Members members(size);
-  const Slice all{0, count};
-  if (members.is_of_pair(rank) && rank % 2 == 1) {
-    rounds.push_back({rank - 1, all, {}, false});
-    rounds.push_back({rank - 1, {}, all, false});
-    return rounds;
-  }
-  if (members.is_of_pair(rank)) rounds.push_back({rank + 1, {}, all, true});
-  if (count * bytes_per_element >= kHalvingFromBytes) {
-    append_halving(rounds, rank, members, count);
-  } else {
-    append_doubling(rounds, rank, members, count);
-  }
-  if (members.is_of_pair(rank)) rounds.push_back({rank + 1, all, {}, false});
-  return rounds;
+                                          std::size_t bytes_per_element, int ranks_per_host) {
+  if (size <= 1 || count == 0) return {};
+  return count * bytes_per_element < kSharedOutFromBytes ? doubling(rank, size, count)
+                                                         : sharing_out(rank, size, count, ranks_per_host);
 }
 
 }  // namespace lockstep

@@ -30,8 +30,8 @@ namespace lockstep {
 // MPI_Iallreduce is ahead (4 ranks on 2 cores, 174,720 bytes: 81 against 130): it changes threads less
 // often.
 //
-// Ranks of a node are neighbours, as launchers number them by default, and share its way to the others. So
-// halving begins with the nearest partner, and from a size on from which between nodes it is ahead although
+// Ranks of a host are neighbours, as launchers number them by default, and share its way to the others. So
+// sharing out begins with the nearest partners, and from a size on from which between hosts it is ahead although
 // inside one it is not yet: docs/scaling.md.
 
 /// A part of the buffer, in elements.
@@ -40,26 +40,33 @@ struct Slice {
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// One round: send a slice of the buffer as it is now, receive another one from the same peer. Either may be
-/// empty, and then there is no message. The slices overlap only if `add`, where the received slice arrives
-/// beside the buffer.
+/// One round: send a slice of the buffer as it is now to one rank, receive another one from one, mostly the same.
+/// Either slice may be empty, and then there is no message. The slices overlap only if `add`, where the received slice
+/// arrives beside the buffer.
 struct Exchange {
-  int peer = 0;
+  int to = 0, from = 0;
   Slice send, receive;
   bool add = false;  ///< the received slice is added to the buffer; otherwise it replaces what is there
+  bool own = false;  ///< what is sent is this rank's own term, to which nothing was added yet
 };
 
-/// From this size on each element is added up by one rank only (halving) instead of by all of them
-/// (doubling).
-inline constexpr std::size_t kHalvingFromBytes = 16 * 1024;
+/// From this size on each element is added up by one rank only instead of by all of them (doubling).
+inline constexpr std::size_t kSharedOutFromBytes = 16 * 1024;
 
-/// The rounds of `rank`, to be done in order. Small buffers: recursive doubling, log2(size) rounds of
-/// everything. Large ones: recursive halving, then doubling (Rabenseifner), twice the rounds and 2 * bytes
-/// sent in all. Where `size` is not a power of two, ranks 1, 3, 5 ... of the first ones, as many as are beyond it, first
-/// give their buffer to the rank before them, most likely on their own node, and at last receive the result. All ranks end with the same bits, fp32 too: partners add the same two
-/// numbers, and addition commutes.
+/// The rounds of `rank`, to be done in order. All ranks end with the same bits, fp32 too.
+///
+/// Small buffers: recursive doubling, log2(size) rounds of everything; partners add the same two numbers, and addition
+/// commutes. Where `size` is not a power of two, ranks 1, 3, 5 ... of the first ones, as many as are beyond it, first
+/// give their buffer to the rank before them, most likely on their own host, and at last receive the result.
+///
+/// Large ones: neighbours in groups of 2, 3 or 5 share their slice out, each adds up its part, ranks with the same part
+/// go on among themselves, and the same way back: halving (Rabenseifner) for a power of two. Each rank sends the buffer
+/// twice, less its own part. Ranks that no such group divides are in groups of three or four, up to three of which have
+/// a rank more, which keeps no part. Where hosts are not known, ranks beyond a power of two join the rank before them, as above.
+///
+/// @param ranks_per_host  of every host, neighbours: groups fill hosts before any goes beyond one; 0: it is not so
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
-                                          std::size_t bytes_per_element);
+                                          std::size_t bytes_per_element, int ranks_per_host);
 
 /// Buffers for what arrives to be added; kept, since fresh pages would cost as much as the all-reduce itself.
 class ReceiveBuffers {
@@ -77,7 +84,7 @@ class ReceiveBuffers {
 template <typename T>
 class MpiPendingSum final : public PendingCollective {
  public:
-  /// @param mine  what this rank adds: read in the first round alone, behind which `data` has all that is needed of it
+  /// @param mine  what this rank adds: read by the first addition, and where a round sends `own`
   MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<const T> mine,
                 std::span<T> data, ReceiveBuffers& buffers);
   ~MpiPendingSum() override;
@@ -97,8 +104,9 @@ class MpiPendingSum final : public PendingCollective {
   int tag_;
   std::vector<Exchange> rounds_;
   std::size_t round_ = 0;
-  std::span<const T> from_;  ///< what the round sends and adds to: at first this rank's term, then data_
+  std::span<const T> mine_;
   std::span<T> data_;
+  bool added_ = false;  ///< data_ has the first sums
   ReceiveBuffers& buffers_;
   std::vector<std::byte> incoming_;
   std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -111,7 +119,9 @@ extern template class MpiPendingSum<float>;
 /// of the communicator, which is the caller's.
 class MpiAllReduce final : public AllReduce {
  public:
-  MpiAllReduce(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
+  /// @param ranks_per_host  see all_reduce_schedule()
+  MpiAllReduce(MPI_Comm comm, int rank, int size, int ranks_per_host)
+      : comm_(comm), rank_(rank), size_(size), ranks_per_host_(ranks_per_host) {}
 
   std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
                                            std::span<std::int64_t> sum) override;
@@ -122,7 +132,7 @@ class MpiAllReduce final : public AllReduce {
   std::unique_ptr<PendingCollective> start_sum(std::span<const T> mine, std::span<T> sum);
 
   MPI_Comm comm_;
-  int rank_, size_;
+  int rank_, size_, ranks_per_host_;
   int next_tag_ = 0;
   ReceiveBuffers receive_buffers_;
 };

@@ -72,6 +72,20 @@ HostShare share_of_host(int rank) {
   return share;
 }
 
+/// How many ranks of `comm` each host has, if they are as many everywhere and neighbours; otherwise 0.
+int ranks_per_host(MPI_Comm comm, int rank) {
+  MPI_Comm host = MPI_COMM_NULL;
+  int place = 0, size = 1;
+  LOCKSTEP_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
+  LOCKSTEP_MPI(MPI_Comm_rank(host, &place));
+  LOCKSTEP_MPI(MPI_Comm_size(host, &size));
+  LOCKSTEP_MPI(MPI_Comm_free(&host));
+  const std::array<int, 2> mine{rank % size == place ? size : 0, -size};
+  std::array<int, 2> least{};
+  LOCKSTEP_MPI(MPI_Allreduce(mine.data(), least.data(), 2, MPI_INT, MPI_MIN, comm));
+  return least[0] == -least[1] ? size : 0;
+}
+
 void duplicate(MPI_Comm from, MPI_Comm& comm) {
   LOCKSTEP_MPI(MPI_Comm_dup(from, &comm));
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
@@ -141,7 +155,7 @@ class MpiCommunicator final : public Communicator {
   /// Of comm_, what lives as long as it.
   void open() {
     duplicate(comm_, message_comm_);
-    all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_);
+    all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_, ranks_per_host(comm_, rank_));
     messages_ = std::make_unique<MpiPointToPoint>(message_comm_, size_);
   }
 

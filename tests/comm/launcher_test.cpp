@@ -175,14 +175,16 @@ using Buffer = std::vector<std::int64_t>;
 /// Ranks that send messages through queues, each as far as it can get, until no rank moves any more.
 class Simulation {
  public:
-  Simulation(int ranks, std::size_t count, std::size_t bytes_per_element) {
+  Simulation(int ranks, std::size_t count, std::size_t bytes_per_element, int ranks_per_host) {
     for (int rank = 0; rank < ranks; ++rank) {
-      rounds_.push_back(all_reduce_schedule(rank, ranks, count, bytes_per_element));
-      buffers_.emplace_back(count);
-      for (std::size_t i = 0; i < count; ++i) buffers_.back()[i] = static_cast<std::int64_t>(i) * 100 + rank;
+      rounds_.push_back(all_reduce_schedule(rank, ranks, count, bytes_per_element, ranks_per_host));
+      for (auto* buffers : {&own_, &buffers_}) buffers->emplace_back(count);
+      for (std::size_t i = 0; i < count; ++i) own_.back()[i] = static_cast<std::int64_t>(i) * 100 + rank;
     }
     next_.resize(rounds_.size());
     sent_.resize(rounds_.size());
+    added_.resize(rounds_.size());
+    if (ranks == 1) buffers_ = own_;
   }
 
   void run() {
@@ -206,44 +208,49 @@ class Simulation {
   bool step(std::size_t rank) {
     if (next_[rank] == rounds_[rank].size()) return false;
     const Exchange& round = rounds_[rank][next_[rank]];
-    const auto peer = static_cast<std::size_t>(round.peer);
-    Buffer& mine = buffers_[rank];
+    const auto to = static_cast<std::size_t>(round.to), from = static_cast<std::size_t>(round.from);
     if (!sent_[rank] && round.send.count > 0) {
-      const auto from = mine.begin() + static_cast<std::ptrdiff_t>(round.send.offset);
-      channels_[{rank, peer}].emplace_back(from, from + static_cast<std::ptrdiff_t>(round.send.count));
+      const Buffer& whole = round.own ? own_[rank] : buffers_[rank];
+      const auto first = whole.begin() + static_cast<std::ptrdiff_t>(round.send.offset);
+      channels_[{rank, to}].emplace_back(first, first + static_cast<std::ptrdiff_t>(round.send.count));
     }
     sent_[rank] = true;
-    if (round.receive.count > 0 && !receive(channels_[{peer, rank}], round, mine)) return false;
+    if (round.receive.count > 0 && !receive(channels_[{from, rank}], round, rank)) return false;
     ++next_[rank];
     sent_[rank] = false;
     return true;
   }
 
-  static bool receive(std::deque<Buffer>& channel, const Exchange& round, Buffer& mine) {
+  bool receive(std::deque<Buffer>& channel, const Exchange& round, std::size_t rank) {
     if (channel.empty()) return false;
     EXPECT_EQ(channel.front().size(), round.receive.count);
+    const Buffer& so_far = added_[rank] ? buffers_[rank] : own_[rank];
     for (std::size_t i = 0; i < round.receive.count; ++i) {
-      std::int64_t& to = mine[round.receive.offset + i];
-      to = channel.front()[i] + (round.add ? to : 0);
+      const std::size_t at = round.receive.offset + i;
+      buffers_[rank][at] = channel.front()[i] + (round.add ? so_far[at] : 0);
     }
+    if (round.add) added_[rank] = true;
     channel.pop_front();
     return true;
   }
 
   std::vector<std::vector<Exchange>> rounds_;
-  std::vector<Buffer> buffers_;
+  std::vector<Buffer> own_, buffers_;  ///< what each rank adds; its sums, nothing at first
   std::vector<std::size_t> next_;
-  std::vector<bool> sent_;
+  std::vector<bool> sent_, added_;
   std::map<std::pair<std::size_t, std::size_t>, std::deque<Buffer>> channels_;
 };
 
+/// Every element of every rank, for ranks that fill their hosts, and that do not.
 class AllReduceScheduleTest : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(AllReduceScheduleTest, EveryRankEndsWithTheSum) {
   const std::size_t bytes_per_element = GetParam();
   for (int ranks = 1; ranks <= 130; ++ranks) {
-    for (const std::size_t count : {0U, 1U, 2U, 7U, 64U, 101U}) {
-      Simulation simulation(ranks, count, bytes_per_element);
+    for (const auto& [count, ranks_per_host] : std::initializer_list<std::pair<std::size_t, int>>{
+             {0, 1}, {1, 1}, {2, 6}, {7, 2}, {64, 1}, {101, 7}}) {
+      Simulation simulation(ranks, count, bytes_per_element,
+                            ranks % ranks_per_host == 0 ? ranks_per_host : 0);
       simulation.run();
       ASSERT_TRUE(simulation.all_done()) << ranks << " ranks, " << count << " elements";
       Buffer expected(count);
@@ -255,47 +262,50 @@ TEST_P(AllReduceScheduleTest, EveryRankEndsWithTheSum) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(DoublingAndHalving, AllReduceScheduleTest, ::testing::Values(8, kHalvingFromBytes));
+INSTANTIATE_TEST_SUITE_P(DoublingAndSharing, AllReduceScheduleTest,
+                         ::testing::Values(8, kSharedOutFromBytes));
 
 TEST(AllReduceScheduleTest, SmallBufferTakesOneRoundForTwoRanks) {
-  EXPECT_EQ(all_reduce_schedule(0, 2, 100, 8).size(), 1U);
+  EXPECT_EQ(all_reduce_schedule(0, 2, 100, 8, 1).size(), 1U);
 }
 
-TEST(AllReduceScheduleTest, LargeBufferIsSentOnceInAllByEachOfTwoRanks) {
-  const auto rounds = all_reduce_schedule(1, 2, 1 << 20, 8);
-  std::size_t sent = 0;
-  for (const Exchange& round : rounds) sent += round.send.count;
-  EXPECT_EQ(rounds.size(), 2U);
-  EXPECT_EQ(sent, 1U << 20);
-}
-
-/// Ranks of a node are neighbours: between nodes only the part goes that each of them is left with.
-TEST(AllReduceScheduleTest, LargeBufferIsHalvedInsideANodeFirst) {
-  constexpr int kRanks = 64, kRanksPerNode = 8;
-  constexpr std::size_t kCount = 1 << 20;
-  for (const int rank : {0, 5, 63}) {
-    std::size_t across = 0;
-    for (const Exchange& round : all_reduce_schedule(rank, kRanks, kCount, 8)) {
-      if (round.peer / kRanksPerNode != rank / kRanksPerNode) across += round.send.count;
+TEST(AllReduceScheduleTest, LargeBufferIsSentTwiceLessOnesOwnPart) {
+  for (const int ranks : {2, 3, 4, 5, 6, 15, 48}) {
+    const std::size_t part = 1 << 14, count = part * static_cast<std::size_t>(ranks);
+    for (const int rank : {0, ranks - 1}) {
+      std::size_t sent = 0;
+      for (const Exchange& round : all_reduce_schedule(rank, ranks, count, 8, 1)) sent += round.send.count;
+      EXPECT_EQ(sent, 2 * (count - part)) << rank << " of " << ranks;
     }
-    EXPECT_LE(across, 2 * kCount / kRanksPerNode) << "rank " << rank;
   }
 }
 
-/// Nodes of 8, 24 and 96 ranks: a rank that takes no part in the halving has its sum from its neighbour.
-TEST(AllReduceScheduleTest, RanksBeyondAPowerOfTwoJoinTheirNeighbours) {
-  for (const auto& [ranks, per_node] : {std::pair(24, 8), std::pair(384, 24), std::pair(960, 96)}) {
-    SCOPED_TRACE(ranks);
-    int joined = 0;
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto rounds = all_reduce_schedule(rank, ranks, 1 << 20, 8);
-      for (const Exchange& round : rounds) {
-        const bool is_whole = round.send.count == 1 << 20;
-        EXPECT_TRUE(!is_whole || round.peer / per_node == rank / per_node) << rank;
+/// Ranks of a host are neighbours: between hosts only the part goes that each of them is left with.
+TEST(AllReduceScheduleTest, LargeBufferIsSharedOutInsideAHostFirst) {
+  constexpr std::size_t kCount = 1 << 20;
+  for (const auto& [ranks, per_host] :
+       {std::pair(64, 8), std::pair(960, 24), std::pair(90, 30), std::pair(960, 96)}) {
+    for (const int rank : {0, 5, ranks - 1}) {
+      std::size_t across = 0;
+      for (const Exchange& round : all_reduce_schedule(rank, ranks, kCount, 8, per_host)) {
+        if (round.to / per_host != rank / per_host) across += round.send.count;
       }
-      joined += rounds.size() == 2 ? 1 : 0;
+      EXPECT_LE(across, 2 * (kCount / static_cast<std::size_t>(per_host) + 1)) << rank << " of " << ranks;
     }
-    EXPECT_EQ(joined, ranks - static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks))));
+  }
+}
+
+/// 7 are 2 groups of three with one more rank, 11 are 3 with two, 23 are 5 groups of four with three.
+TEST(AllReduceScheduleTest, RanksThatNoGroupTakesKeepNoPart) {
+  for (const auto& [ranks, guests] : {std::pair(7, 1), std::pair(11, 2), std::pair(23, 3)}) {
+    int without = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto rounds = all_reduce_schedule(rank, ranks, 1 << 20, 8, 1);
+      without += std::ranges::none_of(rounds, [](const Exchange& e) { return e.add && e.receive.count > 0; })
+                     ? 1
+                     : 0;
+    }
+    EXPECT_EQ(without, guests) << ranks << " ranks";
   }
 }
 

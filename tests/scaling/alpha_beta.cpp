@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Plays the rounds of all ranks through, two partners at a time.
+/// Plays the rounds of all ranks through, message by message.
 #include "comm/reduce/bucket_plan.hpp"
 #include "common/error.hpp"
 #include "tests/scaling/scenario.hpp"
@@ -34,10 +34,11 @@ class Play {
   }
 
   double run() {
+    for (std::size_t rank = 0; rank < rounds_.size(); ++rank) begin_round(static_cast<int>(rank));
     for (bool moved = true; moved;) {
       moved = false;
       for (int rank = 0; rank < cluster_.ranks; ++rank) {
-        while (meet(rank)) moved = true;
+        while (end_round(rank)) moved = true;
       }
     }
     for (std::size_t rank = 0; rank < rounds_.size(); ++rank)
@@ -46,11 +47,21 @@ class Play {
   }
 
  private:
+  struct Message {
+    double began;  ///< when this end of it was ready
+    std::size_t count;
+    double seconds;  ///< on its way
+  };
+  /// What one rank sends to another, in order.
+  struct Channel {
+    std::vector<Message> sent, received;
+  };
+
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
   void count_sharers(int rank, std::size_t round) {
     const Exchange& exchange = rounds_[at(rank)][round];
-    if (exchange.send.count > 0 && cluster_.links_between(rank, exchange.peer) > 0)
+    if (exchange.send.count > 0 && cluster_.links_between(rank, exchange.to) > 0)
       ++sharers_[{cluster_.node_of(rank), round}];
   }
 
@@ -59,29 +70,48 @@ class Play {
     return next_[at(rank)] < rounds.size() ? &rounds[next_[at(rank)]] : nullptr;
   }
 
-  /// The next round of a rank, if its partner is there, too.
-  bool meet(int rank) {
-    const Exchange* mine = current(rank);
-    if (mine == nullptr) return false;
-    const Exchange* theirs = current(mine->peer);
-    if (theirs == nullptr || theirs->peer != rank) return false;
-    LOCKSTEP_CHECK(mine->send.count == theirs->receive.count && mine->receive.count == theirs->send.count);
-    const int peer = mine->peer;
-    const double start = std::max(clock_[at(rank)], clock_[at(peer)]);
-    const double travel = std::max(seconds(rank, *mine), seconds(peer, *theirs));
-    const double mine_added = added(*mine), theirs_added = added(*theirs);
-    clock_[at(rank)] = start + travel + mine_added;
-    clock_[at(peer)] = start + travel + theirs_added;
+  void begin_round(int rank) {
+    const Exchange* round = current(rank);
+    if (round == nullptr) return;
+    const double now = clock_[at(rank)];
+    if (round->send.count > 0)
+      channels_[{rank, round->to}].sent.push_back({now, round->send.count, seconds(rank, *round)});
+    if (round->receive.count > 0)
+      channels_[{round->from, rank}].received.push_back({now, round->receive.count, 0});
+  }
+
+  /// The current round of a rank, if the other ends of its messages are there, too.
+  bool end_round(int rank) {
+    const Exchange* round = current(rank);
+    if (round == nullptr) return false;
+    double end = clock_[at(rank)];
+    if (round->send.count > 0) {
+      const Channel& channel = channels_[{rank, round->to}];
+      if (!arrive(channel, channel.sent.size(), end)) return false;
+    }
+    if (round->receive.count > 0) {
+      const Channel& channel = channels_[{round->from, rank}];
+      if (!arrive(channel, channel.received.size(), end)) return false;
+    }
+    clock_[at(rank)] = end + added(*round);
     ++next_[at(rank)];
-    ++next_[at(peer)];
+    begin_round(rank);
+    return true;
+  }
+
+  /// The message of that number, from 1 on. @returns false if one of its ends is not ready yet
+  static bool arrive(const Channel& channel, std::size_t number, double& end) {
+    if (channel.sent.size() < number || channel.received.size() < number) return false;
+    const Message &sent = channel.sent[number - 1], &received = channel.received[number - 1];
+    LOCKSTEP_CHECK(sent.count == received.count);
+    end = std::max(end, std::max(sent.began, received.began) + sent.seconds);
     return true;
   }
 
   double seconds(int rank, const Exchange& exchange) {
     const NetworkConstants& network = cluster_.network;
     const double sent = static_cast<double>(exchange.send.count) * bytes_;
-    if (exchange.send.count == 0) return 0;
-    const int links = cluster_.links_between(rank, exchange.peer);
+    const int links = cluster_.links_between(rank, exchange.to);
     if (links == 0) return network.local_latency + sent / network.local_bandwidth;
     const int sharers = sharers_[{cluster_.node_of(rank), next_[at(rank)]}];
     return network.latency + links * network.link_latency + sent * sharers / network.bandwidth;
@@ -97,6 +127,7 @@ class Play {
   double bytes_;
   std::vector<std::vector<Exchange>> rounds_;
   std::map<std::pair<int, std::size_t>, int> sharers_;  ///< by node and number of the round
+  std::map<std::pair<int, int>, Channel> channels_;
   std::vector<std::size_t> next_;
   std::vector<double> clock_;
 };
@@ -106,6 +137,19 @@ class Play {
 double all_reduce_seconds(ReduceKind kind, const Cluster& cluster, std::size_t count,
                           std::size_t bytes_per_element) {
   return Play(kind, cluster, count, bytes_per_element).run();
+}
+
+double all_reduce_bound(const Cluster& cluster, std::size_t count, std::size_t bytes_per_element) {
+  const NetworkConstants& network = cluster.network;
+  const double bytes = static_cast<double>(count * bytes_per_element);
+  const auto rounds = [](int members) { return std::ceil(std::log2(members)); };
+  const auto but_own = [](int members) { return 1 - 1.0 / members; };
+  const int here = std::min(cluster.ranks_per_node, cluster.ranks), nodes = cluster.nodes();
+  const double across = network.latency + 2 * network.link_latency;
+  const double inside =
+      rounds(here) * network.local_latency + but_own(here) * bytes / network.local_bandwidth;
+  const double between = rounds(nodes) * across + but_own(nodes) * bytes / network.bandwidth;
+  return 2 * (inside + between) + but_own(cluster.ranks) * bytes / network.sum_bandwidth;
 }
 
 std::vector<LatencyPoint> latency_of_model(ReduceKind kind, const Cluster& cluster, std::size_t max_bytes,

@@ -73,7 +73,8 @@ void print_assumptions(const Network& network, const SimulationOptions& options,
         with_thousands(static_cast<std::int64_t>(network.parameters().size)),
         with_thousands(static_cast<std::int64_t>(network.parameters().size * sizeof(std::int64_t))),
         counted(options.grains, "grain"), options.grain);
-  print("{:.1f} us of computing\n", profile.computing() * 1e6);
+  print("{:.1f} us of computing, with {:.1f} % of spread among ranks\n", profile.computing() * 1e6,
+        100 * options.spread);
   print("between nodes {:.2f} us + {:.2f} us a link, {:.1f} Gbit/s; inside {:.2f} us, {:.1f} GB/s;\n",
         n.latency * 1e6, n.link_latency * 1e6, n.bandwidth * 8e-9, n.local_latency * 1e6,
         n.local_bandwidth * 1e-9);
@@ -94,7 +95,7 @@ std::vector<Scenario> plan_all(const SimulationOptions& options, const StepProfi
 }
 
 /// As many at once as there are cores.
-void simulate_all(std::vector<Scenario>& scenarios, const StepProfile& profile) {
+void simulate_all(std::vector<Scenario>& scenarios, const StepProfile& profile, double spread) {
   const std::string program =
       (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "lockstep_simulated_step").string();
   const std::size_t lanes = std::max(1U, std::thread::hardware_concurrency());
@@ -102,7 +103,7 @@ void simulate_all(std::vector<Scenario>& scenarios, const StepProfile& profile) 
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     running.push_back(start_async([&, lane] {
       for (std::size_t i = lane; i < scenarios.size(); i += lanes)
-        scenarios[i].simulated = simulate(scenarios[i], profile, program);
+        scenarios[i].simulated = simulate(scenarios[i], profile, spread, program);
     }));
   }
   for (auto& lane : running) lane.get();
@@ -127,7 +128,7 @@ int run(SimulationOptions& options) {
             s.model_total() * 1e6);
     return 0;
   }
-  simulate_all(scenarios, profile);
+  simulate_all(scenarios, profile, options.spread);
   for (const std::string& line : scaling_table(scenarios)) print("{}\n", line);
   if (!options.svg.empty()) {
     const std::string svg =

@@ -4,6 +4,7 @@
 #include "tests/scaling/options.hpp"
 
 #include "common/error.hpp"
+#include "common/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -56,6 +57,13 @@ void add_options(CLI::App& app, SimulationOptions& o) {
   app.add_option("--grains", o.grains, "Grains of each rank in a step")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  app.add_option("--samples", o.samples, "Of the training set: a global batch has no more")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option_function<double>(
+         "--spread", [&o](const double& percent) { o.spread = percent / 100; },
+         "Standard deviation of the ranks' computing, per cent [0]")
+      ->check(CLI::Range(0.0, 30.0));
   app.add_option("--ranks-per-node", o.cluster.ranks_per_node, "Ranks of a node")
       ->check(CLI::Range(1, kMostRanks))
       ->capture_default_str();
@@ -109,16 +117,13 @@ Cluster cluster_of(const SimulationOptions& options, int ranks) {
   Cluster cluster = options.cluster;
   cluster.ranks = ranks;
   cluster.ranks_per_node = std::min(cluster.ranks_per_node, ranks);
-  if (ranks % cluster.ranks_per_node != 0) {
-    throw UsageError(
-        fmt::format("--ranks {} do not fill nodes of {}: give a multiple, or other --ranks-per-node", ranks,
-                    cluster.ranks_per_node));
-  }
-  if (cluster.nodes() % cluster.leaf_size() != 0) {
-    throw UsageError(
-        fmt::format("--ranks {} are {} nodes, which do not fill switches of {}: give a multiple, or other "
-                    "--nodes-per-switch",
-                    ranks, cluster.nodes(), cluster.leaf_size()));
+  const std::int64_t batch = std::int64_t{ranks} * options.grains * options.grain;
+  if (batch > options.samples) {
+    throw UsageError(fmt::format(
+        "--ranks {} with {} of {} each: a global batch of {}, and no set of {} has so many; give a smaller "
+        "--grain, fewer --grains, or more --samples",
+        ranks, counted(options.grains, "grain"), options.grain, with_thousands(batch),
+        with_thousands(options.samples)));
   }
   return cluster;
 }

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ struct SimulationOptions {
   std::string model = "net";
   std::string input = "1x28x28";
   int classes = 10;
-  int grain = 64;
+  int grain = 32;
   int grains = 1;  ///< of each rank
+  std::int64_t samples = 60'000;
+  double spread = 0;  ///< of the ranks' computing, as a share of it
   std::vector<int> ranks{8, 64, 1024};
   std::vector<std::string> buckets{"auto", "1", "4"};
   std::vector<std::string> reduce{"trainer", "leaders"};

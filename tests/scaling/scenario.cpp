@@ -90,14 +90,19 @@ Scenario plan_scenario(const Cluster& cluster, ReduceKind kind, std::size_t buck
                                : plan_buckets_in_number(profile.ranges, kBytes, latency,
                                                         std::min(buckets, profile.ranges.size())),
           .computing = profile.computing(),
+          .bound = all_reduce_bound(cluster, bytes / kBytes, kBytes),
           .simulated = {}};
 }
 
-SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, const std::string& program) {
-  StepPlan plan{
-      .cluster = scenario.cluster, .kind = scenario.kind, .stretches = profile.stretches, .buckets = {}};
+SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, double spread,
+                       const std::string& program) {
+  StepPlan plan{.cluster = scenario.cluster,
+                .kind = scenario.kind,
+                .stretches = profile.stretches,
+                .buckets = {},
+                .spread = spread};
   for (const Bucket& bucket : scenario.plan.buckets) plan.buckets.push_back({bucket.size, bucket.last_range});
-  plan.buckets.back().elements += kStepCounters;
+  plan.buckets.back().elements += std::size_t{kStepCounters} + 1;  // and the fingerprint of what was sent
   const std::string answer = run(program, to_text(plan));
   const auto json = parse_json_or_discard(answer);
   if (!json.is_object()) throw InternalError("a simulation said something else than its result: " + answer);

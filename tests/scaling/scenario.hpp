@@ -22,6 +22,7 @@ struct Scenario {
   std::size_t buckets_asked = 0;  ///< 0: auto
   BucketPlan plan;                ///< with what the model says is exposed
   double computing = 0;           ///< seconds of a step on one rank alone
+  double bound = 0;               ///< seconds: all_reduce_bound() of all gradients
   SimulatedStep simulated;
 
   double model_total() const { return computing + plan.exposed_seconds; }
@@ -36,11 +37,14 @@ Scenario plan_scenario(const Cluster& cluster, ReduceKind kind, std::size_t buck
                        const StepProfile& profile);
 
 /// Runs `program` (lockstep_simulated_step) on it. @throws InternalError, IoError
-SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, const std::string& program);
+/// @param spread  of the ranks' computing
+SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, double spread,
+                       const std::string& program);
 
 // Scenarios as lines for people and as a picture.
 
-/// A head and a line for each, at most 79 columns; then how far the model is off.
+/// A head and a line for each, at most 79 columns; then how far the model is off, and how many times the bound of one
+/// all-reduce is exposed at most.
 std::vector<std::string> scaling_table(std::span<const Scenario> scenarios);
 
 /// Efficiency and exposed communication against ranks: a line for each way to all-reduce and number of
@@ -56,7 +60,12 @@ std::string scaling_svg(std::span<const Scenario> scenarios, const std::string& 
 double all_reduce_seconds(ReduceKind kind, const Cluster& cluster, std::size_t count,
                           std::size_t bytes_per_element);
 
-/// The same for the sizes that measure_latency() measures: what `bucket_bytes: auto` plans with.
+/// What no schedule falls short of by much, whatever the number of ranks: halves and back, inside the nodes and between
+/// them. Twice as many messages as it takes to reach all, every byte twice through each rank's and each node's way but
+/// for its own part, and each element added once.
+double all_reduce_bound(const Cluster& cluster, std::size_t count, std::size_t bytes_per_element);
+
+/// all_reduce_seconds() for the sizes that measure_latency() measures: what `bucket_bytes: auto` plans with.
 std::vector<LatencyPoint> latency_of_model(ReduceKind kind, const Cluster& cluster, std::size_t max_bytes,
                                            std::size_t bytes_per_element);
 

@@ -32,7 +32,8 @@ std::string to_text(const StepPlan& plan) {
                                   {"kind", name_of(plan.kind)},
                                   {"stretches", std::move(stretches)},
                                   {"buckets", plan.buckets},
-                                  {"steps", plan.steps}});
+                                  {"steps", plan.steps},
+                                  {"spread", plan.spread}});
 }
 
 StepPlan step_plan_from(const std::string& text) {
@@ -41,7 +42,8 @@ StepPlan step_plan_from(const std::string& text) {
                 .kind = reduce_named(json.at("kind").get<std::string>()),
                 .stretches = {},
                 .buckets = json.at("buckets").get<std::vector<PlannedBucket>>(),
-                .steps = json.at("steps").get<int>()};
+                .steps = json.at("steps").get<int>(),
+                .spread = json.at("spread").get<double>()};
   for (const auto& one : json.at("stretches")) {
     plan.stretches.push_back({one.at("seconds").get<double>(), {}});
     if (one.contains("done")) plan.stretches.back().done = one["done"].get<std::size_t>();
@@ -63,8 +65,10 @@ int mirrored(int rank, int ranks) {
 }
 
 std::vector<Exchange> far_first(const Cluster& cluster, int rank, std::size_t count, std::size_t bytes) {
-  auto rounds = all_reduce_schedule(mirrored(rank, cluster.ranks), cluster.ranks, count, bytes);
-  for (Exchange& round : rounds) round.peer = mirrored(round.peer, cluster.ranks);
+  auto rounds = all_reduce_schedule(mirrored(rank, cluster.ranks), cluster.ranks, count, bytes, 0);
+  for (Exchange& round : rounds) {
+    for (int* peer : {&round.to, &round.from}) *peer = mirrored(*peer, cluster.ranks);
+  }
   return rounds;
 }
 
@@ -77,15 +81,18 @@ std::vector<Exchange> by_leaders(const Cluster& cluster, int rank, std::size_t c
   int mask = 1;
   for (; mask < here && (local & mask) == 0; mask *= 2) {
     if (local + mask >= here) continue;
-    rounds.push_back({rank + mask, {}, all, true});
-    down.push_back({rank + mask, all, {}, false});
+    rounds.push_back({rank + mask, rank + mask, {}, all, true});
+    down.push_back({rank + mask, rank + mask, all, {}});
   }
   if (local > 0) {
-    rounds.push_back({rank - mask, all, {}, false});
-    rounds.push_back({rank - mask, {}, all, false});
+    rounds.push_back({rank - mask, rank - mask, all, {}, false, rounds.empty()});
+    rounds.push_back({rank - mask, rank - mask, {}, all});
   } else {
-    for (Exchange round : all_reduce_schedule(node, cluster.nodes(), count, bytes)) {
-      round.peer *= cluster.ranks_per_node;
+    const bool alone = rounds.empty();
+    for (Exchange round : all_reduce_schedule(node, cluster.nodes(), count, bytes, 0)) {
+      round.to *= cluster.ranks_per_node;
+      round.from *= cluster.ranks_per_node;
+      round.own = round.own && alone;
       rounds.push_back(round);
     }
   }
@@ -116,7 +123,8 @@ std::vector<Exchange> reduce_rounds(ReduceKind kind, const Cluster& cluster, int
     case ReduceKind::kLeaders:
       return count > 0 ? by_leaders(cluster, rank, count, bytes_per_element) : std::vector<Exchange>();
     default:
-      return all_reduce_schedule(rank, cluster.ranks, count, bytes_per_element);
+      return all_reduce_schedule(rank, cluster.ranks, count, bytes_per_element,
+                                 cluster.ranks % cluster.ranks_per_node == 0 ? cluster.ranks_per_node : 0);
   }
 }
 

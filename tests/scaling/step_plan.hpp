@@ -99,12 +99,13 @@ struct StepPlan {
   std::vector<Stretch> stretches;
   std::vector<PlannedBucket> buckets;  ///< in the order in which they leave
   int steps = 1;                       ///< one right behind the other
+  double spread = 0;                   ///< standard deviation of the ranks' computing, as a share of it
 };
 
-/// Seconds a step, of the slowest rank.
+/// Seconds a step, until the last rank is done.
 struct SimulatedStep {
   double total = 0;
-  double exposed = 0;  ///< from the end of backward until all sums are there
+  double exposed = 0;  ///< of it, from when the slowest rank has computed
 };
 
 std::string to_text(const StepPlan& plan);
