@@ -285,7 +285,7 @@ TEST(AllReduceScheduleTest, LargeBufferIsSharedOutInsideAHostFirst) {
   constexpr std::size_t kCount = 1 << 20;
   for (const auto& [ranks, per_host] :
        {std::pair(64, 8), std::pair(960, 24), std::pair(90, 30), std::pair(960, 96)}) {
-    for (const int rank : {0, 5, ranks - 1}) {
+    for (const int rank : {0, 20, ranks - 1}) {
       std::size_t across = 0;
       for (const Exchange& round : all_reduce_schedule(rank, ranks, kCount, 8, per_host)) {
         if (round.to / per_host != rank / per_host) across += round.send.count;
