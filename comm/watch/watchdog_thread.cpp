@@ -102,6 +102,7 @@ void WatchdogThread::leave_alone(int exit_code) {
 }
 
 void WatchdogThread::run() {
+  pthread_setname_np(pthread_self(), "watchdog");  // for ps -L and tests/bench/many_ranks
   last_look_ns_ = clock_ns();
   const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
   for (Peer& peer : peers_)
