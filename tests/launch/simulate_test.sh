@@ -35,9 +35,19 @@ A_slower_network_shows() {
   awk -v fast="$fast" -v slow="$slow" 'BEGIN { exit !(slow > 3 * fast) }' || fail "exposed: $fast us at 100 Gbit/s, $slow us at 10"
 }
 
+# A last node with a rank less than the others; the slowest of ranks that differ decides.
+Any_number_of_ranks_and_a_spread_are_simulated() {
+  expect_exit 0 simulate --ranks 5,7 --ranks-per-node 3 --buckets 1 --all-reduce trainer
+  local even=$output
+  expect_contains "$even" "of one all-reduce is exposed"
+  expect_exit 0 simulate --ranks 5,7 --ranks-per-node 3 --buckets 1 --all-reduce trainer --spread 10
+  awk 'FNR == NR { if ($3 == "trainer") even[$1] = $5; next } $3 == "trainer" && $5 <= even[$1] { exit 1 }' <(echo "$even") <(echo "$output") ||
+    fail "a spread makes no step longer: $even, $output"
+}
+
 What_does_not_fit_is_refused() {
-  expect_exit 2 simulate --ranks 12 --ranks-per-node 8
-  expect_contains "$output" "give a multiple"
+  expect_exit 2 simulate --ranks 2048
+  expect_contains "$output" "a global batch of 65,536, and no set of 60,000 has so many"
   expect_exit 2 simulate --ranks 4 --buckets many
   expect_exit 2 simulate --ranks 4 --all-reduce ring
   expect_contains "$output" "far-first"
