@@ -36,14 +36,6 @@ struct SortedPictures {
   std::filesystem::path first_left_out;                 ///< one of them
 };
 
-/// How the test images are chosen where they have no folder of their own: from each class.
-struct TestChoice {
-  double share = 0.2;      ///< of its pictures, at least one
-  std::int64_t count = 0;  ///< so many, if not 0
-  std::uint64_t seed = 1234;
-  bool is_given = false;  ///< the user asked for one of these
-};
-
 /// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are regular
 /// files called *.png, *.jpg, *.jpeg, *.webp, *.gif, *.bmp, *.pgm or *.ppm, or symbolic links to such; names that begin
 /// with a dot do not count. In the order of classes and names.
