@@ -27,7 +27,7 @@ enum class TableHeader { kAuto, kYes, kNo };
 
 /// How a table is read.
 struct TableOptions {
-  std::string from;
+  std::string from = {};
   /// Which column of text has the labels: its name or its number, the first one being 1; empty: the last one. Of .npz the
   /// name of the array; empty: y, labels or label. Of .npy the file of that array.
   std::string label = {};
