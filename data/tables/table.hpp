@@ -76,9 +76,9 @@ const char* read_feature(std::string_view text, float& value);
 
 /// Labels become classes in the order of their numbers, or of their bytes where one is no whole number.
 struct TableConversionOptions {
-  TableOptions table;
-  std::string to;             ///< the directory of the new set
-  TestChoice test;            ///< of each class
+  TableOptions table = {};
+  std::string to = {};        ///< the directory of the new set
+  TestChoice test = {};       ///< of each class
   bool replace = false;       ///< the set that is in `to` already
   bool skip_damaged = false;  ///< go on without rows that cannot be used
 };

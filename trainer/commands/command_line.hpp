@@ -58,6 +58,9 @@ CLI::Option* add_fit_option(CLI::App& command, PictureFit& fit);
 /// --drop, --separator and --header. Writes into `table`, which must outlive the parsing.
 void add_table_options(CLI::App& command, TableOptions& table);
 
+/// @throws UsageError  one of these, or --label, was given for what is no table. @param what  for the message
+void refuse_table_options(const CLI::App& command, const std::string& what);
+
 /// lockstep convert TABLE DIR. @param json  one object in place of lines
 int convert_table_and_say(const TableConversionOptions& options, bool json);
 

@@ -192,13 +192,6 @@ int convert_rows(const ConversionOptions& options, TableConversionOptions table,
   return convert_table_and_say(table, json);
 }
 
-void refuse_table_options(const std::string& from, const CLI::App& command) {
-  for (const char* option : {"--label", "--drop", "--separator", "--header"})
-    if (command.count(option) > 0)
-      throw UsageError(
-          fmt::format("{}: {} is for tables: files called .csv, .tsv, .npy or .npz", from, option));
-}
-
 /// A set that is there in another format.
 int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& set, bool json) {
   if (options.size || options.colour == PictureColour::kRgb || options.test.is_given ||
@@ -305,7 +298,7 @@ void add_convert_command(CLI::App& app, Action& action) {
     action = [=] {
       if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
         return convert_rows(*options, *table, *command, *json);
-      refuse_table_options(options->from, *command);
+      refuse_table_options(*command, options->from);
       if (options->shards)
         if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
       return convert(*options, *json);

@@ -303,9 +303,10 @@ int predict_tables(const SavedModel& model, const PredictOptions& options) {
   return code;
 }
 
-int predict(const PredictOptions& options) {
+int predict(const PredictOptions& options, const CLI::App& command) {
   const SavedModel model = load_saved_model(options.checkpoint);
   if (is_trained_on_a_table(model)) return predict_tables(model, options);
+  refuse_table_options(command, model.checkpoint);
   const PictureColour colour = colour_of(model);
   Answerer answerer(model, options);
   answerer.print_head();
@@ -378,7 +379,7 @@ void add_predict_command(CLI::App& app, Action& action) {
       "  lockstep predict runs/mnist *.jpg --json --top 3\n"
       "  lockstep predict runs/mnist FOLDER --csv > answers.csv\n"
       "  lockstep predict runs/mnist t10k-images-idx3-ubyte.gz --summary");
-  command->callback([=, &action] { action = [=] { return predict(*options); }; });
+  command->callback([=, &action] { action = [=] { return predict(*options, *command); }; });
 }
 
 }  // namespace lockstep

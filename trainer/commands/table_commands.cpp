@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep convert TABLE DIR, and what commands say of samples and classes.
+#include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
@@ -13,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -51,19 +51,34 @@ void say_damaged_rows(const TableConversion& done) {
 
 }  // namespace
 
+void refuse_table_options(const CLI::App& command, const std::string& what) {
+  for (const char* option : {"--label", "--drop", "--separator", "--header"}) {
+    const CLI::Option* given = command.get_option_no_throw(option);
+    if (given != nullptr && given->count() > 0)
+      throw UsageError(
+          fmt::format("{}: {} is for tables: files called .csv, .tsv, .npy or .npz", what, option));
+  }
+}
+
 void add_table_options(CLI::App& command, TableOptions& table) {
-  command.add_option("--drop", table.drop,
-                     "Of text: a column that is no feature, by name or by number from 1; may be given again");
+  command
+      .add_option("--drop", table.drop,
+                  "Of text: a column that is no feature, by name or by number from 1; may be given again")
+      ->allow_extra_args(false);
   command.add_option("--separator", table.separator,
                      "Of text: the character between columns; default: a comma, in .tsv a tabulator");
-  static const std::map<std::string, TableHeader> kHeaders = {
-      {"auto", TableHeader::kAuto}, {"yes", TableHeader::kYes}, {"no", TableHeader::kNo}};
   command
-      .add_option("--header", table.header,
-                  "Of text: whether the first row has the columns' names: auto (if a feature there is no "
-                  "number), yes, no")
-      ->transform(CLI::CheckedTransformer(kHeaders))
-      ->option_text("TEXT:{auto,yes,no} [auto]");
+      .add_option_function<std::string>(
+          "--header",
+          [&table](const std::string& answer) {
+            table.header = answer == "yes"  ? TableHeader::kYes
+                           : answer == "no" ? TableHeader::kNo
+                                            : TableHeader::kAuto;
+          },
+          "Of text: whether the first row has the columns' names; auto: it has if a feature in it is no "
+          "number")
+      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->default_str("auto");
 }
 
 std::string first_names(const std::vector<std::string>& names) {
