@@ -122,8 +122,8 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   EXPECT_EQ(predicted.exit_code, 65);
   EXPECT_NE(predicted.err.find("asked.csv: line 2: column 2: '?' is missing"), std::string::npos)
       << predicted.err;
-  EXPECT_NE(predicted.out.find("asked.csv: line 1\",upper,"), std::string::npos) << predicted.out;
-  EXPECT_NE(predicted.out.find("asked.csv: line 3\",lower,"), std::string::npos) << predicted.out;
+  EXPECT_NE(predicted.out.find("asked.csv: line 1\",\"upper\","), std::string::npos) << predicted.out;
+  EXPECT_NE(predicted.out.find("asked.csv: line 3\",\"lower\","), std::string::npos) << predicted.out;
   EXPECT_EQ(run_shell(program() + " predict " + path("run") + " " + path("rows.csv")).exit_code, 65);
   EXPECT_EQ(run_shell(program() + " eval " + path("run") + " --data " + path("digits")).exit_code, 65);
 }
