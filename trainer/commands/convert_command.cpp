@@ -206,6 +206,39 @@ int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& 
   return 0;
 }
 
+/// --test-share, --test-count, --test and --seed. Writes into `choice`, which must outlive the parsing.
+void add_test_options(CLI::App& command, TestChoice& choice) {
+  auto* share = command.add_option("--test-share", choice.share, "Of each class, taken to test with")
+                    ->check([](const std::string& text) {
+                      const auto number = parse_double(text);
+                      return number && *number > 0 && *number < 1
+                                 ? ""
+                                 : fmt::format("'{}' is not between 0 and 1", text);
+                    })
+                    ->capture_default_str();
+  auto* count = command.add_option("--test-count", choice.count, "So many pictures of each class instead")
+                    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+                    ->excludes(share);
+  command
+      .add_option_function<std::string>(
+          "--test", [&choice](const std::string& text) { read_test_choice(text, choice); },
+          "Either of these in short: 10%, or 50 of each class. All of them keep at least one of "
+          "each class to test with, and one to train on")
+      ->excludes(share)
+      ->excludes(count)
+      ->check([](const std::string& text) {
+        TestChoice ignored;
+        return read_test_choice(text, ignored)
+                   ? ""
+                   : fmt::format("'{}' is neither a share such as 10% nor a number such as 50", text);
+      });
+  command.add_option("--seed,--split-seed", choice.seed, "Of the choice of test samples")
+      ->check([](const std::string& text) {
+        return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
+      })
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_convert_command(CLI::App& app, Action& action) {
@@ -213,7 +246,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       app.add_subcommand("convert", "Make a data set of your own from folders of pictures, or a table");
   auto options = std::make_shared<ConversionOptions>();
   auto table = std::make_shared<TableConversionOptions>();
-  auto size = std::make_shared<std::string>(), test = std::make_shared<std::string>();
+  auto size = std::make_shared<std::string>();
   auto colour = std::make_shared<bool>(false), grey = std::make_shared<bool>(false);
   command
       ->add_option(
@@ -233,36 +266,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   add_fit_option(*command, options->fit)->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
   command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
-  auto* share = command->add_option("--test-share", options->test.share, "Of each class, taken to test with")
-                    ->check([](const std::string& text) {
-                      const auto number = parse_double(text);
-                      return number && *number > 0 && *number < 1
-                                 ? ""
-                                 : fmt::format("'{}' is not between 0 and 1", text);
-                    })
-                    ->capture_default_str();
-  auto* count =
-      command->add_option("--test-count", options->test.count, "So many pictures of each class instead")
-          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
-          ->excludes(share);
-  auto* either =
-      command
-          ->add_option("--test", *test,
-                       "Either of these in short: 10%, or 50 of each class. All of them keep at least "
-                       "one of each class to test with, and one to train on")
-          ->excludes(share)
-          ->excludes(count)
-          ->check([](const std::string& text) {
-            TestChoice ignored;
-            return read_test_choice(text, ignored)
-                       ? ""
-                       : fmt::format("'{}' is neither a share such as 10% nor a number such as 50", text);
-          });
-  command->add_option("--seed,--split-seed", options->test.seed, "Of the choice of test samples")
-      ->check([](const std::string& text) {
-        return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
-      })
-      ->capture_default_str();
+  add_test_options(*command, options->test);
   command->add_flag(
       "--shards", options->shards,
       "A set for data.set: shards, larger than memory, of any number of classes. FOLDER may be a set, too");
@@ -293,8 +297,8 @@ void add_convert_command(CLI::App& app, Action& action) {
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_size(*size);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
-    options->test.is_given = share->count() + count->count() + either->count() > 0;
-    if (either->count() > 0) read_test_choice(*test, options->test);
+    options->test.is_given =
+        command->count("--test-share") + command->count("--test-count") + command->count("--test") > 0;
     action = [=] {
       if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
         return convert_rows(*options, *table, *command, *json);
