@@ -5,6 +5,7 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "data/dataset.hpp"
 #include "data/pictures/picture.hpp"
 #include "kernels/shapes.hpp"
 
