@@ -234,7 +234,7 @@ TEST_F(TableTest, ShardsWithANumberThatIsNoneAreRefused) {
   writer.add_train(bytes, 0);
   writer.add_test(bytes, 0);
   writer.publish();
-  expect_error<DataError>([&] { load("set"); }, {"value 1 of sample 0 is nan"});
+  expect_error<DataError>([&] { load("set"); }, {"value 1 of sample 0 is nan, no finite number"});
 }
 
 }  // namespace
