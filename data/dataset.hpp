@@ -101,7 +101,8 @@ void normalise_features(std::span<float> features, const ImageShape& shape, cons
 
 /// Samples and labels. Images stay uint8 as they are on disk and are normalised on the way into a batch:
 /// value = byte * scale + shift, with the numbers of its channel. Sets that are not images hold fp32 features
-/// instead, which load_dataset has normalised where they come from files. Exactly one of `images`, `store` and `features` is there.
+/// instead, which load_dataset has normalised where they come from files. Exactly one of `images`, `store` and
+/// `features` is there.
 struct Dataset {
   std::string name;  ///< "mnist train"
   ImageShape shape;  ///< of one sample

@@ -13,8 +13,9 @@
 
 namespace lockstep {
 
-/// Rows end with LF, CR LF or CR; empty ones do not count, and neither does a byte order mark. A field in quotes may hold
-/// separators, line ends and, twice, quotes. A quote inside of a field that does not begin with one is a character.
+/// Rows end with LF, CR LF or CR; empty ones do not count, and neither does a byte order mark. A field in quotes may
+/// hold separators, line ends and, twice, quotes. A quote inside of a field that does not begin with one is a
+/// character.
 class CsvReader {
  public:
   static constexpr std::size_t kMostRowBytes = std::size_t{64} << 20;

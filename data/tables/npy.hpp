@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// numpy's arrays as streams: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, and the archives of
-/// them that numpy.savez writes.
+/// numpy's arrays as streams: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, and the archives
+/// of them that numpy.savez writes.
 ///
 ///   93 "NUMPY" | version, two bytes | length of the header, 2 bytes little-endian, of versions 2 and 3 four
 ///   {'descr': '<f4', 'fortran_order': False, 'shape': (150, 4), } | the numbers, the last dimension innermost
@@ -31,8 +31,8 @@ struct NpyHeader {
   std::uint64_t row_elements() const;
 };
 
-/// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as many
-/// bytes as the source has are promised.
+/// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
+/// many bytes as the source has are promised.
 /// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes that
 ///                    the file cannot hold
 NpyHeader read_npy_header(ByteSource& source);
@@ -63,8 +63,8 @@ class NpyRows {
   std::int64_t left_;   ///< rows that were not taken
 };
 
-/// A zip archive of arrays, stored or deflated: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, also with the
-/// sizes of its 64-bit extension.
+/// A zip archive of arrays, stored or deflated: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, also with
+/// the sizes of its 64-bit extension.
 class NpzArchive {
  public:
   explicit NpzArchive(const std::filesystem::path& file);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// People's own tables: a sample a row, its numbers and its label. From text (.csv, .tsv) and from numpy's arrays (.npy,
-/// .npz), row after row, so that a file may be larger than memory.
+/// People's own tables: a sample a row, its numbers and its label. From text (.csv, .tsv) and from numpy's arrays
+/// (.npy, .npz), row after row, so that a file may be larger than memory.
 #pragma once
 
 #include "common/env.hpp"
@@ -21,15 +21,15 @@ namespace lockstep {
 /// Whether a file is taken for a table, by its name: *.csv, *.tsv, *.npy, *.npz.
 bool is_called_a_table(const std::filesystem::path& path);
 
-/// Whether the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked for
-/// that has no such number.
+/// Whether the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
+/// for that has no such number.
 enum class TableHeader { kAuto, kYes, kNo };
 
 /// How a table is read.
 struct TableOptions {
   std::string from = {};
-  /// Which column of text has the labels: its name or its number, the first one being 1; empty: the last one. Of .npz the
-  /// name of the array; empty: y, labels or label. Of .npy the file of that array.
+  /// Which column of text has the labels: its name or its number, the first one being 1; empty: the last one. Of .npz
+  /// the name of the array; empty: y, labels or label. Of .npy the file of that array.
   std::string label = {};
   bool has_labels = true;                   ///< false: all columns are features, as predict reads them
   std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number
@@ -93,8 +93,8 @@ struct TableConversion {
 
 inline constexpr std::size_t kMostTroubles = 10;
 
-/// Reads the table twice, first its labels and then its numbers, and writes data.set: table (docs/shard-format.md). Needs
-/// the memory of some rows, and 5 bytes for each. The set is a function of the table's rows and the choice.
+/// Reads the table twice, first its labels and then its numbers, and writes data.set: table (docs/shard-format.md).
+/// Needs the memory of some rows, and 5 bytes for each. The set is a function of the table's rows and the choice.
 /// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes; a class with too few
 ///                     samples to test with some of them
 /// @throws UsageError, IoError  as ShardWriter
