@@ -44,10 +44,12 @@ std::size_t MemorySource::read(std::span<std::uint8_t> out) {
   return count;
 }
 
-FileSource::FileSource(const std::filesystem::path& path)
-    : name_(path.string()), descriptor_(open_for_reading(name_)) {
+FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset)
+    : name_(path.string()), descriptor_(open_for_reading(name_)), offset_(offset) {
   struct stat status {};
-  const int failed = ::fstat(descriptor_, &status);
+  int failed = ::fstat(descriptor_, &status);
+  if (failed == 0 && offset > 0)
+    failed = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0 ? -1 : 0;
   if (failed == 0 && S_ISREG(status.st_mode)) {
     size_ = static_cast<std::uint64_t>(status.st_size);
     return;
@@ -91,7 +93,6 @@ namespace {
 
 constexpr std::size_t kInputBytes = std::size_t{256} << 10;
 constexpr std::size_t kLargestPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
-constexpr std::uint64_t kLargestExpansion = 1032;            // zlib's technical notes: 258 bytes from 2 bits
 constexpr std::uint64_t kUsualExpansion = 8;
 constexpr std::uint64_t kHeldByZlib = 64;  // more than it keeps in its bit buffer
 constexpr int kGzipOnly = 15 + 16;         // the largest window, a gzip header

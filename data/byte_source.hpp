@@ -60,10 +60,11 @@ class MemorySource final : public ByteSource {
 /// Owns an open regular file and reads it without a buffer of its own: ask for large pieces.
 class FileSource final : public ByteSource {
  public:
+  /// @param offset  where reading begins; of messages, too
   /// @throws MissingDataError  there is no such file
   /// @throws DataError         it is not a regular file
   /// @throws IoError           it cannot be opened; read() too, if the device fails
-  explicit FileSource(const std::filesystem::path& path);
+  explicit FileSource(const std::filesystem::path& path, std::uint64_t offset = 0);
   ~FileSource() override;
 
   std::size_t read(std::span<std::uint8_t> out) override;
@@ -89,6 +90,7 @@ class FileSource final : public ByteSource {
 class GzipSource final : public ByteSource {
  public:
   static constexpr std::array<std::uint8_t, 2> kMagic = {0x1F, 0x8B};
+  static constexpr std::uint64_t kLargestExpansion = 1032;  ///< zlib's technical notes: 258 bytes from 2 bits
 
   /// @param compressed    borrowed; everything from its present position on
   /// @param already_read  the first bytes of the gzip file, where the caller took them to look at the magic

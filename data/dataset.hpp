@@ -88,12 +88,21 @@ ChannelScales scales_of(const Normalisation& by, int channels);
 /// @param images  [sample][channels][features / channels]
 Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels);
 /// The same of a set's images. Of those on disk the sums are known, but of a part that was chosen: then the samples in
-/// it, or those that are not, are read.
+/// it, or those that are not, are read. Of fp32 features, which are not scaled to [0, 1], the sums are doubles in the
+/// order of the samples.
 Normalisation measure(const Dataset& set);
+
+/// fp32 features become (value - mean) / std, in double and rounded once: the same bits on every machine.
+/// @param features  [sample][channels][features / channels], changed in place
+/// @param what      for the message
+/// @throws DataError  a result is beyond fp32
+void normalise_features(std::span<float> features, const ImageShape& shape, const Normalisation& by,
+                        const std::string& what);
 
 /// Samples and labels. Images stay uint8 as they are on disk and are normalised on the way into a batch:
 /// value = byte * scale + shift, with the numbers of its channel. Sets that are not images hold fp32 features
-/// instead. Exactly one of `images`, `store` and `features` is there.
+/// instead, which load_dataset has normalised where they come from files. Exactly one of `images`, `store` and
+/// `features` is there.
 struct Dataset {
   std::string name;  ///< "mnist train"
   ImageShape shape;  ///< of one sample
@@ -139,7 +148,7 @@ struct TrainTestData {
   Dataset validation;                    ///< held out of the training half, which lacks them; empty: none are
   std::optional<WholeHalves> files;      ///< nothing: they hold what is here, and no more
   std::vector<std::string> class_names;  ///< one for each class, in label order
-  Normalisation normalisation;           ///< of images: what the job gave, the set's own, or measured
+  Normalisation normalisation;           ///< of files' samples: what the job gave, the set's own, or measured
   std::string directory;                 ///< of its files; empty: made in memory
   std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
 
@@ -176,6 +185,19 @@ std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t cou
                                           std::span<const std::int32_t> held_out);
 /// Likewise of the test half.
 std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed);
+
+/// Which samples of a new set are for testing, where it does not say so itself: some of each class.
+struct TestChoice {
+  double share = 0.2;      ///< of its samples, at least one
+  std::int64_t count = 0;  ///< so many, if not 0
+  std::uint64_t seed = 1234;
+  bool is_given = false;  ///< the user asked for one of these
+};
+
+/// For each of a class's samples whether it is for testing: by the seed, the class and how many there are.
+/// @throws DataError  none would be left to train on
+std::vector<bool> choose_tests(std::int64_t samples, std::size_t label, const std::string& class_name,
+                               const TestChoice& choice);
 
 /// Indices are 32-bit, and one sample of `synthetic` is 784 bytes: a limit that catches a slip of the finger.
 inline constexpr std::int64_t kMostMadeSamples = 10'000'000;

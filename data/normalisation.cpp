@@ -1,8 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Scales from mean and standard deviation, and both measured in whole numbers over all pixels.
+/// Scales from mean and standard deviation. Both are measured in whole numbers over all pixels, or in doubles over fp32
+/// features in the order of the samples.
+#include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sample_store.hpp"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <cstddef>
@@ -81,6 +85,34 @@ PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> p
   return sums;
 }
 
+/// Calls take(channel, value) for each number of [sample][channel][plane], in this order.
+template <typename Take>
+void for_each_feature(std::span<const float> features, std::size_t channels, std::size_t plane,
+                      const Take& take) {
+  for (std::size_t at = 0; at < features.size();)
+    for (std::size_t c = 0; c < channels; ++c)
+      for (const std::size_t end = at + plane; at < end; ++at) take(c, static_cast<double>(features[at]));
+}
+
+/// What is summed are differences from the channel's first number: of equal numbers the deviation is exactly 0.
+Normalisation measure_features(const Dataset& set) {
+  const auto channels = static_cast<std::size_t>(set.shape.channels),
+             plane = static_cast<std::size_t>(set.shape.features()) / channels;
+  const auto features = set.features.span();
+  const double n = static_cast<double>(features.size() / channels);
+  std::vector<double> sums(channels), squares(channels);
+  const auto first = [&](std::size_t c) { return static_cast<double>(features[c * plane]); };
+  for_each_feature(features, channels, plane,
+                   [&](std::size_t c, double value) { sums[c] += value - first(c); });
+  Normalisation found;
+  for (std::size_t c = 0; c < channels; ++c) found.mean.push_back(first(c) + sums[c] / n);
+  for_each_feature(features, channels, plane, [&](std::size_t c, double value) {
+    squares[c] += (value - found.mean[c]) * (value - found.mean[c]);
+  });
+  for (const double sum : squares) found.std.push_back(sum > 0 ? std::sqrt(sum / n) : 1);
+  return found;
+}
+
 double number_for(const std::vector<double>& numbers, std::size_t channel) {
   return numbers.size() == 1 ? numbers.front() : numbers[channel];
 }
@@ -106,11 +138,29 @@ Normalisation measure(std::span<const std::uint8_t> images, std::size_t features
 
 Normalisation measure(const Dataset& set) {
   const auto features = static_cast<std::size_t>(set.shape.features());
+  if (!set.has_images()) return measure_features(set);
   if (set.store == nullptr) return measure(set.images.span(), features, set.shape.channels);
   const auto pixels =
       static_cast<std::uint64_t>(set.size()) * (features / static_cast<std::size_t>(set.shape.channels));
   return measured(set.places.empty() ? set.store->sums() : sums_of_part(*set.store, set.places, set.shape),
                   pixels);
+}
+
+void normalise_features(std::span<float> features, const ImageShape& shape, const Normalisation& by,
+                        const std::string& what) {
+  const auto each = static_cast<std::size_t>(shape.features()),
+             plane = each / static_cast<std::size_t>(shape.channels);
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    const std::size_t channel = i % each / plane;
+    const double mean = number_for(by.mean, channel), std = number_for(by.std, channel);
+    const auto value = static_cast<float>((static_cast<double>(features[i]) - mean) / std);
+    if (!std::isfinite(value))
+      throw DataError(fmt::format(
+          "{}: value {} of sample {} is {}, too far from the mean {} for the standard deviation {}; "
+          "leave the column out, or give data.mean and data.std",
+          what, i % each, i / each, features[i], mean, std));
+    features[i] = value;
+  }
 }
 
 }  // namespace lockstep

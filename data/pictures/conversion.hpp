@@ -5,6 +5,7 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "data/dataset.hpp"
 #include "data/pictures/picture.hpp"
 #include "kernels/shapes.hpp"
 
@@ -34,14 +35,6 @@ struct SortedPictures {
   std::size_t left_out = 0;                             ///< files and folders that are no pictures
   std::map<std::string, std::size_t> left_out_kinds{};  ///< the same by what they are: ".txt file", "folder"
   std::filesystem::path first_left_out;                 ///< one of them
-};
-
-/// How the test images are chosen where they have no folder of their own: from each class.
-struct TestChoice {
-  double share = 0.2;      ///< of its pictures, at least one
-  std::int64_t count = 0;  ///< so many, if not 0
-  std::uint64_t seed = 1234;
-  bool is_given = false;  ///< the user asked for one of these
 };
 
 /// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are regular

@@ -6,7 +6,6 @@
 #include "common/text_layout.hpp"
 #include "data/class_names.hpp"
 #include "data/pictures/conversion.hpp"
-#include "data/sampler.hpp"
 #include "data/sets/shards.hpp"
 
 #include <cctype>
@@ -14,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <system_error>
 
 namespace lockstep {
@@ -171,26 +169,9 @@ void take_both(const fs::path& folder, FolderReader& reader, std::size_t most_cl
   }
 }
 
-std::size_t how_many_to_test(const ClassFolder& folder, const TestChoice& choice) {
-  const std::size_t all = folder.pictures.size();
-  const auto by_share = static_cast<std::size_t>(std::llround(choice.share * static_cast<double>(all)));
-  const std::size_t wanted =
-      choice.count > 0 ? static_cast<std::size_t>(choice.count) : std::max<std::size_t>(by_share, 1);
-  if (wanted < all) return wanted;
-  throw DataError(
-      fmt::format("class {}: {} of its {} would be for testing, and none to train on; add "
-                  "pictures, or take fewer",
-                  quoted_text(folder.name), wanted, counted(all, "picture")));
-}
-
-/// Which pictures are for testing depends on the seed, the class and how many there are.
 void share_out(const ClassFolder& folder, std::size_t label, const TestChoice& choice,
                SortedPictures& found) {
-  const auto order = epoch_permutation(static_cast<std::int64_t>(folder.pictures.size()), choice.seed,
-                                       static_cast<std::int64_t>(label));
-  std::vector<bool> is_test(order.size());
-  for (std::size_t i = 0; i < how_many_to_test(folder, choice); ++i)
-    is_test[static_cast<std::size_t>(order[i])] = true;
+  const auto is_test = choose_tests(std::ssize(folder.pictures), label, folder.name, choice);
   for (std::size_t i = 0; i < is_test.size(); ++i)
     add({folder.pictures[i]}, label, is_test[i] ? found.test : found.train);
 }

@@ -7,6 +7,7 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
+#include "data/sampler.hpp"
 #include "data/sets/made_sets.hpp"
 
 #include <fmt/format.h>
@@ -149,6 +150,21 @@ std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t cou
 
 std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed) {
   return ascending(shuffled(samples, count, seed, DataStream::kTestSubset));
+}
+
+std::vector<bool> choose_tests(std::int64_t samples, std::size_t label, const std::string& class_name,
+                               const TestChoice& choice) {
+  const std::int64_t by_share = std::llround(choice.share * static_cast<double>(samples));
+  const std::int64_t wanted = choice.count > 0 ? choice.count : std::max<std::int64_t>(by_share, 1);
+  if (wanted >= samples)
+    throw DataError(fmt::format(
+        "class {}: {} of its {} would be for testing, and none to train on; add some, or take fewer",
+        quoted_text(class_name), wanted, counted(samples, "sample")));
+  const auto order = epoch_permutation(samples, choice.seed, static_cast<std::int64_t>(label));
+  std::vector<bool> is_test(order.size());
+  for (std::int64_t i = 0; i < wanted; ++i)
+    is_test[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = true;
+  return is_test;
 }
 
 void choose_parts(TrainTestData& data, const DatasetOptions& options) {

@@ -113,8 +113,12 @@ void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntr
   const Normalisation measured = measures ? measure(data.train) : Normalisation{};
   data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
                         .std = first_given("std", options.std, set.std, measured.std, shape)};
-  for (Dataset* part : {&data.train, &data.test, &data.validation})
-    part->scales = scales_of(data.normalisation, shape.channels);
+  for (Dataset* part : {&data.train, &data.test, &data.validation}) {
+    if (data.train.has_images())
+      part->scales = scales_of(data.normalisation, shape.channels);
+    else
+      normalise_features(part->features.span(), shape, data.normalisation, data.origin);
+  }
 }
 
 /// What could stay on disk.
@@ -189,7 +193,7 @@ TrainTestData load_dataset(const DatasetOptions& options) {
     if (options.in_memory && part->store != nullptr) take_into_memory(*part);
     part->quick = quick_fingerprint_of(*part);
   }
-  if (data.train.has_images()) normalise(data, options, set);
+  if (data.train.has_images() || !format.is_made()) normalise(data, options, set);
   return data;
 }
 

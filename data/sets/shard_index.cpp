@@ -19,7 +19,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;  ///< of sets of fp32 features: version 1 knows bytes alone, and stays theirs
+constexpr const char* kFp32 = "float32";
 constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 24;  // kernels/shapes.hpp
 constexpr std::uint64_t kLeastBlock = 512, kMostBlock = std::uint64_t{64} << 20;
@@ -106,9 +107,13 @@ ShardHalf read_half(const HeadReader& head, const ShardIndex& index) {
   ShardHalf half{.samples = head.number("samples", 1, kMostSamples),
                  .labels = head.digest("labels_sha256"),
                  .blocks = head.digest("blocks_sha256"),
-                 .values = head.sums("values", index.shape.channels),
-                 .squares = head.sums("squares", index.shape.channels)};
-  check_sums(half, index.shape, head);
+                 .values = {},
+                 .squares = {}};
+  if (!index.is_fp32) {
+    half.values = head.sums("values", index.shape.channels);
+    half.squares = head.sums("squares", index.shape.channels);
+    check_sums(half, index.shape, head);
+  }
   if (index.bytes_of(half) / index.sizes.shard_bytes >= kMostShards)
     head.fail("samples", fmt::format("is so many that there are more than {} files", kMostShards));
   return half;
@@ -139,11 +144,17 @@ ImageShape read_shape(const HeadReader& head) {
 }
 
 nlohmann::ordered_json json_of(const ShardHalf& half) {
-  return {{"samples", half.samples},
-          {"labels_sha256", hex(half.labels)},
-          {"blocks_sha256", hex(half.blocks)},
-          {"values", half.values},
-          {"squares", half.squares}};
+  nlohmann::ordered_json json = {
+      {"samples", half.samples}, {"labels_sha256", hex(half.labels)}, {"blocks_sha256", hex(half.blocks)}};
+  if (!half.values.empty()) json.update({{"values", half.values}, {"squares", half.squares}});
+  return json;
+}
+
+/// Of version 2 alone.
+bool read_is_fp32(const HeadReader& head, std::int64_t version) {
+  if (version == 1) return false;
+  if (head.at("sample") != kFp32) head.fail("sample", fmt::format("is not \"{}\"", kFp32));
+  return true;
 }
 
 bool ends_like_a_shard(std::string_view name) {
@@ -161,10 +172,12 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& file) {
                                 kMostShardIndexBytes));
   const nlohmann::json json = parse_json_or_discard(checked_head(text, file));
   const HeadReader head(json, file);
-  if (const auto version = head.number("lockstep_shards", 1, INT64_MAX); version != kVersion)
+  const auto version = head.number("lockstep_shards", 1, INT64_MAX);
+  if (version > kVersion)
     throw DataError(fmt::format("{}: version {} of the format, and this program reads {}; take a newer one",
                                 file, version, kVersion));
   ShardIndex index;
+  index.is_fp32 = read_is_fp32(head, version);
   index.shape = read_shape(head);
   index.classes = head.number("classes", 1, kMostShardClasses);
   index.class_names = read_class_names(head, index.classes);
@@ -177,16 +190,17 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& file) {
 }
 
 std::string to_text(const ShardIndex& index) {
-  const nlohmann::ordered_json json = {{"lockstep_shards", kVersion},
-                                       {"channels", index.shape.channels},
-                                       {"height", index.shape.height},
-                                       {"width", index.shape.width},
-                                       {"classes", index.classes},
-                                       {"class_names", index.class_names},
-                                       {"block_bytes", index.sizes.block_bytes},
-                                       {"shard_bytes", index.sizes.shard_bytes},
-                                       {"train", json_of(index.train)},
-                                       {"test", json_of(index.test)}};
+  nlohmann::ordered_json json = {{"lockstep_shards", index.is_fp32 ? kVersion : 1}};
+  if (index.is_fp32) json["sample"] = kFp32;
+  json.update({{"channels", index.shape.channels},
+               {"height", index.shape.height},
+               {"width", index.shape.width},
+               {"classes", index.classes},
+               {"class_names", index.class_names},
+               {"block_bytes", index.sizes.block_bytes},
+               {"shard_bytes", index.sizes.shard_bytes},
+               {"train", json_of(index.train)},
+               {"test", json_of(index.test)}});
   const std::string head = json_text_in_ascii(json);
   return head + "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n";
 }

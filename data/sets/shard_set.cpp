@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Opening a set in shards: its index, labels and digests are read and checked; its images stay where they are.
+/// Opening a set in shards: its index, labels and digests are read and checked. Its images stay where they are; fp32
+/// features are read into memory.
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/sample_store.hpp"
@@ -12,6 +14,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -22,11 +25,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ShardIndex read_index(const fs::path& path) {
+/// @throws DataError  also if the set is of the other kind, which has another name
+ShardIndex read_index(const fs::path& path, const SetEntry& set) {
   FileSource source(path);
   std::vector<std::uint8_t> text(std::min(source.remaining_at_most(), kMostShardIndexBytes + 1));
   text.resize(source.read(text));
-  return parse_shard_index({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
+  ShardIndex index =
+      parse_shard_index({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
+  if (index.is_fp32 == set.is_fp32) return index;
+  throw DataError(
+      index.is_fp32
+          ? fmt::format("{}: a table's numbers, and no pictures; say data.set=table", path.string())
+          : fmt::format("{}: pictures, and no table's numbers; say data.set=shards", path.string()));
 }
 
 /// So many numbers, as the index says. @param digest  of the file
@@ -59,10 +69,28 @@ std::vector<std::int32_t> read_labels(const fs::path& path, const ShardIndex& in
 /// By the digests of its blocks: no image is read.
 Fingerprint fingerprint_of(const ShardIndex& index, const ShardHalf& half) {
   const ImageShape& shape = index.shape;
-  const std::string samples =
-      fmt::format("{} images of {}x{}x{}, blocks of {}: {}", half.samples, shape.channels, shape.height,
-                  shape.width, index.sizes.block_bytes, hex(half.blocks));
+  const std::string samples = fmt::format(
+      "{} {} of {}x{}x{}, blocks of {}: {}", half.samples, index.is_fp32 ? "fp32 samples" : "images",
+      shape.channels, shape.height, shape.width, index.sizes.block_bytes, hex(half.blocks));
   return {.samples = hex(sha256(std::as_bytes(std::span(samples)))), .labels = hex(half.labels)};
+}
+
+/// All of a half; with that each block was compared with its digest.
+AlignedBuffer<float> read_features(const SampleStore& store, const ShardIndex& index,
+                                   const fs::path& directory) {
+  static_assert(std::endian::native == std::endian::little);
+  const auto each = static_cast<std::size_t>(index.shape.features());
+  const auto samples = static_cast<std::size_t>(store.size());
+  require_memory(checked_product(samples, each, sizeof(float)), "the table in " + directory.string(),
+                 "convert fewer rows or columns of it");
+  AlignedBuffer<float> features(samples * each);
+  store.read(0, {reinterpret_cast<std::uint8_t*>(features.data()), samples * each * sizeof(float)});
+  const auto numbers = features.span();
+  const auto bad = std::ranges::find_if(numbers, [](float value) { return !std::isfinite(value); });
+  if (bad == numbers.end()) return features;
+  const auto at = static_cast<std::size_t>(bad - numbers.begin());
+  throw DataError(fmt::format("{}: value {} of sample {} is {}, no finite number; {}", directory.string(),
+                              at % each, at / each, *bad, kFixForStore));
 }
 
 Dataset open_half(const fs::path& directory, std::string_view name, const ShardIndex& index,
@@ -72,7 +100,7 @@ Dataset open_half(const fs::path& directory, std::string_view name, const ShardI
   SampleStore::Contents contents{
       .files = {},
       .samples = half.samples,
-      .sample_bytes = static_cast<std::uint64_t>(index.shape.features()),
+      .sample_bytes = index.sample_bytes(),
       .block_bytes = index.sizes.block_bytes,
       .file_bytes = index.sizes.shard_bytes,
       .blocks = read_numbers<Sha256Digest>(directory / shard_blocks_file(name),
@@ -81,11 +109,15 @@ Dataset open_half(const fs::path& directory, std::string_view name, const ShardI
   for (std::uint64_t i = 0; i < parts_of(index.sizes.shard_bytes); ++i)
     contents.files.push_back(directory / shard_file(name, i));
   Dataset set;
-  set.name = fmt::format("shards {}", name);
+  set.name = fmt::format("{} {}", index.is_fp32 ? "table" : "shards", name);
   set.shape = index.shape;
   set.classes = static_cast<int>(index.classes);
   set.labels = read_labels(directory / shard_labels_file(name), index, half);
-  set.store = std::make_shared<const SampleStore>(std::move(contents));
+  if (index.is_fp32) {
+    set.features = read_features(SampleStore(std::move(contents)), index, directory);
+  } else {
+    set.store = std::make_shared<const SampleStore>(std::move(contents));
+  }
   set.file_fingerprint = fingerprint_of(index, half);
   return set;
 }
@@ -96,17 +128,18 @@ std::vector<FileNames> shard_set_files(const SetEntry& /*set*/) {
   return {{kShardIndexFile}};
 }
 
-SetOutline outline_of_shard_set(const SetEntry& /*set*/, const SetFiles& files) {
-  const ShardIndex index = read_index(files.files.front());
+SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files) {
+  const ShardIndex index = read_index(files.files.front(), set);
   return {.shape = index.shape,
           .classes = static_cast<int>(index.classes),
           .train_samples = index.train.samples,
           .test_samples = index.test.samples,
-          .on_disk = true};
+          .is_fp32 = index.is_fp32,
+          .on_disk = !index.is_fp32};
 }
 
-TrainTestData load_shard_set(const SetEntry& /*set*/, const SetFiles& files) {
-  const ShardIndex index = read_index(files.files.front());
+TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files) {
+  const ShardIndex index = read_index(files.files.front(), set);
   TrainTestData data;
   data.train = open_half(files.directory, "train", index, index.train);
   data.test = open_half(files.directory, "test", index, index.test);

@@ -46,28 +46,35 @@ class ShardWriter::HashedFile {
 
 class ShardWriter::Half {
  public:
-  Half(Env& env, SetDirectory& directory, std::string name, const ImageShape& shape, const ShardSizes& sizes)
+  Half(Env& env, SetDirectory& directory, std::string name, const ShardIndex& index)
       : env_(env),
         directory_(directory),
         name_(std::move(name)),
-        shape_(shape),
-        sizes_(sizes),
+        sample_bytes_(index.sample_bytes()),
+        sizes_(index.sizes),
         labels_(env, directory.add(shard_labels_file(name_))),
-        blocks_(env, directory.add(shard_blocks_file(name_))) {
-    found_.values.resize(static_cast<std::size_t>(shape.channels));
-    found_.squares.resize(static_cast<std::size_t>(shape.channels));
-    block_.reserve(sizes.block_bytes);
+        blocks_(env, directory.add(shard_blocks_file(name_))),
+        found_(empty_half(index)) {
+    block_.reserve(sizes_.block_bytes);
   }
 
-  void add(std::span<const std::uint8_t> image, std::uint32_t label, const std::filesystem::path& original) {
-    LOCKSTEP_CHECK(image.size() == static_cast<std::size_t>(shape_.features()));
+  /// With a sum of 0 for each channel of images.
+  static ShardHalf empty_half(const ShardIndex& index) {
+    ShardHalf half;
+    half.values.resize(index.is_fp32 ? 0 : static_cast<std::size_t>(std::max(0, index.shape.channels)));
+    half.squares = half.values;
+    return half;
+  }
+
+  void add(std::span<const std::uint8_t> sample, std::uint32_t label, const std::filesystem::path& original) {
+    LOCKSTEP_CHECK(sample.size() == sample_bytes_);
     add_name(original);
-    add_sums(image);
+    if (!found_.values.empty()) add_sums(sample);
     std::array<std::byte, sizeof label> little_endian;
     for (std::size_t i = 0; i < sizeof label; ++i)
       little_endian[i] = static_cast<std::byte>(label >> (8 * i));
     labels_.write(little_endian);
-    for (auto rest = std::as_bytes(image); !rest.empty();) {
+    for (auto rest = std::as_bytes(sample); !rest.empty();) {
       const std::size_t count = std::min(rest.size(), sizes_.block_bytes - block_.size());
       block_.insert(block_.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
       rest = rest.subspan(count);
@@ -128,7 +135,7 @@ class ShardWriter::Half {
   Env& env_;
   SetDirectory& directory_;
   std::string name_;
-  ImageShape shape_;
+  std::uint64_t sample_bytes_;
   ShardSizes sizes_;
   HashedFile labels_, blocks_;
   std::unique_ptr<HashedFile> names_;
@@ -142,32 +149,32 @@ ShardWriter::ShardWriter(Env& env, const std::string& directory, const ImageShap
                          std::vector<std::string> class_names, const Options& options)
     : env_(env), directory_(env, directory, options.replace) {
   index_.shape = shape;
+  index_.is_fp32 = options.is_fp32;
   index_.classes = std::ssize(class_names);
   index_.class_names = std::move(class_names);
   index_.sizes = options.sizes;
   ShardIndex tried = index_;  // an index that cannot be read is refused before anything is written
   for (ShardHalf* half : {&tried.train, &tried.test}) {
+    *half = Half::empty_half(index_);
     half->samples = 1;
-    half->values.resize(static_cast<std::size_t>(std::max(0, shape.channels)));
-    half->squares = half->values;
   }
   parse_shard_index(to_text(tried), directory);
-  train_ = std::make_unique<Half>(env_, directory_, "train", shape, options.sizes);
-  test_ = std::make_unique<Half>(env_, directory_, "test", shape, options.sizes);
+  train_ = std::make_unique<Half>(env_, directory_, "train", index_);
+  test_ = std::make_unique<Half>(env_, directory_, "test", index_);
 }
 
 ShardWriter::~ShardWriter() = default;
 
-void ShardWriter::add_train(std::span<const std::uint8_t> image, std::uint32_t label,
+void ShardWriter::add_train(std::span<const std::uint8_t> sample, std::uint32_t label,
                             const std::filesystem::path& original) {
   LOCKSTEP_CHECK(label < static_cast<std::uint64_t>(index_.classes));
-  train_->add(image, label, original);
+  train_->add(sample, label, original);
 }
 
-void ShardWriter::add_test(std::span<const std::uint8_t> image, std::uint32_t label,
+void ShardWriter::add_test(std::span<const std::uint8_t> sample, std::uint32_t label,
                            const std::filesystem::path& original) {
   LOCKSTEP_CHECK(label < static_cast<std::uint64_t>(index_.classes));
-  test_->add(image, label, original);
+  test_->add(sample, label, original);
 }
 
 void ShardWriter::publish() {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A set in shards: images of one size that need not fit into memory, their labels, and the SHA-256 of each block.
-/// docs/shard-format.md describes the files.
+/// A set in shards: images of one size that need not fit into memory, or fp32 features; their labels, and the SHA-256 of
+/// each block. docs/shard-format.md describes the files.
 ///
 ///   shards.index                     a line of JSON, and the SHA-256 of that line in hexadecimal
-///   train-00000.shard, ...           images [sample][channel][row][column], one file going on where the last one ends
+///   train-00000.shard, ...           samples [sample][channel][row][column], one file going on where the last one ends
 ///   train-labels.u32                 [sample], little-endian
 ///   train-blocks.sha256              [block] of 32 bytes
 ///   train-names.jsonl                see sample_names.hpp; may be missing
@@ -42,19 +42,23 @@ struct ShardSizes {
 struct ShardHalf {
   std::int64_t samples = 0;
   Sha256Digest labels{}, blocks{};             ///< of those two files
-  std::vector<std::uint64_t> values, squares;  ///< [channel] sums over all pixels
+  std::vector<std::uint64_t> values, squares;  ///< [channel] sums over all pixels; of fp32 features empty
 };
 
 /// What shards.index says.
 struct ShardIndex {
   ImageShape shape;
+  bool is_fp32 = false;  ///< little-endian features, all of them finite; otherwise bytes
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  ///< one for each class; empty: they are numbers
   ShardSizes sizes;
   ShardHalf train, test;
 
+  std::uint64_t sample_bytes() const {
+    return checked_product(shape.features(), is_fp32 ? sizeof(float) : sizeof(std::uint8_t));
+  }
   std::uint64_t bytes_of(const ShardHalf& half) const {
-    return checked_product(half.samples, shape.features());
+    return checked_product(half.samples, sample_bytes());
   }
 };
 
@@ -78,6 +82,7 @@ class ShardWriter {
   struct Options {
     bool replace = false;  ///< a set that is in the directory already, of any format
     ShardSizes sizes = {};
+    bool is_fp32 = false;  ///< see ShardIndex
   };
 
   /// Makes the directory if need be, and claims it.
@@ -90,14 +95,14 @@ class ShardWriter {
   ShardWriter& operator=(const ShardWriter&) = delete;
 
   /// Appends to a half; the two may take turns.
-  /// @param image     [channel][row][column]
+  /// @param sample    [channel][row][column]: a byte each, or a float, which is finite
   /// @param label     below the number of classes
   /// @param original  the picture that it was made of, for the list of names; empty: not known. All samples of a half
   ///                  have one, or none
   /// @throws IoError
-  void add_train(std::span<const std::uint8_t> image, std::uint32_t label,
+  void add_train(std::span<const std::uint8_t> sample, std::uint32_t label,
                  const std::filesystem::path& original = {});
-  void add_test(std::span<const std::uint8_t> image, std::uint32_t label,
+  void add_test(std::span<const std::uint8_t> sample, std::uint32_t label,
                 const std::filesystem::path& original = {});
   /// Puts the set in the place of what was there; nothing can be added behind that. Without it nothing stays.
   /// @throws DataError  a half has no samples; IoError

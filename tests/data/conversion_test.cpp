@@ -366,7 +366,7 @@ TEST_F(ConversionTest, MissingFoldersAndPicturesAreMissingData) {
 
 TEST_F(ConversionTest, AClassOfOnePictureCannotBeTested) {
   write("pictures/cows/one.ppm", ppm(4, 3, 1, 2, 3));
-  expect_failure<DataError>(options(), {"class 'cows': 1 of its 1 picture would be for testing"});
+  expect_failure<DataError>(options(), {"class 'cows': 1 of its 1 sample would be for testing"});
 }
 
 TEST_F(ConversionTest, NamesThatATerminalWouldObeyAreRefused) {

@@ -243,7 +243,9 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
     text += "\n" + hex(sha256(std::as_bytes(std::span(text)))) + "\n";
     expect_error<DataError>([&] { parse_shard_index(text, "lies"); }, {"lies: ", part});
   };
-  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2", "version 2");
+  refused("\"lockstep_shards\":1", "\"lockstep_shards\":3", "version 3");
+  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2", "sample is missing");
+  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2,\"sample\":\"float64\"", "sample is not \"float32\"");
   refused("\"channels\":3", "\"channels\":0", "channels");
   refused("\"channels\":3", "\"channels\":4", "values is not a sum for each channel");
   refused("\"channels\":3", "\"channel\":3", "channels is missing");

@@ -123,7 +123,7 @@ int diff(const std::string& a, const std::string& b, bool json) {
 }
 
 /// For those who get the file alone.
-std::map<std::string, std::string> about(const SavedModel& model, bool has_pixels) {
+std::map<std::string, std::string> about(const SavedModel& model, bool has_pixels, bool is_normalised) {
   const ImageShape& input = model.network.input_shape();
   const DatasetOptions& data = model.data.options;
   const std::string shape = fmt::format("float32 [N, {}, {}, {}]", input.channels, input.height, input.width);
@@ -133,6 +133,10 @@ std::map<std::string, std::string> about(const SavedModel& model, bool has_pixel
            ? fmt::format("image: {}, pixels / 255 as torchvision's ToTensor makes them; the graph computes "
                          "(pixel - mean) / std first, with mean {} and std {}",
                          shape, fmt::join(data.mean, ", "), fmt::join(data.std, ", "))
+       : is_normalised
+           ? fmt::format("image: {}, the table's numbers as they are, a channel each; the graph computes "
+                         "(number - mean) / std first",
+                         shape)
            : fmt::format("image: {}, numbers as they are", shape)},
       {"output",
        fmt::format("logits: float32 [N, {}]; softmax makes probabilities of them", model.network.classes())},
@@ -148,8 +152,9 @@ std::map<std::string, std::string> about(const SavedModel& model, bool has_pixel
 std::vector<std::byte> export_onnx(const std::string& path) {
   const SavedModel model = load_saved_model(path);
   const bool has_pixels = !find_set(model.data.options.set).is_fp32;
-  OnnxFacts facts{.program = LOCKSTEP_VERSION, .metadata = about(model, has_pixels)};
-  if (has_pixels) facts.mean = model.data.options.mean, facts.std = model.data.options.std;
+  const bool is_normalised = has_pixels || !is_made_in_memory(model.data.options.set);
+  OnnxFacts facts{.program = LOCKSTEP_VERSION, .metadata = about(model, has_pixels, is_normalised)};
+  if (is_normalised) facts.mean = model.data.options.mean, facts.std = model.data.options.std;
   return write_onnx(model.network, model.weights.span(), facts);
 }
 

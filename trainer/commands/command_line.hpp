@@ -4,10 +4,12 @@
 #pragma once
 
 #include "data/pictures/picture.hpp"
+#include "data/tables/table.hpp"
 #include "trainer/config/job.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -50,6 +52,23 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel);
 
 /// --fit, of commands that give pictures the size of a set's images. Writes into `fit`, which must outlive the parsing.
 CLI::Option* add_fit_option(CLI::App& command, PictureFit& fit);
+
+// Tables: convert makes sets of them, and predict reads their rows.
+
+/// --drop, --separator and --header. Writes into `table`, which must outlive the parsing.
+void add_table_options(CLI::App& command, TableOptions& table);
+
+/// @throws UsageError  one of these, or --label, was given for what is no table. @param what  for the message
+void refuse_table_options(const CLI::App& command, const std::string& what);
+
+/// lockstep convert TABLE DIR. @param json  one object in place of lines
+int convert_table_and_say(const TableConversionOptions& options, bool json);
+
+/// A line for each class, of few: how many samples there are to train on and to test with. Warns of those without.
+void say_samples_of_classes(const std::vector<std::string>& names, const std::vector<std::int64_t>& train,
+                            const std::vector<std::int64_t>& test);
+/// "setosa, versicolor, virginica", or the first ones and "..."
+std::string first_names(const std::vector<std::string>& names);
 
 /// All that there is to know of a key of a job, or of those of a section; "" where there is none of that name.
 std::string help_of_key(const std::string& question);

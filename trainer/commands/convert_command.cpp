@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep convert FOLDER DIR
+/// lockstep convert FOLDER DIR; of tables see table_commands.cpp
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
@@ -12,6 +12,7 @@
 #include "data/pictures/conversion.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/shards.hpp"
+#include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +30,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr int kMostNamesShown = 10;
 
 /// "20" or "32x24", width first.
 std::optional<PictureSize> parse_size(const std::string& text) {
@@ -45,11 +45,24 @@ std::optional<PictureSize> parse_size(const std::string& text) {
   return size;
 }
 
-std::string names_of(const std::vector<std::string>& names) {
-  std::string text = fmt::format(
-      "{}", fmt::join(names.begin(),
-                      names.begin() + std::min<std::ptrdiff_t>(kMostNamesShown, std::ssize(names)), ", "));
-  return std::ssize(names) > kMostNamesShown ? text + ", ..." : text;
+/// "10%" of each class, or so many.
+bool read_test_choice(const std::string& text, TestChoice& choice) {
+  const bool is_share = text.ends_with('%');
+  const auto number = parse_double(is_share ? std::string_view(text).substr(0, text.size() - 1) : text);
+  if (!number || *number <= 0) return false;
+  if (is_share) {
+    choice.share = *number / 100;
+    return *number < 100;
+  }
+  choice.count = parse_int64(text).value_or(0);
+  return choice.count >= 1 && choice.count <= std::int64_t{1} << 31;
+}
+
+/// [class] samples of a half.
+std::vector<std::int64_t> samples_of_classes(const std::vector<LabelledPicture>& half, std::size_t classes) {
+  std::vector<std::int64_t> counts(classes);
+  for (const LabelledPicture& picture : half) ++counts[picture.label];
+  return counts;
 }
 
 nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done) {
@@ -153,12 +166,30 @@ int convert(ConversionOptions options, bool json) {
   }
   say_what_was_changed(options, done);
   print("{}: {} ({}), {} to train on, {} to test with, {} x {}, {}\n", options.to,
-        counted(pictures.class_names.size(), "class"), names_of(pictures.class_names),
+        counted(pictures.class_names.size(), "class"), first_names(pictures.class_names),
         counted(pictures.train.size(), "image"), with_thousands(std::ssize(pictures.test)), done.shape.width,
         done.shape.height, done.shape.channels == 1 ? "grey" : "colour");
+  const std::size_t classes = pictures.class_names.size();
+  say_samples_of_classes(pictures.class_names, samples_of_classes(pictures.train, classes),
+                         samples_of_classes(pictures.test, classes));
   print("train on it with   data: {{set: {}, root: {}}}\n", options.shards ? "shards" : own_set().name,
         format_yaml_text(options.to));
   return 0;
+}
+
+/// What is for pictures alone is refused.
+int convert_rows(const ConversionOptions& options, TableConversionOptions table, const CLI::App& command,
+                 bool json) {
+  for (const char* option : {"--size", "--fit", "--colour", "--grey", "--shards", "--threads"})
+    if (command.count(option) > 0)
+      throw UsageError(
+          fmt::format("{}: is a table, and {} is for pictures; leave it out", options.from, option));
+  table.table.from = options.from;
+  table.to = options.to;
+  table.test = options.test;
+  table.replace = options.replace;
+  table.skip_damaged = options.skip_damaged;
+  return convert_table_and_say(table, json);
 }
 
 /// A set that is there in another format.
@@ -175,14 +206,53 @@ int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& 
   return 0;
 }
 
+/// --test-share, --test-count, --test and --seed. Writes into `choice`, which must outlive the parsing.
+void add_test_options(CLI::App& command, TestChoice& choice) {
+  auto* share = command.add_option("--test-share", choice.share, "Of each class, taken to test with")
+                    ->check([](const std::string& text) {
+                      const auto number = parse_double(text);
+                      return number && *number > 0 && *number < 1
+                                 ? ""
+                                 : fmt::format("'{}' is not between 0 and 1", text);
+                    })
+                    ->capture_default_str();
+  auto* count = command.add_option("--test-count", choice.count, "So many pictures of each class instead")
+                    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+                    ->excludes(share);
+  command
+      .add_option_function<std::string>(
+          "--test", [&choice](const std::string& text) { read_test_choice(text, choice); },
+          "Either of these in short: 10%, or 50 of each class. All of them keep at least one of "
+          "each class to test with, and one to train on")
+      ->excludes(share)
+      ->excludes(count)
+      ->check([](const std::string& text) {
+        TestChoice ignored;
+        return read_test_choice(text, ignored)
+                   ? ""
+                   : fmt::format("'{}' is neither a share such as 10% nor a number such as 50", text);
+      });
+  command.add_option("--seed,--split-seed", choice.seed, "Of the choice of test samples")
+      ->check([](const std::string& text) {
+        return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
+      })
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_convert_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("convert", "Make a data set of your own from folders of pictures");
+  auto* command =
+      app.add_subcommand("convert", "Make a data set of your own from folders of pictures, or a table");
   auto options = std::make_shared<ConversionOptions>();
+  auto table = std::make_shared<TableConversionOptions>();
   auto size = std::make_shared<std::string>();
   auto colour = std::make_shared<bool>(false), grey = std::make_shared<bool>(false);
-  command->add_option("folder", options->from, "Holds a folder for each class, or train/ and test/ that do")
+  command
+      ->add_option(
+          "folder", options->from,
+          "Holds a folder for each class, or train/ and test/ that do; or a table: a file called .csv, "
+          ".tsv, .npy or .npz")
       ->required();
   command->add_option("directory", options->to, "Where the files of the new set go")->required();
   auto* size_option =
@@ -196,31 +266,20 @@ void add_convert_command(CLI::App& app, Action& action) {
   add_fit_option(*command, options->fit)->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
   command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
-  auto* share = command->add_option("--test-share", options->test.share, "Of each class, taken to test with")
-                    ->check([](const std::string& text) {
-                      const auto number = parse_double(text);
-                      return number && *number > 0 && *number < 1
-                                 ? ""
-                                 : fmt::format("'{}' is not between 0 and 1", text);
-                    })
-                    ->capture_default_str();
-  auto* count =
-      command->add_option("--test-count", options->test.count, "So many pictures of each class instead")
-          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
-          ->excludes(share);
-  command->add_option("--seed", options->test.seed, "Of the choice of test images")
-      ->check([](const std::string& text) {
-        return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
-      })
-      ->capture_default_str();
+  add_test_options(*command, options->test);
   command->add_flag(
       "--shards", options->shards,
       "A set for data.set: shards, larger than memory, of any number of classes. FOLDER may be a set, too");
   command->add_flag("--skip-damaged", options->skip_damaged,
-                    "Go on without pictures that cannot be read, and name them");
+                    "Go on without pictures or rows that cannot be read, and name them");
   options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
   command->add_option("--threads", options->threads, "That read pictures; default: one for each core")
       ->check(CLI::Range(1, 1024));
+  command->add_option(
+      "--label", table->table.label,
+      "The labels: a column of text, by name or by number from 1 (default: the last), an array of "
+      ".npz (default: y, labels or label), or the file of .npy");
+  add_table_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object in place of lines");
@@ -228,16 +287,22 @@ void add_convert_command(CLI::App& app, Action& action) {
       "PNG, JPEG, WEBP, GIF, BMP, PGM and PPM. The folders' names become the names of the\n"
       "classes, in alphabetical order. A job trains on the set as the last line says, and predict\n"
       "makes pictures like its images. Pictures that cannot be read are all named. A call that was\n"
-      "interrupted leaves the old set or none: give it again.\n"
+      "interrupted leaves the old set or none: give it again. Of a table each row is a sample, its\n"
+      "columns are numbers, and labels are names or whole numbers.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
-      "  lockstep convert cifar10 my-shards --shards");
+      "  lockstep convert cifar10 my-shards --shards\n"
+      "  lockstep convert iris.csv my-set --label species --test 20%");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_size(*size);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
-    options->test.is_given = share->count() + count->count() > 0;
+    options->test.is_given =
+        command->count("--test-share") + command->count("--test-count") + command->count("--test") > 0;
     action = [=] {
+      if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
+        return convert_rows(*options, *table, *command, *json);
+      refuse_table_options(*command, options->from);
       if (options->shards)
         if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
       return convert(*options, *json);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep predict CHECKPOINT IMAGE...
+/// lockstep predict CHECKPOINT IMAGE..., or TABLE...
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
@@ -8,6 +8,7 @@
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/preparation.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/tools/prediction.hpp"
 
@@ -33,6 +34,7 @@ struct PredictOptions {
   PictureFit fit = PictureFit::kSqueeze;
   bool raw = false, json = false, csv = false, summary = false;
   int top = 0;
+  TableOptions table = {.has_labels = false};
 };
 
 /// How pictures become what the network was trained on.
@@ -123,6 +125,11 @@ std::vector<std::string> names_of_classes(const SavedModel& model) {
   return names;
 }
 
+bool is_trained_on_a_table(const SavedModel& model) {
+  const std::string& set = model.data.options.set;
+  return find_set(set).is_fp32 && !is_made_in_memory(set);
+}
+
 /// Grey or colour, as the training images are. Images of other kinds can only come from IDX files.
 PictureColour colour_of(const SavedModel& model) {
   const int channels = model.network.input_shape().channels;
@@ -164,7 +171,8 @@ class Answerer {
         style_{.class_names = names_of_classes(model),
                .top = options.top,
                .unicode = output_terminal().unicode,
-               .loss = model.loss},
+               .loss = model.loss,
+               .thing = is_trained_on_a_table(model) ? "row" : "picture"},
         prepare_(model, options),
         predictor_(model) {}
 
@@ -173,6 +181,15 @@ class Answerer {
     name_ = name;
     text_of_ = options_.json ? json_of : options_.csv ? csv_of : alone ? bars_of : line_of;
     summary_.emplace(style_.class_names.size());
+  }
+  /// Rows of a table, at most Predictor::kBatch.
+  void take_rows(std::vector<float> rows, const std::vector<std::string>& names) {
+    auto scores = predictor_.predict_rows(std::move(rows));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      Prediction prediction{.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}};
+      warn_if_unsure(prediction, {}, style_);
+      say(prediction);
+    }
   }
   void take(Picture picture) {
     constexpr std::size_t kAtOnce = 64;
@@ -191,14 +208,15 @@ class Answerer {
 
  private:
   void answer() {
-    for (const Prediction& prediction : predict_some(predictor_, prepare_, waiting_, style_)) {
-      if (options_.summary) {
-        summary_->add(prediction);
-      } else {
-        print("{}", text_of_(prediction, style_));
-      }
-    }
+    for (const Prediction& prediction : predict_some(predictor_, prepare_, waiting_, style_)) say(prediction);
     waiting_.clear();
+  }
+  void say(const Prediction& prediction) {
+    if (options_.summary) {
+      summary_->add(prediction);
+    } else {
+      print("{}", text_of_(prediction, style_));
+    }
   }
 
   const PredictOptions& options_;
@@ -236,8 +254,59 @@ int predict_folder(const std::string& path, PictureColour colour, Answerer& answ
   return code;
 }
 
-int predict(const PredictOptions& options) {
+/// A row that cannot be used is named, and the others are answered. @returns the exit code
+int predict_table(const std::string& path, TableOptions options, const ImageShape& shape,
+                  Answerer& answerer) {
+  if (!is_called_a_table(path))
+    throw UsageError(
+        fmt::format("{}: the network was trained on a table; give it files called .csv, .tsv, .npy or "
+                    ".npz",
+                    path));
+  options.from = path;
+  const auto table = open_table(options);
+  if (table->shape().features() != shape.features())
+    throw DataError(
+        fmt::format("{}: {} a row, and the network was trained on {}; leave others, such as the labels, "
+                    "out with --drop COLUMN",
+                    path, counted(table->shape().features(), "number"), shape.features()));
+  answerer.begin(path, false);
+  int code = 0;
+  std::vector<float> rows;
+  std::vector<std::string> names;
+  const auto answer = [&] {
+    if (!names.empty()) answerer.take_rows(std::exchange(rows, {}), std::exchange(names, {}));
+  };
+  for (TableRow row; table->next(row);) {
+    if (!row.trouble.empty()) {
+      print_error(fmt::format("{}: {}: {}", path, row.place, row.trouble));
+      code = static_cast<int>(ExitCode::kDataDamaged);
+      continue;
+    }
+    rows.insert(rows.end(), row.features.begin(), row.features.end());
+    names.push_back(fmt::format("{}: {}", path, row.place));
+    if (names.size() == Predictor::kBatch) answer();
+  }
+  answer();
+  answerer.end();
+  return code;
+}
+
+int predict_tables(const SavedModel& model, const PredictOptions& options) {
+  if (options.raw || options.invert != "auto")
+    throw UsageError(
+        fmt::format("{}: was trained on a table, and --raw and --invert are for pictures", model.checkpoint));
+  Answerer answerer(model, options);
+  answerer.print_head();
+  int code = 0;
+  for (const std::string& path : options.images)
+    code = std::max(code, predict_table(path, options.table, model.network.input_shape(), answerer));
+  return code;
+}
+
+int predict(const PredictOptions& options, const CLI::App& command) {
   const SavedModel model = load_saved_model(options.checkpoint);
+  if (is_trained_on_a_table(model)) return predict_tables(model, options);
+  refuse_table_options(command, model.checkpoint);
   const PictureColour colour = colour_of(model);
   Answerer answerer(model, options);
   answerer.print_head();
@@ -263,7 +332,8 @@ void add_options(CLI::App& command, PredictOptions& options) {
       .add_option("images", options.images,
                   "PNG, JPEG, WEBP, GIF, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
                   "FILE[12], or folders: all "
-                  "pictures in them, a line each")
+                  "pictures in them, a line each. Of a run on a table: CSV, TSV, NPY or NPZ files, a line "
+                  "for each row")
       ->required();
   command
       .add_option("--invert", options.invert,
@@ -272,6 +342,7 @@ void add_options(CLI::App& command, PredictOptions& options) {
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();
   add_fit_option(command, options.fit);
+  add_table_options(command, options.table);
   command.add_flag("--raw", options.raw, "Only scale pictures to the training images' size");
   command
       .add_option(
@@ -308,7 +379,7 @@ void add_predict_command(CLI::App& app, Action& action) {
       "  lockstep predict runs/mnist *.jpg --json --top 3\n"
       "  lockstep predict runs/mnist FOLDER --csv > answers.csv\n"
       "  lockstep predict runs/mnist t10k-images-idx3-ubyte.gz --summary");
-  command->callback([=, &action] { action = [=] { return predict(*options); }; });
+  command->callback([=, &action] { action = [=] { return predict(*options, *command); }; });
 }
 
 }  // namespace lockstep

@@ -48,8 +48,8 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.micro_batch, whole_or_auto(kBillion),
         "how many samples a GPU computes at a time, in whole grains, one at least: gradient accumulation, which bounds memory and changes no bit; auto or 0: all of a rank's at once; on a CPU it changes nothing, where grains (parallel.grain) are computed one by one")
         .also_called({"microbatch", "micro_batch_size", "train_micro_batch_size_per_gpu"}),
-    KEY(data.mean, channel_numbers({-1e6, 1e6}), "subtracted from pixels in [0, 1]; auto: the mean of the set, measured if it is your own", kWeights),
-    KEY(data.std, channel_numbers({1e-6, 1e6}), "pixels are divided by it, once the mean is subtracted; auto: the standard deviation of the set", kWeights),
+    KEY(data.mean, channel_numbers({-1e6, 1e6}), "subtracted from pixels in [0, 1], or from a table's numbers; auto: the mean of the set, measured if it is your own", kWeights),
+    KEY(data.std, channel_numbers({1e-6, 1e6}), "pixels or a table's numbers are divided by it, once the mean is subtracted; auto: the standard deviation of the set", kWeights),
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
     KEY(data.shuffle_window, whole(0, kBillion), "for slow disks: samples are shuffled among so many neighbours, and these windows among each other, so that what is read lies close together; 0: among all, each order equally likely", Determines::kWeightsUnlessDefault)
         .also_called({"shuffle_buffer", "shuffle_buffer_size", "buffer_size", "window"}),

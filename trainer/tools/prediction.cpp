@@ -190,7 +190,7 @@ std::int64_t PredictionSummary::pictures() const {
 
 std::string PredictionSummary::to_text(const std::string& name, const ReportStyle& style) const {
   const auto all = static_cast<double>(std::max<std::int64_t>(pictures(), 1));
-  std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures(), "picture"), unsure_);
+  std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures(), style.thing), unsure_);
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const double share = static_cast<double>(counts_[c]) / all;
     const std::string line =
@@ -222,20 +222,44 @@ std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pict
   return scores;
 }
 
+GatherShape Predictor::gather_shape(std::size_t samples) const {
+  const int multiple = cpu::kLanes, count = static_cast<int>(samples);
+  const ImageShape& shape = model_.network.input_shape();
+  return {.batch = (count + multiple - 1) / multiple * multiple,
+          .samples = count,
+          .features = shape.features(),
+          .channels = shape.channels};
+}
+
+std::vector<std::vector<float>> Predictor::predict_rows(std::vector<float> rows) {
+  const ImageShape& shape = model_.network.input_shape();
+  const DatasetOptions& data = model_.data.options;
+  normalise_features(rows, shape, {.mean = data.mean, .std = data.std}, "a row to predict");
+  const GatherShape input = gather_shape(rows.size() / static_cast<std::size_t>(shape.features()));
+  LOCKSTEP_CHECK(input.samples <= kBatch);
+  std::vector<std::int32_t> index(static_cast<std::size_t>(input.samples));
+  std::iota(index.begin(), index.end(), 0);
+  cpu::gather_features(input, rows.data(), index.data(), execution_.input());
+  std::vector<std::vector<float>> scores;
+  add_scores(input, scores);
+  return scores;
+}
+
 void Predictor::predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& scores) {
-  const int samples = static_cast<int>(pictures.size()), multiple = cpu::kLanes;
-  const int batch = (samples + multiple - 1) / multiple * multiple;
   std::vector<const std::uint8_t*> images;
   for (const Picture& picture : pictures) {
     LOCKSTEP_CHECK(picture.shape() == model_.network.input_shape());
     images.push_back(picture.pixels.data());
   }
   const DatasetOptions& data = model_.data.options;
-  const ImageShape& shape = model_.network.input_shape();
-  const ChannelScales scales = scales_of({.mean = data.mean, .std = data.std}, shape.channels);
-  const GatherShape gather{
-      .batch = batch, .samples = samples, .features = shape.features(), .channels = shape.channels};
-  cpu::gather_images(gather, images.data(), scales.scale.data(), scales.shift.data(), execution_.input());
+  const GatherShape input = gather_shape(pictures.size());
+  const ChannelScales scales = scales_of({.mean = data.mean, .std = data.std}, input.channels);
+  cpu::gather_images(input, images.data(), scales.scale.data(), scales.shift.data(), execution_.input());
+  add_scores(input, scores);
+}
+
+void Predictor::add_scores(const GatherShape& input, std::vector<std::vector<float>>& scores) {
+  const int batch = input.batch, samples = input.samples;
   float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
   const int classes = model_.network.classes();
   score_classes(model_.loss, {.batch = batch, .samples = samples, .classes = classes}, logits, logits);

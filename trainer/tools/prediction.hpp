@@ -38,6 +38,7 @@ struct ReportStyle {
   int top = 0;                              ///< only so many classes, likeliest first; 0: all, in label order
   bool unicode = false;                     ///< bars of blocks rather than of #
   LossKind loss = LossKind::kCrossEntropy;  ///< says what scores are
+  const char* thing = "picture";            ///< that is predicted: what summaries count
 };
 
 /// Adds a warning where the likeliest class is less likely than kSureProbability, or is so on average over
@@ -94,11 +95,19 @@ class Predictor {
   /// The score of each class, for each picture. Pictures have the shape that the network was trained on.
   std::vector<std::vector<float>> predict(std::span<const Picture> pictures);
 
+  static constexpr int kBatch = 64;
+  /// Likewise for the rows of a table, of which the network was trained on one.
+  /// @param rows  [row][features] as their file has them, at most kBatch
+  /// @throws DataError  a number that is too large for the run's mean and standard deviation
+  std::vector<std::vector<float>> predict_rows(std::vector<float> rows);
+
  private:
   /// At most kBatch at a time.
   void predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& scores);
+  GatherShape gather_shape(std::size_t samples) const;
+  /// From the input of the execution.
+  void add_scores(const GatherShape& input, std::vector<std::vector<float>>& scores);
 
-  static constexpr int kBatch = 64;
   const SavedModel& model_;
   Execution execution_;
 };

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs on images that stay on disk: those of a run in memory, on any ranks, after any stop; and never on others.
+/// Runs on images that stay on disk: those of a run in memory, on any ranks, after any stop; and never on others. Runs on
+/// tables, from CSV to predictions.
 #include "data/sets/shards.hpp"
 
 #include "common/env.hpp"
 #include "data/dataset.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -88,6 +90,42 @@ TEST_F(ShardedRunTest, AnotherSetInTheSamePlaceIsRefused) {
   const Outcome outcome = train("run", "");
   EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
   EXPECT_NE(outcome.err.find("shards train samples (sha256"), outcome.err.npos) << outcome.err;
+}
+
+std::string program() {
+  return std::getenv("LOCKSTEP_PROGRAM");
+}
+
+TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
+  std::string csv = "id,far,near,kind\n";
+  for (int i = 0; i < 90; ++i)
+    csv += fmt::format("no {},{},{}e-3,{}\n", i, 1000 + 300 * (i % 3), i, i % 3 == 2 ? "upper" : "lower");
+  write_text(path("rows.csv"), csv);
+  const std::string convert = program() + " convert " + path("rows.csv") + " " + path("rows") + " --drop id";
+  const Outcome converted = run_shell(convert + " --label kind --test 10%");
+  EXPECT_EQ(converted.exit_code, 0) << converted.everything();
+  EXPECT_NE(
+      converted.out.find("2 classes (lower, upper), 81 samples to train on, 9 to test with, 2 numbers each"),
+      std::string::npos)
+      << converted.out;
+  write_text(path("job.yaml"),
+             "model: linear\n"
+             "data: {set: table, root: rows, global_batch: 32, validation: 0.1}\n"
+             "train: {epochs: 10, optimizer: {lr: 0.5}}\n"
+             "parallel: {device: cpu, grain: 8}\n");
+  const auto metrics = metrics_of("run", "");
+  EXPECT_EQ(metrics_of("gpu", "parallel.device=emulated"), metrics);
+  EXPECT_EQ(metrics_of("mpi", "", "mpirun -np 2"), metrics);
+  write_text(path("asked.csv"), "1600,0.01\n1000,?\n1000,0.02\n");
+  const Outcome predicted =
+      run_shell(program() + " predict " + path("run") + " " + path("asked.csv") + " --csv");
+  EXPECT_EQ(predicted.exit_code, 65);
+  EXPECT_NE(predicted.err.find("asked.csv: line 2: column 2: '?' is missing"), std::string::npos)
+      << predicted.err;
+  EXPECT_NE(predicted.out.find("asked.csv: line 1\",\"upper\","), std::string::npos) << predicted.out;
+  EXPECT_NE(predicted.out.find("asked.csv: line 3\",\"lower\","), std::string::npos) << predicted.out;
+  EXPECT_EQ(run_shell(program() + " predict " + path("run") + " " + path("rows.csv")).exit_code, 65);
+  EXPECT_EQ(run_shell(program() + " eval " + path("run") + " --data " + path("digits")).exit_code, 65);
 }
 
 }  // namespace

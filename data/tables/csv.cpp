@@ -1,0 +1,271 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// CsvReader, and tables in text.
+#include "data/tables/csv.hpp"
+
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "data/tables/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace lockstep {
+
+// CsvReader.
+
+namespace {
+constexpr std::array<std::uint8_t, 3> kMark = {0xEF, 0xBB, 0xBF};
+}  // namespace
+
+int CsvReader::peek() {
+  if (at_ == filled_) {
+    constexpr std::size_t kPiece = std::size_t{256} << 10;
+    buffer_.resize(std::min<std::uint64_t>(kPiece, source_.remaining_at_most()));
+    filled_ = buffer_.empty() ? 0 : source_.read(buffer_);
+    at_ = 0;
+    if (filled_ == 0) return -1;
+  }
+  return buffer_[at_];
+}
+
+int CsvReader::get() {
+  const int c = peek();
+  if (c < 0) return c;
+  ++at_;
+  if (++row_bytes_ > kMostRowBytes) fail("the row that begins there is longer than 64 MiB");
+  if (c == '\n' || (c == '\r' && peek() != '\n')) ++line_;
+  return c;
+}
+
+void CsvReader::fail(const char* cause) const {
+  throw DataError(fmt::format("{}: line {}: {}; look for a quote that is never closed", source_.name(),
+                              first_line_, cause));
+}
+
+void CsvReader::begin_field() {
+  if (count_ == fields_.size()) fields_.emplace_back();
+  fields_[count_++].clear();
+}
+
+/// What stands behind the opening quote. @returns the character behind the field
+int CsvReader::read_quoted(std::string& field) {
+  for (;;) {
+    int c = get();
+    if (c < 0) fail("the file ends within quotes");
+    if (c == '"') {
+      c = get();
+      if (c != '"') {
+        has_stray_text_ = has_stray_text_ || (c != separator_ && !ends_row(c));
+        return c;
+      }
+    }
+    field.push_back(static_cast<char>(c));
+  }
+}
+
+int CsvReader::read_plain(int c, std::string& field) {
+  for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
+  return c;
+}
+
+bool CsvReader::next() {
+  if (!std::exchange(is_begun_, true) && peek() >= 0 && filled_ >= kMark.size() &&
+      std::equal(kMark.begin(), kMark.end(), buffer_.begin()))
+    at_ = kMark.size();
+  for (;;) {
+    first_line_ = line_;
+    row_bytes_ = count_ = 0;
+    has_stray_text_ = false;
+    if (peek() < 0) return false;
+    bool is_quoted = false;
+    for (int c = separator_; c == separator_;) {
+      begin_field();
+      std::string& field = fields_[count_ - 1];
+      c = get();
+      if (c == '"') {
+        is_quoted = true;
+        c = read_quoted(field);
+      }
+      c = read_plain(c, field);
+      if (c == '\r' && peek() == '\n') get();
+    }
+    if (count_ > 1 || !fields_[0].empty() || is_quoted) return true;
+  }
+}
+
+// Tables in text.
+
+namespace {
+
+std::string_view without_spaces(std::string_view text) {
+  constexpr const char* kSpaces = " \t\r\n\f\v";
+  const auto first = text.find_first_not_of(kSpaces);
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+}
+
+bool is_missing(std::string_view text) {
+  constexpr std::array<std::string_view, 11> kMissing = {"",     "NA",   "N/A",  "n/a",  "NaN", "nan",
+                                                         "null", "NULL", "None", "none", "?"};
+  return std::ranges::find(kMissing, text) != kMissing.end();
+}
+
+}  // namespace
+
+const char* read_feature(std::string_view text, float& value) {
+  std::string_view digits = without_spaces(text);
+  if (is_missing(digits)) return "is missing";
+  if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error == std::errc::result_out_of_range) return "is no number that fp32 has";
+  if (error != std::errc() || end != digits.data() + digits.size()) return "is no number";
+  value = static_cast<float>(number);
+  return std::isfinite(value) ? nullptr : "is no number that fp32 has";
+}
+
+namespace {
+
+class TextTable final : public Table {
+ public:
+  explicit TextTable(const TableOptions& options)
+      : options_(options), source_(options.from), reader_(source_, separator_of(options)) {
+    if (!reader_.next())
+      throw DataError(fmt::format("{}: holds no rows; give a table with some", options.from));
+    columns_ = reader_.fields().size();
+    choose_columns();
+    if (options.header == TableHeader::kYes || (options.header == TableHeader::kAuto && is_header())) {
+      names_.assign(reader_.fields().begin(), reader_.fields().end());
+      choose_columns();
+    } else {
+      is_first_waiting_ = true;
+    }
+    require_columns();
+    shape_.channels = static_cast<int>(features_.size());
+  }
+
+  bool next(TableRow& row) override {
+    if (!std::exchange(is_first_waiting_, false) && !reader_.next()) return false;
+    const auto fields = reader_.fields();
+    row.place = fmt::format("line {}", reader_.line());
+    row.trouble.clear();
+    if (fields.size() != columns_) {
+      row.trouble = fmt::format("{}, and the first row has {}", counted(fields.size(), "column"), columns_);
+    } else if (reader_.has_stray_text()) {
+      row.trouble = "text follows a closing quote; write quotes within quotes twice";
+    } else {
+      read_numbers(fields, row);
+    }
+    return true;
+  }
+
+ private:
+  static char separator_of(const TableOptions& options) {
+    if (options.separator.size() > 1 || options.separator == "\"" || options.separator == "\n")
+      throw UsageError(
+          fmt::format("--separator: '{}' is not one character that separates columns, such as ';'",
+                      printable_line(options.separator)));
+    if (!options.separator.empty()) return options.separator.front();
+    return std::filesystem::path(options.from).extension() == ".tsv" ? '\t' : ',';
+  }
+
+  std::string name_of(std::size_t column) const {
+    return column < names_.size() ? fmt::format("column {} ({})", column + 1, printable_line(names_[column]))
+                                  : fmt::format("column {}", column + 1);
+  }
+
+  /// By name or number. Nothing: names are not known yet.
+  std::optional<std::size_t> find_column(const std::string& wanted) const {
+    const auto named = std::ranges::find(names_, wanted);
+    if (named != names_.end()) return static_cast<std::size_t>(named - names_.begin());
+    const auto number = parse_int64(wanted);
+    if (number && *number >= 1 && *number <= std::ssize(reader_.fields()))
+      return static_cast<std::size_t>(*number - 1);
+    return std::nullopt;
+  }
+
+  void choose_columns() {
+    std::vector<bool> is_feature(columns_, true);
+    const auto take_out = [&](const std::string& wanted) {
+      const auto column = find_column(wanted);
+      if (column) is_feature[*column] = false;
+      return column;
+    };
+    missing_.clear();
+    for (const std::string& wanted : options_.drop)
+      if (!take_out(wanted)) missing_ = wanted;
+    if (options_.has_labels) {
+      const auto column = take_out(options_.label.empty() ? std::to_string(columns_) : options_.label);
+      if (!column) missing_ = options_.label;
+      label_ = column.value_or(columns_ - 1);
+    }
+    features_.clear();
+    for (std::size_t i = 0; i < columns_; ++i)
+      if (is_feature[i]) features_.push_back(i);
+  }
+
+  /// Called with the first row, of which names are not known yet: a name that is asked for makes it a header.
+  bool is_header() const {
+    if (!missing_.empty()) return true;
+    const auto fields = reader_.fields();
+    float ignored = 0;
+    return std::ranges::any_of(features_, [&](std::size_t column) {
+      return !is_missing(without_spaces(fields[column])) && read_feature(fields[column], ignored) != nullptr;
+    });
+  }
+
+  void require_columns() const {
+    if (!missing_.empty())
+      throw DataError(fmt::format("{}: has no column '{}'; {}", options_.from, printable_line(missing_),
+                                  names_.empty() ? fmt::format("say its number, 1 to {}", columns_)
+                                                 : "line 1 has the names, or say its number"));
+    if (features_.empty() || columns_ > kMostColumns)
+      throw DataError(
+          fmt::format("{}: {} in the first row, and 2 to {} are possible; is the separator another one "
+                      "(--separator ';')?",
+                      options_.from, counted(columns_, "column"), kMostColumns));
+  }
+
+  void read_numbers(std::span<const std::string> fields, TableRow& row) const {
+    row.features.resize(features_.size());
+    for (std::size_t i = 0; i < features_.size(); ++i) {
+      const std::string& text = fields[features_[i]];
+      if (const char* trouble = read_feature(text, row.features[i])) {
+        row.trouble =
+            fmt::format("{}: '{}' {}", name_of(features_[i]), printable_line(text.substr(0, 40)), trouble);
+        return;
+      }
+    }
+    if (!options_.has_labels) return;
+    row.label = without_spaces(fields[label_]);
+    if (is_missing(row.label)) row.trouble = fmt::format("{}: the label is missing", name_of(label_));
+  }
+
+  static constexpr std::size_t kMostColumns = std::size_t{1} << 20;
+
+  TableOptions options_;
+  FileSource source_;
+  CsvReader reader_;
+  std::size_t columns_ = 0, label_ = 0;
+  std::vector<std::string> names_;     ///< of the columns; empty: there is no header
+  std::vector<std::size_t> features_;  ///< columns
+  std::string missing_;                ///< a column that was asked for, and that there is not
+  bool is_first_waiting_ = false;      ///< the first row is no header: next() gives it
+};
+
+}  // namespace
+
+std::unique_ptr<Table> open_text_table(const TableOptions& options) {
+  return std::make_unique<TextTable>(options);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// numpy's arrays as streams: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, and the archives
+/// of them that numpy.savez writes.
+///
+///   93 "NUMPY" | version, two bytes | length of the header, 2 bytes little-endian, of versions 2 and 3 four
+///   {'descr': '<f4', 'fortran_order': False, 'shape': (150, 4), } | the numbers, the last dimension innermost
+#pragma once
+
+#include "data/byte_source.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// What the header says.
+struct NpyHeader {
+  char kind = 'f';       ///< f, i, u, b, or of texts S (bytes) and U (UTF-32)
+  std::size_t item = 4;  ///< bytes of an element
+  std::vector<std::int64_t> dims;
+
+  /// Elements of one entry of the first dimension.
+  std::uint64_t row_elements() const;
+};
+
+/// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
+/// many bytes as the source has are promised.
+/// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes that
+///                    the file cannot hold
+NpyHeader read_npy_header(ByteSource& source);
+
+/// The rows of an array, one after another.
+class NpyRows {
+ public:
+  explicit NpyRows(std::unique_ptr<ByteSource> source);
+
+  const NpyHeader& header() const { return header_; }
+  const ByteSource& source() const { return *source_; }
+  std::int64_t size() const { return header_.dims.front(); }
+  /// The next row as fp32: each element rounded once. @param row  [row_elements], overwritten
+  /// @returns the index of the first element that is not finite, or no more fp32; -1: there is none
+  /// @throws DataError  the file ends before; not an array of numbers
+  std::int64_t next(std::span<float> row);
+  /// The next element, of a one-dimensional array, as a label: a whole number, or text.
+  /// @returns false: it is no label
+  bool next_label(std::string& label);
+
+ private:
+  std::span<const std::uint8_t> next_bytes();
+
+  std::unique_ptr<ByteSource> source_;
+  NpyHeader header_;
+  std::vector<std::uint8_t> bytes_;
+  std::size_t at_ = 0;  ///< in bytes_, which holds some rows
+  std::int64_t left_;   ///< rows that were not taken
+};
+
+/// A zip archive of arrays, stored or deflated: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, also with
+/// the sizes of its 64-bit extension.
+class NpzArchive {
+ public:
+  explicit NpzArchive(const std::filesystem::path& file);
+  /// Borrows bytes in memory.
+  NpzArchive(std::span<const std::uint8_t> bytes, std::string name);
+
+  /// Without ".npy", in the order of the archive. @throws DataError  it is no such archive, or lies; IoError
+  const std::vector<std::string>& names() const { return names_; }
+  /// The bytes of one of them, which names itself FILE:ARRAY. Their CRC and length are checked when the end is reached.
+  /// @param array  an index into names()
+  /// @throws DataError  it is packed in a way that is not read here
+  std::unique_ptr<ByteSource> open(std::size_t array) const;
+
+ private:
+  struct Entry {
+    std::uint64_t header = 0, packed = 0, size = 0;  ///< where its header is; bytes
+    std::uint32_t crc = 0;
+    int method = 0;
+  };
+
+  void read_directory(std::uint64_t size);
+  Entry read_entry(std::span<const std::uint8_t> record, std::span<const std::uint8_t> extra) const;
+  std::vector<std::uint8_t> bytes_at(std::uint64_t offset, std::uint64_t count) const;
+  [[noreturn]] void fail(const std::string& cause) const;
+
+  std::function<std::unique_ptr<ByteSource>(std::uint64_t offset)> open_at_;
+  std::string name_;
+  std::uint64_t size_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace lockstep

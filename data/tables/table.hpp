@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// People's own tables: a sample a row, its numbers and its label. From text (.csv, .tsv) and from numpy's arrays
+/// (.npy, .npz), row after row, so that a file may be larger than memory.
+#pragma once
+
+#include "common/env.hpp"
+#include "data/dataset.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Whether a file is taken for a table, by its name: *.csv, *.tsv, *.npy, *.npz.
+bool is_called_a_table(const std::filesystem::path& path);
+
+/// Whether the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
+/// for that has no such number.
+enum class TableHeader { kAuto, kYes, kNo };
+
+/// How a table is read.
+struct TableOptions {
+  std::string from = {};
+  /// Which column of text has the labels: its name or its number, the first one being 1; empty: the last one. Of .npz
+  /// the name of the array; empty: y, labels or label. Of .npy the file of that array.
+  std::string label = {};
+  bool has_labels = true;                   ///< false: all columns are features, as predict reads them
+  std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number
+  TableHeader header = TableHeader::kAuto;  ///< of text
+  std::string separator = {};  ///< of text, one character; empty: a comma, or a tabulator in .tsv
+};
+
+/// A sample as its file has it.
+struct TableRow {
+  std::vector<float> features;  ///< all finite
+  std::string label;            ///< as text, without spaces around it
+  std::string place;            ///< "line 12" or "row 3"
+  std::string trouble;          ///< why it cannot be used, with column and value; empty: it can
+};
+
+/// The rows of a table, once.
+class Table {
+ public:
+  Table() = default;
+  virtual ~Table() = default;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  /// Of a sample: a column each has a channel of its own; arrays of more dimensions are [channel][row][column].
+  const ImageShape& shape() const { return shape_; }
+  /// @returns false: there are no more. A row with trouble has its place; the next one can be read.
+  /// @throws DataError  what follows cannot be read either: names file and offset or line; IoError
+  virtual bool next(TableRow& row) = 0;
+
+ protected:
+  ImageShape shape_{0, 1, 1};
+};
+
+/// Opens one, and reads what stands above its rows.
+/// @throws DataError         it is no table, or has no such column or array; MissingDataError, IoError
+/// @throws UsageError        an option that there is not for such a file
+std::unique_ptr<Table> open_table(const TableOptions& options);
+std::unique_ptr<Table> open_text_table(const TableOptions& options);
+std::unique_ptr<Table> open_array_table(const TableOptions& options);
+
+/// A number as text has it, rounded to double and then to fp32, as numpy does it.
+/// @returns what is wrong with it, or null. "is missing": empty, or NA, NaN, null, None, ?
+const char* read_feature(std::string_view text, float& value);
+
+/// Labels become classes in the order of their numbers, or of their bytes where one is no whole number.
+struct TableConversionOptions {
+  TableOptions table = {};
+  std::string to = {};        ///< the directory of the new set
+  TestChoice test = {};       ///< of each class
+  bool replace = false;       ///< the set that is in `to` already
+  bool skip_damaged = false;  ///< go on without rows that cannot be used
+};
+
+struct TableConversion {
+  ImageShape shape;
+  std::vector<std::string> class_names;
+  std::vector<std::int64_t> train, test;  ///< [class] samples
+  std::int64_t damaged = 0;               ///< rows that were left out
+  std::vector<std::string> troubles;      ///< of the first kMostTroubles of them, each with file and line
+};
+
+inline constexpr std::size_t kMostTroubles = 10;
+
+/// Reads the table twice, first its labels and then its numbers, and writes data.set: table (docs/shard-format.md).
+/// Needs the memory of some rows, and 5 bytes for each. The set is a function of the table's rows and the choice.
+/// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes; a class with too few
+///                     samples to test with some of them
+/// @throws UsageError, IoError  as ShardWriter
+TableConversion convert_table(Env& env, const TableConversionOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From a table to a set: its labels first, which say what classes there are and who is tested, and then its numbers.
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "data/class_names.hpp"
+#include "data/sets/shards.hpp"
+#include "data/tables/table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> kTexts = {".csv", ".tsv"}, kArrays = {".npy", ".npz"};
+
+bool is_one_of(const std::array<std::string_view, 2>& endings, const fs::path& path) {
+  return std::ranges::find(endings, path.extension().string()) != endings.end();
+}
+
+/// What the first reading finds.
+struct FoundLabels {
+  std::vector<std::string> names;     ///< of classes, in the order in which they turned up
+  std::vector<std::uint32_t> labels;  ///< [row that can be used] into names
+};
+
+class LabelReader {
+ public:
+  LabelReader(const TableConversionOptions& options, TableConversion& result)
+      : options_(options), result_(result) {}
+
+  FoundLabels read() {
+    const auto table = open_table(options_.table);
+    result_.shape = table->shape();
+    for (TableRow row; table->next(row);) take(row);
+    if (result_.damaged > 0 && !options_.skip_damaged)
+      throw DataError(fmt::format("{}{}; mend {}, or leave them out with --skip-damaged",
+                                  fmt::join(result_.troubles, "; "),
+                                  result_.damaged > std::ssize(result_.troubles)
+                                      ? fmt::format("; ... {} in all", counted(result_.damaged, "row"))
+                                      : "",
+                                  result_.damaged == 1 ? "it" : "them"));
+    if (found_.labels.empty())
+      throw DataError(
+          fmt::format("{}: holds no rows that can be used; give a table with some", options_.table.from));
+    return std::move(found_);
+  }
+
+ private:
+  void take(TableRow& row) {
+    if (row.trouble.empty())
+      if (const char* trouble = trouble_with_class_name(row.label))
+        row.trouble = fmt::format("the label {} {}", quoted_text(row.label), trouble);
+    if (!row.trouble.empty()) {
+      if (std::size(result_.troubles) < kMostTroubles)
+        result_.troubles.push_back(fmt::format("{}: {}: {}", options_.table.from, row.place, row.trouble));
+      ++result_.damaged;
+      return;
+    }
+    const auto [label, is_new] =
+        numbers_.try_emplace(row.label, static_cast<std::uint32_t>(found_.names.size()));
+    if (is_new) found_.names.push_back(row.label);
+    found_.labels.push_back(label->second);
+    if (std::ssize(found_.names) > kMostShardClasses || std::ssize(found_.labels) > kMostRows)
+      throw DataError(
+          fmt::format("{}: {}: more than {} classes or {} rows; do labels stand in another column (--label)?",
+                      options_.table.from, row.place, kMostShardClasses, kMostRows));
+  }
+
+  static constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max();
+
+  const TableConversionOptions& options_;
+  TableConversion& result_;
+  FoundLabels found_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+/// Numbers with a fraction are measured values, which no class stands for.
+void require_classes(const std::vector<std::string>& names, const std::string& file) {
+  const auto is_number = [](const std::string& name) { return parse_double(name).has_value(); };
+  const auto fraction =
+      std::ranges::find_if(names, [](const std::string& name) { return !parse_int64(name); });
+  if (fraction != names.end() && std::ranges::all_of(names, is_number))
+    throw DataError(
+        fmt::format("{}: labels such as {} are no whole numbers; classes are wanted: name their column "
+                    "with --label, or write names or whole numbers",
+                    file, printable_line(*fraction)));
+}
+
+/// By number where all are whole numbers, by their bytes otherwise. Labels become places in that order.
+void sort_classes(FoundLabels& found) {
+  std::vector<std::uint32_t> order(found.names.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const bool by_number =
+      std::ranges::all_of(found.names, [](const std::string& name) { return parse_int64(name).has_value(); });
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    const std::string &left = found.names[a], &right = found.names[b];
+    if (by_number && *parse_int64(left) != *parse_int64(right))
+      return *parse_int64(left) < *parse_int64(right);
+    return left < right;
+  });
+  std::vector<std::string> names;
+  std::vector<std::uint32_t> place(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    names.push_back(found.names[order[i]]);
+    place[order[i]] = i;
+  }
+  for (std::uint32_t& label : found.labels) label = place[label];
+  found.names = std::move(names);
+}
+
+/// For each row that can be used whether it is for testing; counts them, too.
+std::vector<bool> share_out(const FoundLabels& found, const TestChoice& choice, TableConversion& result) {
+  std::vector<std::int64_t> all(found.names.size());
+  for (const std::uint32_t label : found.labels) ++all[label];
+  std::vector<std::vector<bool>> of_class;
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    of_class.push_back(choose_tests(all[c], c, found.names[c], choice));
+    result.test.push_back(std::ranges::count(of_class.back(), true));
+    result.train.push_back(all[c] - result.test.back());
+  }
+  std::vector<std::size_t> next(all.size());
+  std::vector<bool> is_test;
+  for (const std::uint32_t label : found.labels) is_test.push_back(of_class[label][next[label]++]);
+  return is_test;
+}
+
+void write_rows(const TableOptions& options, const FoundLabels& found, const std::vector<bool>& is_test,
+                ShardWriter& writer) {
+  const auto table = open_table(options);
+  std::size_t i = 0;
+  bool is_same = true;
+  for (TableRow row; table->next(row);) {
+    if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
+    is_same = i < is_test.size() && found.names[found.labels[i]] == row.label;
+    if (!is_same) break;
+    const std::span bytes(reinterpret_cast<const std::uint8_t*>(row.features.data()),
+                          row.features.size() * sizeof(float));
+    is_test[i] ? writer.add_test(bytes, found.labels[i]) : writer.add_train(bytes, found.labels[i]);
+    ++i;
+  }
+  if (!is_same || i < is_test.size())
+    throw DataError(fmt::format("{}: changed while it was read; convert it again", options.from));
+}
+
+}  // namespace
+
+bool is_called_a_table(const fs::path& path) {
+  return is_one_of(kTexts, path) || is_one_of(kArrays, path);
+}
+
+std::unique_ptr<Table> open_table(const TableOptions& options) {
+  return is_one_of(kArrays, options.from) ? open_array_table(options) : open_text_table(options);
+}
+
+TableConversion convert_table(Env& env, const TableConversionOptions& options) {
+  TableConversion result;
+  FoundLabels found = LabelReader(options, result).read();
+  require_classes(found.names, options.table.from);
+  sort_classes(found);
+  result.class_names = found.names;
+  const std::vector<bool> is_test = share_out(found, options.test, result);
+  ShardWriter writer(env, options.to, result.shape, found.names,
+                     {.replace = options.replace, .is_fp32 = true});
+  write_rows(options.table, found, is_test, writer);
+  writer.publish();
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Tables: rows of text and of arrays become a set, the same from each format, and what is no number is named.
+#include "data/tables/table.hpp"
+
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "data/dataset.hpp"
+#include "data/sets/shards.hpp"
+#include "data/tables/csv.hpp"
+#include "data/tables/npy.hpp"
+#include "tests/data/idx_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::table_test {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Bytes;
+using test::expect_error;
+using Rows = std::vector<std::vector<std::string>>;
+
+Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+Rows rows_of(const std::string& text, char separator = ',') {
+  const Bytes bytes = bytes_of(text);
+  MemorySource source(bytes, "text");
+  CsvReader reader(source, separator);
+  Rows rows;
+  while (reader.next()) rows.emplace_back(reader.fields().begin(), reader.fields().end());
+  return rows;
+}
+
+TEST(CsvTest, FieldsFollowRfc4180) {
+  EXPECT_EQ(rows_of("a,b\r\n1,2\n\n3,\r4,5"), (Rows{{"a", "b"}, {"1", "2"}, {"3", ""}, {"4", "5"}}));
+  EXPECT_EQ(rows_of("\xEF\xBB\xBF\"a,\"\"b\"\"\",\"two\r\nlines\"\n\"\"\n"),
+            (Rows{{"a,\"b\"", "two\r\nlines"}, {""}}));
+  EXPECT_EQ(rows_of("5\" pipe;x\n", ';'), (Rows{{"5\" pipe", "x"}}));
+  expect_error<DataError>([] { rows_of("a,b\n1,\"2\n3,4\n"); }, {"text: line 2", "within quotes"});
+}
+
+TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
+  float value = 0;
+  for (const auto& [text, number] :
+       {std::pair{" +0.1 ", 0.1F}, {"1e3", 1000.0F}, {"-16777217", -16777216.0F}}) {
+    EXPECT_EQ(read_feature(text, value), nullptr) << text;
+    EXPECT_EQ(value, number);
+  }
+  for (const char* text : {"", " ", "NaN", "?", "NA"}) EXPECT_STREQ(read_feature(text, value), "is missing");
+  for (const char* text : {"inf", "1e39", "-1e400"})
+    EXPECT_STREQ(read_feature(text, value), "is no number that fp32 has");
+  for (const char* text : {"1,5", "0x10", "1 2", "+-1"})
+    EXPECT_STREQ(read_feature(text, value), "is no number");
+}
+
+/// An array as numpy.save writes it.
+template <typename T>
+Bytes npy(const std::string& descr, const std::string& shape, const std::vector<T>& elements,
+          const char* fortran_order = "False") {
+  std::string head =
+      "{'descr': '" + descr + "', 'fortran_order': " + fortran_order + ", 'shape': (" + shape + "), }\n";
+  const auto length = static_cast<char>(head.size());
+  Bytes bytes = bytes_of(std::string("\x93NUMPY\x01") + '\0' + length + '\0' + head);
+  const auto* data = reinterpret_cast<const std::uint8_t*>(elements.data());
+  bytes.insert(bytes.end(), data, data + elements.size() * sizeof(T));
+  return bytes;
+}
+
+class TableTest : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  void write(const std::string& name, const std::string& text) const {
+    test::write_file(path(name), bytes_of(text));
+  }
+  std::string index_of(const std::string& set) const {
+    std::ifstream file(path(set + "/shards.index"));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  TableConversion convert(const std::string& table, const std::string& set, bool skip_damaged = false) const {
+    TableConversionOptions options = options_;
+    options.table.from = path(table);
+    options.to = path(set);
+    options.skip_damaged = skip_damaged;
+    return convert_table(Env::posix(), options);
+  }
+  TrainTestData load(const std::string& set) const {
+    return load_dataset({.set = "table", .root = path(set)});
+  }
+
+  TableConversionOptions options_ = {.to = "", .test = {.count = 1}};
+  test::TemporaryDirectory directory_;
+};
+
+constexpr const char* kTable = "w,kind,h\n1,b,9\n2,b,9\n3,a,9\n4,b,9\n6,a,9\n8,a,9\n";
+
+TEST_F(TableTest, RowsBecomeANormalisedSet) {
+  write("t.csv", kTable);
+  options_.table.label = "kind";
+  const TableConversion done = convert("t.csv", "set");
+  EXPECT_EQ(done.class_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(done.train, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(done.test, (std::vector<std::int64_t>{1, 1}));
+  const TrainTestData data = load("set");
+  EXPECT_EQ(data.train.shape.channels, 2);
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    sum += data.train.features.data()[2 * i];
+    squares += std::pow(data.train.features.data()[2 * i], 2);
+    EXPECT_EQ(data.train.features.data()[2 * i + 1], 0);  // a column of equal numbers
+  }
+  EXPECT_NEAR(sum, 0, 1e-6);
+  EXPECT_NEAR(squares / 4, 1, 1e-6);
+  EXPECT_EQ(data.normalisation.std[1], 1);
+  const float tested = data.test.features.data()[0];
+  const double number = tested * data.normalisation.std[0] + data.normalisation.mean[0];
+  EXPECT_NEAR(number, std::round(number), 1e-5);  // normalised as those that are trained on
+}
+
+TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
+  write("t.csv", kTable);
+  options_.table.label = "kind";
+  convert("t.csv", "set");
+  write("t.tsv", "0\t1\t\"b\"\t9\n0\t2\tb\t9\n0\t3\ta\t9\n0\t4\tb\t9\n0\t6\ta\t9\n0\t8\ta\t9\n");
+  options_.table.drop = {"1"};
+  options_.table.label = "3";
+  convert("t.tsv", "tsv");
+  EXPECT_EQ(index_of("tsv"), index_of("set"));
+  test::write_file(path("x.npy"), npy<double>("<f8", "6, 2", {1, 9, 2, 9, 3, 9, 4, 9, 6, 9, 8, 9}));
+  test::write_file(path("y.npy"), npy<char>("|S1", "6,", {'b', 'b', 'a', 'b', 'a', 'a'}));
+  options_.table = {.label = path("y.npy")};
+  convert("x.npy", "npy");
+  EXPECT_EQ(index_of("npy"), index_of("set"));
+}
+
+TEST_F(TableTest, WholeNumbersAreSortedAsSuch) {
+  write("t.csv", "1,10\n2,-1\n3,2\n4,10\n5,-1\n6,2\n");
+  EXPECT_EQ(convert("t.csv", "set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
+  write("t.csv", "1,0.5\n2,1.5\n");
+  expect_error<DataError>([&] { convert("t.csv", "other"); }, {"labels such as 0.5", "--label"});
+}
+
+TEST_F(TableTest, DamagedRowsAreNamedOrLeftOut) {
+  write("good.csv", "w,kind\n1,b\n2,b\n3,a\n4,a\n");
+  write("bad.csv", "w,kind\n1,b\n2,b\n,a\n3,a\nx,a\n4,a,5\n\"4\"x,a\n4,a\n9,\n");
+  expect_error<DataError>(
+      [&] { convert("bad.csv", "set"); },
+      {"bad.csv: line 4: column 1 (w): '' is missing", "line 6: column 1 (w): 'x' is no number",
+       "line 7: 3 columns", "line 8: text follows a closing quote",
+       "line 10: column 2 (kind): the label is missing", "--skip-damaged"});
+  EXPECT_FALSE(fs::exists(path("set")));
+  EXPECT_EQ(convert("bad.csv", "set", true).damaged, 5);
+  convert("good.csv", "good");
+  EXPECT_EQ(index_of("set"), index_of("good"));
+  test::write_file(path("x.npy"), npy<float>("<f4", "3, 1", {1, std::numeric_limits<float>::infinity(), 3}));
+  test::write_file(path("y.npy"), npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
+  options_.table.label = path("y.npy");
+  expect_error<DataError>([&] { convert("x.npy", "set"); }, {"row 1: value 0 is inf"});
+}
+
+TEST_F(TableTest, ArraysThatLieAreRefused) {
+  const auto parse = [](const Bytes& bytes) { NpyRows(std::make_unique<MemorySource>(bytes, "x.npy")); };
+  const std::vector<float> four(4);
+  EXPECT_NO_THROW(parse(npy("<f4", "2, 2", four)));
+  for (const char* shape : {"2, 3", "2, 1", "4611686018427387904, 4", "0, 4", "-1, 4", ""})
+    expect_error<DataError>([&] { parse(npy("<f4", shape, four)); }, {"x.npy"});
+  expect_error<DataError>([&] { parse(npy(">f4", "2, 2", four)); }, {"little-endian"});
+  expect_error<DataError>([&] { parse(npy("<f4", "2, 2", four, "True")); }, {"ascontiguousarray"});
+  expect_error<DataError>([&] { parse(npy("|O", "2, 2", four)); }, {"'|O'"});
+}
+
+TEST_F(TableTest, ArchivesOfNumpyAreRead) {
+  for (const char* name : {"stored", "deflated"}) {
+    std::ifstream file(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/tables/npz-" +
+                       name);
+    Bytes bytes{std::istreambuf_iterator<char>(file), {}};
+    bytes.erase(bytes.begin());
+    const auto read = [&] {
+      const NpzArchive archive(bytes, "t.npz");
+      EXPECT_EQ(archive.names(), (std::vector<std::string>{"x", "y"}));
+      NpyRows x(archive.open(0)), y(archive.open(1));
+      std::vector<float> row(2);
+      EXPECT_EQ(x.next(row), -1);
+      EXPECT_EQ(row, (std::vector<float>{1, 2}));
+      x.next(row);
+      EXPECT_EQ(x.next(row), 1);  // NaN
+      std::string label;
+      EXPECT_TRUE(y.next_label(label) && y.next_label(label));
+      EXPECT_EQ(label, "1");
+      y.next_label(label);
+    };
+    read();
+    const Bytes magic = bytes_of("NUMPY");
+    const auto number = std::search(bytes.begin(), bytes.end(), magic.begin(), magic.end());
+    if (number == bytes.end()) continue;  // it is deflated
+    *(number + 128) ^= 1;
+    expect_error<DataError>(read, {"t.npz:x: damaged", "CRC"});
+  }
+}
+
+TEST_F(TableTest, ASetOfNumbersIsNoSetOfPictures) {
+  write("t.csv", kTable);
+  options_.table.label = "kind";
+  convert("t.csv", "set");
+  EXPECT_NE(index_of("set").find(R"({"lockstep_shards":2,"sample":"float32","channels":2)"),
+            std::string::npos);
+  expect_error<DataError>([&] { load_dataset({.set = "shards", .root = path("set")}); }, {"data.set=table"});
+  write_in_shards(Env::posix(), {.set = "synthetic", .train_samples = 4, .test_samples = 2}, path("digits"),
+                  {});
+  EXPECT_EQ(index_of("digits").find("sample\":"), std::string::npos);  // as version 1 has always been
+  EXPECT_NE(index_of("digits").find(R"({"lockstep_shards":1,"channels")"), std::string::npos);
+  expect_error<DataError>([&] { load_dataset({.set = "table", .root = path("digits")}); },
+                          {"data.set=shards"});
+}
+
+TEST_F(TableTest, ShardsWithANumberThatIsNoneAreRefused) {
+  const float row[] = {1, std::numeric_limits<float>::quiet_NaN()};
+  const std::span bytes(reinterpret_cast<const std::uint8_t*>(row), sizeof row);
+  ShardWriter writer(Env::posix(), path("set"), {2, 1, 1}, {"one"}, {.is_fp32 = true});
+  writer.add_train(bytes, 0);
+  writer.add_test(bytes, 0);
+  writer.publish();
+  expect_error<DataError>([&] { load("set"); }, {"value 1 of sample 0 is nan, no finite number"});
+}
+
+}  // namespace
+}  // namespace lockstep::table_test

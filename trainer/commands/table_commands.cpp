@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// lockstep convert TABLE DIR, and what commands say of samples and classes.
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/output.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "data/tables/table.hpp"
+#include "trainer/commands/command_line.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr std::ptrdiff_t kMostNamesShown = 10;
+constexpr std::size_t kMostLinesOfClasses = 20;
+
+std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+nlohmann::ordered_json json_of(const TableConversionOptions& options, const TableConversion& done) {
+  return {{"format", 1},
+          {"directory", options.to},
+          {"classes", done.class_names},
+          {"train_samples", sum_of(done.train)},
+          {"test_samples", sum_of(done.test)},
+          {"train_by_class", done.train},
+          {"test_by_class", done.test},
+          {"channels", done.shape.channels},
+          {"height", done.shape.height},
+          {"width", done.shape.width},
+          {"damaged_rows", done.damaged}};
+}
+
+void say_damaged_rows(const TableConversion& done) {
+  for (const std::string& trouble : done.troubles) print_error(trouble);
+  if (done.damaged > std::ssize(done.troubles)) print_error("...");
+  if (done.damaged > 0)
+    print_error(fmt::format("left out {} that cannot be used", counted(done.damaged, "row")));
+}
+
+}  // namespace
+
+void refuse_table_options(const CLI::App& command, const std::string& what) {
+  for (const char* option : {"--label", "--drop", "--separator", "--header"}) {
+    const CLI::Option* given = command.get_option_no_throw(option);
+    if (given != nullptr && given->count() > 0)
+      throw UsageError(
+          fmt::format("{}: {} is for tables: files called .csv, .tsv, .npy or .npz", what, option));
+  }
+}
+
+void add_table_options(CLI::App& command, TableOptions& table) {
+  command
+      .add_option("--drop", table.drop,
+                  "Of text: a column that is no feature, by name or by number from 1; may be given again")
+      ->allow_extra_args(false);
+  command.add_option("--separator", table.separator,
+                     "Of text: the character between columns; default: a comma, in .tsv a tabulator");
+  command
+      .add_option_function<std::string>(
+          "--header",
+          [&table](const std::string& answer) {
+            table.header = answer == "yes"  ? TableHeader::kYes
+                           : answer == "no" ? TableHeader::kNo
+                                            : TableHeader::kAuto;
+          },
+          "Of text: whether the first row has the columns' names; auto: it has if a feature in it is no "
+          "number")
+      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->default_str("auto");
+}
+
+std::string first_names(const std::vector<std::string>& names) {
+  const auto shown = std::min(kMostNamesShown, std::ssize(names));
+  const std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  return std::ssize(names) > shown ? text + ", ..." : text;
+}
+
+void say_samples_of_classes(const std::vector<std::string>& names, const std::vector<std::int64_t>& train,
+                            const std::vector<std::int64_t>& test) {
+  int width = 5;
+  for (const std::string& name : names) width = std::max(width, display_width(name));
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    if (names.size() <= kMostLinesOfClasses)
+      print("  {}{} {:>9} {:>9}\n", names[c],
+            std::string(static_cast<std::size_t>(width - display_width(names[c])), ' '),
+            with_thousands(train[c]), with_thousands(test[c]));
+    if (test[c] == 0)
+      print_error(
+          fmt::format("warning: class {} has no samples to test with: add some", quoted_text(names[c])));
+  }
+}
+
+int convert_table_and_say(const TableConversionOptions& options, bool json) {
+  const TableConversion done = convert_table(Env::posix(), options);
+  say_damaged_rows(done);
+  if (json) {
+    print("{}\n", json_text_in_ascii(json_of(options, done)));
+    return 0;
+  }
+  print("{}: {} ({}), {} to train on, {} to test with, {} each\n", options.to,
+        counted(done.class_names.size(), "class"), first_names(done.class_names),
+        counted(sum_of(done.train), "sample"), with_thousands(sum_of(done.test)),
+        counted(done.shape.features(), "number"));
+  say_samples_of_classes(done.class_names, done.train, done.test);
+  print("train on it with   data: {{set: table, root: {}}}\n", format_yaml_text(options.to));
+  return 0;
+}
+
+}  // namespace lockstep
