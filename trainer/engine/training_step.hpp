@@ -60,6 +60,9 @@ struct StepSeries {
   /// Of each of those steps, one behind the other, the row that weight_update.hpp describes, of what this rank
   /// holds. Empty unless the job keeps a trail.
   std::vector<std::uint64_t> fingerprints = {};
+  /// Of each of those steps the fingerprint of this rank's own sums before they left. Empty, on all ranks, where they
+  /// have none: one rank alone, fp32 sums, NCCL.
+  std::vector<std::uint64_t> own_sums = {};
 
   /// Counts a step that moved the weights.
   void add(const StepTotals& step);

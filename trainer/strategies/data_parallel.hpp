@@ -26,7 +26,10 @@ class DataParallel : public ParallelStrategy {
   void collect() final;
   void exchange_weights(const std::string& average) final;
   void check_copies(std::int64_t step) final;
-  std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) final;
+  CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                            std::span<const std::uint64_t> own_sums) final;
+  bool weigh_shares(const std::vector<std::vector<Grain>>& shares) final;
+  std::uint64_t weighted_shares() const final { return weighted_shares_; }
   void probe_next_step(const StepProbe& probe) final;
   const DistributedSampler& sampler() const final { return sampler_; }
   StrategyDescription describe() const final;
@@ -43,8 +46,11 @@ class DataParallel : public ParallelStrategy {
   bool is_replayed(std::int64_t global_step) const {
     return replays() && (global_step + 1) % replay_every_ == 0;
   }
-  /// Collective, between a step's reduction and its update.
-  void replay(const StepPosition& position, const SumFingerprints& own);
+  bool looks_at_shares(std::int64_t global_step) const {
+    return is_replayed(global_step) || !weighed_shares_.empty();
+  }
+  /// Collective, of such a step, for each of its attempts in which nothing was refused.
+  void look_at_shares(const StepPosition& position, const std::function<SumFingerprints()>& own);
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// Of a series that an error has ended.
@@ -57,18 +63,24 @@ class DataParallel : public ParallelStrategy {
   virtual void probe_next_sums(const GradientReducer::SeeSums& see) = 0;
   virtual void probe_next_reduction(const SumProbe& probe) = 0;
   virtual void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) = 0;
+  /// Before the first step with compute_share(). Collective. @returns false: this rank cannot
+  virtual bool prepare_shares() = 0;
   /// The sums of the step stay as they are.
-  virtual SumFingerprints compute_share(const StepPosition& position, int rank) = 0;
+  virtual SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) = 0;
 
   const JobSetup& setup_;
   Communicator& comm_;
   DistributedSampler sampler_;
 
  private:
+  void replay(const StepPosition& position, const SumFingerprints& own);
+  void compute_weighed_shares(const StepPosition& position);
   SumFingerprints fingerprints_of_weights();
   std::uint64_t fingerprint_of_samples(const StepPosition& position, int rank) const;
 
   std::int64_t replay_every_;  ///< steps; 0: never
+  std::vector<std::vector<Grain>> weighed_shares_;
+  std::uint64_t weighted_shares_ = 0;
 };
 
 /// On the setup's device. Borrows all references.
