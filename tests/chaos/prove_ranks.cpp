@@ -17,15 +17,14 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <thread>
 
 namespace lockstep::chaos {
 namespace {
 
 /// Two epochs of seven steps; a grain for each of eight ranks; the last batch leaves some without work.
-const std::vector<std::string> kTwoEpochs = {"data.train_samples=420", "data.global_batch=64",
-                                             "parallel.grain=8", "data.test_samples=20",
-                                             "run.checkpoint_every_steps=0"};
+const std::vector<std::string> kTwoEpochs = {
+    "data.train_samples=420", "data.global_batch=64",         "parallel.grain=8",
+    "data.test_samples=20",   "run.checkpoint_every_steps=0", "parallel.check_replicas_every_steps=0"};
 constexpr std::int64_t kEpochsProved = 2, kStepsOfAnEpoch = 7;
 constexpr int kProofPatience = 600;
 constexpr const char* kPixelWithoutTrace =
@@ -69,7 +68,6 @@ class ProveRanksCampaign {
   ChaosJob job_;
   Tally tally_;
   Rounds rounds_;
-  std::atomic<std::int64_t> next_{1};
   std::atomic<int> violations_{0};
   std::mutex output_;
 };
@@ -156,16 +154,9 @@ int ProveRanksCampaign::run() {
   for (const UnseenThing& thing : kUnseenThings) labels.emplace_back(thing.label);
   tally_.section("what went wrong on a rank; step, rank and host were named by the proof", labels);
   tally_.section("beside them", {kPixelWithoutTrace, kStoppedByItself});
-  if (options_.only_life > 0) {
-    live(options_.only_life);
-  } else {
-    std::vector<std::thread> workers;
-    for (int i = 0; i < options_.jobs; ++i)
-      workers.emplace_back([this] {
-        while (violations_ == 0 && !rounds_.finished()) live(next_++);
-      });
-    for (auto& worker : workers) worker.join();
-  }
+  live_side_by_side(
+      options_, [this] { return violations_ == 0 && !rounds_.finished(); },
+      [this](std::int64_t number) { live(number); });
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   fmt::print("{}\nchaos prove-ranks: {} faults with seed {} in {:.0f} s, {} wrong verdicts\n", tally_.text(),
              rounds_.taken(), options_.seed, elapsed.count(), violations_);

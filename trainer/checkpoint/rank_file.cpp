@@ -29,10 +29,8 @@ std::string seal_of(std::string_view text) {
   return hex(sha256(std::as_bytes(std::span(text)))).substr(0, kSealDigits);
 }
 
-/// @param object  on one line
-std::string sealed(const nlohmann::ordered_json& object) {
-  std::string text = json_text(object);
-  text.pop_back();  // the brace
+/// @param text  an object on one line, without the closing brace
+std::string sealed(const std::string& text) {
   return fmt::format("{}{}{}\"}}\n", text, kSealKey, seal_of(text));
 }
 
@@ -64,13 +62,15 @@ std::string line_of(const RankStretch& stretch) {
                                    {"split", stretch.split},
                                    {"ranks", nlohmann::ordered_json::array()}};
   for (const RankPlace& place : stretch.ranks) object["ranks"].push_back(json_of(place));
-  return sealed(object);
+  std::string text = json_text(object);
+  text.pop_back();
+  return sealed(text);
 }
 
+/// By hand: there is one for each step.
 std::string line_of(const RankSums& step) {
-  return sealed({{"step", step.step},
-                 {"copies", fmt::format("{:016x}", step.copies)},
-                 {"sums", fmt::format("{:016x}", step.sums)}});
+  return sealed(
+      fmt::format(R"({{"step":{},"copies":"{:016x}","sums":"{:016x}")", step.step, step.copies, step.sums));
 }
 
 std::uint64_t number_of(const MetricsEvent& line, const char* key) {

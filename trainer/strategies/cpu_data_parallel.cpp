@@ -132,11 +132,12 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     compute(position, grains, stop_requested);
     activity.enter(Phase::kReducing);
     times_.exposed += reducer_.wait();
-    if (looks_at_shares(position.global_step) && reducer_.totals().refused == 0)
-      look_at_shares(position, [&] { return reducer_.own_fingerprints(); });
+    if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
+      replay(position, reducer_.own_fingerprints());
     return StepSums{reducer_.totals(), reducer_.refusals()};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
+    if (weighs_shares()) compute_weighed_shares(position);
     const auto reduced = Clock::now();
     activity.enter(Phase::kUpdating);
     arena_.take_sums(position.global_step, series.fingerprints);
@@ -146,7 +147,8 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
   };
   const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
   const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
-  take_step({reduce, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
+  const auto reduce_right = [&] { return reduce_until_right(position, reduce); };
+  take_step({reduce_right, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
             position.global_step, series);
   times_.total += seconds_since(start);
 }

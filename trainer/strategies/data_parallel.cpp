@@ -8,7 +8,6 @@
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/engine/replay.hpp"
-#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/hogwild.hpp"
 #include "trainer/strategies/pipeline.hpp"
@@ -23,16 +22,43 @@ namespace lockstep {
 
 StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   try {
-    return run_steps(position, count, stop_requested);
+    StepSeries series = run_steps(position, count, stop_requested);
+    series.passed = std::exchange(passed_, {});
+    return series;
   } catch (const SumsDifferError& error) {
-    throw_wrong_sums(comm_, error, position.global_step + steps_taken() + 1,
-                     {setup_.network.parameters(), setup_.device.description});
+    name_wrong_sums(error, position.global_step + steps_taken() + 1);
   }
 }
 
-void DataParallel::look_at_shares(const StepPosition& position, const std::function<SumFingerprints()>& own) {
-  if (is_replayed(position.global_step)) replay(position, own());
-  if (!weighed_shares_.empty()) compute_weighed_shares(position);
+void DataParallel::name_wrong_sums(const SumsDifferError& error, std::int64_t step) {
+  throw_wrong_sums(comm_, error, step, {setup_.network.parameters(), setup_.device.description});
+}
+
+StepSums DataParallel::reduce_until_right(const StepPosition& position,
+                                          const std::function<StepSums()>& reduce) {
+  if (!goes_on_when_wrong_) return reduce();
+  while (true) {
+    try {
+      try {
+        return reduce();
+      } catch (const SumsDifferError& error) {
+        name_wrong_sums(error, position.global_step + 1);
+      }
+    } catch (const WrongRankError& error) {
+      if (!may_have_passed(error.numbers())) throw;
+      passed_.emplace_back(error.numbers().step, error.numbers().what);
+    }
+  }
+}
+
+/// A rank that errs again and again is at its end.
+bool DataParallel::may_have_passed(const WrongNumbers& wrong) {
+  constexpr int kMostTimes = 3;
+  std::vector<int> ranks = wrong.ranks;
+  if (ranks.empty()) ranks.push_back(-1);
+  bool may = wrong.may_pass;
+  for (const int rank : ranks) may = ++times_wrong_[rank] <= kMostTimes && may;
+  return may;
 }
 
 bool DataParallel::weigh_shares(const std::vector<std::vector<Grain>>& shares) {

@@ -7,12 +7,16 @@
 #include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -39,18 +43,25 @@ class DataParallel : public ParallelStrategy {
       : setup_(setup),
         comm_(comm),
         sampler_(sampler_options(job, setup.data->train, comm)),
-        replay_every_(comm.size() > 1 ? job.parallel.replay_every_steps : 0) {}
+        replay_every_(comm.size() > 1 ? job.parallel.replay_every_steps : 0),
+        goes_on_when_wrong_(comm.size() > 1 && job.parallel.on_wrong == "continue") {}
 
   bool replays() const { return replay_every_ > 0; }
   /// After the step that follows so many, ranks compute each other's shares again (trainer/engine/replay.hpp).
   bool is_replayed(std::int64_t global_step) const {
     return replays() && (global_step + 1) % replay_every_ == 0;
   }
-  bool looks_at_shares(std::int64_t global_step) const {
-    return is_replayed(global_step) || !weighed_shares_.empty();
-  }
-  /// Collective, of such a step, for each of its attempts in which nothing was refused.
-  void look_at_shares(const StepPosition& position, const std::function<SumFingerprints()>& own);
+  /// Collective, between a step's reduction and its update.
+  void replay(const StepPosition& position, const SumFingerprints& own);
+  bool weighs_shares() const { return !weighed_shares_.empty(); }
+  /// Collective, just before the update, in the units that the step has come to.
+  void compute_weighed_shares(const StepPosition& position);
+
+  /// Computes a step's sums, and again where they turn out to be wrong and parallel.on_wrong says so. Collective.
+  /// @throws WrongRankError
+  StepSums reduce_until_right(const StepPosition& position, const std::function<StepSums()>& reduce);
+  /// Then every step must be reduced by reduce_until_right().
+  bool goes_on_when_wrong() const { return goes_on_when_wrong_; }
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// Of a series that an error has ended.
@@ -73,12 +84,15 @@ class DataParallel : public ParallelStrategy {
   DistributedSampler sampler_;
 
  private:
-  void replay(const StepPosition& position, const SumFingerprints& own);
-  void compute_weighed_shares(const StepPosition& position);
+  [[noreturn]] void name_wrong_sums(const SumsDifferError& error, std::int64_t step);
+  bool may_have_passed(const WrongNumbers& wrong);
   SumFingerprints fingerprints_of_weights();
   std::uint64_t fingerprint_of_samples(const StepPosition& position, int rank) const;
 
   std::int64_t replay_every_;  ///< steps; 0: never
+  bool goes_on_when_wrong_;
+  std::map<int, int> times_wrong_;  ///< of each rank; -1: of one that cannot be told
+  std::vector<std::pair<std::int64_t, std::string>> passed_;  ///< of the series under way
   std::vector<std::vector<Grain>> weighed_shares_;
   std::uint64_t weighted_shares_ = 0;
 };

@@ -191,11 +191,11 @@ StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int6
 }
 
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
-  if (is_traced()) return 0;
+  if (is_traced() || goes_on_when_wrong() || weighs_shares()) return 0;
   most = std::min(most, longest_series_);
   std::int64_t steps = 0;
   while (steps < most && !arena_.units().is_refined_at(position.global_step + steps) &&
-         !looks_at_shares(position.global_step + steps))
+         !is_replayed(position.global_step + steps))
     ++steps;
   return steps;
 }
@@ -260,11 +260,12 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     arena_.reducer().take_fingerprints_that_left();
     const StepTotals totals = reduce(share_of(position.step_in_epoch));
     if (totals.refused > 0) refusals = refusals_of_all();
-    if (totals.refused == 0 && looks_at_shares(position.global_step))
-      look_at_shares(position, [&] { return arena_.reducer().own_fingerprints(); });
+    if (totals.refused == 0 && is_replayed(position.global_step))
+      replay(position, arena_.reducer().own_fingerprints());
     return StepSums{totals, refusals};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
+    if (weighs_shares()) compute_weighed_shares(position);
     step_.queue_update();
     step_.queue_state_to_host();
     wait_for_stream();
@@ -272,7 +273,8 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     append_own_sums(1, series);
   };
   const auto largest_sums = [this] { return arena_.largest_sums(); };
-  take_step({reduce_once_more, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
+  const auto reduce_right = [&] { return reduce_until_right(position, reduce_once_more); };
+  take_step({reduce_right, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
             position.global_step, series);
   step_.end_trace();
   if (series.failure) arena_.queue_zero_sums();

@@ -302,9 +302,7 @@ void name_wrong_share(Discrepancy& finding, const RecordedRanks& ranks, std::uin
       rank_of(ranks, find_wrong_rank(apart, ranks.sums->sums - weighted, ranks.stretch.ranks.size()));
   if (!finding.rank) return;
   finding.cause = fmt::format(
-      "{} computed wrong sums from the right weights; those of the other ranks are right: its training "
-      "samples "
-      "or its processor",
+      "{} computed wrong sums from the right weights: from other training samples, or its processor erred",
       describe(finding.rank->number, finding.rank->place));
 }
 

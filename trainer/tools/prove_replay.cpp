@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,7 @@ class Replay {
   void compare_with_end();
   void finish();
 
+  std::string rank_file() const { return run_.job.run.dir + "/" + kRankFile; }
   std::int64_t step() const { return state_.position.global_step; }
   bool leads() const { return comm_.rank() == 0; }
 
@@ -228,7 +230,7 @@ void Replay::compare(const StepSeries& series, const std::vector<std::uint64_t>&
 /// A file that cannot be read names no rank; the step is refuted all the same.
 std::optional<RecordedRanks> Replay::ranks_of(std::int64_t step) const {
   try {
-    return find_ranks(run_.job.run.dir + "/" + kRankFile, step);
+    return find_ranks(rank_file(), step);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -253,9 +255,9 @@ std::vector<std::vector<Grain>> Replay::shares_of(const RankStretch& stretch) co
   for (const RankPlace& place : stretch.ranks) {
     const int rank = static_cast<int>(shares.size());
     const auto of_full_batch = sampler.grains_of(rank, 0);
-    if (std::ssize(of_full_batch) != place.grains ||
-        of_full_batch.front().first != place.first_grain * options.grain)
-      return {};
+    const bool same_first = place.grains == 0 || of_full_batch.empty() ||
+                            of_full_batch.front().first == place.first_grain * options.grain;
+    if (std::ssize(of_full_batch) != place.grains || !same_first) return {};
     shares.push_back(sampler.grains_of(rank, state_.position.step_in_epoch));
   }
   return shares;
@@ -264,9 +266,10 @@ std::vector<std::vector<Grain>> Replay::shares_of(const RankStretch& stretch) co
 void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
   replay_steps();
   if (state_.position.step_in_epoch == strategy_->sampler().steps_per_epoch()) state_.start_next_epoch();
-  const auto ranks = ranks_of(question.step);
+  std::optional<RecordedRanks> ranks;
   std::vector<std::vector<Grain>> shares;
   agree(comm_, [&] {
+    ranks = find_ranks(rank_file(), question.step);
     if (ranks) shares = shares_of(ranks->stretch);
   });
   if (order_.stop || shares.empty() || !strategy_->weigh_shares(shares)) return;
