@@ -27,7 +27,7 @@ const std::vector<std::string> kEightGrains = {"data.train_samples=420", "data.g
 constexpr int kWrongRank = 72;
 constexpr const char* kNoAlarm = "nowhere: no alarm, and the reference's trail";
 constexpr const char* kNoAlarmOfReplays = "the same, every step computed again by another rank";
-constexpr const char* kWentOn = "of the faults, computed again: the reference's trail in the end";
+constexpr const char* kComputedAgain = "of the faults, computed again: the reference's trail in the end";
 constexpr const char* kUnseenPixel = "a training sample, in pixels that no number depends on (not a round)";
 
 /// Where a fault can be seen.
@@ -164,7 +164,7 @@ void WrongRankCampaign::train_wrongly(const WrongThing& thing, const std::string
                         outcome.err.find(" and rank ", named) == std::string::npos;
   if (is_right && rounds_.take()) {
     tally_.add(thing.label);
-    if (goes_on) tally_.add(kWentOn);
+    if (goes_on) tally_.add(kComputedAgain);
     return;
   }
   const bool has_no_trace = thing.seen == Seen::kByThreeProcesses && outcome.exit_code == 0 &&
@@ -207,7 +207,7 @@ int WrongRankCampaign::run() {
   std::vector<std::string> labels;
   for (const WrongThing& thing : kThings) labels.emplace_back(thing.label);
   tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels);
-  tally_.section("beside them", {kWentOn, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
+  tally_.section("beside them", {kComputedAgain, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
   const auto reference = scratch_.make("reference");
   const Placement alone{.start = Placement::Start::kAlone};
   const auto outcome = start(reference.run(), alone, "");
