@@ -9,7 +9,6 @@
 #include "common/env.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,10 +45,9 @@ struct RankStretch {
 
 /// Of a step, sums over ranks modulo 2^64, each rank's number times rank_weight().
 struct RankSums {
-  std::int64_t step = 0;  ///< counted from 1
-  std::uint64_t copies =
-      0;  ///< of all fingerprints that it would write into the trail: gradients, weights, buffers
-  std::uint64_t sums = 0;  ///< of those of its own sums of gradients, before they left
+  std::int64_t step = 0;     ///< counted from 1
+  std::uint64_t copies = 0;  ///< of all fingerprints that it would write into the trail
+  std::uint64_t sums = 0;    ///< of those of its own sums of gradients, before they left
   friend bool operator==(const RankSums&, const RankSums&) = default;
 };
 
