@@ -83,8 +83,11 @@ class DeviceGradientReducer::Check {
     stream.copy_to_host(host_differences_.data(), differences_.data(), differences_.bytes());
     stream.synchronize();
     if (host_differences_[0] > 0) throw SumsDifferError(record(stream));
+    left_.push_back(whole(own()));
     take_result(stream);
   }
+
+  std::vector<std::uint64_t> take_left() { return std::exchange(left_, {}); }
 
   SumFingerprints own() const { return words_of(host_.span().first(tensors_ - 1)); }
   SumFingerprints take_replayed(Stream& stream) {
@@ -152,6 +155,7 @@ class DeviceGradientReducer::Check {
   PinnedBuffer<std::int64_t> host_;
   DeviceBuffer<std::int64_t> differences_;
   PinnedBuffer<std::int64_t> host_differences_;
+  std::vector<std::uint64_t> left_;  ///< of steps since take_left()
   SumProbe probe_;
 };
 
@@ -234,6 +238,10 @@ void DeviceGradientReducer::reduce(Stream& main) {
   if (check_) check_->seal(main);
   for (const Piece& piece : pieces_) launch(main, piece);
   if (check_) check_->compare(main);
+}
+
+std::vector<std::uint64_t> DeviceGradientReducer::take_fingerprints_that_left() {
+  return check_ ? check_->take_left() : std::vector<std::uint64_t>();
 }
 
 SumFingerprints DeviceGradientReducer::own_fingerprints() const {

@@ -57,6 +57,9 @@ class DeviceGradientReducer {
   /// @throws PeerLostError
   /// @throws SumsDifferError  on all ranks: on one of them exact sums have changed on their way
   void reduce(Stream& main);
+  bool compares_sums() const { return check_ != nullptr; }
+  /// As GradientReducer::fingerprint_that_left(), of each reduce() since the last call; empty where none is compared.
+  std::vector<std::uint64_t> take_fingerprints_that_left();
   // For replays, on the host and under `world`; they wait for the stream.
   /// As GradientReducer::own_fingerprints(), of the step that reduce() has summed.
   SumFingerprints own_fingerprints() const;

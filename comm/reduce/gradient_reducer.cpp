@@ -20,6 +20,7 @@
 #include <deque>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -306,6 +307,11 @@ SumFingerprints GradientReducer::own_fingerprints() const {
   for (const GradientBucket& bucket : state_->buckets) bucket.add_own(state_->units, fingerprints);
   fingerprints.pop_back();  // counters
   return fingerprints;
+}
+
+std::optional<std::uint64_t> GradientReducer::fingerprint_that_left() const {
+  if (state_->left.empty()) return std::nullopt;
+  return whole(state_->left) - state_->left.back();  // without the counters
 }
 
 void GradientReducer::probe_next_step(const SumProbe& probe) {

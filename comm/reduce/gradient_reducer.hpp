@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -68,6 +69,8 @@ class GradientReducer {
   /// Of each tensor's sums of this rank's own grains in the last step, complete or not over all ranks. Only under
   /// `world`.
   SumFingerprints own_fingerprints() const;
+  /// The same, all tensors added up, as they were before they left. Nothing where sums are not compared.
+  std::optional<std::uint64_t> fingerprint_that_left() const;
   /// Is shown the sums of the next step. Only under `world`, and where there are other ranks.
   void probe_next_step(const SumProbe& probe);
   /// Of all steps so far: while a bucket was on its way. What wait() did not wait of it ran beside backward.

@@ -127,6 +127,18 @@ int Campaign::run() {
 
 }  // namespace
 
+void live_side_by_side(const Options& options, const std::function<bool()>& goes_on,
+                       const std::function<void(std::int64_t)>& live) {
+  if (options.only_life > 0) return live(options.only_life);
+  std::atomic<std::int64_t> next{1};
+  std::vector<std::thread> workers;
+  for (int i = 0; i < options.jobs; ++i)
+    workers.emplace_back([&] {
+      while (goes_on()) live(next++);
+    });
+  for (auto& worker : workers) worker.join();
+}
+
 int run_campaign(const Options& options, const std::string& name, const Disturbance& disturbance) {
   return Campaign(options, name, disturbance).run();
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
@@ -30,6 +31,10 @@ struct Options {
 
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 after a violation.
 int run_campaign(const Options& options, const std::string& name, const Disturbance& disturbance);
+
+/// Calls `live` with 1, 2, ... from options.jobs threads while `goes_on` says so; or with options.only_life alone.
+void live_side_by_side(const Options& options, const std::function<bool()>& goes_on,
+                       const std::function<void(std::int64_t)>& live);
 
 // What a chaos test counts, printed at its end.
 

@@ -129,6 +129,8 @@ int run_prove_campaign(const Options& options);
 
 /// Runs in which numbers of one rank become wrong, and honest ones. As above.
 int run_wrong_rank_campaign(const Options& options);
+/// Runs in which numbers of one rank become wrong unseen, so that a proof has to name it. As above.
+int run_prove_ranks_campaign(const Options& options);
 
 // One false number in the files of a run, with all checksums made good.
 

@@ -130,6 +130,11 @@ int run(int argc, char** argv) {
       "Wrong numbers on one rank while it trains, which the run has to name; as many honest runs", 24,
       [&](const std::string& /*name*/) { return lockstep::chaos::run_wrong_rank_campaign(options); },
       exit_code);
+  add_campaign(
+      app, options, "prove-ranks",
+      "Wrong numbers on one rank that the run does not see: lockstep prove on one rank has to name it", 24,
+      [&](const std::string& /*name*/) { return lockstep::chaos::run_prove_ranks_campaign(options); },
+      exit_code);
   add_campaign(app, options, "signal",
                "One to three signals that ask for a stop, to the launcher or one rank", 20,
                disturbing([&] { return lockstep::chaos::make_signal(options.slurm); }), exit_code);

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -107,7 +108,14 @@ int verify(const std::string& given, bool json) {
       if (!json) print("{}: gone: the run has pruned it meanwhile\n", checkpoint);
     }
   }
-  if (json) print_on_one_line({{"format", kInspectFormat}, {"good", good}, {"checkpoints", list}});
+  const auto ranks = report_ranks(path + "/" + kRankFile);
+  if (ranks && !json) print("{}", ranks->text);
+  good = good && (!ranks || ranks->good);
+  if (json)
+    print_on_one_line({{"format", kInspectFormat},
+                       {"good", good},
+                       {"checkpoints", list},
+                       {"ranks", ranks ? nlohmann::ordered_json(ranks->good) : nullptr}});
   return good ? 0 : static_cast<int>(ExitCode::kDataDamaged);
 }
 
@@ -202,9 +210,11 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
              hash);
   add_simple(app, action, "inspect",
              "What is inside a checkpoint, as a table; of a run, which checkpoints it has", inspect);
-  add_simple(app, action, "verify",
-             "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite",
-             verify);
+  add_simple(
+      app, action, "verify",
+      "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite; say on "
+      "which hosts a run was",
+      verify);
 
   auto* difference =
       app.add_subcommand("diff", "How two checkpoints differ: tensors, elements, largest difference");

@@ -147,6 +147,7 @@ struct ParallelSection {
   BatchSplit split = BatchSplit::kEven;           ///< of a batch over the ranks
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   std::int64_t replay_every_steps = 0;            ///< ranks compute each other's shares again; 0: never
+  std::string on_wrong = "stop";                  ///< stop | continue
   double timeout_seconds = 300;                   ///< of every wait for other ranks
   bool watchdog = true;                           ///< ranks under MPI watch each other
 };

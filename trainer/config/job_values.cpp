@@ -184,7 +184,7 @@ std::optional<std::string> expand_home(const std::string& path) {
 
 const std::vector<StrategyKind>& strategy_kinds() {
   static const std::vector<StrategyKind> kinds = {
-      {.name = "data", .keys = {{"replay_every_steps"}}},
+      {.name = "data", .keys = {{"on_wrong"}, {"replay_every_steps"}}},
       {.name = "pipeline",
        .one_thread = true,
        .shares_batches = false,

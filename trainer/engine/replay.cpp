@@ -64,17 +64,21 @@ ReplayVerdict judge_share(std::span<const ShareResult> results) {
 namespace {
 
 /// Names the ranks of the verdict. Collective.
+/// @param may_pass  what is wrong is no longer there when the step is computed again
 [[noreturn]] void throw_verdict(Communicator& comm, const ReplayVerdict& verdict, std::int64_t step,
-                                const TrainedHere& here, const std::string& what) {
+                                const TrainedHere& here, const std::string& what, bool may_pass) {
   const auto who = descriptions(comm, here.device);
   std::vector<std::string> named;
   for (const int wrong : verdict.wrong) named.push_back(who[at(wrong)]);
   const std::string undecided = fmt::format(
       "they differ about {}, and each insists: it takes a third rank to tell which of them is wrong",
       name_of(here.layout, verdict.tensor));
-  throw_wrong_rank(step,
-                   fmt::format("{}: {}", fmt::join(named, " and "), verdict.is_certain ? what : undecided),
-                   "test that host's memory and processor, and leave it out");
+  throw WrongRankError(
+      {.step = step,
+       .what = fmt::format("{}: {}", fmt::join(named, " and "), verdict.is_certain ? what : undecided),
+       .help = "test that host's memory and processor, and leave it out",
+       .ranks = verdict.wrong,
+       .may_pass = may_pass});
 }
 
 std::vector<ShareResult> results_of_all(const std::vector<std::vector<std::uint64_t>>& all) {
@@ -90,7 +94,8 @@ std::vector<ShareResult> results_of_all(const std::vector<std::vector<std::uint6
   const ReplayVerdict verdict = judge_share(results_of_all(all));
   throw_verdict(comm, verdict, step, here,
                 fmt::format("its weights are not those of the others from {} on: its memory changed them",
-                            name_of(here.layout, verdict.tensor)));
+                            name_of(here.layout, verdict.tensor)),
+                false);
 }
 
 /// All compute it once more. What the two had before counts, too: a rank that contradicts itself is wrong.
@@ -114,7 +119,8 @@ std::vector<ShareResult> results_of_all(const std::vector<std::vector<std::uint6
       is_data ? "its training samples are not those of the others: its memory changed them"
               : fmt::format("it computed other gradients of {} than other ranks from the same weights and "
                             "samples: its processor computed wrongly",
-                            name_of(here.layout, verdict.tensor)));
+                            name_of(here.layout, verdict.tensor)),
+      !is_data);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct ReplayWork {
 };
 
 /// Collective. @param own  of the share that this rank has computed in this step
-/// @throws AgreedError  on all ranks, with ExitCode::kWrongRank: names the rank that is wrong, its host and device, the
+/// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, the
 ///                      tensor, and whether its weights, its data or its processor is at fault
 void replay_next_rank(Communicator& comm, const SumFingerprints& own, const ReplayWork& work,
                       std::int64_t step, const TrainedHere& here);

@@ -3,12 +3,11 @@
 /// One line for all ranks.
 #include "trainer/engine/wrong_rank.hpp"
 
-#include "comm/agreement.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 
@@ -20,14 +19,13 @@ std::string name_of(const ParameterLayout& layout, std::size_t tensor) {
   return tensor < layout.parameters.size() ? layout.parameters[tensor].name : "the step's counters";
 }
 
-void throw_wrong_rank(std::int64_t step, const std::string& what, const std::string& help) {
-  throw AgreedError(
-      ExitCode::kWrongRank,
-      fmt::format("step {}: {}. What helps: {}. Nothing of this step was kept; the same command goes on "
-                  "from the last checkpoint",
-                  step, what, help),
-      0);
-}
+WrongRankError::WrongRankError(WrongNumbers numbers)
+    : AgreedError(ExitCode::kWrongRank,
+                  fmt::format("step {}: {}. What helps: {}. Nothing of this step was kept; the same command "
+                              "goes on from the last checkpoint",
+                              numbers.step, numbers.what, numbers.help),
+                  0),
+      numbers_(std::move(numbers)) {}
 
 void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
                       const TrainedHere& here) {
@@ -40,17 +38,19 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
   if (named.empty()) named.emplace_back("a rank that cannot be told");  // the fingerprint itself was hit
   const std::string who = fmt::format("{}", fmt::join(named, " and ")),
                     tensor = name_of(here.layout, fault.tensor);
-  if (fault.where == SumFault::Where::kMemory)
-    throw_wrong_rank(
-        step,
-        fmt::format("{} sent other sums of {} than it had added up: its memory changed them", who, tensor),
-        "test that host's memory, and leave it out");
-  throw_wrong_rank(
-      step,
-      fmt::format("what arrived at {} is not the sum of {} that the ranks sent: a link or the memory "
-                  "behind it changed it",
-                  who, tensor),
-      "look at that host's network, and leave it out if it happens again");
+  WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks, .may_pass = true};
+  if (fault.where == SumFault::Where::kMemory) {
+    numbers.what =
+        fmt::format("{} sent other sums of {} than it had added up: its memory changed them", who, tensor);
+    numbers.help = "test that host's memory, and leave it out";
+  } else {
+    numbers.what = fmt::format(
+        "what arrived at {} is not the sum of {} that the ranks sent: a link or the memory behind it changed "
+        "it",
+        who, tensor);
+    numbers.help = "look at that host's network, and leave it out if it happens again";
+  }
+  throw WrongRankError(std::move(numbers));
 }
 
 }  // namespace lockstep

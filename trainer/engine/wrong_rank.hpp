@@ -4,6 +4,7 @@
 /// what was at fault.
 #pragma once
 
+#include "comm/agreement.hpp"
 #include "comm/communicator.hpp"
 #include "comm/reduce/sum_check.hpp"
 #include "models/arena.hpp"
@@ -22,9 +23,28 @@ struct TrainedHere {
 
 /// Names the rank whose memory, or the link that changed sums of a step. Collective, of the ranks that threw `error`.
 /// @param step  counted from 1
-/// @throws AgreedError  on all of them, with ExitCode::kWrongRank and the same text
+/// @throws WrongRankError  on all of them, with the same text
 [[noreturn]] void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
                                    const TrainedHere& here);
+
+/// What turned out to be wrong in a step; the same on all ranks.
+struct WrongNumbers {
+  std::int64_t step = 0;   ///< counted from 1
+  std::string what;        ///< "rank 2 on node3 (cpu) sent other sums of ..."
+  std::string help;        ///< what a person can do
+  std::vector<int> ranks;  ///< that are named; may be none
+  bool may_pass = false;   ///< computed again, the step comes out right, unless the fault lasts
+};
+
+/// Its message is a whole one, for runs that stop.
+class WrongRankError : public AgreedError {
+ public:
+  explicit WrongRankError(WrongNumbers numbers);
+  const WrongNumbers& numbers() const noexcept { return numbers_; }
+
+ private:
+  WrongNumbers numbers_;
+};
 
 // What such messages are made of.
 
@@ -33,8 +53,5 @@ std::vector<std::string> descriptions(Communicator& comm, const std::string& dev
 
 /// @param tensor  that of the counters is behind the last one
 std::string name_of(const ParameterLayout& layout, std::size_t tensor);
-
-/// On all ranks, with the same text. @throws AgreedError
-[[noreturn]] void throw_wrong_rank(std::int64_t step, const std::string& what, const std::string& help);
 
 }  // namespace lockstep

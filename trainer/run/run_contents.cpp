@@ -154,6 +154,13 @@ RunEvent straggler() {
   }};
 }
 
+RunEvent wrong_rank() {
+  return {"wrong_rank", "Numbers of a rank were wrong in a step, which was computed again (parallel.on_wrong: continue).", {
+    {"step", kWhole, "steps", "the step, counted from 1"},
+    {"what", kText, "", "rank, host, device, and what was wrong"},
+  }};
+}
+
 RunEvent lost() {
   return {"lost", "A run goes on, and lines are gone that metrics.jsonl held when the checkpoint was saved.", {
     {"step", kWhole, "steps", "of the checkpoint that the run goes on from"},
@@ -187,7 +194,8 @@ RunEvent end() {
 
 const std::vector<RunEvent>& events_of_runs() {
   static const std::vector<RunEvent> events = [] {
-    std::vector<RunEvent> all = {start(), step(), loss(), evaluation(), epoch(), straggler(), lost(), end()};
+    std::vector<RunEvent> all = {start(),     step(),       loss(), evaluation(), epoch(),
+                                 straggler(), wrong_rank(), lost(), end()};
     for (RunEvent& event : all)
       event.fields.push_back({"time", kText, "", "when the line was written, as 2026-11-23T17:05:01.123Z"});
     return all;
@@ -210,6 +218,9 @@ const std::vector<RunFile>& files_of_runs() {
        "while one is saved"},
       {"trail.bin", "fingerprints of each step, by which lockstep prove checks the run",
        "run.trail: true, under parallel.determinism: world"},
+      {"ranks.jsonl",
+       "which rank computed which steps on which host and device, and sums by which prove names a rank",
+       "with trail.bin"},
       {"log/rank-0.log", "what rank 0 said, with the time"},
       {"trace.pftrace", "what all ranks did in some steps, for ui.perfetto.dev", "run.trace"},
       {"events.out.tfevents.N.lockstep", "scalars, graph and pictures for TensorBoard; one a start",

@@ -48,6 +48,10 @@ std::string trail_path(const std::string& run_dir) {
   return run_dir + "/" + kTrailFile;
 }
 
+std::string ranks_path(const std::string& run_dir) {
+  return run_dir + "/" + kRankFile;
+}
+
 /// All levels, unlike Env::make_directory. Made once, before anything in it matters.
 void make_directories(const std::string& path) {
   std::error_code error;
@@ -150,6 +154,7 @@ void RunDirectory::sync_before_save() {
   lock_->require_same_directory();
   metrics_->sync();
   if (trail_) trail_->sync();
+  if (ranks_) ranks_->sync();
 }
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
@@ -192,6 +197,7 @@ void RunDirectory::clear_for_a_new_run() {
   if (interrupted_before_it_saved) {
     env_.remove_file(metrics_path(path_));
     env_.remove_file(trail_path(path_));
+    env_.remove_file(ranks_path(path_));
     for (const std::string& name : env_.list(path_))
       if (is_event_file(name) && is_file(env_, path_ + "/" + name)) env_.remove_file(path_ + "/" + name);
   } else if (env_.entry(metrics_path(path_)).kind != EntryKind::kNothing ||
@@ -218,7 +224,7 @@ void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
   const auto aside = make_previous();
   const auto checkpoints = aside + "/" + kCheckpointsDirectory;
   env_.make_directory(checkpoints);
-  for (const auto& of_run : {metrics_path, trail_path}) {
+  for (const auto& of_run : {metrics_path, trail_path, ranks_path}) {
     if (env_.entry(of_run(path_)).kind == EntryKind::kFile)
       write_synced(env_, of_run(aside), env_.read(of_run(path_)));
   }
@@ -238,8 +244,8 @@ void RunDirectory::keep_damaged_aside() {
 
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
-  for (const std::string name :
-       {"checkpoints", "metrics.jsonl", kTrailFile, "job.yaml", kCurveFile, "report.html", kTraceFile}) {
+  for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, kRankFile, "job.yaml",
+                                 kCurveFile, "report.html", kTraceFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
@@ -321,17 +327,23 @@ void RunDirectory::write(const nlohmann::ordered_json& event) {
   append(*metrics_, line);
 }
 
-void RunDirectory::open_trail(TrailHead head, std::int64_t step,
+void RunDirectory::open_trail(TrailHead head, const RankStretch& ranks,
                               const std::optional<CheckpointTrail>& expected) {
-  if (!keeps_trail(job_)) return cut_trail(env_, path_, step);
+  const std::int64_t step = ranks.from - 1;
+  if (!keeps_trail(job_)) {
+    cut_rank_file(env_, path_, ranks.from);
+    return cut_trail(env_, path_, step);
+  }
   std::optional<TrailPosition> position;
   if (expected) position = {expected->records, digest_of_hex(expected->sha256)};
   trail_ = std::make_unique<TrailFile>(env_, path_, std::move(head), step, position,
                                        [](const std::string& line) { print_error(line); });
+  ranks_ = std::make_unique<RankFile>(env_, path_, ranks);
 }
 
-void RunDirectory::write_trail(std::span<const TrailRecord> records) {
+void RunDirectory::write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks) {
   if (trail_) append(*trail_, records);
+  if (ranks_ && !of_ranks.empty()) append(*ranks_, of_ranks);
 }
 
 void RunDirectory::draw_curve(const std::string& title) {

@@ -7,6 +7,7 @@
 #include "common/env.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/config/job.hpp"
@@ -50,14 +51,16 @@ class RunDirectory {
   ///                   standard error and by an event "lost"
   void open(std::int64_t step, bool evaluated, const std::optional<CheckpointMetrics>& noted);
 
-  /// Goes on with the run's trail behind `step`, or begins it; or, where the job keeps none, cuts off what an earlier
-  /// start left of later steps. What it says of the checkpoint gone on from, if any. After open().
-  void open_trail(TrailHead head, std::int64_t step, const std::optional<CheckpointTrail>& expected);
+  /// Goes on with the run's trail behind `step`, or begins it, and with ranks.jsonl beside it; or, where the job keeps
+  /// none, cuts off what an earlier start left of later steps. What it says of the checkpoint gone on from, if any.
+  /// After open().
+  /// @param ranks  who computes from now on
+  void open_trail(TrailHead head, const RankStretch& ranks, const std::optional<CheckpointTrail>& expected);
   /// Where the job asks for them, begins a new event file for TensorBoard, in which the run goes on behind `step`. From
   /// then on it gets what write() gets. A file that cannot be written is a warning. After open().
   void open_tensorboard(std::int64_t step, const std::vector<GraphNode>& graph);
-  /// Appends to trail.bin. Errors as write().
-  void write_trail(std::span<const TrailRecord> records);
+  /// Appends to trail.bin and ranks.jsonl. Errors as write().
+  void write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks);
 
   /// Appends to metrics.jsonl. @throws IoError, unless run.on_save_error is continue: then it is a warning,
   /// and the lines are kept for later
@@ -102,6 +105,7 @@ class RunDirectory {
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
+  std::unique_ptr<RankFile> ranks_;   ///< likewise
   std::optional<EventFile> events_;   ///< none: run.tensorboard is off, or the file could not be written
   std::unique_ptr<AppendFile> log_;
   bool log_failed_ = false;

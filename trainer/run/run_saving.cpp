@@ -117,15 +117,17 @@ void TrainingRun::add_to_trail(const StepSeries& series) {
   if (trail_slots_ == 0) return;
   LOCKSTEP_CHECK(series.fingerprints.size() == static_cast<std::size_t>(series.steps) * trail_slots_);
   trail_rows_.insert(trail_rows_.end(), series.fingerprints.begin(), series.fingerprints.end());
+  own_sums_.insert(own_sums_.end(), series.own_sums.begin(), series.own_sums.end());
   if (trail_rows_.size() >= kMostSteps * trail_slots_) flush_trail();
 }
 
 void TrainingRun::flush_trail() {
   if (trail_rows_.empty()) return;
-  const auto apart = strategy_->combine_fingerprints(trail_rows_, trail_slots_);
+  const auto [apart, copies, sums] = strategy_->combine_fingerprints(trail_rows_, trail_slots_, own_sums_);
   const auto arithmetic = static_cast<std::uint32_t>(arithmetic_of(job_.parallel, setup_.device));
   if (directory_) {
     std::vector<TrailRecord> records;
+    std::vector<RankSums> of_ranks;
     auto row = trail_rows_.begin();
     for (std::size_t i = 0; i < apart.size(); ++i, row += static_cast<std::ptrdiff_t>(trail_slots_)) {
       const auto steps_behind = static_cast<std::int64_t>(apart.size() - 1 - i);
@@ -133,10 +135,13 @@ void TrainingRun::flush_trail() {
                          .arithmetic = arithmetic,
                          .apart = apart[i],
                          .fingerprints = {row, row + static_cast<std::ptrdiff_t>(trail_slots_)}});
+      if (sums.size() == apart.size())
+        of_ranks.push_back({.step = records.back().step, .copies = copies[i], .sums = sums[i]});
     }
-    directory_->write_trail(records);
+    directory_->write_trail(records, of_ranks);
   }
   trail_rows_.clear();
+  own_sums_.clear();
 }
 
 }  // namespace lockstep

@@ -106,6 +106,7 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
 
 void TrainingRun::restore_or_initialise() {
   std::optional<FoundCheckpoint> checkpoint;
+  const RankStretch ranks = ranks_here();
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
@@ -115,7 +116,7 @@ void TrainingRun::restore_or_initialise() {
     } else if (comm_.rank() == 0) {
       initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     }
-    if (directory_ && !nothing_left_) open_files(checkpoint);
+    if (directory_ && !nothing_left_) open_files(checkpoint, ranks);
   });
   bool resumed = checkpoint.has_value();
   comm_.broadcast(std::as_writable_bytes(std::span(&resumed, 1)), 0);
@@ -126,14 +127,29 @@ void TrainingRun::restore_or_initialise() {
   strategy_->distribute();
 }
 
-void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint) {
+RankStretch TrainingRun::ranks_here() {
+  const auto grains = strategy_->sampler().local_grains(0);
+  const RankPlace here{.host = comm_.host(),
+                       .device = setup_.device.description,
+                       .uuid = setup_.device.gpu ? setup_.device.gpu->device->properties().uuid : "",
+                       .first_grain = grains.empty() ? 0 : grains.front().first / job_.parallel.grain,
+                       .grains = std::ssize(grains)};
+  RankStretch stretch{
+      .strategy = job_.parallel.strategy, .split = std::string(spelt(job_.parallel.split)), .ranks = {}};
+  for (const std::string& place : gather_text(comm_, to_text(here)))
+    stretch.ranks.push_back(place_from_text(place));
+  return stretch;
+}
+
+void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint, RankStretch ranks) {
   const CheckpointFacts none;
   const CheckpointFacts& facts = checkpoint ? checkpoint->state.facts : none;
   const bool between_epochs = state_.position.step_in_epoch == 0;
   const bool evaluated = between_epochs || (!epoch_finished() && state_.is_evaluated(judge_));
   directory_->open(state_.position.global_step, evaluated, facts.metrics);
-  directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()),
-                         state_.position.global_step, facts.trail);
+  ranks.from = state_.position.global_step + 1;
+  directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()), ranks,
+                         facts.trail);
   directory_->open_tensorboard(state_.position.global_step, graph_of(setup_.network));
 }
 

@@ -43,7 +43,9 @@ class TrainingRun {
   void open_directory();
   void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();
-  void open_files(const std::optional<FoundCheckpoint>& checkpoint);
+  /// Where ranks run, and what each has of a batch. Collective.
+  RankStretch ranks_here();
+  void open_files(const std::optional<FoundCheckpoint>& checkpoint, RankStretch ranks);
   bool nothing_left();
   void announce();
 
@@ -106,6 +108,7 @@ class TrainingRun {
   void tell_epoch_starts();
   void tell_series(const StepSeries& series);
   void tell_loss();
+  void tell_passed(const StepSeries& series);
   void tell_step(const StepTotals& totals);
   void tell_epoch();
   void tell_evaluation();
@@ -158,6 +161,7 @@ class TrainingRun {
   int saved_evaluations_ = 0;              ///< and how many evaluations of that step it holds
   std::size_t trail_slots_;                ///< of a step; 0: no trail is kept
   std::vector<std::uint64_t> trail_rows_;  ///< of the last steps, which are not written
+  std::vector<std::uint64_t> own_sums_;    ///< likewise
 
   std::string first_line_;    ///< which directory was chosen, and why
   bool data_checked_ = true;  ///< rank 0: the checkpoint says what it was trained on

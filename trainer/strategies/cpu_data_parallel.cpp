@@ -58,7 +58,8 @@ class CpuDataParallel final : public DataParallel {
     outputs_probe_ = probe;
     outputs_are_shown_ = false;
   }
-  SumFingerprints compute_share(const StepPosition& position, int rank) override;
+  bool prepare_shares() override;
+  SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
@@ -85,7 +86,7 @@ class CpuDataParallel final : public DataParallel {
   HostArena arena_;
   GradientReducer& reducer_;
   GradientReducer* into_ = &reducer_;    ///< where grains are added
-  std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
+  std::unique_ptr<Communicator> alone_;  ///< for shares of other ranks, as the next one
   std::optional<GradientReducer> replayed_;
   std::function<void(std::span<float>, int)> outputs_probe_;
   std::atomic<bool> outputs_are_shown_ = true;
@@ -108,10 +109,7 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       reducer_(arena_.reducer()),
       cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_), job.train.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
-  if (replays()) {
-    alone_ = comm.split(comm.rank());
-    replayed_.emplace(*alone_, setup.plan, arena_.units(), Determinism::kWorld);
-  }
+  if (replays()) prepare_shares();
   if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
 }
 
@@ -139,22 +137,34 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     return StepSums{reducer_.totals(), reducer_.refusals()};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
+    if (weighs_shares()) compute_weighed_shares(position);
     const auto reduced = Clock::now();
     activity.enter(Phase::kUpdating);
     arena_.take_sums(position.global_step, series.fingerprints);
+    if (const auto own = reducer_.fingerprint_that_left()) series.own_sums.push_back(*own);
     cut_step_.move_kept(arena_.weights().data());
     times_.optimizer += seconds_since(reduced);
   };
   const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
   const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
-  take_step({reduce, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
+  const auto reduce_right = [&] { return reduce_until_right(position, reduce); };
+  take_step({reduce_right, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
             position.global_step, series);
   times_.total += seconds_since(start);
 }
 
-SumFingerprints CpuDataParallel::compute_share(const StepPosition& position, int rank) {
+/// A share of a network with cuts needs all of the batch.
+bool CpuDataParallel::prepare_shares() {
+  if (cut_step_.needed()) return false;
+  alone_ = comm_.split(comm_.rank());
+  replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
+  return true;
+}
+
+SumFingerprints CpuDataParallel::compute_share(const StepPosition& position,
+                                               const std::vector<Grain>& grains) {
   into_ = &*replayed_;
-  compute(position, sampler_.grains_of(rank, position.step_in_epoch), false);
+  compute(position, grains, false);
   replayed_->wait();
   into_ = &reducer_;
   comm_.activity().share_of_step(static_cast<int>(sampler_.local_grains(position.step_in_epoch).size()));

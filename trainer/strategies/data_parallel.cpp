@@ -6,8 +6,8 @@
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/engine/replay.hpp"
-#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/hogwild.hpp"
 #include "trainer/strategies/pipeline.hpp"
@@ -22,15 +22,68 @@ namespace lockstep {
 
 StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   try {
-    return run_steps(position, count, stop_requested);
+    StepSeries series = run_steps(position, count, stop_requested);
+    series.passed = std::exchange(passed_, {});
+    return series;
   } catch (const SumsDifferError& error) {
-    throw_wrong_sums(comm_, error, position.global_step + steps_taken() + 1,
-                     {setup_.network.parameters(), setup_.device.description});
+    name_wrong_sums(error, position.global_step + steps_taken() + 1);
   }
 }
 
+void DataParallel::name_wrong_sums(const SumsDifferError& error, std::int64_t step) {
+  throw_wrong_sums(comm_, error, step, {setup_.network.parameters(), setup_.device.description});
+}
+
+StepSums DataParallel::reduce_until_right(const StepPosition& position,
+                                          const std::function<StepSums()>& reduce) {
+  if (!goes_on_when_wrong_) return reduce();
+  while (true) {
+    try {
+      try {
+        return reduce();
+      } catch (const SumsDifferError& error) {
+        name_wrong_sums(error, position.global_step + 1);
+      }
+    } catch (const WrongRankError& error) {
+      if (!may_have_passed(error.numbers())) throw;
+      passed_.emplace_back(error.numbers().step, error.numbers().what);
+    }
+  }
+}
+
+/// A rank that errs again and again is at its end.
+bool DataParallel::may_have_passed(const WrongNumbers& wrong) {
+  constexpr int kMostTimes = 3;
+  std::vector<int> ranks = wrong.ranks;
+  if (ranks.empty()) ranks.push_back(-1);
+  bool may = wrong.may_pass;
+  for (const int rank : ranks) may = ++times_wrong_[rank] <= kMostTimes && may;
+  return may;
+}
+
+bool DataParallel::weigh_shares(const std::vector<std::vector<Grain>>& shares) {
+  std::int64_t unable = prepare_shares() ? 0 : 1;
+  comm_.all_reduce(std::span(&unable, 1));
+  if (unable == 0) weighed_shares_ = shares;
+  return unable == 0;
+}
+
+/// Ranks take turns.
+void DataParallel::compute_weighed_shares(const StepPosition& position) {
+  std::int64_t sum = 0;
+  for (int rank = comm_.rank(); rank < std::ssize(weighed_shares_); rank += comm_.size()) {
+    const auto& grains = weighed_shares_[static_cast<std::size_t>(rank)];
+    sum += static_cast<std::int64_t>(rank_weight(rank) * whole(compute_share(position, grains)));
+  }
+  comm_.all_reduce(std::span(&sum, 1));
+  weighted_shares_ = static_cast<std::uint64_t>(sum);
+}
+
 void DataParallel::replay(const StepPosition& position, const SumFingerprints& own) {
-  const ReplayWork work{.compute_share = [&](int rank) { return compute_share(position, rank); },
+  const auto share = [&](int rank) {
+    return compute_share(position, sampler_.grains_of(rank, position.step_in_epoch));
+  };
+  const ReplayWork work{.compute_share = share,
                         .weights = [&] { return fingerprints_of_weights(); },
                         .samples = [&](int rank) { return fingerprint_of_samples(position, rank); }};
   replay_next_rank(comm_, own, work, position.global_step + 1,
@@ -107,13 +160,22 @@ void DataParallel::probe_next_step(const StepProbe& probe) {
   commit_state();
 }
 
-std::vector<std::uint64_t> DataParallel::combine_fingerprints(std::span<std::uint64_t> rows,
-                                                              std::size_t slots) {
-  std::vector<std::int64_t> sums;
-  for (std::size_t i = 0; i < rows.size(); i += slots)
-    sums.push_back(static_cast<std::int64_t>(whole_fingerprint(rows.subspan(i, slots))));
+/// One all-reduce of two or three numbers a step.
+CombinedFingerprints DataParallel::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                                        std::span<const std::uint64_t> own_sums) {
+  const std::size_t steps = rows.size() / slots;
+  std::vector<std::uint64_t> numbers;
+  for (std::size_t i = 0; i < steps; ++i)
+    numbers.push_back(whole_fingerprint(rows.subspan(i * slots, slots)));
+  for (std::size_t i = 0; i < steps; ++i) numbers.push_back(rank_weight(comm_.rank()) * numbers[i]);
+  for (const std::uint64_t own : own_sums) numbers.push_back(rank_weight(comm_.rank()) * own);
+  std::vector<std::int64_t> sums(numbers.begin(), numbers.end());
   comm_.all_reduce(std::span(sums));
-  return apart_from_first(rows, slots, sums, comm_.size());
+  const auto copies = sums.begin() + static_cast<std::ptrdiff_t>(steps);
+  const auto of_own = copies + static_cast<std::ptrdiff_t>(steps);
+  return {.apart = apart_from_first(rows, slots, std::span(sums).first(steps), comm_.size()),
+          .weighted_copies = {copies, of_own},
+          .weighted_sums = {of_own, sums.end()}};
 }
 
 StrategyDescription DataParallel::describe() const {

@@ -7,12 +7,16 @@
 #include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -26,7 +30,10 @@ class DataParallel : public ParallelStrategy {
   void collect() final;
   void exchange_weights(const std::string& average) final;
   void check_copies(std::int64_t step) final;
-  std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) final;
+  CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                            std::span<const std::uint64_t> own_sums) final;
+  bool weigh_shares(const std::vector<std::vector<Grain>>& shares) final;
+  std::uint64_t weighted_shares() const final { return weighted_shares_; }
   void probe_next_step(const StepProbe& probe) final;
   const DistributedSampler& sampler() const final { return sampler_; }
   StrategyDescription describe() const final;
@@ -36,7 +43,8 @@ class DataParallel : public ParallelStrategy {
       : setup_(setup),
         comm_(comm),
         sampler_(sampler_options(job, setup.data->train, comm)),
-        replay_every_(comm.size() > 1 ? job.parallel.replay_every_steps : 0) {}
+        replay_every_(comm.size() > 1 ? job.parallel.replay_every_steps : 0),
+        goes_on_when_wrong_(comm.size() > 1 && job.parallel.on_wrong == "continue") {}
 
   bool replays() const { return replay_every_ > 0; }
   /// After the step that follows so many, ranks compute each other's shares again (trainer/engine/replay.hpp).
@@ -45,6 +53,15 @@ class DataParallel : public ParallelStrategy {
   }
   /// Collective, between a step's reduction and its update.
   void replay(const StepPosition& position, const SumFingerprints& own);
+  bool weighs_shares() const { return !weighed_shares_.empty(); }
+  /// Collective, just before the update, in the units that the step has come to.
+  void compute_weighed_shares(const StepPosition& position);
+
+  /// Computes a step's sums, and again where they turn out to be wrong and parallel.on_wrong says so. Collective.
+  /// @throws WrongRankError
+  StepSums reduce_until_right(const StepPosition& position, const std::function<StepSums()>& reduce);
+  /// Then every step must be reduced by reduce_until_right().
+  bool goes_on_when_wrong() const { return goes_on_when_wrong_; }
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// Of a series that an error has ended.
@@ -57,18 +74,27 @@ class DataParallel : public ParallelStrategy {
   virtual void probe_next_sums(const GradientReducer::SeeSums& see) = 0;
   virtual void probe_next_reduction(const SumProbe& probe) = 0;
   virtual void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) = 0;
+  /// Before the first step with compute_share(). Collective. @returns false: this rank cannot
+  virtual bool prepare_shares() = 0;
   /// The sums of the step stay as they are.
-  virtual SumFingerprints compute_share(const StepPosition& position, int rank) = 0;
+  virtual SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) = 0;
 
   const JobSetup& setup_;
   Communicator& comm_;
   DistributedSampler sampler_;
 
  private:
+  [[noreturn]] void name_wrong_sums(const SumsDifferError& error, std::int64_t step);
+  bool may_have_passed(const WrongNumbers& wrong);
   SumFingerprints fingerprints_of_weights();
   std::uint64_t fingerprint_of_samples(const StepPosition& position, int rank) const;
 
   std::int64_t replay_every_;  ///< steps; 0: never
+  bool goes_on_when_wrong_;
+  std::map<int, int> times_wrong_;  ///< of each rank; -1: of one that cannot be told
+  std::vector<std::pair<std::int64_t, std::string>> passed_;  ///< of the series under way
+  std::vector<std::vector<Grain>> weighed_shares_;
+  std::uint64_t weighted_shares_ = 0;
 };
 
 /// On the setup's device. Borrows all references.

@@ -91,7 +91,8 @@ class DeviceDataParallel final : public DataParallel {
   void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
     throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
   }
-  SumFingerprints compute_share(const StepPosition& position, int rank) override;
+  bool prepare_shares() override { return arena_.reducer().compares_sums(); }
+  SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
   BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
   BatchShare share_of(std::int64_t step_in_epoch) const {
     return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
@@ -104,6 +105,7 @@ class DeviceDataParallel final : public DataParallel {
   void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
   /// One step that the host looks at between reduction and update.
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
+  void append_own_sums(std::int64_t steps, StepSeries& series);
   StepTotals reduce(const BatchShare& share);
   std::vector<TensorRefusals> refusals_of_all();
   void use_units() {
@@ -189,7 +191,7 @@ StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int6
 }
 
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
-  if (is_traced()) return 0;
+  if (is_traced() || goes_on_when_wrong() || weighs_shares()) return 0;
   most = std::min(most, longest_series_);
   std::int64_t steps = 0;
   while (steps < most && !arena_.units().is_refined_at(position.global_step + steps) &&
@@ -230,6 +232,7 @@ void DeviceDataParallel::queue_state(const StepPosition& position, std::int64_t 
 void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested,
                                     StepSeries& series) {
   const auto start = Clock::now();
+  arena_.reducer().take_fingerprints_that_left();
   queue_state(position, count, stop_requested);
   queue_steps(position.step_in_epoch, count);
   step_.queue_state_to_host();
@@ -244,6 +247,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
   series.loss_units += sum.loss_units;
   series.last = totals_of(result.last);
   arena_.append_rows(result.steps_done, series.fingerprints);
+  append_own_sums(result.steps_done, series);
 }
 
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
@@ -253,6 +257,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
   bool again = false;
   const auto reduce_once_more = [&] {
     if (std::exchange(again, true)) use_units();
+    arena_.reducer().take_fingerprints_that_left();
     const StepTotals totals = reduce(share_of(position.step_in_epoch));
     if (totals.refused > 0) refusals = refusals_of_all();
     if (totals.refused == 0 && is_replayed(position.global_step))
@@ -260,16 +265,26 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     return StepSums{totals, refusals};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
+    if (weighs_shares()) compute_weighed_shares(position);
     step_.queue_update();
     step_.queue_state_to_host();
     wait_for_stream();
     arena_.append_rows(1, series.fingerprints);
+    append_own_sums(1, series);
   };
   const auto largest_sums = [this] { return arena_.largest_sums(); };
-  take_step({reduce_once_more, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
+  const auto reduce_right = [&] { return reduce_until_right(position, reduce_once_more); };
+  take_step({reduce_right, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
             position.global_step, series);
   step_.end_trace();
   if (series.failure) arena_.queue_zero_sums();
+}
+
+/// Behind a step that was refused, the device took none.
+void DeviceDataParallel::append_own_sums(std::int64_t steps, StepSeries& series) {
+  const auto left = arena_.reducer().take_fingerprints_that_left();
+  const auto count = std::min(std::ssize(left), steps);
+  series.own_sums.insert(series.own_sums.end(), left.begin(), left.begin() + count);
 }
 
 StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
@@ -281,9 +296,10 @@ StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
   return totals_of(step_.counters());
 }
 
-SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position, int rank) {
+SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position,
+                                                  const std::vector<Grain>& grains) {
   arena_.queue_zero_sums();
-  step_.queue_gradients(share_of(sampler_.grains_of(rank, position.step_in_epoch), position.step_in_epoch));
+  step_.queue_gradients(share_of(grains, position.step_in_epoch));
   return arena_.reducer().take_replayed(step_.stream());
 }
 

@@ -296,15 +296,16 @@ void Pipeline::check_copies(std::int64_t step) {
 }
 
 /// The first replica's ranks have a part of each row, and zeros for the rest.
-std::vector<std::uint64_t> Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) {
+CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                                    std::span<const std::uint64_t> /*own_sums*/) {
   std::vector<std::int64_t> numbers(rows.size());
   if (replica() == 0) std::ranges::copy(rows, numbers.begin());
   for (std::size_t i = 0; i < rows.size(); i += slots)
     numbers.push_back(static_cast<std::int64_t>(whole_fingerprint(rows.subspan(i, slots))));
   comm_.all_reduce(std::span(numbers));
   std::copy_n(numbers.begin(), rows.size(), rows.begin());
-  return apart_from_first(rows, slots, std::span<const std::int64_t>(numbers).subspan(rows.size()),
-                          plan_.replicas);
+  return {.apart = apart_from_first(rows, slots, std::span<const std::int64_t>(numbers).subspan(rows.size()),
+                                    plan_.replicas)};
 }
 
 StrategyDescription Pipeline::describe() const {

@@ -44,7 +44,8 @@ class Pipeline final : public ParallelStrategy {
   void collect() override;
   void exchange_weights(const std::string& average) override;
   void check_copies(std::int64_t step) override;
-  std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) override;
+  CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                            std::span<const std::uint64_t> own_sums) override;
 
   std::optional<double> gradient_norm() override;
   /// Of a step's sums, where there are replicas.

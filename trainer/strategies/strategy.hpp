@@ -66,6 +66,14 @@ struct StepTimes {
   std::vector<double> until_left = {};
 };
 
+/// Of each of some steps, what all ranks' fingerprints come to. On rank 0; elsewhere it means nothing.
+struct CombinedFingerprints {
+  /// 0 if all ranks had the same bits, or else the sum of the differences of their rows to rank 0's.
+  std::vector<std::uint64_t> apart;
+  /// As RankSums has them (trainer/checkpoint/rank_file.hpp). Empty: not known.
+  std::vector<std::uint64_t> weighted_copies = {}, weighted_sums = {};
+};
+
 /// What a strategy says when a run has ended.
 struct StrategySummary {
   std::vector<std::string> lines;                       ///< for people
@@ -112,12 +120,20 @@ class ParallelStrategy {
 
   /// Of steps that run() took: makes the rows of rank 0 (StepSeries::fingerprints) those of the whole network.
   /// Collective, for as many steps on all ranks.
-  /// @param rows  [steps][slots]
-  /// @returns on rank 0, of each step: 0 if all ranks had the same bits, or else the sum of the differences of
-  ///          their fingerprints to rank 0's
-  virtual std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) {
-    return std::vector<std::uint64_t>(rows.size() / slots);
+  /// @param rows      [steps][slots]
+  /// @param own_sums  StepSeries::own_sums of these steps
+  virtual CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                                    std::span<const std::uint64_t> /*own_sums*/) {
+    return {.apart = std::vector<std::uint64_t>(rows.size() / slots)};
   }
+
+  /// For proofs: between reduction and update of each step from now on, the ranks here also compute the shares of
+  /// other ranks, one after the other. Collective.
+  /// @param shares   by rank
+  /// @returns false, on all ranks: they cannot
+  virtual bool weigh_shares(const std::vector<std::vector<Grain>>& /*shares*/) { return false; }
+  /// Of the step taken last, RankSums::sums of those ranks.
+  virtual std::uint64_t weighted_shares() const { return 0; }
 
   /// For faults on purpose: shows `probe` what this rank trains, now and in the next step.
   /// @throws ConfigError  it cannot

@@ -6,6 +6,7 @@
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/engine/weight_update.hpp"
+#include "trainer/strategies/strategy.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>
@@ -58,24 +59,62 @@ std::string place_text(const FlippedBit& flipped) {
   return fmt::format("bit {} of element [{}]", flipped.bit, fmt::join(flipped.index, ", "));
 }
 
+std::optional<WrongRank> rank_of(const RecordedRanks& ranks, std::optional<int> number) {
+  if (!number) return std::nullopt;
+  return WrongRank{*number, ranks.stretch.ranks[static_cast<std::size_t>(*number)]};
+}
+
+/// Whose copy is another than all others. Rank 0's is in the trail; it is wrong if it differs from the one here, and all
+/// others by the same from it.
+std::optional<WrongRank> wrong_copy(const RecordedRanks& ranks, const TrailRecord& recorded,
+                                    std::uint64_t difference_of_rank_0) {
+  const std::size_t size = ranks.stretch.ranks.size();
+  if (size == 1) return rank_of(ranks, 0);
+  if (recorded.apart == 0) return std::nullopt;
+  if (recorded.apart == (1 - size) * difference_of_rank_0) return rank_of(ranks, 0);
+  if (!ranks.sums) return std::nullopt;
+  const std::uint64_t weights = size * (size + 1) / 2;  // the sum of all rank_weight()
+  const std::uint64_t weighted = ranks.sums->copies - weights * whole_fingerprint(recorded.fingerprints);
+  return rank_of(ranks, find_wrong_rank(recorded.apart, weighted, size));
+}
+
 class StepDiagnosis {
  public:
-  StepDiagnosis(const DiagnosisFacts& facts, const TrailRecord& recorded, const ReplayedStep& here)
+  StepDiagnosis(const DiagnosisFacts& facts, const TrailRecord& recorded, const ReplayedStep& here,
+                const std::optional<RecordedRanks>& ranks)
       : facts_(facts), recorded_(recorded), here_(here), tensors_(facts.parameters.tensors()) {
     for (const Slot& slot : slots_of(layout_of(facts.trail))) {
       if (difference(slot) != 0) (slot.of == Slot::Of::kGradient ? gradients_ : state_).push_back(slot);
     }
+    if (ranks && !ranks->stretch.ranks.empty()) find_wrong_copy(*ranks);
   }
 
   std::optional<Discrepancy> find() const {
+    std::optional<Discrepancy> found;
     if (here_.apart != 0) return ranks_here();
-    if (!state_.empty()) return wrong_state();
-    if (!gradients_.empty()) return wrong_gradient();
-    if (recorded_.apart != 0) return other_rank();
-    return std::nullopt;
+    if (!state_.empty()) {
+      found = wrong_state();
+    } else if (!gradients_.empty()) {
+      found = wrong_gradient();
+    } else if (recorded_.apart != 0) {
+      found = other_rank();
+    }
+    if (found) found->rank = wrong_copy_;
+    return found;
   }
 
  private:
+  /// Where rank 0's state is wrong, so may be the sums of all; where it is right, its sums alone may be.
+  void find_wrong_copy(const RecordedRanks& ranks) {
+    std::uint64_t apart = 0;
+    for (const Slot& slot : state_.empty() ? gradients_ : state_) apart += difference(slot);
+    wrong_copy_ = wrong_copy(ranks, recorded_, apart);
+  }
+  /// "rank 2 on node3 (cpu (AVX-512))", or else what is known of it.
+  std::string named(const char* otherwise) const {
+    return wrong_copy_ ? describe(wrong_copy_->number, wrong_copy_->place) : otherwise;
+  }
+
   std::uint64_t difference(const Slot& slot) const {
     return recorded_.fingerprints[slot.number] - here_.fingerprints[slot.number];
   }
@@ -125,8 +164,8 @@ class StepDiagnosis {
     Discrepancy found = finding(slot.of == Slot::Of::kWeights ? "weights" : "optimizer", slot);
     if (state_.size() == 1) found.flipped = flipped_in(slot, difference(slot));
     if (found.flipped) {
-      found.text =
-          fmt::format("{} on rank 0 went into it with {} flipped", name_of(slot), place_text(*found.flipped));
+      found.text = fmt::format("{} on {} went into it with {} flipped", name_of(slot), named("rank 0"),
+                               place_text(*found.flipped));
       found.cause = "a flipped bit in the memory of rank 0, before this step and after the one before it";
       return found;
     }
@@ -179,8 +218,8 @@ class StepDiagnosis {
                                                                   : "optimizer",
                                   slot);
       found.flipped = flipped;
-      found.text =
-          fmt::format("on a rank other than 0, {} had {} flipped", name_of(slot), place_text(*flipped));
+      found.text = fmt::format("on {}, {} had {} flipped", named("a rank other than 0"), name_of(slot),
+                               place_text(*flipped));
       found.cause = "a flipped bit in the memory of that rank, before this step and after the one before it";
       return found;
     }
@@ -189,7 +228,8 @@ class StepDiagnosis {
                       .parameter = {},
                       .bucket = {},
                       .flipped = {},
-                      .text = "a rank other than 0 had other weights, optimiser state or sums than rank 0",
+                      .text = named("a rank other than 0") +
+                              " had other weights, optimiser state or sums than the other ranks",
                       .cause = "an update that was computed wrongly there, or memory that was overwritten",
                       .first_replayed = here_.first_replayed};
     return found;
@@ -211,6 +251,7 @@ class StepDiagnosis {
   const ReplayedStep& here_;
   std::vector<Parameter> tensors_;
   std::vector<Slot> state_, gradients_;  ///< those that differ
+  std::optional<WrongRank> wrong_copy_;
 };
 
 /// Words that differ between two arrays: how many, the first, and whether it is by one bit.
@@ -235,8 +276,34 @@ WordsApart words_apart(std::span<const float> a, std::span<const float> b) {
 }  // namespace
 
 std::optional<Discrepancy> diagnose_step(const DiagnosisFacts& facts, const TrailRecord& recorded,
-                                         const ReplayedStep& here) {
-  return StepDiagnosis(facts, recorded, here).find();
+                                         const ReplayedStep& here,
+                                         const std::optional<RecordedRanks>& ranks) {
+  return StepDiagnosis(facts, recorded, here, ranks).find();
+}
+
+bool is_of_a_share(const Discrepancy& finding, const TrailRecord& recorded) {
+  return finding.what == "gradient" && recorded.apart == 0;
+}
+
+std::uint64_t sums_apart(const TrailHead& head, const TrailRecord& recorded,
+                         std::span<const std::uint64_t> here) {
+  std::uint64_t apart = 0;
+  for (std::size_t t = 0; t < head.trained.size(); ++t) {
+    const std::size_t slot = layout_of(head).gradient(t);
+    apart += recorded.fingerprints[slot] - here[slot];
+  }
+  return apart;
+}
+
+void name_wrong_share(Discrepancy& finding, const RecordedRanks& ranks, std::uint64_t apart,
+                      std::uint64_t weighted) {
+  if (!ranks.sums) return;
+  finding.rank =
+      rank_of(ranks, find_wrong_rank(apart, ranks.sums->sums - weighted, ranks.stretch.ranks.size()));
+  if (!finding.rank) return;
+  finding.cause = fmt::format(
+      "{} computed wrong sums from the right weights: from other training samples, or its processor erred",
+      describe(finding.rank->number, finding.rank->place));
 }
 
 std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const CheckpointState& checkpoint,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "models/arena.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/checkpoint/trail_format.hpp"
 #include "trainer/tools/prove_result.hpp"
@@ -33,8 +34,23 @@ struct ReplayedStep {
 };
 
 /// Nothing: the step is as the trail says.
+/// @param ranks  that took it, if that is known: one whose copy of weights, buffers or sums was wrong is named
 std::optional<Discrepancy> diagnose_step(const DiagnosisFacts& facts, const TrailRecord& recorded,
-                                         const ReplayedStep& here);
+                                         const ReplayedStep& here,
+                                         const std::optional<RecordedRanks>& ranks = {});
+
+/// Whether all ranks went into the step with the right state and came out with the same wrong sums: then it takes the
+/// shares of them all to say whose was wrong.
+bool is_of_a_share(const Discrepancy& finding, const TrailRecord& recorded);
+
+/// Modulo 2^64, how far the recorded sums of gradients are from those here.
+std::uint64_t sums_apart(const TrailHead& head, const TrailRecord& recorded,
+                         std::span<const std::uint64_t> here);
+
+/// Names the rank whose share was wrong.
+/// @param apart  sums_apart()   @param weighted  of the shares as they are computed here, as RankSums has them
+void name_wrong_share(Discrepancy& finding, const RecordedRanks& ranks, std::uint64_t apart,
+                      std::uint64_t weighted);
 
 /// The state here after a step against the checkpoint of that step. Nothing: they are the same bits.
 std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const CheckpointState& checkpoint,

@@ -5,7 +5,6 @@
 #include "trainer/tools/prove_replay.hpp"
 
 #include "comm/agreement.hpp"
-#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/run/data_record.hpp"
@@ -17,10 +16,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +34,12 @@ struct Order {
   bool test = false, validate = false;  ///< something is claimed of the weights as they are now
   bool norm = false;                    ///< something is claimed of the gradient of the step just taken
   bool meet = false;                    ///< all ranks of the proof meet
+};
+
+/// Who computed the sums of this step wrongly?
+struct ShareQuestion {
+  std::int64_t step = 0;    ///< 0: not asked
+  std::uint64_t apart = 0;  ///< sums_apart()
 };
 
 class Replay {
@@ -52,25 +57,37 @@ class Replay {
         claims_(run, interval, *strategy_, comm, verdict_) {}
 
   ProofResult to_the_end() {
-    start();
-    while (state_.position.global_step < interval_.last && !order_.stop) take_series();
+    replay_steps();
     if (!order_.stop && !interval_.end.empty()) compare_with_end();
     finish();
     return std::move(verdict_);
   }
+  /// What to_the_end() left open: whose share was wrong. On rank 0.
+  ShareQuestion question() const { return question_; }
+  /// Replays up to the step before, takes that one with the shares of all ranks of the run, and names the rank in
+  /// rank 0's verdict.
+  void answer(const ShareQuestion& question, ProofResult& verdict);
 
  private:
   void start();
+  void replay_steps() {
+    start();
+    while (state_.position.global_step < interval_.last && !order_.stop) take_series();
+  }
   void load_start();
   void begin_afresh();
   void take_series();
+  std::optional<RecordedRanks> ranks_of(std::int64_t step) const;
+  void note(const TrailRecord& recorded, const ReplayedStep& here);
   void compare(const StepSeries& series, const std::vector<std::uint64_t>& apart);
   void fail(const StepSeries& series);
   void stop_at(std::int64_t step);
+  std::vector<std::vector<Grain>> shares_of(const RankStretch& stretch) const;
   void give_order();
   void compare_with_end();
   void finish();
 
+  std::string rank_file() const { return run_.job.run.dir + "/" + kRankFile; }
   std::int64_t step() const { return state_.position.global_step; }
   bool leads() const { return comm_.rank() == 0; }
 
@@ -85,6 +102,7 @@ class Replay {
   RunState state_;
   Order order_;
   std::int64_t proved_up_to_ = 0, stopped_at_ = 0;
+  ShareQuestion question_;
   std::vector<StepRange> unknown_;  ///< steps without a good record, which were only passed through
   Evaluations evaluations_;         ///< of the weights as they are now
   ProofResult verdict_;
@@ -145,7 +163,7 @@ void Replay::take_series() {
   const std::int64_t count =
       std::min({strategy_->longest_series(), in_epoch - state_.position.step_in_epoch, order_.steps});
   StepSeries series = strategy_->run(state_.position, count, false);
-  const auto apart = strategy_->combine_fingerprints(series.fingerprints, slots_);
+  const auto apart = strategy_->combine_fingerprints(series.fingerprints, slots_, {}).apart;
   if (leads()) compare(series, apart);
   state_.add(series);
   verdict_.replayed += series.steps;
@@ -200,12 +218,66 @@ void Replay::compare(const StepSeries& series, const std::vector<std::uint64_t>&
         .start = interval_.start.checkpoint.empty()
                      ? std::string("the weights that its job begins with")
                      : fmt::format("the checkpoint of step {}", with_thousands(interval_.start.step))};
-    if (auto finding = diagnose_step(facts_, *recorded, here)) {
-      verdict_.findings.push_back(std::move(*finding));
+    if (diagnose_step(facts_, *recorded, here)) {
+      note(*recorded, here);
       stop_at(step);
     } else {
       proved_up_to_ = step;
     }
+  }
+}
+
+/// A file that cannot be read names no rank; the step is refuted all the same.
+std::optional<RecordedRanks> Replay::ranks_of(std::int64_t step) const {
+  try {
+    return find_ranks(rank_file(), step);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// A step that differs.
+void Replay::note(const TrailRecord& recorded, const ReplayedStep& here) {
+  const auto ranks = ranks_of(here.step);
+  verdict_.findings.push_back(*diagnose_step(facts_, recorded, here, ranks));
+  if (!ranks || !ranks->sums || !is_of_a_share(verdict_.findings.back(), recorded)) return;
+  question_ = {here.step, sums_apart(run_.trail.head(), recorded, here.fingerprints)};
+}
+
+/// As the run dealt them: by its number of ranks, and its rule. Nothing: the rule here is another.
+std::vector<std::vector<Grain>> Replay::shares_of(const RankStretch& stretch) const {
+  auto options = sampler_options(run_.job, run_.setup.data->train, 0, static_cast<int>(stretch.ranks.size()));
+  options.split = stretch.split == spelt(BatchSplit::kChunk) ? BatchSplit::kChunk : BatchSplit::kEven;
+  const std::int64_t most_ranks = (options.global_batch + options.grain - 1) / options.grain;
+  if (stretch.strategy != "data" || std::ssize(stretch.ranks) > most_ranks) return {};
+  std::vector<std::vector<Grain>> shares;
+  const DistributedSampler sampler(options);
+  for (const RankPlace& place : stretch.ranks) {
+    const int rank = static_cast<int>(shares.size());
+    const auto of_full_batch = sampler.grains_of(rank, 0);
+    const bool same_first = place.grains == 0 || of_full_batch.empty() ||
+                            of_full_batch.front().first == place.first_grain * options.grain;
+    if (std::ssize(of_full_batch) != place.grains || !same_first) return {};
+    shares.push_back(sampler.grains_of(rank, state_.position.step_in_epoch));
+  }
+  return shares;
+}
+
+void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
+  replay_steps();
+  if (state_.position.step_in_epoch == strategy_->sampler().steps_per_epoch()) state_.start_next_epoch();
+  std::optional<RecordedRanks> ranks;
+  std::vector<std::vector<Grain>> shares;
+  agree(comm_, [&] {
+    ranks = find_ranks(rank_file(), question.step);
+    if (ranks) shares = shares_of(ranks->stretch);
+  });
+  if (order_.stop || shares.empty() || !strategy_->weigh_shares(shares)) return;
+  const StepSeries series = strategy_->run(state_.position, 1, false);
+  if (!leads() || series.failure) return;
+  for (Discrepancy& finding : verdict.findings) {
+    if (finding.step == question.step && finding.what == "gradient")
+      name_wrong_share(finding, *ranks, question.apart, strategy_->weighted_shares());
   }
 }
 
@@ -249,65 +321,22 @@ void Replay::finish() {
 
 ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm,
                    ProofProgress& progress, ProofMeetings& meetings) {
-  return Replay(run, interval, comm, progress, meetings).to_the_end();
-}
-
-// The line that is drawn: steps done, how fast, how long still.
-
-ProofProgress::ProofProgress(bool speaks, std::string what, std::int64_t steps)
-    : output_(speaks ? output_terminal() : OutputTerminal()),
-      what_(std::move(what)),
-      steps_(steps),
-      start_(Clock::now()),
-      last_(start_ - kBarInterval) {
-  if (output_.redraws) call_before_errors(wipe_bar);
-}
-
-ProofProgress::~ProofProgress() {
-  if (output_.redraws) wipe_bar();
-}
-
-void ProofProgress::add(std::int64_t steps) {
-  done_ += steps;
-  const auto now = Clock::now();
-  if (!output_.redraws || now - last_ < kBarInterval) return;
-  last_ = now;
-  const double seconds = std::max(seconds_since(start_), 1e-9), done = static_cast<double>(done_);
-  const double left = static_cast<double>(std::max<std::int64_t>(steps_ - done_, 0));
-  const std::vector<Field> fields = {
-      {what_, 5},
-      {fmt::format("{}/{} steps", with_thousands(done_), with_thousands(steps_)), 4},
-      {fmt::format("{} steps/s", with_thousands(static_cast<std::int64_t>(done / seconds))), 1},
-      {fmt::format("ETA {}", format_duration(seconds / std::max(done, 1.0) * left)), 3}};
-  const int columns = output_columns();
-  draw_bar(fit_with_bar(fields, std::min(done / std::max(done + left, 1.0), 1.0), columns, output_.unicode),
-           output_, columns);
-}
-
-void ProofProgress::leave_out(std::int64_t steps) {
-  steps_ -= steps;
-}
-
-ProofMeetings::ProofMeetings(Communicator& comm) : comm_(comm), last_(Clock::now()) {}
-
-bool ProofMeetings::are_due() const {
-  return comm_.size() > 1 && seconds_since(last_) > std::min(5.0, comm_.timeout().count() / 8);
-}
-
-void ProofMeetings::meet() {
-  someone_works(true);
-}
-
-void ProofMeetings::wait_for_all() {
-  while (someone_works(false)) {
+  ProofResult verdict;
+  ShareQuestion question;
+  {
+    Replay steps(run, interval, comm, progress, meetings);
+    verdict = steps.to_the_end();
+    question = steps.question();
   }
-}
-
-bool ProofMeetings::someone_works(bool self) {
-  std::array<std::int64_t, 1> working = {self ? 1 : 0};
-  if (comm_.size() > 1) comm_.all_reduce(std::span<std::int64_t>(working));
-  last_ = Clock::now();
-  return working[0] > 0;
+  if (comm.size() > 1) comm.broadcast(std::as_writable_bytes(std::span(&question, 1)), 0);
+  if (question.step == 0) return verdict;
+  // The steps before it once more: what it was computed from has gone.
+  const MetricsClaims none;
+  const ReplayedRun without_claims{run.job, run.setup, run.trail, none, run.bucket_sizes};
+  const Interval before{interval.start, question.step - 1, ""};
+  ProofProgress silent(false, "", 0);
+  Replay(without_claims, before, comm, silent, meetings).answer(question, verdict);
+  return verdict;
 }
 
 }  // namespace lockstep

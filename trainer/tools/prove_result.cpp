@@ -39,6 +39,12 @@ Json finding_json(const Discrepancy& finding) {
     json["element"] = finding.flipped->index;
     json["bit"] = finding.flipped->bit;
   }
+  if (finding.rank) {
+    json["rank"] = finding.rank->number;
+    json["host"] = finding.rank->place.host;
+    json["device"] = finding.rank->place.device;
+    if (!finding.rank->place.uuid.empty()) json["uuid"] = finding.rank->place.uuid;
+  }
   json["text"] = finding.text;
   json["cause"] = finding.cause;
   return json;
@@ -52,6 +58,11 @@ Discrepancy finding_from(const nlohmann::json& json) {
   if (json.contains("bucket")) finding.bucket = json.at("bucket").get<int>();
   if (json.contains("bit"))
     finding.flipped = {json.at("element").get<std::vector<std::int64_t>>(), json.at("bit").get<int>()};
+  if (json.contains("rank"))
+    finding.rank = {json.at("rank").get<int>(),
+                    {.host = json.at("host").get<std::string>(),
+                     .device = json.at("device").get<std::string>(),
+                     .uuid = json.value("uuid", "")}};
   finding.text = json.at("text").get<std::string>();
   finding.cause = json.at("cause").get<std::string>();
   finding.first_replayed = json.value("first_replayed", false);

@@ -3,6 +3,8 @@
 /// What `lockstep prove` is asked for, which steps it replays from where, and what it has found out.
 #pragma once
 
+#include "trainer/checkpoint/rank_file.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -99,6 +101,12 @@ struct FlippedBit {
   friend bool operator==(const FlippedBit&, const FlippedBit&) = default;
 };
 
+/// The rank of the run whose numbers were wrong.
+struct WrongRank {
+  int number = 0;
+  RankPlace place;
+};
+
 /// A place where the run is not what it says.
 struct Discrepancy {
   std::int64_t step = 0;
@@ -107,9 +115,10 @@ struct Discrepancy {
   std::string parameter;      ///< empty: none in particular
   std::optional<int> bucket;  ///< of the run's plan, from 1, in the order in which they leave
   std::optional<FlippedBit> flipped;
-  std::string text;             ///< what differs, in a sentence
-  std::string cause;            ///< the likely one, in a sentence
-  bool first_replayed = false;  ///< it is the first step behind a checkpoint
+  std::string text;                    ///< what differs, in a sentence
+  std::string cause;                   ///< the likely one, in a sentence
+  bool first_replayed = false;         ///< it is the first step behind a checkpoint
+  std::optional<WrongRank> rank = {};  ///< nothing: it cannot be told
 };
 
 struct ProofResult;

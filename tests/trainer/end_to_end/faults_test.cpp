@@ -88,6 +88,34 @@ TEST(FaultTest, SumsThatChangeOnTheirWayAreNamedAndTheRunGoesOn) {
   EXPECT_EQ(same_command.last_line(), undisturbed.last_line());
 }
 
+TEST(FaultTest, StepWithWrongNumbersIsComputedAgain) {
+  const FaultsAllowed allowed;
+  const TemporaryDirectory directory;
+  const auto undisturbed =
+      lockstep("train " + write_small_job(directory) + " run.dir=" + directory.path("whole"));
+  for (const std::string fault : {"flip-bits sums 5:3", "stale-message", "wrong-forward"}) {
+    const auto outcome = lockstep_on_ranks(
+        2, faulty(directory, fault) +
+               " run.resume=never parallel.on_wrong=continue parallel.replay_every_steps=3");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    EXPECT_EQ(outcome.last_line(), undisturbed.last_line()) << fault;
+    EXPECT_NE(outcome.err.find("lockstep: step 3: "), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("computed again, and it was right"), std::string::npos) << outcome.err;
+    const auto metrics = read_metrics(directory.path("run"));
+    const auto event = std::ranges::find_if(
+        metrics, [](const nlohmann::json& line) { return line.at("event") == "wrong_rank"; });
+    ASSERT_NE(event, metrics.end()) << outcome.everything();
+    EXPECT_EQ(event->at("step"), 3);
+    EXPECT_NE(event->at("what").get<std::string>().find("rank 1 on "), std::string::npos);
+  }
+  // What stays wrong stops the run.
+  const auto lasting = lockstep_on_ranks(3, faulty(directory, "flip-bit weights 5:3") +
+                                                " run.resume=never parallel.on_wrong=continue "
+                                                "parallel.replay_every_steps=3");
+  EXPECT_EQ(lasting.exit_code, 72) << lasting.everything();
+  EXPECT_NE(lasting.err.find("its weights are not those of the others"), std::string::npos) << lasting.err;
+}
+
 TEST(FaultTest, ReplaysAreRefusedWhereAShareCannotBeComputedAlone) {
   const TemporaryDirectory directory;
   const auto outcome =

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Trails and `lockstep prove`, as users meet them.
 #include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "tests/trainer/support/forged_run.hpp"
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace lockstep::testing {
@@ -117,16 +119,44 @@ TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
   EXPECT_EQ(parse_json(outcome.out).at("refuted").at(0).at("step"), 7) << outcome.everything();
 }
 
+/// By proofs on other numbers of ranks. The run went on with other ranks than it began with.
+TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
+  const std::string on_threads = "parallel.backend=thread parallel.ranks=";
+  for (const auto& [fault, rank, what] :
+       {std::tuple("wrong-forward", 2, "gradient"), std::tuple("flip-bit weights 9:20", 2, "weights"),
+        std::tuple("flip-bit gradient 9:20", 0, "gradient")}) {
+    const std::string run = "run-" + std::to_string(rank) + what;
+    train(run, "train.max_steps=2 " + on_threads + "4");
+    train(run,
+          on_threads + "3 parallel.check_replicas_every_steps=0 inject.step=5 inject.rank=" +
+              std::to_string(rank) + " 'inject.what=" + fault + "'",
+          std::string(what) == "weights" ? 70 : 0);  // copies that differ are found at the end
+    for (const char* more : {"--json", "--json --ranks 3", "--json --steps 5"}) {
+      const auto outcome = prove(run, more);
+      const auto first = parse_json(outcome.out).at("refuted").at(0);
+      EXPECT_EQ(first.at("step"), 5) << outcome.everything();
+      EXPECT_EQ(first.at("what"), what) << outcome.everything();
+      ASSERT_TRUE(first.contains("rank")) << fault << outcome.everything();
+      EXPECT_EQ(first.at("rank"), rank) << outcome.everything();
+      EXPECT_EQ(first.at("host"), host_name());
+    }
+  }
+  const auto said = prove("run-2gradient");
+  EXPECT_NE(said.out.find("likely cause: rank 2 on " + host_name() + " (cpu"), std::string::npos) << said.out;
+  fs::remove(path("run-2gradient/ranks.jsonl"));
+  const auto old = prove("run-2gradient");
+  EXPECT_EQ(old.exit_code, 1);
+  EXPECT_NE(old.out.find("other data on some rank"), std::string::npos) << old.out;
+}
+
 TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
   train("run",
         "run.checkpoint_every_steps=0 run.keep.best=false inject.step=2 'inject.what=flip-bit weights 9:20'");
   const auto outcome = prove("run", "--ranks 3");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
-  EXPECT_NE(
-      outcome.out.find(
-          "conv1.weight: the weights on rank 0 went into it with bit 20 of element [0, 0, 1, 4] flipped"),
-      std::string::npos)
-      << outcome.out;
+  for (const std::string& said : {"conv1.weight: the weights on rank 0 on " + host_name() + " (cpu",
+                                  std::string("went into it with bit 20 of element [0, 0, 1, 4] flipped")})
+    EXPECT_NE(outcome.out.find(said), std::string::npos) << outcome.out;
   // A batch has 16 grains: four ranks have no work, and the proof ends all the same.
   const auto many = prove("run", "--steps 1 --ranks 20");
   EXPECT_EQ(many.exit_code, 0) << many.everything();

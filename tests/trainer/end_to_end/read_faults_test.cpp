@@ -141,11 +141,12 @@ TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName)
   const auto before = lines_until(stream, run, rename),
              behind = lines_until(stream, run, "fsync RUN/checkpoints");
   auto at = before.begin();
-  for (const std::string line : {"fdatasync RUN/metrics.jsonl", "fdatasync RUN/trail.bin", "fsync RUN",
-                                 "fsync RUN/checkpoints/.tmp-step-00000002/model.safetensors",
-                                 "fsync RUN/checkpoints/.tmp-step-00000002/optimizer.safetensors",
-                                 "fsync RUN/checkpoints/.tmp-step-00000002/manifest.json",
-                                 "fsync RUN/checkpoints/.tmp-step-00000002"}) {
+  for (const std::string line :
+       {"fdatasync RUN/metrics.jsonl", "fdatasync RUN/trail.bin", "fdatasync RUN/ranks.jsonl", "fsync RUN",
+        "fsync RUN/checkpoints/.tmp-step-00000002/model.safetensors",
+        "fsync RUN/checkpoints/.tmp-step-00000002/optimizer.safetensors",
+        "fsync RUN/checkpoints/.tmp-step-00000002/manifest.json",
+        "fsync RUN/checkpoints/.tmp-step-00000002"}) {
     at = std::find(at, before.end(), line);
     ASSERT_NE(at, before.end()) << line << " is missing, or comes too early";
   }

@@ -70,6 +70,9 @@ void add_rare_events(SeenFields& seen) {
   nlohmann::ordered_json straggler = straggler_event({}, {.host = "node2", .cause = "compute"});
   straggler["time"] = "";
   seen.add(straggler);
+  nlohmann::ordered_json wrong = wrong_rank_event(3, "rank 1");
+  wrong["time"] = "";
+  seen.add(wrong);
   nlohmann::ordered_json end = {{"event", "end"}};
   add_weights(end, "00", {.same = true, .line = ""});
   seen.add(end);

@@ -128,10 +128,10 @@ class SavingTest : public ::testing::Test {
 TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
   run_->open(0, true, std::nullopt);
-  run_->open_trail(head, 0, std::nullopt);
+  run_->open_trail(head, {}, std::nullopt);
   run_->write({{"event", "step"}, {"step", 1}});
   const std::vector<TrailRecord> records = {{.step = 1, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}};
-  run_->write_trail(records);
+  run_->write_trail(records, {});
   synced_names.clear();
   run_->save(make_state(1));
   run_->finish();

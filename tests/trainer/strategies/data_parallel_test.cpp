@@ -268,6 +268,31 @@ TEST(DataParallelTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) 
   });
 }
 
+/// Three times it may have been an accident.
+TEST(DataParallelTest, RankThatErrsAFourthTimeStopsTheRun) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    Job job = make_job();
+    job.parallel.on_wrong = "continue";
+    Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
+    BucketPlan plan = make_plan(network, std::size_t{1} << 20);
+    const JobSetup setup{make_data(), DeviceChoice(), std::move(network), std::move(plan)};
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
+    const auto spoil = [&] {
+      const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
+      if (comm.rank() == 1) strategy->probe_next_step({.reduction = {.arrived = change}});
+    };
+    for (std::int64_t step = 0; step < 3; ++step) {
+      spoil();
+      const StepSeries series = strategy->run(after({}, step), 1, false);
+      EXPECT_EQ(series.steps, 1);
+      ASSERT_EQ(series.passed.size(), 1U);
+      EXPECT_EQ(series.passed.front().first, step + 1);
+    }
+    spoil();
+    EXPECT_THROW(strategy->run(after({}, 3), 1, false), WrongRankError);
+  });
+}
+
 }  // namespace
 
 namespace {

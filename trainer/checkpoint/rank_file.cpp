@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One JSON object a line; each ends with a seal over what stands before it.
+#include "trainer/checkpoint/rank_file.hpp"
+
+#include "common/digest.hpp"
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kSealKey = ",\"seal\":\"";
+constexpr std::size_t kSealDigits = 8;
+
+std::string seal_of(std::string_view text) {
+  return hex(sha256(std::as_bytes(std::span(text)))).substr(0, kSealDigits);
+}
+
+/// @param text  an object on one line, without the closing brace
+std::string sealed(const std::string& text) {
+  return fmt::format("{}{}{}\"}}\n", text, kSealKey, seal_of(text));
+}
+
+bool has_good_seal(std::string_view line) {
+  const std::size_t at = line.rfind(kSealKey);
+  return at != line.npos && line.substr(at) == fmt::format("{}{}\"}}", kSealKey, seal_of(line.substr(0, at)));
+}
+
+nlohmann::ordered_json json_of(const RankPlace& place) {
+  nlohmann::ordered_json object = {{"host", place.host}, {"device", place.device}};
+  if (!place.uuid.empty()) object["uuid"] = place.uuid;
+  object["first_grain"] = place.first_grain;
+  object["grains"] = place.grains;
+  return object;
+}
+
+RankPlace place_from(const nlohmann::json& object) {
+  return {.host = object.at("host").get<std::string>(),
+          .device = object.at("device").get<std::string>(),
+          .uuid = object.value("uuid", ""),
+          .first_grain = object.at("first_grain").get<std::int64_t>(),
+          .grains = object.at("grains").get<std::int64_t>()};
+}
+
+std::string line_of(const RankStretch& stretch) {
+  nlohmann::ordered_json object = {{"version", kRankFileVersion},
+                                   {"from", stretch.from},
+                                   {"strategy", stretch.strategy},
+                                   {"split", stretch.split},
+                                   {"ranks", nlohmann::ordered_json::array()}};
+  for (const RankPlace& place : stretch.ranks) object["ranks"].push_back(json_of(place));
+  std::string text = json_text(object);
+  text.pop_back();
+  return sealed(text);
+}
+
+/// By hand: there is one for each step.
+std::string line_of(const RankSums& step) {
+  return sealed(
+      fmt::format(R"({{"step":{},"copies":"{:016x}","sums":"{:016x}")", step.step, step.copies, step.sums));
+}
+
+std::uint64_t number_of(const MetricsEvent& line, const char* key) {
+  const std::string text = line.text(key).value_or("");
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  return number;
+}
+
+/// Nothing: a line of another kind, or of a later version.
+std::optional<RankStretch> stretch_of(const MetricsEvent& line) {
+  if (line.integer("version") != kRankFileVersion) return std::nullopt;
+  const auto object = parse_json_or_discard(line.line());
+  try {
+    RankStretch stretch{.from = object.at("from").get<std::int64_t>(),
+                        .strategy = object.at("strategy").get<std::string>(),
+                        .split = object.at("split").get<std::string>(),
+                        .ranks = {}};
+    for (const auto& place : object.at("ranks")) stretch.ranks.push_back(place_from(place));
+    if (!stretch.ranks.empty()) return stretch;
+  } catch (const nlohmann::json::exception&) {  // as if it had no line
+  }
+  return std::nullopt;
+}
+
+/// The first step that a line tells of; 0: none.
+std::int64_t step_of(const MetricsEvent& line) {
+  return line.integer("step").value_or(line.integer("from").value_or(0));
+}
+
+std::string path_in(const std::string& run_dir) {
+  return run_dir + "/" + kRankFile;
+}
+
+/// How many bytes of the file stay where a run goes on with step `from`.
+std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from) {
+  const auto bytes = read_patiently(env, [&] { return env.read(path); });
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::size_t end = 0;
+  MetricsEvent line;
+  for (std::size_t next = text.find('\n'); next != text.npos; next = text.find('\n', end)) {
+    const auto of_line = text.substr(end, next - end);
+    if (has_good_seal(of_line) && line.read(of_line) && step_of(line) >= from) break;
+    end = next + 1;
+  }
+  return end;
+}
+
+bool is_there(Env& env, const std::string& path) {
+  return read_patiently(env, [&] { return env.entry(path).kind; }) == EntryKind::kFile;
+}
+
+/// Calls `see` with each line whose seal is good. Nothing: no file.
+std::optional<MetricsLines> read_lines(const std::string& path, const OnMetricsEvent& see) {
+  std::int64_t unsealed = 0;
+  try {
+    auto lines = read_metrics(path, [&](const MetricsEvent& line) {
+      if (has_good_seal(line.line())) return see(line);
+      ++unsealed;
+    });
+    lines.whole -= unsealed;
+    lines.damaged += unsealed;
+    return lines;
+  } catch (const MissingDataError&) {
+    return std::nullopt;
+  }
+}
+
+/// "steps 1 on: 4 ranks on 2 hosts (node1, node2), data"
+std::string text_of(const RankStretch& stretch) {
+  std::set<std::string> hosts;
+  for (const RankPlace& place : stretch.ranks) hosts.insert(place.host);
+  return fmt::format("  step {} on: {} on {} ({}), {}\n", with_thousands(stretch.from),
+                     counted(stretch.ranks.size(), "rank"), counted(hosts.size(), "host"),
+                     fmt::join(hosts, ", "), stretch.strategy);
+}
+
+}  // namespace
+
+std::string describe(int rank, const RankPlace& place) {
+  return fmt::format("rank {} on {} ({}{}{})", rank, place.host, place.device, place.uuid.empty() ? "" : ", ",
+                     place.uuid);
+}
+
+std::string to_text(const RankPlace& place) {
+  return json_text(json_of(place));
+}
+
+RankPlace place_from_text(const std::string& text) {
+  return place_from(parse_json(text));
+}
+
+std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weighted, std::size_t ranks) {
+  std::optional<int> found;
+  if (difference == 0) return found;
+  for (int rank = 0; rank < static_cast<int>(ranks); ++rank) {
+    if (rank_weight(rank) * difference != weighted) continue;
+    if (found) return std::nullopt;
+    found = rank;
+  }
+  return found;
+}
+
+RankFile::RankFile(Env& env, const std::string& run_dir, const RankStretch& stretch) {
+  const std::string path = path_in(run_dir);
+  read_patiently(env, [&] { make_own(env, path); });
+  const std::uint64_t keep = is_there(env, path) ? bytes_before(env, path, stretch.from) : 0;
+  file_ = std::make_unique<AppendFile>(path, keep);
+  env.sync_directory(run_dir);
+  file_->append(line_of(stretch));
+}
+
+void RankFile::write(std::span<const RankSums> steps) {
+  std::string lines;
+  for (const RankSums& step : steps) lines += line_of(step);
+  file_->append(lines);
+}
+
+void cut_rank_file(Env& env, const std::string& run_dir, std::int64_t from) {
+  const std::string path = path_in(run_dir);
+  if (!is_there(env, path)) return;
+  read_patiently(env, [&] { make_own(env, path); });
+  AppendFile(path, bytes_before(env, path, from)).sync();
+}
+
+std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t step) {
+  std::optional<RecordedRanks> found;
+  read_lines(path, [&](const MetricsEvent& line) {
+    if (const auto version = line.integer("version")) {
+      if (line.integer("from").value_or(0) > step) return;
+      found.reset();  // whatever it says, the one before it has ended
+      if (auto stretch = stretch_of(line)) found = RecordedRanks{std::move(*stretch), {}};
+    } else if (found && line.integer("step") == step) {
+      found->sums = RankSums{step, number_of(line, "copies"), number_of(line, "sums")};
+    }
+  });
+  return found;
+}
+
+std::optional<RankFileReport> report_ranks(const std::string& path) {
+  RankFileReport report;
+  const auto lines = read_lines(path, [&](const MetricsEvent& line) {
+    if (const auto stretch = stretch_of(line)) report.text += text_of(*stretch);
+  });
+  if (!lines) return std::nullopt;
+  report.good = lines->damaged == 0;
+  report.text = fmt::format(
+      "{}: {}{}\n{}", path, counted(lines->whole, "line"),
+      report.good
+          ? ", all good"
+          : fmt::format(" good, {} damaged: a proof cannot name the rank of those steps", lines->damaged),
+      report.text);
+  return report;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Which rank computed what: ranks.jsonl beside the trail, which is the same on any ranks. docs/trail-format.md.
+///
+/// A step has two numbers more than its trail, however many ranks took it: sums over ranks r of (r + 1) times a
+/// fingerprint of each. Where one rank alone is wrong by d, they are off by (r + 1) d, and d is known from the trail.
+#pragma once
+
+#include "common/env.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+inline constexpr const char* kRankFile = "ranks.jsonl";
+inline constexpr std::int64_t kRankFileVersion = 1;
+
+/// A rank of a run, and its part of a full batch.
+struct RankPlace {
+  std::string host, device;
+  std::string uuid = {};  ///< of a GPU; "" elsewhere
+  std::int64_t first_grain = 0, grains = 0;
+  friend bool operator==(const RankPlace&, const RankPlace&) = default;
+};
+
+/// "rank 2 on node3 (cpu (AVX-512))"
+std::string describe(int rank, const RankPlace& place);
+
+/// What ranks tell each other. @throws nlohmann::json::exception  the text is of something else
+std::string to_text(const RankPlace& place);
+RankPlace place_from_text(const std::string& text);
+
+/// One start of a run.
+struct RankStretch {
+  std::int64_t from = 1;        ///< its first step
+  std::string strategy, split;  ///< as the job names them
+  std::vector<RankPlace> ranks;
+  friend bool operator==(const RankStretch&, const RankStretch&) = default;
+};
+
+/// Of a step, sums over ranks modulo 2^64, each rank's number times rank_weight().
+struct RankSums {
+  std::int64_t step = 0;     ///< counted from 1
+  std::uint64_t copies = 0;  ///< of all fingerprints that it would write into the trail
+  std::uint64_t sums = 0;    ///< of those of its own sums of gradients, before they left
+  friend bool operator==(const RankSums&, const RankSums&) = default;
+};
+
+inline std::uint64_t rank_weight(int rank) {
+  return static_cast<std::uint64_t>(rank) + 1;
+}
+
+/// The one rank that is wrong. Nothing: none, or several of them.
+/// @param difference  modulo 2^64, of the sum over ranks
+/// @param weighted    of the sum over ranks of rank_weight() times the same
+std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weighted, std::size_t ranks);
+
+/// In the hands of rank 0 while the run is under way.
+class RankFile {
+ public:
+  /// Goes on with RUN/ranks.jsonl, or begins one: what stands there of `stretch.from` and later steps, and a torn last
+  /// line, is cut off; other lines stay as they are.
+  /// @throws IoError
+  RankFile(Env& env, const std::string& run_dir, const RankStretch& stretch);
+
+  /// @throws IoError if they are not in the file yet; they are kept for the next time
+  void write(std::span<const RankSums> steps);
+  /// As AppendFile::sync.
+  void sync() { file_->sync(); }
+  bool is_complete() const { return file_->is_complete(); }
+
+ private:
+  std::unique_ptr<AppendFile> file_;
+};
+
+/// Where a run goes on without one: cuts off what is there of steps from `from` on.
+void cut_rank_file(Env& env, const std::string& run_dir, std::int64_t from);
+
+/// What the file of a run knows of a step.
+struct RecordedRanks {
+  RankStretch stretch;
+  std::optional<RankSums>
+      sums;  ///< nothing: one rank alone; a path of the sums that has no fingerprints; damaged
+};
+
+/// Any bytes may come; a line whose seal is wrong counts as none. Memory is bounded for a file of any size.
+/// @param path  of the file
+/// Nothing: no file, as of older runs; one of a later version; or no good line of that start.
+/// @throws IoError, DataError: it is no regular file
+std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t step);
+
+/// For `lockstep verify`: what the file says, in lines; and whether all of it is as it was written.
+struct RankFileReport {
+  std::string text;
+  bool good = true;
+};
+
+/// Nothing: no file. Errors as find_ranks().
+std::optional<RankFileReport> report_ranks(const std::string& path);
+
+}  // namespace lockstep
