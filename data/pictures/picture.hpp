@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,7 @@ inline int channels_of(PictureColour colour) {
 /// Largest side and number of pixels that are read; larger ones are refused before memory is asked for.
 inline constexpr int kMaxPictureSide = 16384;
 inline constexpr std::int64_t kMaxPicturePixels = std::int64_t{64} << 20;
+inline constexpr std::uint64_t kMaxPictureFileBytes = std::uint64_t{256} << 20;
 
 /// The pictures of a file, made one at a time: an IDX file may hold millions of small ones.
 class Pictures {
@@ -92,6 +94,9 @@ Pictures read_pictures(const std::string& path, PictureColour colour = PictureCo
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
                         std::optional<std::int64_t> only = {}, PictureColour colour = PictureColour::kGrey);
 
+/// The same of a file that is no IDX file.
+Picture parse_picture(std::span<const std::uint8_t> file, const std::string& name, PictureColour colour);
+
 // Other sizes: whole numbers alone, so the same pixels on every machine.
 
 /// Scaled to width x height by averaging over areas: exact for the same size.
@@ -102,7 +107,10 @@ Picture resize_smoothly(const Picture& picture, int width, int height);
 
 struct PictureSize {
   int width = 0, height = 0;
+  friend bool operator==(const PictureSize&, const PictureSize&) = default;
 };
+/// "20" or "32x24", width first; 4096 a side at most. Nothing: it is neither.
+std::optional<PictureSize> parse_picture_size(std::string_view text);
 
 /// What becomes of a picture whose sides are in another proportion than they shall be.
 enum class PictureFit {
@@ -113,6 +121,16 @@ enum class PictureFit {
 
 /// Scaled by areas to exactly that size. Where proportions differ by less than a pixel, that pixel is not missed.
 Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
+
+/// What pictures are made to be samples of a set.
+struct PictureForm {
+  PictureSize size = {};  ///< to scale them to; 0 x 0: they are all of one size
+  PictureFit fit = PictureFit::kSqueeze;
+  PictureColour colour = PictureColour::kGrey;
+
+  bool has_size() const { return size.width > 0; }
+  friend bool operator==(const PictureForm&, const PictureForm&) = default;
+};
 
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);

@@ -31,20 +31,6 @@ namespace {
 
 constexpr int kMostNamesShown = 10;
 
-/// "20" or "32x24", width first.
-std::optional<PictureSize> parse_size(const std::string& text) {
-  constexpr std::int64_t kLargest = 4096;
-  const auto side = [&](std::string_view digits) -> int {
-    const auto number = parse_int64(digits);
-    return number && *number >= 1 && *number <= kLargest ? static_cast<int>(*number) : 0;
-  };
-  const std::string_view view = text;
-  const auto x = view.find('x');
-  const PictureSize size{side(view.substr(0, x)), side(x == view.npos ? view : view.substr(x + 1))};
-  if (size.width == 0 || size.height == 0) return std::nullopt;
-  return size;
-}
-
 std::string names_of(const std::vector<std::string>& names) {
   std::string text = fmt::format(
       "{}", fmt::join(names.begin(),
@@ -190,8 +176,9 @@ void add_convert_command(CLI::App& app, Action& action) {
           ->add_option("--size", *size,
                        "Scale all images to WIDTHxHEIGHT, or to a square; default: they are of one size")
           ->check([](const std::string& text) {
-            return parse_size(text) ? ""
-                                    : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
+            return parse_picture_size(text)
+                       ? ""
+                       : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
           });
   add_fit_option(*command, options->fit)->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
@@ -234,7 +221,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
       "  lockstep convert cifar10 my-shards --shards");
   command->callback([=, &action] {
-    options->size = size->empty() ? std::nullopt : parse_size(*size);
+    options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
     options->test.is_given = share->count() + count->count() > 0;
     action = [=] {
