@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -43,6 +44,8 @@ class SampleStore {
   virtual void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const = 0;
   /// Has threads of its own make these samples ready. Returns at once; errors show when the samples are read.
   virtual void prefetch(std::vector<std::int64_t> samples) const = 0;
+  /// The picture that a sample is, as people call it; empty: not known here.
+  virtual std::string_view name_of(std::int64_t /*sample*/) const { return {}; }
 };
 
 /// Sample after sample in files that go on one from another. No process holds more than the samples it computes.

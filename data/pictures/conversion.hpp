@@ -44,7 +44,7 @@ struct TestChoice {
   bool is_given = false;  ///< the user asked for one of these
 };
 
-/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are regular
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS (or val, or validation) where there are both. Pictures are regular
 /// files called *.png, *.jpg, *.jpeg, *.webp, *.gif, *.bmp, *.pgm or *.ppm, or symbolic links to such; names that begin
 /// with a dot do not count. In the order of classes and names.
 /// @param most_classes  that labels tell apart

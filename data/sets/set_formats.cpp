@@ -47,6 +47,12 @@ constexpr SetFormat kFormats[] = {
      .outline = outline_of_picture_set,
      .make = nullptr,
      .has_pictures = true},
+    {.name = "webdataset",
+     .files = tar_set_files,
+     .load = load_tar_set,
+     .outline = outline_of_tar_set,
+     .make = nullptr,
+     .has_pictures = true},
     {.name = "random", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_random_set},
     {.name = "drawn", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_synthetic_set},
 };

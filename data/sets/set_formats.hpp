@@ -90,6 +90,13 @@ std::vector<FileNames> picture_set_files(const SetEntry& set);
 SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
 
+// WebDataset's archives, train*.tar and test*.tar or val*.tar (data/sets/tar_index.hpp); likewise.
+
+std::vector<FileNames> tar_set_files(const SetEntry& set);
+/// @throws MissingDataError  there are no such archives; DataError  as find_tar_samples, or a picture that is damaged
+SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+
 // CIFAR-10 and sets like it in its binary format: https://www.cs.toronto.edu/~kriz/cifar.html, "binary
 // version".
 //
