@@ -147,7 +147,9 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
                                                 {"test_samples_sha256", fingerprints.test.samples},
                                                 {"test_labels_sha256", fingerprints.test.labels}};
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
-  if (data.train.has_images()) entries["background"] = mostly_light(data.train) ? "light" : "dark";
+  if (data.train
+          .has_images())  // photographs are taken as they are; a thousand would be decoded for each checkpoint
+    entries["background"] = !has_pictures(job.data.set) && mostly_light(data.train) ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
