@@ -96,6 +96,7 @@ class TarGrouping {
     constexpr std::uint64_t kMostDigits = 32;
     std::string text(std::min(entry.bytes, kMostDigits), '\0');
     text.resize(read_(entry.offset, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
+    text.erase(text.find_last_not_of(" \t\r\n") + 1);
     const auto number = parse_int64(trimmed(text));
     if (entry.bytes <= kMostDigits && number && *number >= 0 && *number < kMostShardClasses)
       return static_cast<std::int32_t>(*number);
