@@ -5,7 +5,7 @@
 
 #include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "data/pictures/picture.hpp"
+#include "data/picture_form.hpp"
 #include "data/sample_store.hpp"
 #include "kernels/shapes.hpp"
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "data/idx.hpp"
+#include "data/picture_form.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
@@ -34,12 +35,6 @@ struct Picture {
     return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   }
 };
-
-/// What pictures are made when they are read.
-enum class PictureColour { kGrey, kRgb };
-inline int channels_of(PictureColour colour) {
-  return colour == PictureColour::kRgb ? 3 : 1;
-}
 
 /// Largest side and number of pixels that are read; larger ones are refused before memory is asked for.
 inline constexpr int kMaxPictureSide = 16384;
@@ -105,32 +100,8 @@ Picture resize(const Picture& picture, int width, int height);
 /// The same, but sides that become longer are interpolated linearly, so that no steps show.
 Picture resize_smoothly(const Picture& picture, int width, int height);
 
-struct PictureSize {
-  int width = 0, height = 0;
-  friend bool operator==(const PictureSize&, const PictureSize&) = default;
-};
-/// "20" or "32x24", width first; 4096 a side at most. Nothing: it is neither.
-std::optional<PictureSize> parse_picture_size(std::string_view text);
-
-/// What becomes of a picture whose sides are in another proportion than they shall be.
-enum class PictureFit {
-  kSqueeze,  ///< all of it, its proportions changed
-  kCrop,     ///< its middle: of the side that is too long both ends are left out
-  kPad       ///< all of it in the middle, with black beside it, or above and below
-};
-
 /// Scaled by areas to exactly that size. Where proportions differ by less than a pixel, that pixel is not missed.
 Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
-
-/// What pictures are made to be samples of a set.
-struct PictureForm {
-  PictureSize size = {};  ///< to scale them to; 0 x 0: they are all of one size
-  PictureFit fit = PictureFit::kSqueeze;
-  PictureColour colour = PictureColour::kGrey;
-
-  bool has_size() const { return size.width > 0; }
-  friend bool operator==(const PictureForm&, const PictureForm&) = default;
-};
 
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);

@@ -82,8 +82,8 @@ SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, cons
 /// Reads index, labels and digests, and no image. @throws DataError, MissingDataError  a file that is not what it must be
 TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
 
-// Folders of pictures, a folder for each class, as `lockstep convert` reads them (data/pictures/conversion.hpp); the
-// pictures are decoded when they are needed.
+// Folders of pictures, a folder for each class, as `lockstep convert` reads them; the pictures are decoded when they are
+// needed (data/pictures/picture_sets.hpp).
 
 std::vector<FileNames> picture_set_files(const SetEntry& set);
 /// @throws MissingDataError, DataError  as find_sorted_pictures; a picture that is damaged

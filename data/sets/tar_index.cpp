@@ -9,7 +9,6 @@
 #include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/yaml.hpp"
-#include "data/pictures/picture.hpp"
 #include "data/sets/shards.hpp"
 
 #include <cctype>

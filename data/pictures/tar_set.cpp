@@ -5,7 +5,7 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "data/class_names.hpp"
-#include "data/sets/picture_sets.hpp"
+#include "data/pictures/picture_sets.hpp"
 #include "data/sets/tar_index.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Folders of pictures as a set, and what any set of pictures is once it was found.
-#include "data/sets/picture_sets.hpp"
+#include "data/pictures/picture_sets.hpp"
 
 #include "common/digest.hpp"
 #include "common/error.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From a file, or a piece of an archive, to the bytes of a sample.
-#include "data/picture_store.hpp"
+#include "data/pictures/picture_store.hpp"
 
 #include "common/env.hpp"
 #include "common/error.hpp"

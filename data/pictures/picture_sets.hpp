@@ -4,7 +4,7 @@
 #pragma once
 
 #include "data/dataset.hpp"
-#include "data/picture_store.hpp"
+#include "data/pictures/picture_store.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "data/picture_store.hpp"
+#include "data/pictures/picture_store.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
