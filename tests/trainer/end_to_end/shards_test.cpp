@@ -153,7 +153,7 @@ TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks
   EXPECT_EQ(weights_of("memory", "data.in_memory=true parallel.backend=thread parallel.ranks=3"), weights);
   write_archives();
   const std::string tars = "data.set=webdataset data.root=tars ";
-  EXPECT_EQ(weights_of("tars", tars, "mpirun -np 2"), weights);
+  EXPECT_EQ(weights_of("archives", tars, "mpirun -np 2"), weights);
   Outcome outcome;
   for (int starts = 0; starts < 20; ++starts) {
     outcome = train("steps", tars + "run.max_seconds=0.001", starts % 2 == 0 ? "" : "mpirun -np 2");
@@ -161,7 +161,7 @@ TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks
   }
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_EQ(outcome.last_line(), weights);
-  const Outcome eval = run("eval " + path("tars") + " --classes");
+  const Outcome eval = run("eval " + path("archives") + " --classes");
   EXPECT_EQ(eval.exit_code, 0) << eval.everything();
 }
 
