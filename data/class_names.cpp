@@ -36,7 +36,7 @@ const char* trouble_with_class_name(std::string_view name) {
   return one_line && printable_line(name) == name ? nullptr : "is not printable UTF-8";
 }
 
-std::vector<std::string> parse_class_names(std::string_view text, const std::string& file) {
+std::vector<std::string> parse_class_names(std::string_view text, const std::string& file, std::size_t most) {
   std::vector<std::string> names;
   for (const std::string_view line : lines_of(text)) {
     const std::size_t number = names.size() + 1;
@@ -44,7 +44,7 @@ std::vector<std::string> parse_class_names(std::string_view text, const std::str
       throw DataError(fmt::format("{}: line {}: {}; write one class name a line, in the order of the labels",
                                   file, number, cause));
     };
-    if (number > kMostClasses) fail(fmt::format("more than {} classes", kMostClasses));
+    if (number > most) fail(fmt::format("more than {} classes", most));
     if (const char* trouble = trouble_with_class_name(line)) fail(fmt::format("the name {}", trouble));
     if (const auto twin = std::find(names.begin(), names.end(), line); twin != names.end())
       fail(fmt::format("{} is the name of class {} already", quoted_text(line), twin - names.begin()));
@@ -54,17 +54,17 @@ std::vector<std::string> parse_class_names(std::string_view text, const std::str
   return names;
 }
 
-std::vector<std::string> read_class_names(const std::filesystem::path& file) {
-  constexpr std::uint64_t kMostBytes = 2 * kMostClasses * kLongestClassName;
+std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most) {
+  const std::uint64_t most_bytes = 2 * most * kLongestClassName;
   FileSource source(file);
   const std::uint64_t size = source.remaining_at_most();
-  if (size > kMostBytes) {
+  if (size > most_bytes) {
     throw DataError(fmt::format("{}: {} bytes are too many for a list of class names; at most {}",
-                                file.string(), size, kMostBytes));
+                                file.string(), size, most_bytes));
   }
   std::vector<std::uint8_t> bytes(size);
   bytes.resize(source.read(bytes));
-  return parse_class_names({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+  return parse_class_names({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string(), most);
 }
 
 std::vector<std::string> numbered_classes(int classes) {

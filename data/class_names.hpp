@@ -23,10 +23,11 @@ const char* trouble_with_class_name(std::string_view name);
 /// @param file  for messages
 /// @throws DataError  naming file and line: an empty name, one twice, one that is no printable UTF-8 or too
 /// long; none at all, or more than kMostClasses
-std::vector<std::string> parse_class_names(std::string_view text, const std::string& file);
+std::vector<std::string> parse_class_names(std::string_view text, const std::string& file,
+                                           std::size_t most = kMostClasses);
 
 /// The same from a file. @throws DataError also if it is larger than all names could be; IoError
-std::vector<std::string> read_class_names(const std::filesystem::path& file);
+std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most = kMostClasses);
 
 /// "0", "1", ...
 std::vector<std::string> numbered_classes(int classes);

@@ -138,6 +138,16 @@ const SetFingerprints& LazyFingerprints::get() {
 
 // Rows of bytes, and the batch loader.
 
+namespace {
+
+std::vector<std::int64_t> places_of(const Dataset& set, std::span<const std::int32_t> samples) {
+  std::vector<std::int64_t> places;
+  for (const std::int32_t sample : samples) places.push_back(set.place_in_file(sample));
+  return places;
+}
+
+}  // namespace
+
 ImageRows::ImageRows(const Dataset& set, std::span<const std::int32_t> samples)
     : size_(static_cast<std::size_t>(set.shape.features())), rows_(samples.size()) {
   if (set.store == nullptr) {
@@ -146,14 +156,8 @@ ImageRows::ImageRows(const Dataset& set, std::span<const std::int32_t> samples)
     return;
   }
   read_ = std::make_unique_for_overwrite<std::uint8_t[]>(samples.size() * size_);
-  for (std::size_t i = 0; i < samples.size();) {
-    const std::int64_t first = set.place_in_file(samples[i]);
-    std::size_t count = 1;  // those that follow one another there are read together
-    while (i + count < samples.size() && set.place_in_file(samples[i + count]) == first + std::int64_t(count))
-      ++count;
-    set.store->read(first, {read_.get() + i * size_, count * size_});
-    for (const std::size_t end = i + count; i < end; ++i) rows_[i] = read_.get() + i * size_;
-  }
+  set.store->read(places_of(set, samples), {read_.get(), samples.size() * size_});
+  for (std::size_t i = 0; i < samples.size(); ++i) rows_[i] = read_.get() + i * size_;
 }
 
 namespace {
@@ -187,11 +191,7 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
 
 void BatchLoader::prefetch(std::span<const std::int32_t> indices) const {
   constexpr std::size_t kLineBytes = 64;
-  if (dataset_.store != nullptr) {
-    std::vector<std::int64_t> places;
-    for (const std::int32_t index : indices) places.push_back(dataset_.place_in_file(index));
-    return dataset_.store->prefetch(std::move(places));
-  }
+  if (dataset_.store != nullptr) return dataset_.store->prefetch(places_of(dataset_, indices));
   if (dataset_.images.size() == 0) return;
   const auto bytes = static_cast<std::size_t>(dataset_.shape.features());
   for (const std::int32_t index : indices) {

@@ -5,6 +5,7 @@
 
 #include "common/buffers.hpp"
 #include "common/error.hpp"
+#include "data/picture_form.hpp"
 #include "data/sample_store.hpp"
 #include "kernels/shapes.hpp"
 
@@ -214,7 +215,8 @@ struct DatasetOptions {
   /// are trained on, or make the test half; 0: all.
   std::int64_t train_samples = 0, test_samples = 0;
   HoldOut validation = {};
-  bool in_memory = false;  ///< the images that could stay on disk are read all at once, too
+  bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
+  PictureForm pictures = {};  ///< of sets of pictures: what they are made
 };
 
 /// What a run takes of the two halves of its set.
@@ -255,6 +257,8 @@ std::string resolve_data_root(const std::string& set, const std::string& root, c
 bool is_made_in_memory(const std::string& set);
 /// The names of those sets.
 std::vector<std::string_view> made_sets();
+/// Whether a set's samples are pictures that are decoded: DatasetOptions::pictures is for such. @throws ConfigError
+bool has_pictures(const std::string& set);
 
 /// Loads or makes a data set. Safe in a thread of its own; of `root: auto` see resolve_data_root.
 /// @throws MissingDataError  names every place looked at and the command that fetches the set

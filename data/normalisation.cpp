@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -23,20 +24,6 @@ constexpr double kWhite = 255;
 
 PixelSums no_sums(std::size_t channels) {
   return {.values = std::vector<std::uint64_t>(channels), .squares = std::vector<std::uint64_t>(channels)};
-}
-
-/// @param images  [sample][channel][plane]
-void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums) {
-  const std::size_t channels = sums.values.size();
-  for (std::size_t at = 0; at < images.size(); at += plane) {
-    std::uint64_t values = 0, squares = 0;
-    for (const std::uint8_t pixel : images.subspan(at, plane)) {
-      values += pixel;
-      squares += std::uint64_t{pixel} * pixel;
-    }
-    sums.values[at / plane % channels] += values;
-    sums.squares[at / plane % channels] += squares;
-  }
 }
 
 /// @param n  pixels of a channel
@@ -71,10 +58,17 @@ PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> p
   const bool reads_others = 2 * std::ssize(places) > store.size();
   const auto others = reads_others ? other_places(places, store.size()) : std::vector<std::int32_t>();
   PixelSums read = no_sums(static_cast<std::size_t>(shape.channels));
-  std::vector<std::uint8_t> image(static_cast<std::size_t>(shape.features()));
-  for (const std::int32_t place : reads_others ? std::span(others) : places) {
-    store.read(place, image);
-    add_pixels(image, image.size() / read.values.size(), read);
+  const auto features = static_cast<std::size_t>(shape.features());
+  std::vector<std::uint8_t> images;
+  std::vector<std::int64_t> samples;
+  for (std::span from = reads_others ? std::span(others) : places; !from.empty();
+       from = from.subspan(samples.size())) {
+    constexpr std::size_t kAtOnce = 64;
+    const auto some = from.first(std::min(from.size(), kAtOnce));
+    samples.assign(some.begin(), some.end());
+    images.resize(samples.size() * features);
+    store.read(samples, images);
+    add_pixels(images, features / read.values.size(), read);
   }
   if (!reads_others) return read;
   PixelSums sums = store.sums();
@@ -118,6 +112,19 @@ double number_for(const std::vector<double>& numbers, std::size_t channel) {
 }
 
 }  // namespace
+
+void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums) {
+  const std::size_t channels = sums.values.size();
+  for (std::size_t at = 0; at < images.size(); at += plane) {
+    std::uint64_t values = 0, squares = 0;
+    for (const std::uint8_t pixel : images.subspan(at, plane)) {
+      values += pixel;
+      squares += std::uint64_t{pixel} * pixel;
+    }
+    sums.values[at / plane % channels] += values;
+    sums.squares[at / plane % channels] += squares;
+  }
+}
 
 ChannelScales scales_of(const Normalisation& by, int channels) {
   ChannelScales scales;

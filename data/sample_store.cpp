@@ -3,72 +3,23 @@
 /// Reading samples where they lie, and a thread that reads ahead of the step.
 #include "data/sample_store.hpp"
 
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "common/text_layout.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 namespace lockstep {
-namespace {
-
-std::string system_text(int error) {
-  return std::generic_category().message(error);
-}
-
-/// Not blocking, so that a FIFO of that name is refused and not waited for.
-int open_file(const std::filesystem::path& path, std::uint64_t size) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
-    throw MissingDataError(fmt::format("{}: no such file; {}", path.string(), kFixForStore));
-  struct stat status {};
-  if (descriptor < 0 || ::fstat(descriptor, &status) != 0) {
-    const int error = errno;
-    if (descriptor >= 0) ::close(descriptor);
-    throw IoError(fmt::format(
-        "{}: cannot be opened: {}; check its permissions, and the limit of open files (ulimit -n)",
-        path.string(), system_text(error)));
-  }
-  const auto found = static_cast<std::uint64_t>(status.st_size);
-  if (S_ISREG(status.st_mode) && found == size) return descriptor;
-  ::close(descriptor);
-  throw DataError(
-      S_ISREG(status.st_mode)
-          ? fmt::format("{}: {} bytes, and the index says {}; {}", path.string(), found, size, kFixForStore)
-          : fmt::format("{}: not a regular file; put the file itself there", path.string()));
-}
-
-/// Once. @returns bytes read, 0 at the end
-std::size_t read_some(int descriptor, std::uint64_t offset, std::span<std::uint8_t> to,
-                      const std::string& name) {
-  for (;;) {
-    const ssize_t count = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
-    if (count >= 0) return static_cast<std::size_t>(count);
-    if (errno != EINTR)
-      throw IoError(
-          fmt::format("{}: offset {}: reading failed: {}; check the disk, or the network that it is on", name,
-                      offset, system_text(errno)));
-  }
-}
-
-}  // namespace
 
 /// What was asked for last counts: what is older than a few batches has been read meanwhile.
-class SampleStore::ReadAhead {
+class ShardStore::ReadAhead {
  public:
-  explicit ReadAhead(const SampleStore& store) : store_(store) {}
+  explicit ReadAhead(const ShardStore& store) : store_(store) {}
   ~ReadAhead() {
     {
       const std::lock_guard lock(mutex_);
@@ -105,7 +56,7 @@ class SampleStore::ReadAhead {
     }
   }
 
-  const SampleStore& store_;
+  const ShardStore& store_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::int64_t> wanted_;
@@ -113,59 +64,57 @@ class SampleStore::ReadAhead {
   std::thread thread_;
 };
 
-SampleStore::SampleStore(Contents contents)
+ShardStore::ShardStore(Contents contents)
     : contents_(std::move(contents)),
       checked_(std::make_unique<std::atomic<bool>[]>(contents_.blocks.size())),
       ahead_(std::make_unique<ReadAhead>(*this)) {
   LOCKSTEP_CHECK(contents_.blocks.size() == (bytes() + contents_.block_bytes - 1) / contents_.block_bytes);
   std::uint64_t left = bytes();
-  try {
-    for (const auto& file : contents_.files) {
-      const std::uint64_t size = std::min(left, contents_.file_bytes);
-      descriptors_.push_back(open_file(file, size));
-      left -= size;
-    }
-  } catch (...) {
-    for (const int descriptor : descriptors_) ::close(descriptor);
-    throw;
+  for (const auto& path : contents_.files) {
+    const StoredFile& file = files_.emplace_back(path);
+    const std::uint64_t size = std::min(left, contents_.file_bytes);
+    if (file.size() != size)
+      throw DataError(fmt::format("{}: {} bytes, and the index says {}; {}", file.name(), file.size(), size,
+                                  kFixForStore));
+    left -= size;
   }
   LOCKSTEP_CHECK(left == 0);
 }
 
-SampleStore::~SampleStore() {
-  ahead_.reset();
-  for (const int descriptor : descriptors_) ::close(descriptor);
+ShardStore::~ShardStore() = default;
+
+void ShardStore::read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const {
+  LOCKSTEP_CHECK(to.size() == samples.size() * contents_.sample_bytes);
+  for (std::size_t i = 0, count = 1; i < samples.size(); i += count) {
+    const std::int64_t first = samples[i];
+    for (count = 1; i + count < samples.size() && samples[i + count] == first + std::int64_t(count);) ++count;
+    const std::uint64_t offset = static_cast<std::uint64_t>(first) * contents_.sample_bytes,
+                        size = count * contents_.sample_bytes;
+    LOCKSTEP_CHECK(first >= 0 && offset <= bytes() && size <= bytes() - offset);
+    check_blocks(offset, size);
+    read_bytes(offset, to.subspan(i * contents_.sample_bytes, size));
+  }
 }
 
-void SampleStore::read(std::int64_t first, std::span<std::uint8_t> to) const {
-  const std::uint64_t offset = static_cast<std::uint64_t>(first) * contents_.sample_bytes;
-  LOCKSTEP_CHECK(first >= 0 && offset <= bytes() && to.size() <= bytes() - offset);
-  check_blocks(offset, to.size());
-  read_bytes(offset, to);
-}
-
-void SampleStore::prefetch(std::vector<std::int64_t> samples) const {
+void ShardStore::prefetch(std::vector<std::int64_t> samples) const {
   ahead_->add(std::move(samples));
 }
 
 /// From one file, or from several that follow one another.
-void SampleStore::read_bytes(std::uint64_t first, std::span<std::uint8_t> to) const {
+void ShardStore::read_bytes(std::uint64_t first, std::span<std::uint8_t> to) const {
   while (!to.empty()) {
     const std::size_t file = first / contents_.file_bytes;
     const std::uint64_t offset = first % contents_.file_bytes;
-    const std::string& name = contents_.files[file].native();
     const auto piece = to.first(std::min<std::uint64_t>(to.size(), contents_.file_bytes - offset));
-    const std::size_t count =
-        read_patiently(Env::posix(), [&] { return read_some(descriptors_[file], offset, piece, name); });
-    if (count == 0)
+    if (files_[file].read(offset, piece) < piece.size())
       throw DataError(fmt::format("{}: ends at byte {} or before, and was longer when it was opened; {}",
-                                  name, offset, kFixForStore));
-    first += count;
-    to = to.subspan(count);
+                                  files_[file].name(), offset + piece.size() - 1, kFixForStore));
+    first += piece.size();
+    to = to.subspan(piece.size());
   }
 }
 
-void SampleStore::check_blocks(std::uint64_t first, std::uint64_t count) const {
+void ShardStore::check_blocks(std::uint64_t first, std::uint64_t count) const {
   if (count == 0) return;
   const std::uint64_t last = (first + count - 1) / contents_.block_bytes;
   for (std::uint64_t block = first / contents_.block_bytes; block <= last; ++block)
@@ -173,7 +122,7 @@ void SampleStore::check_blocks(std::uint64_t first, std::uint64_t count) const {
 }
 
 /// @param wanted  the byte of the half that is read for now, for the message
-void SampleStore::check_block(std::uint64_t block, std::uint64_t wanted) const {
+void ShardStore::check_block(std::uint64_t block, std::uint64_t wanted) const {
   const std::uint64_t first = block * contents_.block_bytes;
   std::vector<std::uint8_t> data(std::min(contents_.block_bytes, bytes() - first));
   read_bytes(first, data);
@@ -189,7 +138,7 @@ void SampleStore::check_block(std::uint64_t block, std::uint64_t wanted) const {
   checked_[block].store(true, std::memory_order_relaxed);
 }
 
-void SampleStore::bring_in(std::int64_t sample) const {
+void ShardStore::bring_in(std::int64_t sample) const {
   const std::uint64_t first = static_cast<std::uint64_t>(sample) * contents_.sample_bytes;
   try {
     check_blocks(first, contents_.sample_bytes);
@@ -197,8 +146,7 @@ void SampleStore::bring_in(std::int64_t sample) const {
   }
   const std::uint64_t offset = first % contents_.file_bytes;
   const std::uint64_t count = std::min(contents_.sample_bytes, contents_.file_bytes - offset);
-  ::posix_fadvise(descriptors_[first / contents_.file_bytes], static_cast<off_t>(offset),
-                  static_cast<off_t>(count), POSIX_FADV_WILLNEED);
+  files_[first / contents_.file_bytes].bring_in(offset, count);
 }
 
 }  // namespace lockstep

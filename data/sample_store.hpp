@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Images that stay on disk: read as they are asked for, and compared with their SHA-256 when they are read first.
+/// Images that stay on disk and are read as they are asked for; those of shards are compared with their SHA-256 then.
 #pragma once
 
 #include "common/digest.hpp"
+#include "data/stored_file.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -12,22 +13,43 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
-
-/// What to do about files that are not what they were, for messages.
-inline constexpr const char* kFixForStore = "copy the set again, or make it again";
 
 /// Of the pixels of each channel, exactly.
 struct PixelSums {
   std::vector<std::uint64_t> values, squares;  ///< [channel]
 };
 
-/// The images of a half of a set, sample after sample in files that go on one from another. Reads with pread(2): the
-/// ranks of a host share what the system caches, no process holds more than the samples it computes, and a disk that
-/// fails is an error in place of a SIGBUS. Safe to call from several threads at once.
+/// Adds those of these images. @param images  [sample][channel][plane]
+void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums);
+
+/// The images of a half of a set. Safe to call from several threads at once.
 class SampleStore {
+ public:
+  SampleStore() = default;
+  virtual ~SampleStore() = default;
+  SampleStore(const SampleStore&) = delete;
+  SampleStore& operator=(const SampleStore&) = delete;
+
+  virtual std::int64_t size() const = 0;
+  /// Over all samples.
+  virtual const PixelSums& sums() const = 0;
+  /// @param samples  each below size()
+  /// @param to       [samples] of images, [channel][row][column], overwritten
+  /// @throws DataError  a sample is not what it was, or is damaged: names file and sample
+  /// @throws IoError    the disk fails, three times in half a second
+  virtual void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const = 0;
+  /// Has threads of its own make these samples ready. Returns at once; errors show when the samples are read.
+  virtual void prefetch(std::vector<std::int64_t> samples) const = 0;
+  /// The picture that a sample is, as people call it; empty: not known here.
+  virtual std::string_view name_of(std::int64_t /*sample*/) const { return {}; }
+};
+
+/// Sample after sample in files that go on one from another. No process holds more than the samples it computes.
+class ShardStore final : public SampleStore {
  public:
   struct Contents {
     std::vector<std::filesystem::path> files;
@@ -40,21 +62,15 @@ class SampleStore {
   };
 
   /// Opens all files. @throws MissingDataError, IoError; DataError  a file is not as long as it must be
-  explicit SampleStore(Contents contents);
-  ~SampleStore();
-  SampleStore(const SampleStore&) = delete;
-  SampleStore& operator=(const SampleStore&) = delete;
+  explicit ShardStore(Contents contents);
+  ~ShardStore() override;
 
-  std::int64_t size() const { return contents_.samples; }
-  const PixelSums& sums() const { return contents_.sums; }
-  /// Samples `first` and those that follow it. Blocks that were never read are read whole, and compared.
-  /// @param to  [samples][sample_bytes], overwritten
-  /// @throws DataError  a block is not what its digest says: names file, block and samples; a file has become shorter
-  /// @throws IoError    the disk fails, three times in half a second
-  void read(std::int64_t first, std::span<std::uint8_t> to) const;
-  /// Has a thread of its own bring these samples into the system's cache, and compare blocks that were never read.
-  /// Returns at once; errors show when the samples are read.
-  void prefetch(std::vector<std::int64_t> samples) const;
+  std::int64_t size() const override { return contents_.samples; }
+  const PixelSums& sums() const override { return contents_.sums; }
+  /// Those that follow one another are read together. Blocks that were never read are read whole, and compared.
+  void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override;
+  /// Brings them into the system's cache, and compares blocks that were never read.
+  void prefetch(std::vector<std::int64_t> samples) const override;
 
  private:
   class ReadAhead;
@@ -68,7 +84,7 @@ class SampleStore {
   void bring_in(std::int64_t sample) const;
 
   Contents contents_;
-  std::vector<int> descriptors_;                  ///< of the files
+  std::vector<StoredFile> files_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  ///< [block]
   std::unique_ptr<ReadAhead> ahead_;              ///< the last member: its thread uses the others
 };

@@ -37,9 +37,9 @@ struct SortedPictures {
   std::filesystem::path first_left_out;                 ///< one of them
 };
 
-/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are regular
-/// files called *.png, *.jpg, *.jpeg, *.webp, *.gif, *.bmp, *.pgm or *.ppm, or symbolic links to such; names that begin
-/// with a dot do not count. In the order of classes and names.
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS (or val, or validation) where there are both.
+/// Pictures are regular files called *.png, *.jpg, *.jpeg, *.webp, *.gif, *.bmp, *.pgm or *.ppm, or symbolic links to
+/// such; names that begin with a dot do not count. In the order of classes and names.
 /// @param most_classes  that labels tell apart
 /// @param skipped       pictures that are to be taken as not there
 /// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures

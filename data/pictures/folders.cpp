@@ -154,17 +154,23 @@ void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<L
   for (const fs::path& picture : pictures) to.push_back({picture, static_cast<std::uint32_t>(label)});
 }
 
-void take_both(const fs::path& folder, FolderReader& reader, std::size_t most_classes,
+/// Where the pictures to test with are, if they have a folder of their own.
+fs::path folder_of_tests(const fs::path& folder) {
+  for (const char* name : {"test", "val", "validation"})
+    if (holds_folders(folder / name)) return folder / name;
+  return {};
+}
+
+void take_both(const fs::path& folder, const fs::path& tests, FolderReader& reader, std::size_t most_classes,
                SortedPictures& found) {
-  const auto train = reader.read(folder / "train"), test = reader.read(folder / "test");
+  const auto train = reader.read(folder / "train"), test = reader.read(tests);
   name_classes(train, folder / "train", most_classes, found);
   for (std::size_t i = 0; i < train.size(); ++i) add(train[i].pictures, i, found.train);
   for (const ClassFolder& half : test) {
     const auto name = std::find(found.class_names.begin(), found.class_names.end(), half.name);
     if (name == found.class_names.end())
       throw DataError(fmt::format("{}: there is no folder of that name to train on; add {}",
-                                  (folder / "test" / half.name).string(),
-                                  (folder / "train" / half.name).string()));
+                                  (tests / half.name).string(), (folder / "train" / half.name).string()));
     add(half.pictures, static_cast<std::size_t>(name - found.class_names.begin()), found.test);
   }
 }
@@ -200,13 +206,14 @@ SortedPictures find_sorted_pictures(const fs::path& folder, const TestChoice& ch
                                     std::size_t most_classes, const std::set<fs::path>& skipped) {
   SortedPictures found;
   FolderReader reader(found, skipped);
-  if (holds_folders(folder / "train") && holds_folders(folder / "test")) {
+  const fs::path tests = folder_of_tests(folder);
+  if (holds_folders(folder / "train") && !tests.empty()) {
     if (choice.is_given)
       throw UsageError(
           fmt::format("{}: the test images have a folder of their own, so none are chosen; leave "
                       "--test-share and --test-count out",
                       folder.string()));
-    take_both(folder, reader, most_classes, found);
+    take_both(folder, tests, reader, most_classes, found);
     return found;
   }
   const auto classes = reader.read(folder);

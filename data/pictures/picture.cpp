@@ -46,8 +46,6 @@ bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& sh
 
 namespace {
 
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{256} << 20;
-
 /// Each picture is work for the network. Compressed data promise millions of them in a few bytes, and real ones take
 /// more: an image of MNIST 160 bytes.
 void check_picture_count(const std::string& name, std::int64_t count, std::size_t file_bytes) {
@@ -98,8 +96,8 @@ PictureName split_index(const std::string& text) {
 std::vector<std::uint8_t> read_file(const std::string& path) {
   FileSource file(path);
   const std::uint64_t size = file.remaining_at_most();
-  if (size > kMaxFileBytes)
-    throw DataError(fmt::format("{}: {} bytes; at most {} are read", path, size, kMaxFileBytes));
+  if (size > kMaxPictureFileBytes)
+    throw DataError(fmt::format("{}: {} bytes; at most {} are read", path, size, kMaxPictureFileBytes));
   std::vector<std::uint8_t> bytes(size);
   bytes.resize(file.read(bytes));
   return bytes;
@@ -176,11 +174,15 @@ Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& n
   if (only) {
     throw DataError(fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", name, *only));
   }
+  return Pictures(parse_picture(file, name, colour));
+}
+
+Picture parse_picture(std::span<const std::uint8_t> file, const std::string& name, PictureColour colour) {
   for (const auto& [magic, read] : kReaders)
-    if (starts_with(file, magic)) return Pictures(read(name, file, colour));
+    if (starts_with(file, magic)) return read(name, file, colour);
   const std::string_view form(reinterpret_cast<const char*>(file.data()),
                               std::min<std::size_t>(file.size(), 12));
-  if (form.starts_with("RIFF") && form.ends_with("WEBP")) return Pictures(read_webp(name, file, colour));
+  if (form.starts_with("RIFF") && form.ends_with("WEBP")) return read_webp(name, file, colour);
   throw DataError(fmt::format("{}: {}neither PNG, JPEG, WEBP, GIF, BMP, binary PGM (P5) or PPM (P6) nor IDX",
                               name, file.empty() ? "is empty: " : ""));
 }

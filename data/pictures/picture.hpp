@@ -5,6 +5,7 @@
 #pragma once
 
 #include "data/idx.hpp"
+#include "data/picture_form.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,15 +36,10 @@ struct Picture {
   }
 };
 
-/// What pictures are made when they are read.
-enum class PictureColour { kGrey, kRgb };
-inline int channels_of(PictureColour colour) {
-  return colour == PictureColour::kRgb ? 3 : 1;
-}
-
 /// Largest side and number of pixels that are read; larger ones are refused before memory is asked for.
 inline constexpr int kMaxPictureSide = 16384;
 inline constexpr std::int64_t kMaxPicturePixels = std::int64_t{64} << 20;
+inline constexpr std::uint64_t kMaxPictureFileBytes = std::uint64_t{256} << 20;
 
 /// The pictures of a file, made one at a time: an IDX file may hold millions of small ones.
 class Pictures {
@@ -92,6 +89,9 @@ Pictures read_pictures(const std::string& path, PictureColour colour = PictureCo
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
                         std::optional<std::int64_t> only = {}, PictureColour colour = PictureColour::kGrey);
 
+/// The same of a file that is no IDX file.
+Picture parse_picture(std::span<const std::uint8_t> file, const std::string& name, PictureColour colour);
+
 // Other sizes: whole numbers alone, so the same pixels on every machine.
 
 /// Scaled to width x height by averaging over areas: exact for the same size.
@@ -99,17 +99,6 @@ Picture resize(const Picture& picture, int width, int height);
 
 /// The same, but sides that become longer are interpolated linearly, so that no steps show.
 Picture resize_smoothly(const Picture& picture, int width, int height);
-
-struct PictureSize {
-  int width = 0, height = 0;
-};
-
-/// What becomes of a picture whose sides are in another proportion than they shall be.
-enum class PictureFit {
-  kSqueeze,  ///< all of it, its proportions changed
-  kCrop,     ///< its middle: of the side that is too long both ends are left out
-  kPad       ///< all of it in the middle, with black beside it, or above and below
-};
 
 /// Scaled by areas to exactly that size. Where proportions differ by less than a pixel, that pixel is not missed.
 Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);

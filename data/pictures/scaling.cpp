@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Other sizes, in whole numbers: each new pixel is a sum of old ones, divided once and rounded to the nearest.
+#include "common/yaml.hpp"
 #include "data/pictures/picture.hpp"
 
 #include <algorithm>
@@ -130,6 +131,18 @@ Picture framed(const Picture& picture, int width, int height) {
 }
 
 }  // namespace
+
+std::optional<PictureSize> parse_picture_size(std::string_view text) {
+  constexpr std::int64_t kLargest = 4096;
+  const auto side = [&](std::string_view digits) -> int {
+    const auto number = parse_int64(digits);
+    return number && *number >= 1 && *number <= kLargest ? static_cast<int>(*number) : 0;
+  };
+  const auto x = text.find('x');
+  const PictureSize size{side(text.substr(0, x)), side(x == text.npos ? text : text.substr(x + 1))};
+  if (size.width == 0 || size.height == 0) return std::nullopt;
+  return size;
+}
 
 Picture resize(const Picture& picture, int width, int height) {
   return scaled(picture, width, height, false);

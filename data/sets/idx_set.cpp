@@ -209,7 +209,7 @@ std::vector<FileNames> idx_set_files(const SetEntry& set) {
            "test-labels-idx2-ubyte"}};
 }
 
-SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files) {
+SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
   const auto train = read_idx_dims(files.files[kTrainImages]), test = read_idx_dims(files.files[kTestImages]);
   check_dimensions(files.files[kTrainImages], train, images_of(set));
   auto train_labels = start_reading(files.files[kTrainLabels], labels_of(set));
@@ -222,7 +222,7 @@ SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files) {
           .test_samples = test[0]};
 }
 
-TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files) {
+TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
   auto train_images = start_reading(files.files[kTrainImages], images_of(set));
   auto train_labels = start_reading(files.files[kTrainLabels], labels_of(set));
   auto test_images = start_reading(files.files[kTestImages], images_of(set));

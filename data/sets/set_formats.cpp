@@ -41,6 +41,18 @@ constexpr SetFormat kFormats[] = {
      .load = load_shard_set,
      .outline = outline_of_shard_set,
      .make = nullptr},
+    {.name = "pictures",
+     .files = picture_set_files,
+     .load = load_picture_set,
+     .outline = outline_of_picture_set,
+     .make = nullptr,
+     .has_pictures = true},
+    {.name = "webdataset",
+     .files = tar_set_files,
+     .load = load_tar_set,
+     .outline = outline_of_tar_set,
+     .make = nullptr,
+     .has_pictures = true},
     {.name = "random", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_random_set},
     {.name = "drawn", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_synthetic_set},
 };
@@ -57,7 +69,7 @@ const SetFormat& format_of(const SetEntry& set) {
 
 // From the catalogue where a set is known by name; otherwise its format is asked.
 
-SetOutline outline_of(const std::string& set, const std::string& root) {
+SetOutline outline_of(const std::string& set, const std::string& root, const PictureForm& form) {
   const SetEntry& entry = find_set(set);
   if (entry.is_known_by_name()) {
     return {.shape = entry.shape,
@@ -68,7 +80,7 @@ SetOutline outline_of(const std::string& set, const std::string& root) {
   }
   const SetFormat& format = format_of(entry);
   const std::string directory = resolve_data_root(set, root);
-  return format.outline(entry, find_set_files(entry, format.files(entry), {directory}));
+  return format.outline(entry, find_set_files(entry, format.files(entry), {directory}), form);
 }
 
 // From the name of a data set to the set.
@@ -144,7 +156,7 @@ TrainTestData load_files(const SetEntry& set, const SetFormat& format, const Dat
   const auto places = options.directory.empty() ? candidate_places(set, options.root)
                                                 : std::vector<std::filesystem::path>{options.directory};
   const SetFiles files = find_set_files(set, format.files(set), places);
-  TrainTestData data = format.load(set, files);
+  TrainTestData data = format.load(set, files, options.pictures);
   data.directory = files.directory.string();
   data.origin = data.directory;
   return data;
@@ -169,6 +181,10 @@ std::string resolve_data_root(const std::string& set, const std::string& root, c
     throw DatasetOptionError(
         "root", fmt::format("set {} needs the directory that holds its files, such as my-data", set));
   return find_set_files(entry, format.files(entry), places).directory.string();
+}
+
+bool has_pictures(const std::string& set) {
+  return format_of(find_set(set)).has_pictures;
 }
 
 bool is_made_in_memory(const std::string& set) {

@@ -49,7 +49,7 @@ std::optional<DatasetOptions> find_whole_set(const std::string& name_or_director
     return DatasetOptions{.set = name_or_directory};
   }
   for (const SetEntry& set : catalogue()) {
-    if (set.is_known_by_name()) continue;
+    if (set.is_known_by_name() || format_of(set).has_pictures) continue;
     try {
       resolve_data_root(set.name, name_or_directory);
       return DatasetOptions{.set = set.name, .root = name_or_directory};

@@ -97,7 +97,7 @@ Dataset open_half(const fs::path& directory, std::string_view name, const ShardI
                   const ShardHalf& half) {
   const std::uint64_t bytes = index.bytes_of(half);
   const auto parts_of = [bytes](std::uint64_t size) { return (bytes + size - 1) / size; };
-  SampleStore::Contents contents{
+  ShardStore::Contents contents{
       .files = {},
       .samples = half.samples,
       .sample_bytes = index.sample_bytes(),
@@ -114,9 +114,9 @@ Dataset open_half(const fs::path& directory, std::string_view name, const ShardI
   set.classes = static_cast<int>(index.classes);
   set.labels = read_labels(directory / shard_labels_file(name), index, half);
   if (index.is_fp32) {
-    set.features = read_features(SampleStore(std::move(contents)), index, directory);
+    set.features = read_features(ShardStore(std::move(contents)), index, directory);
   } else {
-    set.store = std::make_shared<const SampleStore>(std::move(contents));
+    set.store = std::make_shared<const ShardStore>(std::move(contents));
   }
   set.file_fingerprint = fingerprint_of(index, half);
   return set;
@@ -128,7 +128,7 @@ std::vector<FileNames> shard_set_files(const SetEntry& /*set*/) {
   return {{kShardIndexFile}};
 }
 
-SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files) {
+SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
   const ShardIndex index = read_index(files.files.front(), set);
   return {.shape = index.shape,
           .classes = static_cast<int>(index.classes),
@@ -138,7 +138,7 @@ SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files) {
           .on_disk = !index.is_fp32};
 }
 
-TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files) {
+TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
   const ShardIndex index = read_index(files.files.front(), set);
   TrainTestData data;
   data.train = open_half(files.directory, "train", index, index.train);

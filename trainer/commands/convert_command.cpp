@@ -31,20 +31,6 @@
 namespace lockstep {
 namespace {
 
-/// "20" or "32x24", width first.
-std::optional<PictureSize> parse_size(const std::string& text) {
-  constexpr std::int64_t kLargest = 4096;
-  const auto side = [&](std::string_view digits) -> int {
-    const auto number = parse_int64(digits);
-    return number && *number >= 1 && *number <= kLargest ? static_cast<int>(*number) : 0;
-  };
-  const std::string_view view = text;
-  const auto x = view.find('x');
-  const PictureSize size{side(view.substr(0, x)), side(x == view.npos ? view : view.substr(x + 1))};
-  if (size.width == 0 || size.height == 0) return std::nullopt;
-  return size;
-}
-
 /// "10%" of each class, or so many.
 bool read_test_choice(const std::string& text, TestChoice& choice) {
   const bool is_share = text.ends_with('%');
@@ -63,6 +49,15 @@ std::vector<std::int64_t> samples_of_classes(const std::vector<LabelledPicture>&
   std::vector<std::int64_t> counts(classes);
   for (const LabelledPicture& picture : half) ++counts[picture.label];
   return counts;
+}
+
+constexpr int kMostNamesShown = 10;
+
+std::string names_of(const std::vector<std::string>& names) {
+  std::string text = fmt::format(
+      "{}", fmt::join(names.begin(),
+                      names.begin() + std::min<std::ptrdiff_t>(kMostNamesShown, std::ssize(names)), ", "));
+  return std::ssize(names) > kMostNamesShown ? text + ", ..." : text;
 }
 
 nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done) {
@@ -260,8 +255,9 @@ void add_convert_command(CLI::App& app, Action& action) {
           ->add_option("--size", *size,
                        "Scale all images to WIDTHxHEIGHT, or to a square; default: they are of one size")
           ->check([](const std::string& text) {
-            return parse_size(text) ? ""
-                                    : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
+            return parse_picture_size(text)
+                       ? ""
+                       : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
           });
   add_fit_option(*command, options->fit)->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
@@ -295,7 +291,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       "  lockstep convert cifar10 my-shards --shards\n"
       "  lockstep convert iris.csv my-set --label species --test 20%");
   command->callback([=, &action] {
-    options->size = size->empty() ? std::nullopt : parse_size(*size);
+    options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
     options->test.is_given =
         command->count("--test-share") + command->count("--test-count") + command->count("--test") > 0;

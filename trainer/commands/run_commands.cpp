@@ -175,7 +175,7 @@ int validate(const ValidateOptions& options) {
   const Job asked = load_job(path, overrides);
   if (for_launch) print("{}", launch_text(asked));
   const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
-  const SetOutline data = outline_of(job.data.set, job.data.root);
+  const SetOutline data = outline_of(job.data.set, job.data.root, job.data.picture_form());
   const auto network = Network::load(job.model, data.shape, data.classes);
   if (for_launch) return 0;
   require_patterns_that_match(job, network.parameters());

@@ -35,12 +35,19 @@ struct DataSection {
   /// them in where the catalogue knows them, otherwise they are measured.
   std::vector<double> mean = {}, std = {};
   bool shuffle = true;
-  std::int64_t shuffle_window = 0;                   ///< an epoch is a windowed_order() of so many; 0: of all
-  bool in_memory = false;                            ///< see DatasetOptions
+  std::int64_t shuffle_window = 0;  ///< an epoch is a windowed_order() of so many; 0: of all
+  bool in_memory = false;           ///< see DatasetOptions
+  PictureSize size = {};            ///< of sets of pictures, see PictureForm
+  PictureFit fit = PictureFit::kSqueeze;
+  bool colour = false;
   bool balance_classes = false;                      ///< an epoch is a balanced_order()
   std::int64_t train_samples = 0, test_samples = 0;  ///< see DatasetOptions
   HoldOut validation = {};                           ///< training samples that are never trained on
   std::vector<Augmentation> augment = {};            ///< of training images, in order
+
+  PictureForm picture_form() const {
+    return {size, fit, colour ? PictureColour::kRgb : PictureColour::kGrey};
+  }
 };
 
 /// What the training samples of a class count.
@@ -115,6 +122,9 @@ inline constexpr Spellings<Determinism> kSpellings<Determinism>{
 template <>
 inline constexpr Spellings<BatchSplit> kSpellings<BatchSplit>{
     {{"even", BatchSplit::kEven}, {"chunk", BatchSplit::kChunk}}};
+template <>
+inline constexpr Spellings<PictureFit, 3> kSpellings<PictureFit>{
+    {{"crop", PictureFit::kCrop}, {"pad", PictureFit::kPad}, {"squeeze", PictureFit::kSqueeze}}};
 template <>
 inline constexpr Spellings<LossKind, 3> kSpellings<LossKind>{
     {{"cross_entropy", LossKind::kCrossEntropy},

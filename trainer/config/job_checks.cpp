@@ -126,6 +126,19 @@ void check_root(const Job& job) {
          "data.set {} needs the directory that holds its files; set data.root", data.set);
 }
 
+/// What pictures become is said of pictures.
+void check_pictures(const Job& job) {
+  const DataSection& data = job.data;
+  if (data.picture_form() == PictureForm{}) return;
+  const char* key = data.size.width > 0 ? "data.size" : data.colour ? "data.colour" : "data.fit";
+  if (!has_pictures(data.set))
+    refuse(job, key,
+           "{}: is for sets of pictures, and the images of data.set {} are taken as they are; remove it", key,
+           data.set);
+  if (data.fit != PictureFit::kSqueeze && data.size.width == 0)
+    refuse(job, "data.fit", "data.fit: {} fits pictures to data.size; set data.size too", spelt(data.fit));
+}
+
 /// Of people's own sets only the files know how many channels there are.
 void check_channels(const Job& job) {
   const DataSection& data = job.data;
@@ -304,11 +317,11 @@ void check_inject(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,   check_optimizer, check_groups,        check_clipping,     check_schedule,
-        check_root,    check_balance,   check_window,        check_channels,     check_initial_scale,
-        check_partial, check_averages,  check_class_weights, check_mixed_labels, check_ranks,
-        check_backend, check_strategy,  check_shares,        check_recompute,    check_micro_batch,
-        check_threads, check_resume,    check_trace,         check_inject})
+       {check_model,         check_optimizer, check_groups,   check_clipping,      check_schedule,
+        check_root,          check_pictures,  check_balance,  check_window,        check_channels,
+        check_initial_scale, check_partial,   check_averages, check_class_weights, check_mixed_labels,
+        check_ranks,         check_backend,   check_strategy, check_shares,        check_recompute,
+        check_micro_batch,   check_threads,   check_resume,   check_trace,         check_inject})
     check(job);
 }
 

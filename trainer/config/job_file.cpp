@@ -205,9 +205,10 @@ std::string unknown_key(const std::string& path) {
   const auto [section, name] = split_unknown(path);
   const std::vector<std::string_view> known = names_in_section(section);
   const bool is_dotted = name.find('.') != name.npos;  // then a long section would make any name look near
-  std::string hint = did_you_mean(std::string(name), known);
-  if (const JobKey* key = hint.empty() ? key_called(name, section) : nullptr)
-    hint = fmt::format(" (did you mean '{}'?)", key->path);
+  const JobKey* called = key_called(name, section);
+  const bool is_called_here = called != nullptr && called->section() == section;
+  std::string hint = is_called_here ? "" : did_you_mean(std::string(name), known);
+  if (called != nullptr && hint.empty()) hint = fmt::format(" (did you mean '{}'?)", called->path);
   if (hint.empty() && !is_dotted) hint = section_elsewhere(std::string(name));
   if (hint.empty() && is_dotted) {
     std::vector<std::string_view> paths;

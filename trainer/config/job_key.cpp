@@ -269,6 +269,17 @@ Kind<HoldOut> samples_or_share(std::int64_t most) {
           .write = [](const HoldOut& value) { return to_string(value); }};
 }
 
+Kind<PictureSize> picture_size() {
+  const auto read = [](const YAML::Node& node) {
+    return is_auto(node) ? PictureSize() : parse_picture_size(is_plain(node) ? node.Scalar() : "");
+  };
+  return {.expected = "auto, a number of pixels such as 64, or WIDTHxHEIGHT, of at most 4096 each",
+          .read = read,
+          .write = [](const PictureSize& size) {
+            return size.width == 0 ? "auto" : fmt::format("{}x{}", size.width, size.height);
+          }};
+}
+
 Kind<std::string> device() {
   auto kind = text(std::string(kDeviceNames), [](const std::string& name) {
     return only_if(parse_device_name(name).has_value(), name);

@@ -130,6 +130,8 @@ Kind<std::string> path(std::string expected, bool may_be_empty = false);
 Kind<std::size_t> byte_count();
 /// none, balanced, or a list of numbers.
 Kind<ClassWeights> class_weights();
+/// "64", "64x48", or auto.
+Kind<PictureSize> picture_size();
 Kind<HoldOut> samples_or_share(std::int64_t most);
 /// The list of data.augment.
 Kind<std::vector<Augmentation>> augmentations();

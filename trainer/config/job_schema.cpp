@@ -53,7 +53,12 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
     KEY(data.shuffle_window, whole(0, kBillion), "for slow disks: samples are shuffled among so many neighbours, and these windows among each other, so that what is read lies close together; 0: among all, each order equally likely", Determines::kWeightsUnlessDefault)
         .also_called({"shuffle_buffer", "shuffle_buffer_size", "buffer_size", "window"}),
-    KEY(data.in_memory, yes_or_no(), "read a set in shards into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
+    KEY(data.in_memory, yes_or_no(), "read a set in shards, or decode one of pictures, into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
+    KEY(data.size, picture_size(), "of a set of pictures: what each is scaled to, width first; auto: they are all of one size", Determines::kWeightsUnlessDefault)
+        .also_called({"image_size", "img_size", "resize"}),
+    KEY(data.fit, one_of<PictureFit>(), "what data.size does to pictures of other proportions: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),
+    KEY(data.colour, yes_or_no(), "of a set of pictures: samples have red, green and blue; false: one grey channel", Determines::kWeightsUnlessDefault)
+        .also_called({"color", "rgb"}),
     KEY(data.balance_classes, yes_or_no(), "draw each class equally often in an epoch, which has as many samples as ever: those of small classes are repeated, those of large ones take turns over epochs", Determines::kWeightsUnlessDefault)
         .also_called({"balance", "balanced", "sampler", "weighted_sampler", "oversample"}),
     KEY(data.train_samples, whole(0, kBillion), "train on so many of the training samples, chosen by train.seed, once data.validation is held out; of sets made in memory: make so many; 0: all", kWeights),
@@ -267,6 +272,7 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"data.mean", "0.5"},
     {"data.std", "0.5"},
     {"data.shuffle_window", "65536"},
+    {"data.size", "64x48"},
     {"data.train_samples", "6000"},
     {"data.test_samples", "1000"},
     {"data.validation", "5000"},

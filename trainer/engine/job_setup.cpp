@@ -38,7 +38,8 @@ DatasetOptions dataset_options(const Job& job) {
           .train_samples = job.data.train_samples,
           .test_samples = job.data.test_samples,
           .validation = job.data.validation,
-          .in_memory = job.data.in_memory};
+          .in_memory = job.data.in_memory,
+          .pictures = job.data.picture_form()};
 }
 
 void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,

@@ -224,6 +224,8 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
 
 std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& part) {
   for (Mistake& mistake : found.mistakes) mistake.sample = part.place_in_file(mistake.sample);
+  if (part.store != nullptr)
+    for (Mistake& mistake : found.mistakes) mistake.picture = part.store->name_of(mistake.sample);
   if (data.directory.empty()) return "";
   const bool is_test = &part == &data.test;
   const auto path = sample_names_in(data.directory, is_test);

@@ -107,6 +107,24 @@ HoldOut recorded_hold_out(const RecordedValues& job, const std::string& checkpoi
                   checkpoint, printable_line(text)));
 }
 
+/// Checkpoints of runs on other sets do not say.
+PictureForm recorded_form(const RecordedValues& job, const std::string& checkpoint) {
+  const std::string size = job.text_or("data.size", "auto"), fit = job.text_or("data.fit", "squeeze");
+  const auto read = parse_picture_size(size);
+  if (!read && size != "auto")
+    throw DataError(fmt::format("{}: the manifest's job.data.size is '{}', no size of pictures", checkpoint,
+                                printable_line(size)));
+  const auto& fits = kSpellings<PictureFit>;
+  const auto known = std::ranges::find(fits, fit, &std::pair<std::string_view, PictureFit>::first);
+  if (known == fits.end())
+    throw DataError(fmt::format("{}: the manifest's job.data.fit is '{}', and no picture is fitted so",
+                                checkpoint, printable_line(fit)));
+  return {
+      .size = read.value_or(PictureSize()),
+      .fit = known->second,
+      .colour = job.text_or("data.colour", "false") == "true" ? PictureColour::kRgb : PictureColour::kGrey};
+}
+
 std::string place_of(const DataRecord& record) {
   return record.options.directory.empty() ? "made in memory" : "in " + record.options.directory;
 }
@@ -129,7 +147,9 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
                                                 {"test_samples_sha256", fingerprints.test.samples},
                                                 {"test_labels_sha256", fingerprints.test.labels}};
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
-  if (data.train.has_images()) entries["background"] = mostly_light(data.train) ? "light" : "dark";
+  if (data.train
+          .has_images())  // photographs are taken as they are; a thousand would be decoded for each checkpoint
+    entries["background"] = !has_pictures(job.data.set) && mostly_light(data.train) ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
@@ -156,6 +176,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
                                                : find_set(options.set).class_names;
   options.seed = facts.seed;
   options.validation = recorded_hold_out(job, checkpoint);
+  options.pictures = recorded_form(job, checkpoint);
   if (is_made_in_memory(options.set)) {
     options.train_samples =
         record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);

@@ -84,8 +84,8 @@ TEST(JobErrorTest, NameOfAnotherProgramIsTranslated) {
 }
 
 TEST(JobErrorTest, StrangeKeyGetsTheListOfKnownOnes) {
-  EXPECT_EQ(error_of("colour: red\n"),
-            "job.yaml:2:1: unknown key 'colour'; known: model, data, train, parallel, run, inject");
+  EXPECT_EQ(error_of("flavour: red\n"),
+            "job.yaml:2:1: unknown key 'flavour'; known: model, data, train, parallel, run, inject");
 }
 
 TEST(JobErrorTest, HalfAFaultIsNone) {

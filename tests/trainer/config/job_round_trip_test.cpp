@@ -40,11 +40,21 @@ class RandomJob {
                 flip(),
                 flip() ? whole(1, 1000000000) : 0,
                 flip(),
+                {},
+                PictureFit::kSqueeze,
+                false,
                 false,
                 whole(0, 1000000),
                 whole(0, 1000000),
                 flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)},
                 flip() ? std::vector<Augmentation>() : augmentations()};
+    if (flip()) {
+      job.data.set = "pictures";
+      job.data.root = "photos";
+      job.data.size = {static_cast<int>(whole(1, 4096)), static_cast<int>(whole(1, 4096))};
+      job.data.fit = flip() ? PictureFit::kCrop : PictureFit::kPad;
+      job.data.colour = flip();
+    }
     job.data.balance_classes = job.data.shuffle && flip();
     if (!job.data.shuffle || job.data.balance_classes) job.data.shuffle_window = 0;
     const bool nesterov = flip();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs on images that stay on disk: those of a run in memory, on any ranks, after any stop; and never on others. Runs on
-/// tables, from CSV to predictions.
+/// Runs on images that stay on disk, in shards or as pictures: those of a run in memory, on any ranks, after any stop; and
+/// never on others. Runs on tables, from CSV to predictions.
 #include "data/sets/shards.hpp"
 
 #include "common/env.hpp"
@@ -126,6 +126,108 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   EXPECT_NE(predicted.out.find("asked.csv: line 3\",\"lower\","), std::string::npos) << predicted.out;
   EXPECT_EQ(run_shell(program() + " predict " + path("run") + " " + path("rows.csv")).exit_code, 65);
   EXPECT_EQ(run_shell(program() + " eval " + path("run") + " --data " + path("digits")).exit_code, 65);
+}
+
+// Pictures as they are.
+
+constexpr const char* kPictureJob =
+    "model: linear\n"
+    "data: {set: pictures, root: photos, size: 5x4, fit: pad, global_batch: 16, augment: [{mixup: {}}]}\n"
+    "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
+    "parallel: {device: cpu, grain: 4}\n"
+    "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n";
+
+/// A job and its photos, beside each other, in folders and in archives.
+class PictureRunTest : public ::testing::Test {
+ protected:
+  PictureRunTest() {
+    for (const std::string half : {"train", "val"})
+      for (int label = 0; label < 3; ++label)
+        for (int i = 10; i < (half == "train" ? 30 : 14); ++i) {
+          std::string picture = "P5 6 6 255\n";
+          for (int pixel = 0; pixel < 36; ++pixel)
+            picture += static_cast<char>(40 * label + (pixel * (i + 7) % 53));
+          write(half + "/" + std::to_string(label) + "/" + std::to_string(i) + ".pgm", picture);
+        }
+    write_text(path("job.yaml"), kPictureJob);
+  }
+  void write(const std::string& name, const std::string& picture) const {
+    fs::create_directories(fs::path(path("photos/" + name)).parent_path());
+    write_text(path("photos/" + name), picture);
+  }
+  /// The pictures in the same order, and a label beside each.
+  void write_archives() const {
+    const std::string script =
+        "cd " + directory_.path("") +
+        "; mkdir tars; for h in train val; do for c in 0 1 2; do (cd photos/$h;"
+        " for f in $c/*.pgm; do printf $c > ${f%.pgm}.cls; done;"
+        " tar -cf ../../tars/$h-$c.tar --sort=name $c); done; done; rm photos/*/*/*.cls";
+    EXPECT_EQ(run_shell(script).exit_code, 0);
+  }
+  Outcome run(const std::string& arguments, const std::string& launcher = "") const {
+    return run_shell("cd " + directory_.path("") + "; " + launcher + " " + std::getenv("LOCKSTEP_PROGRAM") +
+                     " " + arguments);
+  }
+  Outcome train(const std::string& name, const std::string& more = "",
+                const std::string& launcher = "") const {
+    return run("train job.yaml run.dir=" + path(name) + " " + more, launcher);
+  }
+  std::string weights_of(const std::string& name, const std::string& more = "",
+                         const std::string& launcher = "") const {
+    const Outcome outcome = train(name, more, launcher);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    return outcome.last_line();
+  }
+  std::string path(const std::string& name) const { return directory_.path(name); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks) {
+  EXPECT_EQ(run("convert photos set --size 5x4 --fit pad").exit_code, 0);
+  const std::string weights =
+      weights_of("converted", "data.set=idx data.root=set data.size=auto data.fit=squeeze");
+  EXPECT_EQ(weights_of("folders"), weights);
+  EXPECT_EQ(weights_of("memory", "data.in_memory=true parallel.backend=thread parallel.ranks=3"), weights);
+  write_archives();
+  const std::string tars = "data.set=webdataset data.root=tars ";
+  EXPECT_EQ(weights_of("archives", tars, "mpirun -np 2"), weights);
+  Outcome outcome;
+  for (int starts = 0; starts < 20; ++starts) {
+    outcome = train("steps", tars + "run.max_seconds=0.001", starts % 2 == 0 ? "" : "mpirun -np 2");
+    if (outcome.exit_code != 75) break;
+  }
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(outcome.last_line(), weights);
+  const Outcome eval = run("eval " + path("archives") + " --classes");
+  EXPECT_EQ(eval.exit_code, 0) << eval.everything();
+}
+
+TEST_F(PictureRunTest, WhatBecomesOfPicturesEndsTheRunAndLeavesItsCheckpoint) {
+  EXPECT_EQ(train("run", "run.max_seconds=0.001").exit_code, 75);
+  const std::string file = path("photos/train/1/21.pgm"), whole = read_text(file);
+  const auto time = fs::last_write_time(file);
+  write_text(file, std::string(whole.size(), 'x'));
+  fs::last_write_time(file, time);
+  Outcome outcome = train("run", "", "mpirun -np 2");
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
+  EXPECT_NE(outcome.err.find("photos/train/1/21.pgm: neither PNG"), outcome.err.npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("(sample 31 of pictures train)"), outcome.err.npos) << outcome.err;
+  fs::remove(file);
+  outcome = train("run");
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
+  EXPECT_NE(outcome.err.find("was trained on other data"), outcome.err.npos) << outcome.err;
+  write_text(file, whole);
+  EXPECT_EQ(weights_of("run"), weights_of("at-once")) << "the checkpoint was there";
+}
+
+TEST_F(PictureRunTest, KeysOfPicturesAreForPictures) {
+  Outcome outcome = train("run", "data.set=mnist");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("data.size: is for sets of pictures"), outcome.err.npos) << outcome.err;
+  outcome = train("run", "data.size=auto");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("data.fit: pad fits pictures to data.size"), outcome.err.npos) << outcome.err;
 }
 
 }  // namespace

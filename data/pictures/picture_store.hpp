@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A half of a set whose samples are pictures as people keep them: decoded when they are needed.
+#pragma once
+
+#include "data/pictures/picture.hpp"
+#include "data/ready_images.hpp"
+#include "data/sample_store.hpp"
+#include "data/stored_file.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Where the pictures of a half lie: 32 bytes a picture, and its name.
+class PictureList {
+ public:
+  struct Entry {
+    std::uint64_t offset = 0;  ///< in its archive; 0 in a file of its own
+    std::uint64_t bytes = 0;
+    std::uint64_t name = 0;   ///< where it begins among the names
+    std::uint32_t place = 0;  ///< of `places`
+  };
+
+  std::vector<std::filesystem::path> places;  ///< folders that hold files, or archives
+  bool in_archives = false;
+
+  /// In `places.back()`. @param name  without a NUL
+  /// @throws DataError  the file of a picture is larger than any that is read, or there are more than 2^31-1 of them
+  void add(std::string_view name, std::uint64_t offset, std::uint64_t bytes);
+  std::int64_t size() const { return std::ssize(entries_); }
+  const Entry& operator[](std::int64_t sample) const { return entries_[static_cast<std::size_t>(sample)]; }
+  std::string_view name_of(std::int64_t sample) const { return names_.data() + (*this)[sample].name; }
+  /// For messages: "photos/cat/1.jpg", or "train-0.tar: cat/1.jpg".
+  std::string path_of(std::int64_t sample) const;
+
+ private:
+  std::vector<Entry> entries_;
+  std::string names_;  ///< each with a NUL behind it
+};
+
+class PictureStore final : public SampleStore {
+ public:
+  struct Contents {
+    std::string name;  ///< of the half, for messages
+    PictureList pictures;
+    PictureForm form;
+    ImageShape shape;                 ///< of every sample
+    std::filesystem::path sums_file;  ///< see measured_sums()
+    std::string sums_key;
+  };
+
+  /// Opens the archives. @throws MissingDataError, DataError, IoError
+  explicit PictureStore(Contents contents);
+
+  std::int64_t size() const override { return contents_.pictures.size(); }
+  /// Decodes every picture, once: see measured_sums().
+  const PixelSums& sums() const override;
+  void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override {
+    images_.read(samples, to);
+  }
+  void prefetch(std::vector<std::int64_t> samples) const override { images_.prefetch(samples); }
+  std::string_view name_of(std::int64_t sample) const override { return contents_.pictures.name_of(sample); }
+
+  /// The shape that pictures of this form have: of the size that it says, or of that picture.
+  static ImageShape shape_of(const PictureList& pictures, std::int64_t sample, const PictureForm& form);
+
+ private:
+  void make(std::int64_t sample, std::span<std::uint8_t> to) const;
+
+  Contents contents_;
+  std::vector<StoredFile> archives_;
+  mutable std::once_flag measured_;
+  mutable PixelSums sums_;
+  mutable ReadyImages images_;  ///< the last member: its threads use the others
+};
+
+/// The sums over all pixels of a set of pictures. They are measured in one pass, which says how far it is and what spares
+/// it, and kept in `file` for the next start; of the processes of a host one measures, and the others wait for it. What
+/// the file says of another key, or what cannot be right, does not count; without one all is measured anew.
+/// @param key  of the pictures and their form
+PixelSums measured_sums(const SampleStore& store, const ImageShape& shape, const std::filesystem::path& file,
+                        const std::string& key);
+
+}  // namespace lockstep

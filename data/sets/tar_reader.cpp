@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Blocks of 512 bytes. The format: POSIX.1-2017, pax, "ustar Interchange Format"; GNU tar's manual, "Basic Tar Format".
+#include "data/sets/tar_reader.hpp"
+
+#include "common/error.hpp"
+#include "common/yaml.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint64_t kBlock = 512;
+constexpr std::uint64_t kMostExtended = std::uint64_t{1} << 20;  // of a header that says more
+constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 62;
+
+using Block = std::array<std::uint8_t, kBlock>;
+
+/// A field of a header.
+std::span<const std::uint8_t> field(const Block& block, std::size_t offset, std::size_t bytes) {
+  return std::span(block).subspan(offset, bytes);
+}
+
+/// Up to its NUL, if it has one.
+std::string_view text_of(std::span<const std::uint8_t> field) {
+  const std::string_view text(reinterpret_cast<const char*>(field.data()), field.size());
+  return text.substr(0, text.find('\0'));
+}
+
+/// Octal digits between spaces; or GNU's way for large ones: a first byte of 128, and the rest big-endian. Nothing: it is
+/// none of them, negative or too large.
+std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
+  std::uint64_t number = 0;
+  if (field[0] >= 0x80) {
+    if (field[0] != 0x80) return std::nullopt;
+    for (const std::uint8_t byte : field.subspan(1)) {
+      if (number >= kMostNumber >> 8) return std::nullopt;
+      number = number << 8 | byte;
+    }
+    return number;
+  }
+  std::string_view digits = text_of(field);
+  digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
+  digits = digits.substr(0, digits.find(' '));
+  if (digits.empty() || digits.size() > 20) return std::nullopt;
+  for (const char digit : digits) {
+    if (digit < '0' || digit > '7') return std::nullopt;
+    number = number * 8 + static_cast<std::uint64_t>(digit - '0');
+  }
+  return number < kMostNumber ? std::optional(number) : std::nullopt;
+}
+
+/// The sum of all bytes, of its own field as if they were spaces.
+bool has_its_checksum(const Block& block) {
+  constexpr std::size_t kAt = 148, kBytes = 8;
+  const auto of_field = field(block, kAt, kBytes);
+  const std::uint64_t all = std::accumulate(block.begin(), block.end(), std::uint64_t{0});
+  const std::uint64_t own = std::accumulate(of_field.begin(), of_field.end(), std::uint64_t{0});
+  return number_of(of_field) == all - own + kBytes * ' ';
+}
+
+/// Its name in the header, whose first part may stand in the field behind.
+std::string short_name(const Block& block) {
+  const std::string_view name = text_of(field(block, 0, 100)), prefix = text_of(field(block, 345, 155));
+  const bool is_ustar = text_of(field(block, 257, 6)) == "ustar";
+  return is_ustar && !prefix.empty() ? fmt::format("{}/{}", prefix, name) : std::string(name);
+}
+
+/// Of an entry that is no file; null: it is unknown.
+const char* kind_of_tar_entry(char type) {
+  switch (type) {
+    case '1':
+      return "a hard link";
+    case '2':
+      return "a symbolic link";
+    case '3':
+    case '4':
+    case '6':
+      return "a device or FIFO";
+    case 'S':
+      return "a sparse file";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+void TarReader::fail(std::uint64_t offset, const std::string& cause) const {
+  throw DataError(
+      fmt::format("{}: offset {}: {}; copy the archive again, or make it again", name_, offset, cause));
+}
+
+void TarReader::read(std::uint64_t offset, std::span<std::uint8_t> to) const {
+  if (offset > bytes_ || to.size() > bytes_ - offset || read_(offset, to) != to.size())
+    fail(offset, fmt::format("the archive is cut off at byte {}", bytes_));
+}
+
+std::string TarReader::read_text(std::uint64_t offset, std::uint64_t bytes) const {
+  if (bytes > kMostExtended)
+    fail(offset, fmt::format("a header of {} bytes; at most {} are read", bytes, kMostExtended));
+  std::string text(bytes, '\0');
+  read(offset, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  return text;
+}
+
+/// Records of "LENGTH key=value\n".
+void TarReader::take_pax(std::uint64_t offset, std::string_view text, Extended& of_next) const {
+  while (!text.empty()) {
+    const auto space = text.find(' ');
+    const auto length = parse_int64(text.substr(0, std::min<std::size_t>(space, 8)));
+    if (space == text.npos || !length || *length < static_cast<std::int64_t>(space) + 2 ||
+        static_cast<std::uint64_t>(*length) > text.size() ||
+        text[static_cast<std::size_t>(*length) - 1] != '\n')
+      fail(offset, "a pax header is damaged");
+    const std::string_view record = text.substr(space + 1, static_cast<std::size_t>(*length) - space - 2);
+    text.remove_prefix(static_cast<std::size_t>(*length));
+    const std::string_view key = record.substr(0, record.find('='));
+    const std::string_view value = record.substr(std::min(key.size() + 1, record.size()));
+    if (key == "path") of_next.path = value;
+    if (key != "size") continue;
+    const auto bytes = parse_int64(value);
+    if (!bytes || *bytes < 0) fail(offset, "a pax header's size is no number of bytes");
+    of_next.bytes = static_cast<std::uint64_t>(*bytes);
+  }
+}
+
+/// Whole blocks.
+void TarReader::skip(std::uint64_t bytes) {
+  const std::uint64_t whole = (bytes + kBlock - 1) / kBlock * kBlock;
+  if (bytes > kMostNumber || whole > bytes_ - at_)
+    fail(at_, fmt::format("{} bytes should follow, and the archive is cut off at byte {}", bytes, bytes_));
+  at_ += whole;
+}
+
+std::optional<TarEntry> TarReader::next() {
+  for (Extended extended;;) {
+    Block block;
+    const std::uint64_t header = at_;
+    read(header, block);
+    if (std::ranges::count(block, 0) == kBlock) return std::nullopt;
+    if (!has_its_checksum(block)) fail(header, "a header is damaged, or this is no tar archive");
+    auto bytes = number_of(field(block, 124, 12));
+    if (!bytes) fail(header, "a header's size is no number of bytes");
+    const char type = static_cast<char>(block[156]);
+    const bool is_file = type == '0' || type == '\0' || type == '7';
+    if (is_file && extended.bytes) bytes = extended.bytes;
+    at_ += kBlock;
+    const std::uint64_t body = at_;
+    if (type == 'x') take_pax(header, read_text(body, *bytes), extended);
+    if (type == 'L') {
+      extended.path = read_text(body, *bytes);
+      extended.path.resize(std::min(extended.path.find('\0'), extended.path.size()));
+    }
+    skip(*bytes);
+    if (is_file) {
+      TarEntry entry{extended.path.empty() ? short_name(block) : std::move(extended.path), body, *bytes};
+      if (entry.name.empty() || entry.name.find_first_of(std::string_view("\0\n", 2)) != entry.name.npos)
+        fail(header, "a file's name is empty, or is no line");
+      return entry;
+    }
+    if (const char* kind = kind_of_tar_entry(type))
+      fail(header, fmt::format("{} is {}; the archive must hold the file itself", short_name(block), kind));
+    if (type == '5') extended = {};
+    if (std::string_view("xgLK5").find(type) == std::string_view::npos)
+      fail(header, fmt::format("an entry of the unknown kind {}", static_cast<int>(block[156])));
+  }
+}
+
+}  // namespace lockstep

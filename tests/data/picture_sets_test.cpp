@@ -1,0 +1,327 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Sets of pictures, in folders and in WebDataset's archives: the samples that convert makes of them, and no others.
+#include "data/pictures/picture_sets.hpp"
+
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "data/dataset.hpp"
+#include "data/pictures/conversion.hpp"
+#include "data/sets/tar_index.hpp"
+#include "tests/data/idx_fixture.hpp"
+#include "tests/data/picture_fixture.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lockstep::picture_sets_test {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Bytes;
+using test::expect_error;
+
+Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string text_in(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// A picture of some size, other pixels for each seed.
+Bytes picture(unsigned seed, bool as_jpeg) {
+  std::mt19937 generator(seed);
+  Picture made{.name = "", .width = 5 + static_cast<int>(seed % 4), .height = 6, .channels = 3};
+  made.pixels.resize(made.plane_size() * 3);
+  for (std::uint8_t& pixel : made.pixels) pixel = static_cast<std::uint8_t>(generator());
+  return as_jpeg ? testing::encode_jpeg(made) : write_png(made);
+}
+
+// Archives.
+
+std::string octal(std::uint64_t number, int digits) {
+  return fmt::format("{:0{}o}", number, digits);
+}
+
+struct TarFields {
+  char type = '0';
+  std::string size{};    ///< as it stands in the header; empty: the body's
+  std::string prefix{};  ///< of its name
+};
+
+std::string tar_entry(const std::string& name, const std::string& body, const TarFields& fields = {}) {
+  std::string header(512, '\0');
+  const auto put = [&](std::size_t at, const std::string& text) { header.replace(at, text.size(), text); };
+  put(0, name.substr(0, 100));
+  put(100, "0000644");
+  put(124, fields.size.empty() ? octal(body.size(), 11) : fields.size);
+  put(148, "        ");
+  header[156] = fields.type;
+  put(257, std::string("ustar\0"
+                       "00",
+                       8));
+  put(345, fields.prefix);
+  unsigned sum = 0;
+  for (const unsigned char byte : header) sum += byte;
+  put(148, octal(sum, 6) + std::string("\0 ", 2));
+  return header + body + std::string((512 - body.size() % 512) % 512, '\0');
+}
+
+const std::string kTarEnd(1024, '\0');
+
+std::string pax(const std::string& key, const std::string& value) {
+  const std::string rest = " " + key + "=" + value + "\n";
+  std::string record = std::to_string(rest.size() + 2) + rest;
+  if (record.size() != rest.size() + 2) record = std::to_string(rest.size() + 3) + rest;
+  return tar_entry("pax", record, {.type = 'x'});
+}
+
+/// Without its end.
+std::string tar_sample(const std::string& key, int label) {
+  return tar_entry(key + ".cls", std::to_string(label)) + tar_entry(key + ".png", "p");
+}
+
+std::vector<TarSample> samples_in(const std::string& tar) {
+  return find_tar_samples(
+      [&](std::uint64_t offset, std::span<std::uint8_t> to) {
+        const std::size_t count = std::min<std::size_t>(to.size(), tar.size() - std::min(tar.size(), offset));
+        std::copy_n(tar.begin() + static_cast<std::ptrdiff_t>(offset), count, to.begin());
+        return count;
+      },
+      tar.size(), "a.tar");
+}
+
+class PictureSetsTest : public ::testing::Test {
+ protected:
+  PictureSetsTest() {
+    for (const char* half : {"train", "val"})
+      for (int label = 0; label < 3; ++label)
+        for (int i = 0; i < 4; ++i)
+          test::write_file(path(fmt::format("photos/{}/class {}/{}.jpg", half, label, i)),
+                           picture(static_cast<unsigned>(16 * label + 4 * (half[0] == 'v') + i), i % 2 == 0));
+  }
+  fs::path path(const std::string& name) const { return directory_.path() / name; }
+  /// The same pictures in the same order, the halves in archives of five samples.
+  void write_tars() const {
+    for (const std::string half : {"train", "val"}) {
+      std::vector<std::string> archives;
+      const SortedPictures found = find_sorted_pictures(path("photos"), {}, 256);
+      const auto& pictures = half == "train" ? found.train : found.test;
+      for (std::size_t i = 0; i < pictures.size(); ++i) {
+        if (i % 5 == 0) archives.emplace_back();
+        const std::string key = fmt::format("dir.d/{:05}", i);
+        archives.back() += tar_entry(key + ".JPG", text_in(pictures[i].path)) +
+                           tar_entry(key + ".cls", fmt::format("{}\n", pictures[i].label)) +
+                           tar_entry(key + ".json", "{}");
+      }
+      for (std::size_t i = 0; i < archives.size(); ++i)
+        test::write_file(path(fmt::format("tars/{}-{}.tar", half, i)), bytes_of(archives[i] + kTarEnd));
+    }
+  }
+  TrainTestData load(const std::string& set, const PictureForm& form = kForm) const {
+    return load_dataset(
+        {.set = set, .root = path(set == "pictures" ? "photos" : "tars").string(), .pictures = form});
+  }
+  static Bytes image_of(const Dataset& set, std::int32_t sample) {
+    const ImageRows rows(set, {&sample, 1});
+    return {rows[0].begin(), rows[0].end()};
+  }
+  static void expect_equal(const TrainTestData& a, const TrainTestData& b) {
+    EXPECT_EQ(a.normalisation, b.normalisation);
+    for (const auto& [one, other] : {std::pair{&a.train, &b.train}, {&a.test, &b.test}}) {
+      EXPECT_EQ(one->labels, other->labels);
+      ASSERT_EQ(one->shape, other->shape);
+      for (std::int32_t i = 0; i < one->size(); ++i) EXPECT_EQ(image_of(*one, i), image_of(*other, i)) << i;
+    }
+  }
+
+  static constexpr PictureForm kForm{.size = {4, 3}, .fit = PictureFit::kCrop, .colour = PictureColour::kRgb};
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(PictureSetsTest, FoldersAndArchivesHaveTheSamplesThatConvertWrites) {
+  write_tars();
+  for (const PictureFit fit : {PictureFit::kCrop, PictureFit::kPad, PictureFit::kSqueeze})
+    for (const PictureColour colour : {PictureColour::kGrey, PictureColour::kRgb}) {
+      const PictureForm form{.size = {4, 3}, .fit = fit, .colour = colour};
+      convert_pictures(Env::posix(), {.from = path("photos").string(),
+                                      .to = path("set").string(),
+                                      .size = form.size,
+                                      .fit = fit,
+                                      .colour = colour,
+                                      .test = {},
+                                      .replace = true});
+      const TrainTestData converted = load_dataset({.set = "idx", .root = path("set").string()});
+      const TrainTestData folders = load("pictures", form), tars = load("webdataset", form);
+      EXPECT_EQ(folders.class_names, converted.class_names);
+      EXPECT_EQ(tars.class_names, (std::vector<std::string>{"0", "1", "2"}));
+      expect_equal(folders, converted);
+      expect_equal(tars, converted);
+    }
+}
+
+TEST_F(PictureSetsTest, WhatBecameOfAPictureIsSaid) {
+  const DatasetOptions options{.set = "pictures",
+                               .root = path("photos").string(),
+                               .mean = {0.5},
+                               .std = {0.5},
+                               .pictures = kForm};  // nothing is decoded at the start
+  const Dataset train = load_dataset(options).train;
+  const std::string first = text_in(path("photos/train/class 0/0.jpg"));
+  test::write_file(path("photos/train/class 0/0.jpg"), bytes_of(first.substr(0, first.size() - 9)));
+  test::write_file(path("photos/train/class 0/2.jpg"),
+                   Bytes(text_in(path("photos/train/class 0/2.jpg")).size(), 'x'));
+  fs::remove(path("photos/train/class 2/3.jpg"));
+  const auto fails = [&](std::int32_t sample, std::initializer_list<const char*> parts) {
+    expect_error<DataError>([&] { ImageRows(train, {&sample, 1}); }, parts);
+  };
+  fails(0, {"class 0/0.jpg: ", "bytes, and", "(sample 0 of pictures train)"});
+  fails(2, {"class 0/2.jpg: neither PNG", "(sample 2 of pictures train)"});
+  fails(11, {"class 2/3.jpg: is not there any more", "(sample 11 of pictures train)"});
+  EXPECT_NO_THROW(image_of(train, 1));
+  EXPECT_NE(fingerprint_of(load_dataset(options).train), fingerprint_of(train));
+}
+
+TEST_F(PictureSetsTest, PicturesOfOneSizeNeedNoSize) {
+  const PictureForm as_they_are{};
+  const TrainTestData data = load_dataset({.set = "pictures",
+                                           .root = path("photos").string(),
+                                           .mean = {0.5},
+                                           .std = {0.5},
+                                           .pictures = as_they_are});
+  EXPECT_EQ(data.train.shape, (ImageShape{1, 6, 5}));
+  EXPECT_FALSE(fs::exists(path("photos/.train-sums.lockstep"))) << "nothing was to be measured";
+  const std::int32_t wider = 1;
+  expect_error<DataError>(
+      [&] {
+        ImageRows(data.train, {&wider, 1});
+      },
+      {"class 0/1.jpg: 6 x 6 pixels, and the first picture has 5 x 6; set data.size"});
+}
+
+TEST_F(PictureSetsTest, MeasuredSumsAreKeptUnlessTheyCannotBe) {
+  const Normalisation measured = load("pictures").normalisation;
+  const fs::path file = path("photos/.train-sums.lockstep");
+  const std::string kept = text_in(file);
+  for (const std::string& other :
+       {kept.substr(0, 40), kept + " ", std::string(5000, 'x'), std::string("1\n")}) {
+    test::write_file(file, bytes_of(other));
+    EXPECT_EQ(load("pictures").normalisation, measured) << other;
+    EXPECT_EQ(text_in(file), kept);
+  }
+  const fs::path damaged = path("photos/train/class 0/2.jpg");
+  const auto time = fs::last_write_time(damaged);
+  test::write_file(damaged, Bytes(text_in(damaged).size(), 'x'));
+  fs::last_write_time(damaged, time);
+  EXPECT_EQ(load("pictures").normalisation, measured) << "no picture was read";
+  fs::last_write_time(damaged, time + std::chrono::seconds(1));
+  expect_error<DataError>([&] { load("pictures"); }, {"class 0/2.jpg"});
+}
+
+TEST(TarSamplesTest, NamesOfAllKindsAreRead) {
+  const std::string deep(150, 'd'), name = deep + "/1.x.png";
+  const std::string tar =
+      tar_entry("dir", "", {.type = '5'}) + tar_entry("README", "hello") +
+      tar_entry("1.png", "abc", {.prefix = "pre.fix"}) + tar_entry("1.cls", "7", {.prefix = "pre.fix"}) +
+      pax("path", deep + "/2.png") + pax("mtime", "1.5") + tar_entry("short", "de") +
+      tar_entry("L", deep + "/2.cls" + std::string(1, '\0'), {.type = 'L'}) + tar_entry("short", " 8\n") +
+      tar_entry("3.cls", "9") + pax("size", "4") + tar_entry("3.jpeg", "fghi", {.size = octal(9, 11)}) +
+      tar_entry("4.webp", "j", {.size = std::string("\x80\0\0\0\0\0\0\0\0\0\0\x01", 12)}) +
+      tar_entry("4.cls", "10") + kTarEnd;
+  const std::vector<TarSample> samples = samples_in(tar);
+  ASSERT_EQ(samples.size(), 4U);
+  const std::vector<std::string> names = {"pre.fix/1.png", deep + "/2.png", "3.jpeg", "4.webp"},
+                                 bodies = {"abc", "de", "fghi", "j"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(samples[i].picture.name, names[i]);
+    EXPECT_EQ(tar.substr(samples[i].picture.offset, samples[i].picture.bytes), bodies[i]);
+    EXPECT_EQ(samples[i].label, 7 + static_cast<int>(i));
+  }
+}
+
+TEST(TarSamplesTest, BadArchivesAreRefused) {
+  const auto fails = [](const std::string& tar, const char* part) {
+    SCOPED_TRACE(part);
+    expect_error<DataError>([&] { samples_in(tar); }, {"a.tar: offset", part});
+  };
+  const std::string good = tar_sample("1", 0) + tar_sample("2", 1) + kTarEnd;
+  EXPECT_EQ(samples_in(good).size(), 2U);
+  for (const std::size_t bytes : {0U, 511U, 600U, 2048U, 2560U, 4096U})
+    fails(good.substr(0, bytes), "is cut off");
+  std::string damaged = good;
+  damaged[1030] ^= 1;
+  fails(damaged, "a header is damaged");
+  fails(std::string(2048, 'x'), "or this is no tar archive");
+  fails(tar_sample("1", 0) + tar_sample("2", 1) + tar_sample("1", 0) + kTarEnd, "sample 1 is there twice");
+  fails(tar_entry("1.png", "a") + tar_entry("1.png", "b") + kTarEnd, "a second picture");
+  fails(tar_entry("1.cls", "1") + tar_entry("1.cls", "1") + kTarEnd, "a second .cls");
+  fails(tar_entry("1.png", "a") + kTarEnd, "1.png: its sample has no .cls");
+  fails(tar_entry("1.cls", "1") + tar_entry("2.png", "a") + kTarEnd, "sample 1 has a .cls and no picture");
+  for (const char* label : {"", "x", "-1", "1000000", "99999999999999999999", "1 2"})
+    fails(tar_entry("1.cls", label) + kTarEnd, "holds no label");
+  fails(tar_entry("1.png", "", {.type = '2'}) + kTarEnd, "1.png is a symbolic link");
+  fails(tar_entry("1.png", "", {.type = '1'}) + kTarEnd, "1.png is a hard link");
+  fails(tar_entry("1.png", "", {.type = '3'}) + kTarEnd, "1.png is a device");
+  fails(tar_entry("1.png", "", {.type = '?'}) + kTarEnd, "an entry of the unknown kind 63");
+  fails(tar_entry("1.png", "", {.size = "77777777777"}) + kTarEnd, "8589934591 bytes should follow");
+  fails(tar_entry("1.png", "", {.size = std::string(12, '\xff')}) + kTarEnd, "size is no number of bytes");
+  fails(tar_entry("1.png", "", {.size = "\x80" + std::string(11, '\x7f')}) + kTarEnd,
+        "size is no number of bytes");
+  fails(pax("size", "-4") + tar_entry("1.png", "") + kTarEnd, "pax header's size");
+  fails(tar_entry("x", "99 path=a\n", {.type = 'x'}) + kTarEnd, "a pax header is damaged");
+  fails(tar_entry("L", std::string((1 << 20) + 1, 'n'), {.type = 'L'}) + kTarEnd,
+        "a header of 1048577 bytes");
+  fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "is no line");
+}
+
+TEST_F(PictureSetsTest, AnIndexSparesTheHeadersAndMayNotLie) {
+  write_tars();
+  load("webdataset");
+  const fs::path archive = path("tars/train-1.tar"), index = path("tars/train-1.tar.index");
+  const std::string kept = text_in(index);
+  const StoredFile file(archive);
+  const auto samples = indexed_tar_samples(file);
+  test::write_file(index, bytes_of("x" + kept));
+  EXPECT_EQ(indexed_tar_samples(file), samples);
+  EXPECT_EQ(text_in(index), kept) << "a damaged one is made again";
+  auto others = samples;
+  others[0].label = 2;
+  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed(), others)));
+  EXPECT_EQ(indexed_tar_samples(file), others) << "no header is read";
+  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed() + 1, others)));
+  EXPECT_EQ(indexed_tar_samples(file), samples) << "of an archive that has changed";
+  others[0].picture.bytes = file.size();
+  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed(), others)));
+  expect_error<DataError>([&] { indexed_tar_samples(file); },
+                          {"train-1.tar.index: sample 0 is none", "remove"});
+  const std::int32_t sample = 7;
+  test::write_file(index, bytes_of(kept));
+  const Dataset train = load("webdataset").train;
+  fs::resize_file(archive, 600);
+  expect_error<DataError>(
+      [&] {
+        ImageRows(train, {&sample, 1});
+      },
+      {"tars/train-1.tar: ends at byte", "(sample 7 of webdataset train)"});
+}
+
+TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
+  expect_error<MissingDataError>(
+      [&] { load_dataset({.set = "webdataset", .root = path("photos").string()}); },
+      {"holds no archives called train*.tar"});
+  expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("none").string()}); },
+                                 {"data set 'pictures' is not on this machine"});
+}
+
+}  // namespace
+}  // namespace lockstep::picture_sets_test

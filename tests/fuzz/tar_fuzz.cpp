@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Any bytes as an archive of WebDataset, as they are and with checksums that are right; and as an index. What is accepted
+/// lies in the archive, and is the same once it was written as an index and read again.
+#include "common/error.hpp"
+#include "data/sets/tar_index.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kBlock = 512;
+
+[[noreturn]] void report(const char* what) {
+  std::fputs(what, stderr);
+  std::abort();
+}
+
+void check(const std::vector<lockstep::TarSample>& samples, std::size_t bytes) {
+  for (const auto& [picture, label] : samples) {
+    if (picture.offset > bytes || picture.bytes > bytes - picture.offset)
+      report("a sample out of the archive\n");
+    if (picture.name.empty() || picture.name.find('\n') != picture.name.npos)
+      report("a name that is no line\n");
+    if (label < 0 || label >= 1'000'000) report("a label out of range\n");
+  }
+  std::vector<lockstep::TarSample> again;
+  if (!lockstep::parse_tar_index(lockstep::tar_index_text(bytes, 7, samples), "fuzz", bytes, 7, again) ||
+      again != samples)
+    report("what was written is not read\n");
+}
+
+void read_archive(std::span<const std::uint8_t> tar) {
+  const auto read = [&](std::uint64_t offset, std::span<std::uint8_t> to) {
+    const std::size_t count =
+        std::min<std::size_t>(to.size(), tar.size() - std::min<std::uint64_t>(tar.size(), offset));
+    if (count > 0) std::memcpy(to.data(), tar.data() + offset, count);
+    return count;
+  };
+  try {
+    check(lockstep::find_tar_samples(read, tar.size(), "fuzz"), tar.size());
+  } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
+  }
+}
+
+/// With the checksum that its header should have, so that the fuzzer gets behind it; and a mark at the end.
+std::vector<std::uint8_t> with_checksums(std::span<const std::uint8_t> bytes) {
+  std::vector<std::uint8_t> tar(bytes.begin(), bytes.end());
+  tar.resize((tar.size() + kBlock - 1) / kBlock * kBlock + 2 * kBlock);
+  for (std::size_t at = 0; at < tar.size(); at += kBlock) {
+    const std::span block = std::span(tar).subspan(at, kBlock);
+    if (std::ranges::count(block, 0) == kBlock) continue;
+    std::fill_n(block.begin() + 148, 8, std::uint8_t{' '});
+    unsigned sum = 0;
+    for (const std::uint8_t byte : block) sum += byte;
+    char digits[8] = {};
+    std::snprintf(digits, sizeof digits, "%06o", sum);
+    std::memcpy(block.data() + 148, digits, 7);
+  }
+  return tar;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  read_archive({data, size});
+  read_archive(with_checksums({data, size}));
+  std::vector<lockstep::TarSample> samples;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    if (lockstep::parse_tar_index(text, "fuzz", 1 << 20, 7, samples)) check(samples, 1 << 20);
+  } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
+  }
+  return 0;
+}
