@@ -18,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 namespace lockstep {
@@ -84,7 +85,9 @@ AlignedBuffer<float> read_features(const SampleStore& store, const ShardIndex& i
   require_memory(checked_product(samples, each, sizeof(float)), "the table in " + directory.string(),
                  "convert fewer rows or columns of it");
   AlignedBuffer<float> features(samples * each);
-  store.read(0, {reinterpret_cast<std::uint8_t*>(features.data()), samples * each * sizeof(float)});
+  std::vector<std::int64_t> all(samples);
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  store.read(all, {reinterpret_cast<std::uint8_t*>(features.data()), samples * each * sizeof(float)});
   const auto numbers = features.span();
   const auto bad = std::ranges::find_if(numbers, [](float value) { return !std::isfinite(value); });
   if (bad == numbers.end()) return features;

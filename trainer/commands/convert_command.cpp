@@ -51,15 +51,6 @@ std::vector<std::int64_t> samples_of_classes(const std::vector<LabelledPicture>&
   return counts;
 }
 
-constexpr int kMostNamesShown = 10;
-
-std::string names_of(const std::vector<std::string>& names) {
-  std::string text = fmt::format(
-      "{}", fmt::join(names.begin(),
-                      names.begin() + std::min<std::ptrdiff_t>(kMostNamesShown, std::ssize(names)), ", "));
-  return std::ssize(names) > kMostNamesShown ? text + ", ..." : text;
-}
-
 nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::object(), damaged = nlohmann::ordered_json::array();
   for (const auto& [kind, count] : done.pictures.left_out_kinds) kinds[kind] = count;
