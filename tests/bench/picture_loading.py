@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 """Races training straight from a folder of JPEGs against PyTorch's way: Pillow in a DataLoader with two workers.
@@ -7,7 +6,7 @@ Each round trains a linear network one epoch with both, one after the other: col
 files first) and warm. Pictures are scaled to SIZE x SIZE by areas in both. Start-up and evaluation are not counted.
 Prints samples/s of every round, and the ratio of the best of each. Needs torch, numpy and Pillow.
 
-  tests/bench/picture_loading.py [--pictures N] [--side N] [--size N] [--rounds N]
+  PYTHON tests/bench/picture_loading.py [--pictures N] [--side N] [--size N] [--rounds N]
 """
 import argparse
 import json

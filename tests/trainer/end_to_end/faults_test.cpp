@@ -198,6 +198,7 @@ TEST(RanksDifferTest, EveryKeyOfTheJobIsNamedAtOnce) {
     if (value.empty() || key.path == "parallel.backend" || key.path == "parallel.ranks") continue;
     // What does not go together with the rest.
     if (key.path == "data.set" || key.path == "data.balance_classes" || key.path == "data.shuffle_window" ||
+        key.path == "data.size" || key.path == "data.fit" || key.path == "data.colour" ||
         key.path == "train.initial_scale" || key.path == "train.optimizer.dampening" ||
         key.path == "train.clip_value")
       continue;
