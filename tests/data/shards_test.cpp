@@ -245,7 +245,8 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   };
   refused("\"lockstep_shards\":1", "\"lockstep_shards\":3", "version 3");
   refused("\"lockstep_shards\":1", "\"lockstep_shards\":2", "sample is missing");
-  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2,\"sample\":\"float64\"", "sample is not \"float32\"");
+  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2,\"sample\":\"float64\"",
+          "sample is not \"float32\"");
   refused("\"channels\":3", "\"channels\":0", "channels");
   refused("\"channels\":3", "\"channels\":4", "values is not a sum for each channel");
   refused("\"channels\":3", "\"channel\":3", "channels is missing");
