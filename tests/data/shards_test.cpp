@@ -32,6 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
+using test::operator+;
 using test::expect_error;
 
 constexpr ImageShape kShape{3, 5, 7};  // 105 bytes: samples lie across blocks and files
@@ -243,27 +244,27 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
     text += "\n" + hex(sha256(std::as_bytes(std::span(text)))) + "\n";
     expect_error<DataError>([&] { parse_shard_index(text, "lies"); }, {"lies: ", part});
   };
-  refused("\"lockstep_shards\":1", "\"lockstep_shards\":3", "version 3");
-  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2", "sample is missing");
-  refused("\"lockstep_shards\":1", "\"lockstep_shards\":2,\"sample\":\"float64\"",
-          "sample is not \"float32\"");
-  refused("\"channels\":3", "\"channels\":0", "channels");
-  refused("\"channels\":3", "\"channels\":4", "values is not a sum for each channel");
-  refused("\"channels\":3", "\"channel\":3", "channels is missing");
-  refused("\"height\":5", "\"height\":16777216", "above 16777216");
-  refused("\"classes\":1000", "\"classes\":999", "class_names has 1,000 names, and there are 999 classes");
-  refused("\"classes\":1000", "\"classes\":4294967296", "classes");
-  refused("\"class 7\"", "\"class 8\"", "a name twice");
-  refused("\"class 7\"", "\"\\u001b[2J\"", "printable");
-  refused("\"block_bytes\":512", "\"block_bytes\":513", "power of two");
-  refused("\"block_bytes\":512", "\"block_bytes\":0", "block_bytes");
-  refused("\"shard_bytes\":2048", "\"shard_bytes\":2049", "whole blocks");
-  refused("\"samples\":100", "\"samples\":-1", "train.samples");
-  refused("\"samples\":100", "\"samples\":1e2", "train.samples");
-  refused("\"samples\":100", "\"samples\":18446744073709551615", "train.samples");
-  refused("\"samples\":100", "\"samples\":2147483647", "more than 100000 files");
-  refused("\"samples\":100", "\"samples\":10", "sums of no such pixels");
-  refused("\"labels_sha256\":\"", "\"labels_sha256\":\"0", "no SHA-256");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3)", "version 3");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":2)", "sample is missing");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":2,"sample":"float64")",
+          R"(sample is not "float32")");
+  refused(R"("channels":3)", R"("channels":0)", "channels");
+  refused(R"("channels":3)", R"("channels":4)", "values is not a sum for each channel");
+  refused(R"("channels":3)", R"("channel":3)", "channels is missing");
+  refused(R"("height":5)", R"("height":16777216)", "above 16777216");
+  refused(R"("classes":1000)", R"("classes":999)", "class_names has 1,000 names, and there are 999 classes");
+  refused(R"("classes":1000)", R"("classes":4294967296)", "classes");
+  refused(R"("class 7")", R"("class 8")", "a name twice");
+  refused(R"("class 7")", R"("\u001b[2J")", "printable");
+  refused(R"("block_bytes":512)", R"("block_bytes":513)", "power of two");
+  refused(R"("block_bytes":512)", R"("block_bytes":0)", "block_bytes");
+  refused(R"("shard_bytes":2048)", R"("shard_bytes":2049)", "whole blocks");
+  refused(R"("samples":100)", R"("samples":-1)", "train.samples");
+  refused(R"("samples":100)", R"("samples":1e2)", "train.samples");
+  refused(R"("samples":100)", R"("samples":18446744073709551615)", "train.samples");
+  refused(R"("samples":100)", R"("samples":2147483647)", "more than 100000 files");
+  refused(R"("samples":100)", R"("samples":10)", "sums of no such pixels");
+  refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "no SHA-256");
   refused(head, "[]", "no JSON object");
 }
 
@@ -273,7 +274,7 @@ TEST_F(ShardsTest, ALabelThatThereIsNoClassForIsRefused) {
   std::string head;
   const Bytes index = bytes("shards.index");
   head.assign(index.begin(), std::ranges::find(index, '\n'));
-  const auto at = head.find("\"labels_sha256\":\"") + 17;
+  const auto at = head.find(R"("labels_sha256":")") + 17;
   head.replace(at, 64, hex(sha256(std::as_bytes(std::span(labels)))));
   head += "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n";
   test::write_file(file("shards.index"), Bytes(head.begin(), head.end()));
