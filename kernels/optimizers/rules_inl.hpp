@@ -175,6 +175,33 @@ struct Rmsprop {
   }
 };
 
+// Lion (Chen et al., 2023, "Symbolic discovery of optimization algorithms"): every weight moves by the rate, up or down.
+
+struct Lion {
+  using Step = LionStep;
+  static constexpr int kBuffers = 1;  // exp_avg
+  static constexpr bool kUsesNorms = false;
+
+  template <class N>
+  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
+                                 typename N::Number gradient, typename N::Number* buffers,
+                                 typename N::Number& w) {
+    const auto along = n.fma(n.of(step.beta1), buffers[0], n.mul(n.of(step.one_minus_beta1), gradient));
+    const auto start = n.fma(n.of(-tensor.decay), w, w);
+    w = n.fma(n.of(-tensor.rate), sign(n, along), start);
+    buffers[0] = n.fma(n.of(step.beta2), buffers[0], n.mul(n.of(step.one_minus_beta2), gradient));
+  }
+
+ private:
+  /// -1, 0 or 1; of NaN 0, as of zero: x / |x| is NaN there, which larger() does not take.
+  template <class N>
+  LOCKSTEP_RULE static typename N::Number sign(const N& n, typename N::Number x) {
+    const auto zero = n.of(0.0F);
+    const auto unit = n.div(x, n.larger(x, n.sub(zero, x)));
+    return n.sub(n.larger(unit, zero), n.larger(n.sub(zero, unit), zero));
+  }
+};
+
 // The way from a name to its rule.
 
 /// Calls `visitor` with an object of the rule's type.
@@ -201,6 +228,8 @@ auto visit_rule(UpdateRule rule, const Visitor& visitor) {
       return visitor(Lars());
     case UpdateRule::kLamb:
       return visitor(Lamb());
+    case UpdateRule::kLion:
+      return visitor(Lion());
     case UpdateRule::kSgd:
       break;
   }

@@ -28,6 +28,7 @@ enum class UpdateRule {
   kRmspropMomentum,
   kLars,
   kLamb,
+  kLion,
 };
 
 /// What a rule remembers of each parameter: at most so many numbers, each kind in a buffer of arena order.
@@ -161,6 +162,17 @@ struct LambStep {
   float correction1 = 0;  ///< 1 / (1 - beta1^t)
   float correction2 = 0;  ///< 1 / sqrt(1 - beta2^t)
   float eps = 0;
+};
+
+// What the rule kLion is told at a step.
+
+struct LionStep {
+  float decay = 0;  ///< learning rate * decay
+  float rate = 0;
+  float beta1 = 0;
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
 };
 
 }  // namespace lockstep

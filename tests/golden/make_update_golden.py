@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Writes updates.safetensors: clipped gradients, groups of parameters, frozen ones, AMSGrad and LAMB of PyTorch in double,
+"""Writes updates.safetensors: clipped gradients, groups of parameters, frozen ones, AMSGrad, LAMB and Lion of PyTorch in double,
 for tests/trainer/engine/update_golden_test.cpp.
 
 Run with any Python that has PyTorch (1.13 or later):
     python3 tests/golden/make_update_golden.py
 In the file: weights before the first step and the gradients of STEPS steps (float32), and for each case the weights after
 one and after STEPS steps (float64). The test has the same cases by the same names. LAMB, which PyTorch lacks, is timm's
-without its own clipping.
+without its own clipping; so is Lion, by the program in its paper.
 """
 import sys
 
@@ -48,6 +48,22 @@ class Lamb(torch.optim.Optimizer):
                     w_norm, u_norm = p.data.norm(), update.norm()
                     if w_norm > 0 and u_norm > 0:
                         update.mul_(w_norm / u_norm)
+                p.data.add_(update, alpha=-group["lr"])
+
+
+class Lion(torch.optim.Optimizer):
+    """Program 1 of Chen et al., 2023, "Symbolic Discovery of Optimization Algorithms"."""
+
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                update = torch.sign(beta1 * m + (1 - beta1) * p.grad) + group["weight_decay"] * p.data
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
                 p.data.add_(update, alpha=-group["lr"])
 
 
@@ -139,6 +155,13 @@ CASES = {
     "lamb_groups": (
         lambda p: Lamb([part(p, "conv", lr=0.001), part(p, "fc", weight_decay=0)], lr=0.01, weight_decay=0.1),
         None,
+        decayed,
+    ),
+    "lion": (lambda p: Lion(all_of(p)), None, None),
+    "lion_decay": (lambda p: Lion(all_of(p), lr=0.01, betas=(0.5, 0.8), weight_decay=0.3), None, None),
+    "lion_groups": (
+        lambda p: Lion([part(p, "conv", lr=0.001), part(p, "fc", weight_decay=0)], lr=0.01, weight_decay=0.1),
+        clip_value(0.1),
         decayed,
     ),
 }

@@ -271,6 +271,12 @@ inline std::vector<RuleCase> rule_cases() {
                       .correction1 = 1.9F,
                       .correction2 = 1.7F,
                       .eps = 1e-6F};
+  const LionStep lion{.decay = 0.001F,
+                      .rate = 0.01F,
+                      .beta1 = 0.9F,
+                      .one_minus_beta1 = 0.1F,
+                      .beta2 = 0.99F,
+                      .one_minus_beta2 = 0.01F};
   return {sgd_case({0.05F, 0, 0.01F, false}),
           sgd_case({0.05F, 0.9F, 0, false}),
           sgd_case({0.05F, 0.9F, 0.01F, false}),
@@ -282,7 +288,8 @@ inline std::vector<RuleCase> rule_cases() {
           {"rmsprop", UpdateRule::kRmsprop, pack_scalars(rmsprop)},
           {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)},
           {"lars", UpdateRule::kLars, pack_scalars(lars)},
-          {"lamb", UpdateRule::kLamb, pack_scalars(lamb)}};
+          {"lamb", UpdateRule::kLamb, pack_scalars(lamb)},
+          {"lion", UpdateRule::kLion, pack_scalars(lion)}};
 }
 
 }  // namespace lockstep

@@ -366,7 +366,7 @@ TEST(JobErrorTest, KeysOfOtherChoicesAreRefusedWithTheirPlace) {
   EXPECT_EQ(error_of("train:\n  optimizer: {kind: adam, momentum: 0.9}\n"),
             "job.yaml:3:37: train.optimizer.momentum is for kind sgd, rmsprop, lars; remove it for adam");
   EXPECT_EQ(error_of("train: {optimizer: {betas: [0.9, 0.99]}}\n"),
-            "job.yaml:2:28: train.optimizer.betas is for kind adam, adamw, lamb; remove it for sgd");
+            "job.yaml:2:28: train.optimizer.betas is for kind adam, adamw, lion, lamb; remove it for sgd");
   EXPECT_EQ(
       error_of("train: {schedule: {kind: cosine, gamma: 0.1}}\n"),
       "job.yaml:2:41: train.schedule.gamma is for kind step, multistep, exponential; remove it for cosine");

@@ -170,7 +170,7 @@ TEST(JobParseTest, FactsOfAKeySayWhoReadsItAndWhatItDecides) {
     return std::string();
   };
   EXPECT_EQ(fact("train.schedule.step_size", "default"), "none, it must be given");
-  EXPECT_EQ(fact("train.optimizer.betas", "read by"), "adam, adamw, lamb (train.optimizer.kind)");
+  EXPECT_EQ(fact("train.optimizer.betas", "read by"), "adam, adamw, lion, lamb (train.optimizer.kind)");
   EXPECT_EQ(fact("train.epochs", "read by"), "");
   EXPECT_NE(fact("train.seed", "weights"), fact("train.epochs", "weights"));
   EXPECT_EQ(fact("parallel.timeout_seconds", "elsewhere"), "timeout");

@@ -18,7 +18,7 @@
 namespace lockstep::testing::optimizers_test {
 namespace {
 
-const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop", "lars", "lamb"};
+const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop", "lars", "lamb", "lion"};
 
 /// A model of 500 parameters; five steps an epoch, the last one smaller.
 std::string write_job(const TemporaryDirectory& directory) {

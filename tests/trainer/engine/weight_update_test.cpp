@@ -280,6 +280,12 @@ constexpr OptimizerCase kUpdates[] = {
      "groups: [{match: conv*, lr_factor: 0.1}, {match: fc*, weight_decay: 0}], "
      "optimizer: {kind: lamb, lr: 0.01, weight_decay: 0.1}, schedule: {kind: exponential, gamma: 0.98, by: "
      "step}"},
+    {"lion", "optimizer: {kind: lion}"},
+    {"lion_decay", "optimizer: {kind: lion, lr: 0.01, betas: [0.5, 0.8], weight_decay: 0.3}"},
+    {"lion_groups",
+     "groups: [{match: conv*, lr_factor: 0.1}, {match: fc*, weight_decay: 0}], clip_value: 0.1, "
+     "optimizer: {kind: lion, lr: 0.01, weight_decay: 0.1}, schedule: {kind: exponential, gamma: 0.98, by: "
+     "step}"},
 };
 INSTANTIATE_TEST_SUITE_P(All, UpdateGoldenTest, testing::ValuesIn(kUpdates),
                          [](const auto& tested) { return std::string(tested.param.name); });

@@ -107,6 +107,18 @@ StepScalars lamb_scalars(const OptimizerSection& section, const ScheduledValues&
                .eps = static_cast<float>(section.eps)});
 }
 
+// Lion: each weight moves by the rate itself.
+
+StepScalars lion_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t /*step*/) {
+  const double beta1 = now.momentum.value_or(section.betas[0]), beta2 = section.betas[1];
+  return pack_scalars(LionStep{.decay = static_cast<float>(now.lr * section.weight_decay),
+                               .rate = static_cast<float>(sign_of(section) * now.lr),
+                               .beta1 = static_cast<float>(beta1),
+                               .one_minus_beta1 = static_cast<float>(1 - beta1),
+                               .beta2 = static_cast<float>(beta2),
+                               .one_minus_beta2 = static_cast<float>(1 - beta2)});
+}
+
 }  // namespace
 
 const std::vector<OptimizerKind>& optimizer_kinds() {
@@ -152,6 +164,12 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
        .rule = [](const Section&) { return UpdateRule::kLars; },
        .buffers = [](const Section&) { return Names{"momentum"}; },
        .scalars = lars_scalars},
+      {.name = "lion",
+       .keys = {{"lr", "0.0001"}, {"betas", "[0.9, 0.99]"}, {"weight_decay"}, {"maximize"}},
+       .rule = [](const Section&) { return UpdateRule::kLion; },
+       .buffers = [](const Section&) { return Names{"exp_avg"}; },
+       .scalars = lion_scalars,
+       .decay_has_rate = true},
       {.name = "lamb",
        .keys = {{"lr", "0.001"}, {"betas"}, {"eps", "1e-6"}, {"weight_decay", "0.01"}},
        .rule = [](const Section&) { return UpdateRule::kLamb; },
