@@ -182,23 +182,39 @@ int rank_behind(const std::vector<Level>& levels, int index) {
   return index;
 }
 
-std::vector<Exchange> doubling(int rank, int size, std::size_t count) {
-  std::vector<Exchange> rounds;
+/// One of `size` ranks, which are `stride` apart from `first` on: recursive doubling among a power of two of them. The
+/// others give their sum to the one before them; what they get back at last is appended to `back`.
+/// @returns whether this rank has the sum behind these rounds
+bool append_doubling(std::vector<Exchange>& rounds, std::vector<Exchange>& back, int index, int size,
+                     int first, int stride, const Slice& all) {
   const Level pairs = to_power_of_two(size);
-  const Slice all{0, count};
-  const int pair = pairs.group_of(rank), member = pairs.start(pair);
-  if (rank != member) {
-    rounds.push_back({member, member, all, {}, false, true});
-    rounds.push_back({member, member, {}, all});
-    return rounds;
+  const int pair = pairs.group_of(index), member = pairs.start(pair);
+  const auto rank_of = [&](int other) { return first + other * stride; };
+  if (index != member) {
+    rounds.push_back({rank_of(member), rank_of(member), all, {}, false, rounds.empty()});
+    back.push_back({rank_of(member), rank_of(member), {}, all});
+    return false;
   }
-  const bool has_guest = pairs.size(pair) > 1;
-  if (has_guest) rounds.push_back({rank + 1, rank + 1, {}, all, true});
+  if (pairs.size(pair) > 1) {
+    rounds.push_back({rank_of(index + 1), rank_of(index + 1), {}, all, true});
+    back.push_back({rank_of(index + 1), rank_of(index + 1), all, {}});
+  }
   for (int mask = 1; mask < size - pairs.guests; mask *= 2) {
-    const int partner = pairs.start(pair ^ mask);
+    const int partner = rank_of(pairs.start(pair ^ mask));
     rounds.push_back({partner, partner, all, all, true, rounds.empty()});
   }
-  if (has_guest) rounds.push_back({rank + 1, rank + 1, all, {}});
+  return true;
+}
+
+/// Inside each host and then between them where that takes no more rounds between hosts; otherwise among all.
+std::vector<Exchange> doubling(int rank, int size, std::size_t count, int ranks_per_host) {
+  std::vector<Exchange> rounds, back;
+  const bool by_hosts =
+      ranks_per_host > 0 && std::has_single_bit(static_cast<unsigned>(size / ranks_per_host));
+  const int here = by_hosts ? ranks_per_host : size, place = rank % here;
+  if (append_doubling(rounds, back, place, here, rank - place, 1, {0, count}))
+    append_doubling(rounds, back, rank / here, size / here, place, here, {0, count});
+  rounds.insert(rounds.end(), back.rbegin(), back.rend());
   return rounds;
 }
 
@@ -237,7 +253,7 @@ std::vector<Exchange> sharing_out(int rank, int size, std::size_t count, int ran
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
                                           std::size_t bytes_per_element, int ranks_per_host) {
   if (size <= 1 || count == 0) return {};
-  return count * bytes_per_element < kSharedOutFromBytes ? doubling(rank, size, count)
+  return count * bytes_per_element < kSharedOutFromBytes ? doubling(rank, size, count, ranks_per_host)
                                                          : sharing_out(rank, size, count, ranks_per_host);
 }
 

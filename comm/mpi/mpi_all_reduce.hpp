@@ -56,8 +56,9 @@ inline constexpr std::size_t kSharedOutFromBytes = 16 * 1024;
 /// The rounds of `rank`, to be done in order. All ranks end with the same bits, fp32 too.
 ///
 /// Small buffers: recursive doubling, log2(size) rounds of everything; partners add the same two numbers, and addition
-/// commutes. Where `size` is not a power of two, ranks 1, 3, 5 ... of the first ones, as many as are beyond it, first
-/// give their buffer to the rank before them, most likely on their own host, and at last receive the result.
+/// commutes. Where there are not a power of two of ranks, ranks 1, 3, 5 ... of the first ones, as many as are beyond it,
+/// first give their buffer to the rank before them, and at last receive the result: inside each host, if hosts are a
+/// power of two, otherwise among all ranks.
 ///
 /// Large ones: neighbours in groups of 2, 3 or 5 share their slice out, each adds up its part, ranks with the same part
 /// go on among themselves, and the same way back: halving (Rabenseifner) for a power of two. Each rank sends the buffer

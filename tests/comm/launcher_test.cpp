@@ -295,6 +295,19 @@ TEST(AllReduceScheduleTest, LargeBufferIsSharedOutInsideAHostFirst) {
   }
 }
 
+/// One message between hosts each way for each doubling of hosts, though a host's ranks are no power of two.
+TEST(AllReduceScheduleTest, SmallBufferCrossesBetweenHostsOnceForEachDoublingOfThem) {
+  for (const auto& [hosts, per_host, crossings] :
+       {std::tuple(2, 3, 1), std::tuple(2, 24, 1), std::tuple(8, 12, 3)}) {
+    for (int rank = 0; rank < hosts * per_host; ++rank) {
+      int across = 0;
+      for (const Exchange& round : all_reduce_schedule(rank, hosts * per_host, 100, 8, per_host))
+        across += round.to / per_host != rank / per_host ? 1 : 0;
+      EXPECT_LE(across, crossings) << rank << " of " << hosts << " x " << per_host;
+    }
+  }
+}
+
 /// 7 are 2 groups of three with one more rank, 11 are 3 with two, 23 are 5 groups of four with three.
 TEST(AllReduceScheduleTest, RanksThatNoGroupTakesKeepNoPart) {
   for (const auto& [ranks, guests] : {std::pair(7, 1), std::pair(11, 2), std::pair(23, 3)}) {

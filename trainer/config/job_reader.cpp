@@ -231,8 +231,17 @@ bool is_file(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
+[[noreturn]] void fail_unknown_job(const std::string& word) {
+  std::vector<std::string> names;
+  for (const std::string& job : shipped_jobs()) names.push_back(std::filesystem::path(job).stem().string());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  throw MissingDataError(fmt::format(
+      "{}: no such file{}; with the program come the jobs {}; behind one, model=NAME and data.set=NAME take others",
+      word, did_you_mean(word, known), fmt::join(names, ", ")));
+}
+
 /// What `lockstep train mnist` means: a file of that name or else, unless mnist.yaml lies here, the job that comes
-/// with the program. @throws MissingDataError  mnist.yaml lies here
+/// with the program. @throws MissingDataError  mnist.yaml lies here, or there is nothing of that name
 std::string find_job(const std::string& path) {
   if (path.empty() || is_file(path)) return path;
   for (const char* ending : {".yaml", ".yml"})
@@ -241,6 +250,8 @@ std::string find_job(const std::string& path) {
   if (path.find_first_of("/.~") != path.npos) return path;
   for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR))
     if (const auto file = directory / (path + ".yaml"); is_file(file)) return file.string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) fail_unknown_job(path);
   return path;
 }
 
