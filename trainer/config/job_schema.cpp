@@ -134,7 +134,7 @@ std::vector<JobKey> optimizer_keys() {
     KEY(train.optimizer.lr, real({0, 1e6, true}), "learning rate; the highest one where a schedule goes up and down", kWeights)
         .also_called({"learning_rate", "rate", "max_lr", "base_lr"}),
     KEY(train.optimizer.momentum, real({0, 1, false, true}), "share of the last update that is carried on; 0: none", kWeights),
-    KEY(train.optimizer.weight_decay, real({0, 1e6}), "added to the gradient, times the weight; adamw: taken from the weight, times the rate", kWeights)
+    KEY(train.optimizer.weight_decay, real({0, 1e6}), "added to the gradient, times the weight; adamw, lion: taken from the weight, times the rate", kWeights)
         .also_called({"wd", "decay", "l2"}),
     KEY(train.optimizer.dampening, real({0, 1}), "share of the gradient that is kept out of the momentum, but at the first step", Determines::kWeightsUnlessDefault),
     KEY(train.optimizer.nesterov, yes_or_no(), "look ahead along the momentum", kWeights),
