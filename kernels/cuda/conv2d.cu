@@ -3,7 +3,7 @@
 /// Convolution forward and the gradient of its weights; that of the data is in conv2d_backward_data.cu.
 #include "kernels/cuda/conv2d_direct.cuh"
 #include "kernels/cuda/conv2d_generic.cuh"
-#include "kernels/cuda/conv2d_window.cuh"
+#include "kernels/cuda/conv2d_staged.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 
@@ -230,9 +230,19 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, int grain,
                              const float* x, const float* dy, const ExactGradient& gradient) {
   const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
-  const WeightGradientArgs args = {s.group(), y, grain, GradientSplit(s, grain), x, dy, gradient};
+  const WeightGradientArgs args = {.shape = s.group(),
+                                   .y = y,
+                                   .rows = s.pooled_height(),
+                                   .columns = s.pooled_width(),
+                                   .grain = grain,
+                                   .split = GradientSplit(s, grain),
+                                   .x = x,
+                                   .dy = dy,
+                                   .gradient = gradient};
   const bool is_square = s.is_plain() && s.kernel_height == s.kernel_width;
-  if (is_square && s.kernel_height == 5) {
+  if (is_square && s.kernel_height == 5 && StagedTile::fits(chip, args)) {
+    StagedTile::queue(stream, args);
+  } else if (is_square && s.kernel_height == 5) {
     launch_window<5>(stream, chip, args);
   } else if (is_square && s.kernel_height == 3) {
     launch_window<3>(stream, chip, args);
