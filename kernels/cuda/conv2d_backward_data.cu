@@ -80,18 +80,18 @@ struct GradientStore {
   __device__ void row(const GroupSums& sums, const RowPlace& place) const {
     if (place.sample >= batch) return;
     if (!expands) {
-      row_of_pixels<kWidth, 0>(sums, place);
+      row_of_pixels<kWidth, kFilters, 0>(sums, place);
     } else if (expand.pool == 2) {
-      row_of_pixels<kWidth, 2>(sums, place);
+      row_of_pixels<kWidth, kFilters, 2>(sums, place);
     } else {
-      row_of_pixels<kWidth, 1>(sums, place);
+      row_of_pixels<kWidth, kFilters, 1>(sums, place);
     }
   }
 
   /// The warps of the block take pixels in turn, and load the masks of some at a time.
   ///
   /// @tparam kPool  of the epilogue before; 0 where there is none
-  template <int kWidth, int kPool>
+  template <int kWidth, int kFilters, int kPool>
   __device__ void row_of_pixels(const GroupSums& sums, const RowPlace& place) const {
     constexpr int kAtOnce = kPool == 0 ? 1 : 8, kMaskBits = 4;
     const int warp = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
@@ -110,6 +110,12 @@ struct GradientStore {
       for (int k = 0, i = first; k < kAtOnce && i < sums.outputs; ++k, i += sums.groups) {
         const WindowPlace at = pixel_at<kWidth>(i, place);
         if (is_inside(at)) write<kPool>(at, masks >> (k * kMaskBits), sums.total(i) + 0.0F);
+      }
+    }
+    for (int column = kWidth - padding; column < size.width; ++column) {  // that no pixel of dy reaches
+      for (int f = warp; f < kFilters; f += sums.groups) {
+        const WindowPlace at = {size.height, size.width, place.filter + f, place.row, column, place.sample};
+        if (is_inside(at)) write<kPool>(at, 0, 0.0F);
       }
     }
   }
@@ -153,9 +159,10 @@ FilterView transposed(const Conv2dShape& s, const float* w) {
 template <int kSize>
 void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* dy,
                           const float* w, const GradientStore& store) {
-  if (can_scatter(s.out_width())) {
+  if (can_scatter(s.pooled_width())) {
     ScatterArgs args(s.out_channels);
     args.batch = s.batch, args.height = s.out_height(), args.width = s.out_width();
+    args.rows = s.pooled_height(), args.columns = s.pooled_width();
     args.padding = s.padding, args.dy = dy, args.filters = transposed(s, w);
     launch_scatter<kSize>(stream, chip, store.size, args, store);
   } else {
