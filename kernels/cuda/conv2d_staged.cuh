@@ -23,26 +23,26 @@ namespace lockstep::LOCKSTEP_GPU {
 /// @param from     the first sample of the first pixel, aligned to 16 bytes; `batch` is a multiple of 4
 /// @param samples  that are there: a multiple of 4, at most 32
 __device__ inline void copy_pixels(const float* from, int batch, int pixels, int samples, float* to) {
-  constexpr int kQuad = 4, kThreadsOfPixel = kSamplesPerWarp / kQuad,
-                kPixels = kSamplesPerWarp / kThreadsOfPixel;
-  constexpr int kTogether = 8;  ///< on their way
-  const int lane = static_cast<int>(threadIdx.x) % kSamplesPerWarp, sample = lane % kThreadsOfPixel * kQuad;
+  constexpr int kQuad = 4, kThreads = kSamplesPerWarp / kQuad;  ///< samples of a thread, threads of a pixel
+  constexpr int kPixels = kSamplesPerWarp / kThreads,
+                kTogether = 8;  ///< of a warp at once; so often, on their way
+  const int lane = static_cast<int>(threadIdx.x) % kSamplesPerWarp;
+  const int pixel = lane / kThreads, sample = lane % kThreads * kQuad;
+  from += static_cast<std::size_t>(pixel) * batch + sample;
+  to += pixel * kSamplesPerWarp + sample;
 #pragma unroll 1
-  for (int first = lane / kThreadsOfPixel; first < pixels; first += kTogether * kPixels) {
-    float4 four[kTogether];
+  for (int left = pixels - pixel; left > 0; left -= kTogether * kPixels) {
+    const int loaded = sample < samples ? left : 0;
+    float4 four[kTogether] = {};
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const int pixel = first + i * kPixels;
-      const bool is_there = pixel < pixels && sample < samples;
-      four[i] = {0, 0, 0, 0};
-      if (is_there)
-        four[i] = *reinterpret_cast<const float4*>(from + static_cast<std::size_t>(pixel) * batch + sample);
+      if (i * kPixels < loaded) four[i] = *reinterpret_cast<const float4*>(from);
+      from += kPixels * batch;
     }
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int pixel = first + i * kPixels;
-      if (pixel < pixels) *reinterpret_cast<float4*>(to + pixel * kSamplesPerWarp + sample) = four[i];
-    }
+    for (int i = 0; i < kTogether; ++i)
+      if (i * kPixels < left) *reinterpret_cast<float4*>(to + i * kPixels * kSamplesPerWarp) = four[i];
+    to += kTogether * kPixels * kSamplesPerWarp;
   }
 }
 
