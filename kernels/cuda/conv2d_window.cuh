@@ -219,7 +219,7 @@ struct TapPlace {
 /// Grid: input channels / kChannels x filters / kFilters, terms, grains. Block: the units of a term of each channel.
 template <int kSize, bool kPadded, int kFilters, int kChannels>
 __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp,
-                                  kSize == 3 && kFilters == 5 ? 2 : 1)
+                                  kSize > 3 || kChannels > 1 ? 1 : kFilters == 1 ? 3 : 2)
     square_weight_gradient(WeightGradientArgs args) {
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const TapPlace<kFilters, kChannels> place(args);
