@@ -34,8 +34,9 @@ struct Conv2dShape {
   int padding = 0;   ///< zeros around the image, on each side
   int groups = 1;    ///< divides in_channels and out_channels
   int dilation = 1;  ///< pixels of x from one tap to the next
-  /// Of gradients on a GPU: the window of a pool behind y, without overlap. In rows and columns where no window fits, dy
-  /// is 0, and products with it are left out: the same bits, as x and the filters are finite. Others need not look at it.
+  /// Of gradients on a GPU: the window of a pool behind y, without overlap. In rows and columns where no window
+  /// fits, dy is 0, and products with it are left out: the same bits, as x and the filters are finite. Others need
+  /// not look at it.
   int pool = 1;
 
   /// What the taps of a filter span.

@@ -180,8 +180,8 @@ struct TileSums {
   }
 };
 
-/// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills. With four of them, LeNet's second
-/// convolution is there at once.
+/// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills. With four of them, LeNet's
+/// second convolution is there at once.
 template <int kSize, bool kBorder, int kFilters>
 inline constexpr int kDirectBlocks = kFilters > 5 ? 2
                                      : !kBorder   ? 4

@@ -7,16 +7,17 @@
 ///    every unit.
 /// 2. Lanes meet in shared memory, 32 sums at a time, so that there is one tree for each term: 5 shuffles a sum.
 /// 3. A warp takes four sums at a time through the tree: while they differ, its lanes share them, 6 shuffles for four.
-/// 4. Four threads take a sum, each a quarter of its lanes, four at a time: three of the tree's five steps are additions
-///    within a thread. 2 shuffles for eight sums.
+/// 4. Four threads take a sum, each a quarter of its lanes, four at a time: three of the tree's five steps are
+///    additions within a thread. 2 shuffles for eight sums.
 #pragma once
 
 #include "kernels/cuda/conv2d_plan.cuh"
+#include "kernels/cuda/sums.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// Sums of kCount numbers of each lane over the warps of a term, in shared memory. The terms of a block, of as many warps
-/// each, have their sums at the same time.
+/// Sums of kCount numbers of each lane over the warps of a term, in shared memory. The terms of a block, of as many
+/// warps each, have their sums at the same time.
 template <int kCount>
 struct TermSums {
   static constexpr int kSet = kCount < 32 ? kCount : 32;  ///< sums whose lanes are in shared memory together
@@ -83,6 +84,65 @@ struct TermSums {
     load_four(from, four);
 #pragma unroll
     for (int k = 0; k < 4; ++k) to[k] += four[k];
+  }
+};
+
+// Of kernels whose threads have all taps of a channel for some filters.
+
+/// Of a block, which has a warp for each unit of a term of each channel. 12 of them, on a multiprocessor together,
+/// leave a thread 168 registers; and their totals take less shared memory than any GPU has.
+template <int kChannels>
+inline constexpr int kMostWindowWarps = kChannels == 1 ? GradientSplit::kMostUnitsOfTerm : 12;
+
+/// Of which channel and filters a warp has the taps: of kChannels channels of its block, as many warps each as a term
+/// has units.
+template <int kFilters, int kChannels>
+struct TapPlace {
+  int units;                   ///< of a term
+  int term, warp;              ///< of the block; of the term
+  int first_channel, channel;  ///< of the block; of the term, which may be beyond the last one
+  int first_filter;
+
+  __device__ explicit TapPlace(const WeightGradientArgs& args) : units(args.split.units_of_term) {
+    const int block = static_cast<int>(blockIdx.x),
+              of_block = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
+    const int channel_blocks = pieces(args.shape.in_channels, kChannels),
+              filter_block = block / channel_blocks;
+    term = kChannels == 1 ? 0 : of_block / units;
+    warp = of_block - term * units;
+    first_channel = (block - filter_block * channel_blocks) * kChannels;
+    channel = first_channel + term;
+    first_filter = filter_block * kFilters;
+  }
+
+  /// For filters of so many taps.
+  template <int kTaps>
+  __host__ __device__ static constexpr int shared_floats(int units_of_term) {
+    return TermSums<kTaps * kFilters>::floats(units_of_term) + TermSums<kFilters>::floats(units_of_term);
+  }
+
+  /// All threads of the block.
+  template <class Sums>
+  __device__ void add_totals(const WeightGradientArgs& args, const Sums& sums, const float (&bias)[kFilters],
+                             float* shared) const {
+    using TapTotals = TermSums<Sums::kCount>;
+    float* const of_term = shared + term * shared_floats<Sums::kTaps>(units);
+    const TapTotals taps = {of_term, units, warp};
+    const TermSums<kFilters> biases = {of_term + TapTotals::floats(units), units, warp};
+    if (first_channel == 0) biases.add(bias);
+    taps.add(sums.at);
+    __syncthreads();
+    if (channel >= args.shape.in_channels) return;
+    const int filters = min(kFilters, args.y.filters - first_filter);
+    const int thread = static_cast<int>(threadIdx.x) - term * units * kSamplesPerWarp;
+    for (int i = thread; i < filters * Sums::kTaps; i += units * kSamplesPerWarp) {
+      const int f = i / Sums::kTaps, tap = i % Sums::kTaps;
+      const std::size_t filter =
+          static_cast<std::size_t>(first_filter + f) * args.shape.in_channels + channel;
+      add_exact(args.gradient.weight, filter * Sums::kTaps + tap, taps.totals()[i]);
+    }
+    if (channel == 0 && thread < filters)
+      add_exact(args.gradient.bias, first_filter + thread, biases.totals()[thread]);
   }
 };
 

@@ -117,8 +117,8 @@ struct RowQueue {
   using Cache = typename Sums::Cache;
   static constexpr int kAhead = kRowsAhead<kFilters>, kSlots = kAhead + 1;
   static constexpr int kFloats = Sums::kCount + Cache::kLineFloats + kSlots * kColumns;  // In registers.
-  /// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills in the loop over rows. All of
-  /// LeNet's second convolution are there at once then.
+  /// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills in the loop over rows. All
+  /// of LeNet's second convolution are there at once then.
   static constexpr int kBlocks = kFloats > 96 || kColumns > (kFilters == 2 ? 8 : 10) ? 2
                                  : kFloats > 84 || kFilters == 2                     ? 3
                                                                                      : 4;

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Weight gradient of a convolution with stride 1, square filters and no padding, where all that a block reads fits into
-/// shared memory twice.
+/// Weight gradient of a convolution with stride 1, square filters and no padding, where all that a block reads fits
+/// into shared memory twice.
 ///
 /// The threads are those of conv2d_window.cuh, but what slides comes from shared memory, where each number costs one
-/// instruction: all places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2 cache:
-/// of LeNet's second convolution, two filters and a channel do 9 fmas for each number from there; four filters and two
-/// channels, as here, 18. While one block of a multiprocessor loads, the other one computes.
+/// instruction: all places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2
+/// cache: of LeNet's second convolution, two filters and a channel do 9 fmas for each number from there; four filters
+/// and two channels, as here, 18. While one block of a multiprocessor loads, the other one computes.
 #pragma once
 
 #include "kernels/cuda/conv2d_window.cuh"

@@ -12,7 +12,6 @@
 
 #include "kernels/cuda/conv2d_lane_sums.cuh"
 #include "kernels/cuda/conv2d_plan.cuh"
-#include "kernels/cuda/sums.cuh"
 
 #include <cmath>
 
@@ -159,67 +158,11 @@ __device__ inline void add_to_bias(Pixels pixels, int count, float (&sums)[kFilt
   }
 }
 
-/// Of a block, which has a warp for each unit of a term of each channel. 12 of them, on a multiprocessor together, leave a
-/// thread 168 registers; and their totals take less shared memory than any GPU has.
-template <int kChannels>
-inline constexpr int kMostWindowWarps = kChannels == 1 ? GradientSplit::kMostUnitsOfTerm : 12;
-
-/// Of which channel and filters a warp has the taps: of kChannels channels of its block, as many warps each as a term has
-/// units.
-template <int kFilters, int kChannels>
-struct TapPlace {
-  int units;                   ///< of a term
-  int term, warp;              ///< of the block; of the term
-  int first_channel, channel;  ///< of the block; of the term, which may be beyond the last one
-  int first_filter;
-
-  __device__ explicit TapPlace(const WeightGradientArgs& args) : units(args.split.units_of_term) {
-    const int block = static_cast<int>(blockIdx.x),
-              of_block = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
-    const int channel_blocks = pieces(args.shape.in_channels, kChannels),
-              filter_block = block / channel_blocks;
-    term = kChannels == 1 ? 0 : of_block / units;
-    warp = of_block - term * units;
-    first_channel = (block - filter_block * channel_blocks) * kChannels;
-    channel = first_channel + term;
-    first_filter = filter_block * kFilters;
-  }
-
-  /// For filters of so many taps.
-  template <int kTaps>
-  __host__ __device__ static constexpr int shared_floats(int units_of_term) {
-    return TermSums<kTaps * kFilters>::floats(units_of_term) + TermSums<kFilters>::floats(units_of_term);
-  }
-
-  /// All threads of the block.
-  template <class Sums>
-  __device__ void add_totals(const WeightGradientArgs& args, const Sums& sums, const float (&bias)[kFilters],
-                             float* shared) const {
-    using TapTotals = TermSums<Sums::kCount>;
-    float* const of_term = shared + term * shared_floats<Sums::kTaps>(units);
-    const TapTotals taps = {of_term, units, warp};
-    const TermSums<kFilters> biases = {of_term + TapTotals::floats(units), units, warp};
-    if (first_channel == 0) biases.add(bias);
-    taps.add(sums.at);
-    __syncthreads();
-    if (channel >= args.shape.in_channels) return;
-    const int filters = min(kFilters, args.y.filters - first_filter);
-    const int thread = static_cast<int>(threadIdx.x) - term * units * kSamplesPerWarp;
-    for (int i = thread; i < filters * Sums::kTaps; i += units * kSamplesPerWarp) {
-      const int f = i / Sums::kTaps, tap = i % Sums::kTaps;
-      const std::size_t filter =
-          static_cast<std::size_t>(first_filter + f) * args.shape.in_channels + channel;
-      add_exact(args.gradient.weight, filter * Sums::kTaps + tap, taps.totals()[i]);
-    }
-    if (channel == 0 && thread < filters)
-      add_exact(args.gradient.bias, first_filter + thread, biases.totals()[thread]);
-  }
-};
-
 /// Grid: input channels / kChannels x filters / kFilters, terms, grains. Block: the units of a term of each channel.
 template <int kSize, bool kPadded, int kFilters, int kChannels>
-__global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp,
-                                  kSize > 3 || kChannels > 1 ? 1 : kFilters == 1 ? 3 : 2)
+__global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp, kSize > 3 || kChannels > 1 ? 1
+                                                                                : kFilters == 1            ? 3
+                                                                                                : 2)
     square_weight_gradient(WeightGradientArgs args) {
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const TapPlace<kFilters, kChannels> place(args);

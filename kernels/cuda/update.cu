@@ -12,9 +12,9 @@
 /// state, where the last block puts what the next step is told, so that a table of a whole series costs no load that
 /// depends on another. (8) It takes the fingerprints of what it reads, before it moves that; a kernel of their own in
 /// front of it was 5.8 us of a step on an H100, most of it a launch and the same loads once more. (Not timed there
-/// yet. By its instructions, some 300 a warp, 0.3 us for Net.) (9) The warps of a block add up their fingerprints before
-/// anything reaches the L2 cache, where additions to the same number wait for each other: of Net's largest tensor 32 of
-/// them, one after another, in place of 250.
+/// yet. By its instructions, some 300 a warp, 0.3 us for Net.) (9) The warps of a block add up their fingerprints
+/// before anything reaches the L2 cache, where additions to the same number wait for each other: of Net's largest
+/// tensor 32 in place of 250.
 ///
 /// The units of the sums are an array of 2 bytes a parameter, loaded with the rest, and none at all while
 /// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
