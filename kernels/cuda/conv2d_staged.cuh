@@ -52,8 +52,8 @@ struct StagedPixels {
 
   __host__ __device__ StagedPixels(const WeightGradientArgs& args, int size)
       : x((args.split.rows + size - 1) * args.shape.in_width), dy(args.split.rows * args.y.width) {}
-  __host__ __device__ int floats(int channels, int filters, int units) const {
-    return (channels * x + filters * dy) * units * kSamplesPerWarp;
+  std::size_t floats(int channels, int filters, int units) const {
+    return std::size_t{1} * (channels * x + filters * dy) * units * kSamplesPerWarp;
   }
 };
 
@@ -147,17 +147,19 @@ __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp)
   place.add_totals(args, sums, bias, shared);
 }
 
-/// Of one kind of filters, since only those of this size have kernels that wait for the L2 cache.
+/// Of filters of 5 x 5 taps. Those of 3 x 3 are for images with padding, whose units are too large.
 struct StagedTile : WindowTile<4, 2> {
   static constexpr int kSize = 5, kBlocks = 2;  ///< on a multiprocessor
 
   static std::size_t shared_bytes(const WeightGradientArgs& args) {
-    const int floats = StagedPixels(args, kSize).floats(kChannels, kFilters, args.split.units_of_term);
+    const std::size_t floats =
+        StagedPixels(args, kSize).floats(kChannels, kFilters, args.split.units_of_term);
     return std::max(floats * sizeof(float), WindowTile::shared_bytes<kSize * kSize>(args.split));
   }
   /// Whether every multiprocessor gets its blocks, and has room for them.
   static bool fits(const Chip& chip, const WeightGradientArgs& args) {
     constexpr std::size_t kReserved = 1024;  // of shared memory, by CUDA, for each block
+    // Four samples at a time: of whole pixels, and of whole grains.
     const bool is_aligned = is_packable<4>(args.x, args.shape.batch) && is_packable<4>(args.dy, args.grain);
     return args.shape.padding == 0 && args.split.sample_groups == 1 && is_aligned &&
            kBlocks * warps(args.split) <= kMostWindowWarps<kChannels> &&
