@@ -55,12 +55,13 @@ std::string score_text(LossKind loss, double score) {
 
 namespace {
 
-LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
-                        std::span<const std::int32_t> indices, const LossShape& loss,
-                        std::span<const float> weights) {
+LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader, const EvaluatedGrains& grains,
+                        std::int64_t number, const LossShape& loss, std::span<const float> weights) {
+  const std::vector<std::int32_t> indices = grains.samples(number);
   const int samples = static_cast<int>(indices.size());
   const int columns = thread.columns_for(samples);
   loader.load(indices, columns, thread.execution.input(), thread.labels.data());
+  grains.prefetch_behind(number, loader);
   const float* logits = thread.execution.forward_evaluation(weights.data(), columns);
   LossSums sums;
   cpu::loss_and_gradient({.batch = columns, .samples = samples, .classes = loss.classes, .rule = loss.rule},
@@ -70,26 +71,37 @@ LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
 
 }  // namespace
 
+EvaluatedGrains::EvaluatedGrains(std::int64_t samples, int grain, int rank, int ranks, int threads)
+    : all_samples_(samples), grain_(grain), threads_(threads) {
+  const std::int64_t grains = (samples + grain - 1) / grain;
+  first_ = grains * rank / ranks;
+  last_ = grains * (rank + 1) / ranks;
+}
+
+std::vector<std::int32_t> EvaluatedGrains::samples(std::int64_t number) const {
+  std::vector<std::int32_t> indices(static_cast<std::size_t>(size(number)));
+  std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(number * grain_));
+  return indices;
+}
+
+void EvaluatedGrains::prefetch_behind(std::int64_t number, const BatchLoader& loader) const {
+  if (number + threads_ < last_) loader.prefetch(samples(number + threads_));
+}
+
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave) {
   const BatchLoader loader(data);
-  const std::int64_t grains = (data.size() + grain - 1) / grain;
-  const std::int64_t last = grains * (comm.rank() + 1) / comm.size();
-  std::atomic<std::int64_t> next = grains * comm.rank() / comm.size();
+  const EvaluatedGrains grains(data.size(), grain, comm.rank(), comm.size(), pool.threads());
+  const LossShape shape{.classes = data.classes, .rule = evaluation_rule(loss, data)};
+  std::atomic<std::int64_t> next = grains.first();
   std::vector<EvaluationSums> sums(threads.size());
   std::atomic<bool> left = false;
   pool.run([&](int index) {
     const auto thread = static_cast<std::size_t>(index);
-    for (std::int64_t g = next++; g < last && !left; g = next++) {
+    for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
       if (leave()) left = true;
-      std::vector<std::int32_t> indices(
-          static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
-      std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
-      sums[thread].add(
-          evaluate_grain(threads[thread], loader, indices,
-                         {.classes = data.classes, .rule = evaluation_rule(loss, data)}, weights),
-          static_cast<int>(indices.size()));
+      sums[thread].add(evaluate_grain(threads[thread], loader, grains, g, shape, weights), grains.size(g));
     }
   });
   EvaluationSums total;

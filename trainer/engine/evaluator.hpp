@@ -14,6 +14,7 @@
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,25 @@ using LeaveEvaluation = std::function<bool()>;
 inline bool never_leave() {
   return false;
 }
+
+/// The grains that a rank evaluates, by their numbers: in the order of the set.
+class EvaluatedGrains {
+ public:
+  EvaluatedGrains(std::int64_t samples, int grain, int rank, int ranks, int threads);
+
+  std::int64_t first() const { return first_; }
+  std::int64_t last() const { return last_; }  ///< excluded
+  std::vector<std::int32_t> samples(std::int64_t number) const;
+  int size(std::int64_t number) const {
+    return static_cast<int>(std::min<std::int64_t>(grain_, all_samples_ - number * grain_));
+  }
+  /// Asks for the samples that a thread which has loaded this grain is likely to take next.
+  void prefetch_behind(std::int64_t number, const BatchLoader& loader) const;
+
+ private:
+  std::int64_t all_samples_, first_, last_;
+  int grain_, threads_;
+};
 
 /// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.

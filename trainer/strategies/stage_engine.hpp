@@ -67,7 +67,8 @@ struct StageVisit {
   int stage = 0;
   int number = 0;  ///< of the micro-batch, counted from 0 in the round
   const StageGrain& grain;
-  bool training = false;  ///< on the training set; otherwise evaluation
+  bool training = false;             ///< on the training set; otherwise evaluation
+  const StageGrain* next = nullptr;  ///< the micro-batch behind it; null: there is none in the round
 };
 
 /// What a rank's part of a step came to.
