@@ -160,13 +160,33 @@ Evaluation EvaluationSums::over_all(Communicator& comm) const {
 
 // Batches are queued share by share; counters come back at the end.
 
+namespace {
+
+struct EvaluatedShare {
+  std::int64_t first, last;  ///< the last one excluded
+};
+
+EvaluatedShare share_of(std::int64_t samples, const Communicator& comm) {
+  return {samples * comm.rank() / comm.size(), samples * (comm.rank() + 1) / comm.size()};
+}
+
+/// Of batches of so many samples.
+std::optional<Streaming> streaming_to(const Communicator* comm, const Dataset& data, std::int64_t most) {
+  if (comm == nullptr) return std::nullopt;
+  const auto [first, last] = share_of(data.size(), *comm);
+  return Streaming{{.columns = static_cast<int>(most), .steps = kEvaluationRingSteps},
+                   evaluated_rows(first, last, most)};
+}
+
+}  // namespace
+
 DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data,
-                                 LossKind loss, std::int64_t most)
+                                 LossKind loss, std::int64_t most, const Communicator* streams_to)
     : gpu_(gpu),
       stream_(stream),
       classes_(network.classes()),
       loss_(*gpu.device, stream, evaluation_rule(loss, data), data),
-      data_(*gpu.device, stream, data),
+      data_(*gpu.device, stream, data, nullptr, streaming_to(streams_to, data, std::min(most, data.size()))),
       execution_(network, *gpu.device, *gpu.ops, static_cast<int>(std::min(most, data.size())),
                  DeviceExecution::Purpose::kEvaluation),
       counters_(*gpu.device, kCounterSlots),
@@ -187,23 +207,34 @@ Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, c
 
 /// False if it was left before its end.
 bool DeviceEvaluator::queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave) {
-  std::int64_t first = data_.size() * comm.rank() / comm.size();
-  const std::int64_t last = data_.size() * (comm.rank() + 1) / comm.size();
+  auto [first, last] = share_of(data_.size(), comm);
   for (std::size_t batches = 0; first < last; ++batches) {
     Event& ended = *ended_[batches % ended_.size()];
     if (batches >= ended_.size()) wait_for(ended, comm, "an evaluation on the GPU", nullptr);
     if (leave()) return false;
     const auto batch = std::min<std::int64_t>(execution_.max_batch(), last - first);
-    queue_batch(first, static_cast<int>(batch), weights);
+    queue_batch(first, static_cast<int>(batch), await_samples(comm, static_cast<std::int64_t>(batches)),
+                weights);
     stream_.record(ended);
     first += batch;
   }
   return true;
 }
 
-void DeviceEvaluator::queue_batch(std::int64_t first, int batch, const float* weights) {
+/// The batch before it may still be computed, those before that one are done.
+StreamedRows DeviceEvaluator::await_samples(Communicator& comm, std::int64_t number) {
+  SampleRing* const ring = data_.ring();
+  if (ring == nullptr) return {};
+  ring->begin(std::max<std::int64_t>(0, number - 1));
+  ring->await(comm, stream_, number + 1);
+  return ring->rows_of_step(number);
+}
+
+void DeviceEvaluator::queue_batch(std::int64_t first, int batch, const StreamedRows& rows,
+                                  const float* weights) {
   DeviceOps& ops = *gpu_.ops;
-  ops.gather(stream_, batch, data_.view(), {.first = first}, execution_.input(), execution_.labels());
+  ops.gather(stream_, batch, data_.view(), {.first = first, .rows = rows}, execution_.input(),
+             execution_.labels());
   const float* logits = execution_.forward_evaluation(stream_, weights, batch);
   const LossTarget target{.labels = execution_.labels(),
                           .counters = counters_.data(),

@@ -9,7 +9,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "models/device_execution.hpp"
-#include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/device_data.hpp"
 #include "trainer/engine/training_loss.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/ranks/device_choice.hpp"
@@ -141,9 +141,10 @@ inline constexpr std::int64_t kEvaluatedAtOnce = 1000;
 class DeviceEvaluator {
  public:
   /// Puts the set on the device. Borrows all references; at least one sample.
-  /// @param most  samples at a time
+  /// @param most        samples at a time
+  /// @param streams_to  its rank's share of the set comes to the device batch by batch; null: the set is copied there whole
   DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data, LossKind loss,
-                  std::int64_t most = kEvaluatedAtOnce);
+                  std::int64_t most = kEvaluatedAtOnce, const Communicator* streams_to = nullptr);
 
   /// Each rank takes its share of the set. Every sample's loss becomes an integer before it is added, so the
   /// result has the same bits on any number of ranks. Collective.
@@ -154,7 +155,9 @@ class DeviceEvaluator {
 
  private:
   bool queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave);
-  void queue_batch(std::int64_t first, int batch, const float* weights);
+  /// @param number  of the batch, in the rank's share
+  StreamedRows await_samples(Communicator& comm, std::int64_t number);
+  void queue_batch(std::int64_t first, int batch, const StreamedRows& rows, const float* weights);
 
   const Gpu& gpu_;
   Stream& stream_;

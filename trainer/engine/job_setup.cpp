@@ -42,11 +42,11 @@ DatasetOptions dataset_options(const Job& job) {
           .pictures = job.data.picture_form()};
 }
 
-void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
+bool check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
                          const DeviceChoice& device, const Communicator& comm) {
   const auto sampling = sampler_options(job, data.train, comm);
   check_sampling(job, network, sampling);
-  require_training_memory(job, network, data, device, comm);
+  return require_training_memory(job, network, data, device, comm);
 }
 
 }  // namespace
@@ -163,6 +163,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
   std::optional<AugmentPlan> augment;
   SampleMixer mixer;
   DeviceChoice device = choose_device(job.parallel, comm);
+  std::int64_t ranks_that_stream = 0;
   agree(comm, [&] {
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
@@ -170,8 +171,9 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
     const TrainingLoss loss(job, train);  // throws where the job's numbers do not fit the set
     augment = augment_plan_of(job, train);
     mixer = SampleMixer(job.data.augment, train.shape, job.train.seed);
-    strategy.check(job, *network, *loaded.sets, device, comm);
+    ranks_that_stream = strategy.check(job, *network, *loaded.sets, device, comm) ? 1 : 0;
   });
+  if (device.gpu != nullptr) comm.all_reduce(std::span(&ranks_that_stream, 1));  // one that must, and all do
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
   BucketPlan plan = strategy.plan(job, *network, device, comm);
   return {.data = std::move(loaded.sets),
@@ -180,7 +182,8 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
           .plan = std::move(plan),
           .fingerprints = std::move(loaded.fingerprints),
           .augment = augment,
-          .mixer = std::move(mixer)};
+          .mixer = std::move(mixer),
+          .streams = ranks_that_stream > 0};
 }
 
 // The plan follows measured latencies and the speed of backward, both rank 0's.

@@ -30,11 +30,6 @@ std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
   return threads;
 }
 
-/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
-std::size_t most_grains(const DistributedSampler& sampler) {
-  return std::max(sampler.local_grains(0).size(), sampler.local_grains(sampler.steps_per_epoch() - 1).size());
-}
-
 class CpuDataParallel final : public DataParallel {
  public:
   CpuDataParallel(const Job& job, const JobSetup& setup, Communicator& comm);
@@ -107,7 +102,8 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       threads_(make_threads(job, setup)),
       arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
-      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_), job.train.recompute) {
+      cut_step_(setup.network, comm, pool_, threads_, static_cast<std::size_t>(sampler_.most_local_grains()),
+                job.train.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   if (replays()) prepare_shares();
   if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
