@@ -21,6 +21,12 @@ constexpr std::int64_t kMostRingSteps = 32;
 /// Of the deadline of the ranks: who waits for the disk says so before the others say that it is lost.
 constexpr double kShareOfDeadline = 0.9;
 
+[[noreturn]] void throw_late(const std::string& set, const Communicator& comm) {
+  throw IoError(
+      fmt::format("{}: no samples came for {:g} s; check the disk, or the network that it is on, or raise {}",
+                  set, kShareOfDeadline * comm.timeout().count(), spelling().timeout));
+}
+
 }  // namespace
 
 std::int64_t training_ring_steps(std::uint64_t step_bytes) {
@@ -95,12 +101,15 @@ void SampleRing::await(Communicator& comm, Stream& stream, std::int64_t end) {
       [&] {
         if (is_sent(end)) return true;
         if (seconds_since(start) < most) return false;
-        throw IoError(fmt::format(
-            "{}: no samples came for {:.0f} s; check the disk, or the network that it is on, or raise {}",
-            data_.name, most, spelling().timeout));
+        throw_late(data_.name, comm);
       },
       true);
-  if (!sending.test()) comm.wait(sending, fmt::format("samples of {}, which are read", data_.name));
+  try {
+    if (!sending.test()) comm.wait(sending, fmt::format("samples of {}, which are read", data_.name));
+  } catch (const PeerLostError&) {
+    if (comm.watch() != nullptr && comm.watch()->is_over()) throw;
+    throw_late(data_.name, comm);
+  }
   stream.wait(
       *sent_[static_cast<std::size_t>((end - 1) % sizes_.steps)]);  // those before it are on their way, too
 }

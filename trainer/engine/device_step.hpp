@@ -72,6 +72,11 @@ class DeviceStep {
     if (data_.ring() != nullptr) data_.ring()->await(comm, *main_, end);
   }
   static constexpr std::int64_t kStreamedAtOnce = 8;
+  /// The next step that is queued is refused by all ranks, unless sums are zeroed before.
+  void queue_refusal() {
+    host_counters_[kRefused] = 1;
+    main_->copy_to_device(arena_.counters() + kRefused, &host_counters_[kRefused], sizeof(std::int64_t));
+  }
   /// Samples that are computed at a time.
   int at_a_time() const { return execution_.max_batch(); }
   /// Weights, sums and their units.

@@ -90,7 +90,9 @@ void EvaluatedGrains::prefetch_behind(std::int64_t number, const BatchLoader& lo
 
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
-                    const LeaveEvaluation& leave) {
+                    const LeaveEvaluation& leave, UnreadSamples* unread) {
+  UnreadSamples thrown;
+  UnreadSamples& kept = unread != nullptr ? *unread : thrown;
   const BatchLoader loader(data);
   const EvaluatedGrains grains(data.size(), grain, comm.rank(), comm.size(), pool.threads());
   const LossShape shape{.classes = data.classes, .rule = evaluation_rule(loss, data)};
@@ -101,7 +103,10 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
     const auto thread = static_cast<std::size_t>(index);
     for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
       if (leave()) left = true;
-      sums[thread].add(evaluate_grain(threads[thread], loader, grains, g, shape, weights), grains.size(g));
+      const auto evaluate_one = [&] {
+        sums[thread].add(evaluate_grain(threads[thread], loader, grains, g, shape, weights), grains.size(g));
+      };
+      if (!kept.attempt(evaluate_one)) left = true;
     }
   });
   EvaluationSums total;
@@ -193,9 +198,11 @@ DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream&
       host_counters_(*gpu.device, kCounterSlots),
       ended_{gpu.device->make_event(), gpu.device->make_event()} {}
 
-Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave) {
+Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave,
+                                     UnreadSamples* unread) {
+  UnreadSamples thrown;
   stream_.fill_zero(counters_.data(), counters_.bytes());
-  const bool finished = queue_share(comm, weights, leave);
+  const bool finished = queue_share(comm, weights, leave, unread != nullptr ? *unread : thrown);
   stream_.copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
   stream_.record(*ended_.front());
   wait_for(*ended_.front(), comm, "an evaluation on the GPU", nullptr);
@@ -206,15 +213,18 @@ Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, c
 }
 
 /// False if it was left before its end.
-bool DeviceEvaluator::queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave) {
+bool DeviceEvaluator::queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave,
+                                  UnreadSamples& unread) {
   auto [first, last] = share_of(data_.size(), comm);
   for (std::size_t batches = 0; first < last; ++batches) {
     Event& ended = *ended_[batches % ended_.size()];
     if (batches >= ended_.size()) wait_for(ended, comm, "an evaluation on the GPU", nullptr);
     if (leave()) return false;
     const auto batch = std::min<std::int64_t>(execution_.max_batch(), last - first);
-    queue_batch(first, static_cast<int>(batch), await_samples(comm, static_cast<std::int64_t>(batches)),
-                weights);
+    StreamedRows rows;
+    if (!unread.attempt([&] { rows = await_samples(comm, static_cast<std::int64_t>(batches)); }))
+      return false;
+    queue_batch(first, static_cast<int>(batch), rows, weights);
     stream_.record(ended);
     first += batch;
   }

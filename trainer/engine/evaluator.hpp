@@ -94,10 +94,11 @@ class EvaluatedGrains {
 /// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
 /// Collective.
-/// @param leave  asked before each grain, by several threads, whether to give up; all ranks then hear of it
+/// @param leave   asked before each grain, by several threads, whether to give up; all ranks then hear of it
+/// @param unread  where samples that cannot be read are a reason to leave it, too; null: what reading throws is thrown
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
-                    const LeaveEvaluation& leave = never_leave);
+                    const LeaveEvaluation& leave = never_leave, UnreadSamples* unread = nullptr);
 
 // What outputs say of the classes, by the loss that the network was trained for.
 
@@ -151,10 +152,13 @@ class DeviceEvaluator {
   /// @param weights  device memory, arena order
   /// @param leave    asked before each batch is queued whether to give up; all ranks then hear of it. At most two
   ///                 batches are queued at a time, so that it is asked while they run
-  Evaluation evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave = never_leave);
+  /// @param unread   as the other evaluate() has it
+  Evaluation evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave = never_leave,
+                      UnreadSamples* unread = nullptr);
 
  private:
-  bool queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave);
+  bool queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave,
+                   UnreadSamples& unread);
   /// @param number  of the batch, in the rank's share
   StreamedRows await_samples(Communicator& comm, std::int64_t number);
   void queue_batch(std::int64_t first, int batch, const StreamedRows& rows, const float* weights);

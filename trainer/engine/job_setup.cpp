@@ -19,6 +19,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <span>
@@ -156,6 +158,33 @@ MixedShare JobSetup::mixed_share(const DistributedSampler& sampler, std::int64_t
   return {mixer, epoch, sampler.order(), first, end - first, data->train.labels};
 }
 
+namespace {
+
+bool is_there(const DatasetFuture& data, std::chrono::duration<double> within) {
+  return data.wait_for(within) == std::future_status::ready;
+}
+
+/// Until every rank has its data, or one has failed to get it. Ranks hear from each other meanwhile: a first pass over
+/// millions of pictures takes longer than they wait for each other.
+void await_data(Communicator& comm, const DatasetFuture& data) {
+  const auto pulse = std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm.timeout() / 4);
+  for (std::array<std::int64_t, 2> waiting_and_failed{1, 0}; waiting_and_failed[0] > 0;) {
+    const bool there = is_there(data, pulse);
+    waiting_and_failed = {there ? 0 : 1, 0};
+    if (there) {
+      try {
+        static_cast<void>(data.get());
+      } catch (...) {  // thrown again, once all know
+        waiting_and_failed[1] = 1;
+      }
+    }
+    comm.all_reduce(std::span<std::int64_t>(waiting_and_failed));
+    if (waiting_and_failed[1] > 0) return;
+  }
+}
+
+}  // namespace
+
 JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, const StrategySetup& strategy,
                 const NetworkMaker& make_network) {
   LoadedData loaded;
@@ -164,7 +193,9 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
   SampleMixer mixer;
   DeviceChoice device = choose_device(job.parallel, comm);
   std::int64_t ranks_that_stream = 0;
+  await_data(comm, data);
   agree(comm, [&] {
+    if (!is_there(data, std::chrono::seconds(0))) return;  // another rank says why
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
     network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);

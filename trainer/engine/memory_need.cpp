@@ -15,8 +15,8 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
-#include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/device_data.hpp"
+#include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
 

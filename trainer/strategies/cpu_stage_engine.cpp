@@ -109,7 +109,9 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   if (visit.stage == 0) {
     const TimeSpan span(timeline(), Work::kInput);
     const BatchLoader loader(data_of(visit), visit.training ? parts_.setup.augment_plan() : nullptr);
-    loader.load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch, grain.mixes);
+    parts_.unread.attempt([&] {
+      loader.load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch, grain.mixes);
+    });
     if (visit.next != nullptr) loader.prefetch(visit.next->indices);
   }
   const float* weights = weights_of(held().range_of(visit.stage));

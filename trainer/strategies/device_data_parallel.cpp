@@ -90,7 +90,8 @@ class DeviceDataParallel final : public DataParallel {
 
   std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
-    return (part == EvaluatedPart::kTest ? evaluator_ : *validator_).evaluate(comm_, arena_.weights(), leave);
+    return (part == EvaluatedPart::kTest ? evaluator_ : *validator_)
+        .evaluate(comm_, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -143,6 +144,7 @@ class DeviceDataParallel final : public DataParallel {
     graphs_.forget();
   }
   void queue_steps(const StepPosition& position, std::int64_t count);
+  void await_samples(std::int64_t end);
   void wait_for_stream();
   /// Then every step is watched, and none is captured.
   bool is_traced() const {
@@ -290,7 +292,8 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
   step_.begin_trace();
   queue_state(position, 1, stop_requested);
-  step_.await_samples(comm_, position.global_step + 1);
+  unread_.take();  // of a series that was halted: it is tried again
+  await_samples(position.global_step + 1);
   std::vector<TensorRefusals> refusals;
   bool again = false;
   const auto reduce_once_more = [&] {
@@ -327,6 +330,7 @@ void DeviceDataParallel::append_own_sums(std::int64_t steps, StepSeries& series)
 
 StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
   arena_.queue_zero_sums();
+  if (unread_.any()) step_.queue_refusal();
   step_.queue_gradients(share);
   if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
   step_.queue_counters_to_host();
@@ -360,9 +364,14 @@ void DeviceDataParallel::queue_steps(const StepPosition& position, std::int64_t 
       return sampler_.batch_samples(step) == sampler_.batch_samples(first);
     };
     for (alike = 1; alike < std::min(most, count - done) && is_alike(first + alike);) ++alike;
-    step_.await_samples(comm_, position.global_step + done + alike);
+    await_samples(position.global_step + done + alike);
     graphs_.queue(share_of(first), alike);
   }
+}
+
+/// A rank whose samples do not come computes what is in their place, and no rank takes the step.
+void DeviceDataParallel::await_samples(std::int64_t end) {
+  if (!unread_.attempt([&] { step_.await_samples(comm_, end); })) step_.queue_refusal();
 }
 
 void DeviceDataParallel::wait_for_stream() {

@@ -281,7 +281,7 @@ StreamedRows DeviceStageEngine::await_samples(const StageVisit& visit) {
   const std::int64_t step = visit.training ? step_ : visit.grain.indices.front() / grain_;
   const std::int64_t column = visit.training ? visit.grain.key.first_sample - first_of_step_ : 0;
   ring->begin(step);
-  ring->await(parts_.comm, *main_, step + 1);
+  parts_.unread.attempt([&] { ring->await(parts_.comm, *main_, step + 1); });
   return ring->rows_of_step(step, column);
 }
 

@@ -174,7 +174,7 @@ StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
 Evaluation Hogwild::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
   shared_.read(before_.span());
   return lockstep::evaluate(comm_, pool_, threads_, data_.part(part), loss_kind_, grain_, before_.span(),
-                            leave);
+                            leave, &unread_);
 }
 
 void Hogwild::distribute() {

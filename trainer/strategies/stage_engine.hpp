@@ -88,6 +88,7 @@ struct StageEngineParts {
   const DistributedSampler& sampler;
   Communicator& comm;      ///< all ranks
   Communicator& replicas;  ///< those with the same stages
+  UnreadSamples& unread;   ///< of the rank; what is computed in their place counts for nothing
 };
 
 /// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are
