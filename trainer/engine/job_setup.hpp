@@ -53,6 +53,8 @@ struct JobSetup {
 
   SampleMixer mixer = {};  ///< of data.train
   bool streams = false;    ///< the set comes to the ranks' devices step by step, and is not copied there
+  /// Of a run: has_light_background() (trainer/run/data_record.hpp), which reads images; they are looked at once.
+  std::shared_future<bool> light_background = {};
 
   const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
   /// What a rank's neighbouring grains of a step are mixed with. The sampler's epoch is set.

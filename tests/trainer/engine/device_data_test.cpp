@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::device_data_test {
 namespace {
 
 constexpr int kSamples = 23, kColumns = 4;
@@ -144,4 +144,4 @@ TEST_F(SampleRingTest, ADiskThatHangsIsNamedBeforeTheDeadline) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::device_data_test
