@@ -270,6 +270,12 @@ TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.
 
+/// The numbers of some samples as the set has them, images as bytes and features as fp32, one behind the other.
+/// @param samples  each in [0, set.size())
+/// @param to       overwritten; all of it
+/// @throws DataError, IoError  as SampleStore::read
+void read_samples(const Dataset& set, std::span<const std::int32_t> samples, std::span<std::uint8_t> to);
+
 /// The images of some samples, as bytes: where the set has them, or read into memory of their own.
 class ImageRows {
  public:

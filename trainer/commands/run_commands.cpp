@@ -102,9 +102,12 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
   };
   const PartSizes parts = parts_of(job, all(job.data.train_samples, data.train_samples),
                                    all(job.data.test_samples, data.test_samples));
-  return {parts.train, parts.test,
+  return {parts.train,
+          parts.test,
           checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t)),
-          parts.validation, data.on_disk && !job.data.in_memory};
+          parts.validation,
+          data.on_disk && !job.data.in_memory,
+          job.data.on_device == OnDevice::kStream};
 }
 
 bool is_on_gpu(const Job& job) {
