@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -87,55 +88,61 @@ void for_each_tile(std::size_t taps, bool has_bias, const Use& use) {
   }
 }
 
-/// What a term reads of dy, in the order in which tiles read it: [half][part][channel][pixel]. In dy itself the
-/// pixels of 16 samples lie as far apart as the batch is large, which caches do not like.
-class PackedGradients {
- public:
-  /// Makes `call` read it in place of dy. @returns the parts, of it
-  const TermParts& pack(GradientCall& call, const TermParts& parts, std::size_t channels) {
-    static thread_local Scratch scratch;
-    parts_ = parts;
-    std::size_t pixels = 0;
-    for (const auto& of_half : parts_)
-      for (const GradientRows& part : of_half) pixels += part.rows * call.columns;
-    float* const packed = scratch.floats(pixels * channels * kLine);
-    float* to = packed;
-    for (auto& of_half : parts_) {
+/// A term, and what it sums over.
+struct Term {
+  TermRange range;
+  TermParts parts;
+  TermParts packed;         ///< the same, of a channel of dy that pack() has copied
+  std::size_t channel = 0;  ///< floats of such a channel
+
+  Term(const Conv2dShape& s, const GradientSplit& split, int t)
+      : range(range_of(s, split, t)), parts(parts_of_term(s, split, t)), packed(parts) {
+    for (auto& of_half : packed) {
       for (GradientRows& part : of_half) {
-        const std::size_t count = part.rows * call.columns;
-        const float* from = call.dy + part.dy;
-        part.dy = to - packed;
-        for (std::size_t k = 0; k < channels; ++k, from += part.dy_channel, to += count * kLine)
-          copy_pixels(from, call.dy_column, count, to);
-        part.dy_channel = count * kLine;
+        part.dy = channel;
+        channel += part.rows * s.out_width() * kLine;
       }
     }
-    call.dy = packed;
-    call.dy_column = kLine;
-    return parts_;
+    for (auto& of_half : packed)
+      for (GradientRows& part : of_half) part.dy_channel = channel;
+  }
+
+  /// Copies channel k of dy so that its pixels follow one another in the order in which tiles read them:
+  /// [half][part][pixel]. In dy itself the pixels of 16 samples lie as far apart as the batch is large, which caches do
+  /// not like.
+  void pack(const GradientCall& call, std::size_t k, float* to) const {
+    for (const auto& of_half : parts) {
+      for (const GradientRows& part : of_half)
+        to = copy_pixels(call.dy + k * part.dy_channel + part.dy, call.dy_column, part.rows * call.columns,
+                         to);
+    }
   }
 
  private:
-  static void copy_pixels(const float* from, std::size_t step, std::size_t count, float* to) {
+  static TermRange range_of(const Conv2dShape& s, const GradientSplit& split, int t) {
+    const int first = t * split.units_of_term,
+              last = std::min(split.units(), first + split.units_of_term) - 1;
+    const int first_row = first / split.sample_units, last_row = last / split.sample_units;
+    TermRange range{first_row * split.rows, std::min(s.out_height(), (last_row + 1) * split.rows), 0,
+                    s.batch};
+    if (first_row < last_row) return range;
+    range.first_sample = std::min(s.batch, first % split.sample_units * split.samples_of_unit());
+    range.last_sample = std::min(s.batch, (last % split.sample_units + 1) * split.samples_of_unit());
+    return range;
+  }
+  static float* copy_pixels(const float* from, std::size_t step, std::size_t count, float* to) {
     for (std::size_t i = 0; i < count; ++i, from += step, to += kLine) {
       for (std::size_t lane = 0; lane < kLine; lane += kVector)
         hn::StoreU(hn::LoadU(kTag, from + lane), kTag, to + lane);
     }
+    return to;
   }
-
-  TermParts parts_;
 };
 
-/// A packed term is not larger than this, so that scratch memory has a limit.
-constexpr std::size_t kMostPackedFloats = 2 * 192 * 1024 / sizeof(float);
+/// What is packed at a time is not larger than this: the second-level cache holds it, and scratch memory has a limit. And
+/// of a block of channels.
+constexpr std::size_t kMostPackedFloats = 208 * 1024, kMostOfBlock = 96 * 1024;
 constexpr std::size_t kWorthPacking = 100;  // taps; measured on a processor with AVX-512
-
-bool is_worth_packing(const TermParts& parts, std::size_t taps, std::size_t columns) {
-  std::size_t pixels = 0;
-  for (const auto& of_half : parts)
-    for (const GradientRows& part : of_half) pixels += part.rows * columns;
-  return taps > kWorthPacking && pixels * kGradientChannels * kLine <= kMostPackedFloats;
-}
 
 /// Some taps that follow one another, of a block of channels: the lines of their sums lie in the first-level cache.
 struct TapGroup {
@@ -170,37 +177,42 @@ void add_units(GradientCall call, const std::vector<GradientRows>& parts, std::s
   }
 }
 
-/// Where the sums of a term go, of a block of channels.
+/// Where the sums of a term go.
 struct TermOutput {
-  std::size_t channels = 0;
-  float* dw = nullptr;  ///< [channels][taps]
+  std::size_t filter = 0;
+  float* dw = nullptr;  ///< [channels][filter]
   float* db = nullptr;  ///< [channels]
+
+  /// From this channel and this tap on.
+  TermOutput of(std::size_t channel, std::size_t tap) const {
+    return {filter, dw + channel * filter + tap, db + channel};
+  }
 };
 
-void write_term(GradientCall call, const Conv2dShape& s, const std::vector<std::size_t>& taps,
-                const TermParts& term_parts, const TermOutput& to) {
+/// All units of a term, for a group of taps and a block of channels.
+void write_group(GradientCall call, const Conv2dShape& s, const TermParts& parts, const TapGroup& group,
+                 const TermOutput& to) {
   constexpr std::size_t kMostLines = (kGradientChannels * (kTapsOfGroup + 1) + 3) / 4 * 4;
   HWY_ALIGN float lines[kHalves][kMostLines * kLine];
   HWY_ALIGN float chain[kMostLines * kLine];
   float sums[kMostLines];
-  PackedGradients packed;
-  const bool packs = is_worth_packing(term_parts, taps.size(), call.columns);
-  const TermParts& parts = packs ? packed.pack(call, term_parts, to.channels) : term_parts;
-  for_each_block(taps.size(), kTapsOfGroup, [&](std::size_t first, std::size_t size) {
-    const TapGroup group{taps.data() + first, size, to.channels, first == 0};
-    call.line_channel = group.lines() * kLine;
-    call.bias = size * kLine;
-    for (std::size_t half = 0; half < kHalves; ++half) {
-      if (parts[half].empty()) std::fill_n(lines[half], to.channels * call.line_channel, 0.0F);
-      add_units(call, parts[half], rows_at_once(s), group, lines[half], chain);
-    }
-    sum_lines(lines[0], lines[1], to.channels * group.lines(), sums);
-    for (std::size_t k = 0; k < to.channels; ++k) {
-      std::copy_n(sums + k * group.lines(), size, to.dw + k * taps.size() + first);
-      if (group.has_bias) to.db[k] = sums[k * group.lines() + size];
-    }
-  });
+  call.line_channel = group.lines() * kLine;
+  call.bias = group.count * kLine;
+  for (std::size_t half = 0; half < kHalves; ++half) {
+    if (parts[half].empty()) std::fill_n(lines[half], group.channels * call.line_channel, 0.0F);
+    add_units(call, parts[half], rows_at_once(s), group, lines[half], chain);
+  }
+  sum_lines(lines[0], lines[1], group.channels * group.lines(), sums);
+  for (std::size_t k = 0; k < group.channels; ++k) {
+    std::copy_n(sums + k * group.lines(), group.count, to.dw + k * to.filter);
+    if (group.has_bias) to.db[k] = sums[k * group.lines() + group.count];
+  }
 }
+
+/// Output channels that a tile takes.
+struct ChannelBlock {
+  std::size_t first = 0, size = 0;
+};
 
 GradientCall gradient_call(const Conv2dShape& s) {
   const std::size_t batch = s.batch, columns = s.out_width();
@@ -215,26 +227,81 @@ GradientCall gradient_call(const Conv2dShape& s) {
 /// What all groups of a convolution have in common.
 struct GroupGradient {
   Conv2dShape shape;  ///< of one
+  std::vector<Term> terms;
+  TermImage image;
   std::vector<std::size_t> taps;
-  std::vector<TermParts> terms;
+  std::vector<ChannelBlock> blocks;  ///< of output channels
 
-  GroupGradient(const Conv2dShape& s, const GradientSplit& split)
-      : shape(s.group()), taps(tap_offsets(shape)) {
-    for (int t = 0; t < split.terms; ++t) terms.push_back(parts_of_term(shape, split, t));
+  GroupGradient(const Conv2dShape& s, const GradientSplit& split, Scratch& scratch)
+      : shape(s.group()),
+        terms(terms_of(shape, split)),
+        image(shape, kTapsOfGroup, most_rows(terms), scratch),
+        taps(image.tap_offsets()) {
+    for_each_block(static_cast<std::size_t>(shape.out_channels), kGradientChannels,
+                   [&](std::size_t first, std::size_t size) {
+                     blocks.push_back({first, size});
+                   });
   }
 
-  void write(const float* x, const float* dy, const GradientOutput& to) const {
-    const auto channels = static_cast<std::size_t>(shape.out_channels);
+  void write(const float* x, const float* dy, const GradientOutput& to) {
     GradientCall call = gradient_call(shape);
-    call.x = x;
+    call.dy = dy;
     for (std::size_t t = 0; t < terms.size(); ++t) {
-      float* const dw = to.dw + t * to.term_stride;
-      float* const db = to.db + t * to.term_stride;
-      for_each_block(channels, kGradientChannels, [&](std::size_t first, std::size_t count) {
-        call.dy = dy + first * shape.batch * shape.out_width() * shape.out_height();
-        write_term(call, shape, taps, terms[t], {count, dw + first * taps.size(), db + first});
+      const TermOutput output{taps.size(), to.dw + t * to.term_stride, to.db + t * to.term_stride};
+      call.x = image.begin(x, terms[t].range);
+      for_each_block(blocks.size(), blocks_at_once(terms[t]), [&](std::size_t first, std::size_t count) {
+        write_blocks(call, terms[t], std::span(blocks).subspan(first, count), output);
       });
     }
+  }
+
+ private:
+  static std::vector<Term> terms_of(const Conv2dShape& s, const GradientSplit& split) {
+    std::vector<Term> terms;
+    for (int t = 0; t < split.terms; ++t) terms.emplace_back(s, split, t);
+    return terms;
+  }
+  static int most_rows(const std::vector<Term>& terms) {
+    int most = 0;
+    for (const Term& term : terms) most = std::max(most, term.range.last_row - term.range.first_row);
+    return most;
+  }
+  bool packs(const Term& term) const {
+    return taps.size() > kWorthPacking && term.channel * kGradientChannels <= kMostOfBlock;
+  }
+  /// Where x is copied for them as many as fit, or some, so that they share the copy; otherwise one.
+  std::size_t blocks_at_once(const Term& term) const {
+    constexpr std::size_t kShareCopy = 4;
+    const std::size_t block = std::max<std::size_t>(1, term.channel * kGradientChannels);
+    const std::size_t fitting = std::max<std::size_t>(1, kMostPackedFloats / block);
+    if (packs(term)) return fitting;
+    return shape.padding > 0 ? std::max(kShareCopy, fitting) : 1;
+  }
+
+  /// Some taps of all these blocks after the other, so that the second-level cache holds what they read.
+  void write_blocks(GradientCall call, const Term& term, std::span<const ChannelBlock> some,
+                    const TermOutput& to) {
+    const std::size_t filter = taps.size() / shape.in_channels;
+    const std::size_t channel = std::size_t{1} * shape.batch * shape.out_width() * shape.out_height();
+    const bool is_packed = packs(term);
+    const float* const dy = is_packed ? packed_channels(call, term, some) : call.dy + some[0].first * channel;
+    if (is_packed) call.dy_column = kLine;
+    for_each_block(taps.size(), kTapsOfGroup, [&](std::size_t tap, std::size_t size) {
+      image.need(tap / filter, (tap + size - 1) / filter + 1);
+      for (const ChannelBlock& block : some) {
+        call.dy = dy + (block.first - some[0].first) * (is_packed ? term.channel : channel);
+        write_group(call, shape, is_packed ? term.packed : term.parts,
+                    {taps.data() + tap, size, block.size, tap == 0}, to.of(block.first, tap));
+      }
+    });
+  }
+  const float* packed_channels(const GradientCall& call, const Term& term,
+                               std::span<const ChannelBlock> some) const {
+    static thread_local Scratch scratch;
+    const std::size_t first = some.front().first, last = some.back().first + some.back().size;
+    float* const packed = scratch.floats(term.channel * (last - first));
+    for (std::size_t k = first; k < last; ++k) term.pack(call, k, packed + (k - first) * term.channel);
+    return packed;
   }
 };
 
@@ -245,10 +312,10 @@ void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, con
   static thread_local Scratch scratch;
   // A few channels read x as often as it would be copied.
   const bool skips = skips_pixels(s) && s.group_outputs() > 2 * static_cast<int>(kGradientChannels);
-  const GroupGradient group(skips ? without_skipped(s) : s, split);
+  GroupGradient group(skips ? without_skipped(s) : s, split, scratch);
   const Conv2dShape of_group = s.group();
   for (int g = 0; g < s.groups; ++g) {
-    group.write(skips ? copy_read_pixels(of_group, x, scratch) : pad_image(of_group, x, scratch), dy, to);
+    group.write(skips ? copy_read_pixels(of_group, x, scratch) : x, dy, to);
     x += of_group.in_size();
     dy += group.shape.out_size();
     to.dw += group.shape.weight_size();

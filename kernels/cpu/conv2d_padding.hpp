@@ -35,40 +35,103 @@ inline const float* copy_read_pixels(const Conv2dShape& s, const float* x, Scrat
   return read;
 }
 
-/// x itself if the shape has no padding, else a copy in `scratch`: [in_channels, height, width, batch], inside a
-/// frame of zeros, in which every tap of every output pixel lies.
-inline const float* pad_image(const Conv2dShape& s, const float* x, Scratch& scratch) {
-  if (s.padding == 0) return x;
-  const std::size_t height = s.in_height + 2 * s.padding, width = s.in_width + 2 * s.padding;
-  const std::size_t batch = s.batch, row = s.in_width * batch, side = s.padding * batch;
-  float* const padded = scratch.floats(s.in_channels * height * width * batch);
-  float* to = padded;
-  for (std::size_t line = 0; line < s.in_channels * height; ++line) {
-    const auto h = static_cast<int>(line % height) - s.padding;
-    if (h < 0 || h >= s.in_height) {
-      to = std::fill_n(to, width * batch, 0.0F);
-      continue;
-    }
-    to = std::fill_n(to, side, 0.0F);
-    to = std::copy_n(x, row, to);
-    to = std::fill_n(to, side, 0.0F);
-    x += row;
-  }
-  return padded;
-}
+/// What a term of the gradient sums over: rows of output pixels, samples.
+struct TermRange {
+  int first_row = 0, last_row = 0;        ///< [first, last)
+  int first_sample = 0, last_sample = 0;  ///< likewise
+};
 
-/// Where tap (c, r, s) of output pixel (0, 0) lies in the image of pad_image(), in floats, in the order of the filter.
-inline std::vector<std::size_t> tap_offsets(const Conv2dShape& s) {
-  const std::size_t height = s.in_height + 2 * s.padding, width = s.in_width + 2 * s.padding;
-  std::vector<std::size_t> offsets;
-  offsets.reserve(s.in_channels * s.kernel_height * s.kernel_width);
-  for (int c = 0; c < s.in_channels; ++c) {
-    for (int r = 0; r < s.kernel_height; ++r) {
-      const std::size_t row = (c * height + r * s.dilation) * width;
-      for (int q = 0; q < s.kernel_width; ++q) offsets.push_back((row + q * s.dilation) * s.batch);
+/// The image that terms read: x itself if the shape has no padding, else a copy of the term's rows inside a frame of
+/// zeros, in which every tap of every output pixel lies. The copy is of a few channels at a time: caches hold them, and
+/// their places go round.
+class TermImage {
+ public:
+  /// @param taps       neighbours in the order of the filter that are read at a time, at most
+  /// @param most_rows  of output pixels of a term
+  TermImage(const Conv2dShape& s, std::size_t taps, int most_rows, Scratch& scratch)
+      : s_(s),
+        scratch_(scratch),
+        slots_(s.in_channels),
+        rows_(s.padding == 0 ? s.in_height : rows_of(most_rows)),
+        width_(s.in_width + 2 * s.padding),
+        batch_(s.batch) {
+    const auto filter = static_cast<std::size_t>(s.kernel_height) * static_cast<std::size_t>(s.kernel_width);
+    if (s.padding > 0) slots_ = std::min(slots_, (taps + filter - 2) / filter + 1);
+  }
+
+  /// Where tap (c, r, q) of output pixel (0, 0) lies behind begin(), in floats, in the order of the filter.
+  std::vector<std::size_t> tap_offsets() const {
+    std::vector<std::size_t> offsets;
+    offsets.reserve(std::size_t{1} * s_.in_channels * s_.kernel_height * s_.kernel_width);
+    for (int c = 0; c < s_.in_channels; ++c) {
+      for (int r = 0; r < s_.kernel_height; ++r) {
+        const std::size_t row = (c % slots_ * rows_ + r * s_.dilation) * width_;
+        for (int q = 0; q < s_.kernel_width; ++q) offsets.push_back((row + q * s_.dilation) * batch_);
+      }
+    }
+    return offsets;
+  }
+
+  /// @param x  [in_channels, height, width, batch]
+  /// @returns where the image would begin, of which only what the term reads is there
+  const float* begin(const float* x, const TermRange& term) {
+    x_ = x;
+    if (s_.padding == 0) return x;
+    term_ = term;
+    next_ = 0;
+    data_ = scratch_.floats(slots_ * rows_ * width_ * batch_);
+    return data_ - term.first_row * s_.stride * width_ * batch_;
+  }
+
+  /// Before taps of the channels [first, last) are read.
+  void need(std::size_t first, std::size_t last) {
+    if (s_.padding == 0) return;
+    if (first + slots_ < next_) next_ = first;  // another one has its place
+    for (; next_ < last; ++next_) copy(next_);
+  }
+
+ private:
+  /// Of the image, that so many rows of output pixels read.
+  std::size_t rows_of(int rows) const { return (rows - 1) * s_.stride + s_.reach_height(); }
+
+  void copy(std::size_t channel) const {
+    const std::size_t row = s_.in_width * batch_, side = s_.padding;
+    const float* const from = x_ + channel * s_.in_height * row;
+    float* to = data_ + channel % slots_ * rows_ * width_ * batch_;
+    const std::size_t rows = rows_of(term_.last_row - term_.first_row);
+    for (std::size_t line = 0; line < rows; ++line, to += width_ * batch_) {
+      const int h = term_.first_row * s_.stride + static_cast<int>(line) - s_.padding;
+      if (h < 0 || h >= s_.in_height) {
+        clear_pixels(to, width_);
+        continue;
+      }
+      clear_pixels(to, side);
+      copy_pixels(from + h * row, to + side * batch_, s_.in_width);
+      clear_pixels(to + side * batch_ + row, side);
     }
   }
-  return offsets;
-}
+
+  // Of the term's samples.
+  void clear_pixels(float* to, std::size_t count) const {
+    for_each_piece(count, [&](std::size_t at, std::size_t size) { std::fill_n(to + at, size, 0.0F); });
+  }
+  void copy_pixels(const float* from, float* to, std::size_t count) const {
+    for_each_piece(count, [&](std::size_t at, std::size_t size) { std::copy_n(from + at, size, to + at); });
+  }
+  template <class Use>
+  void for_each_piece(std::size_t pixels, const Use& use) const {
+    if (term_.first_sample == 0 && term_.last_sample == s_.batch) return use(std::size_t{0}, pixels * batch_);
+    for (std::size_t at = term_.first_sample; pixels > 0; --pixels, at += batch_)
+      use(at, static_cast<std::size_t>(term_.last_sample - term_.first_sample));
+  }
+
+  Conv2dShape s_;
+  Scratch& scratch_;
+  std::size_t slots_, rows_, width_, batch_;
+  const float* x_ = nullptr;
+  TermRange term_;
+  std::size_t next_ = 0;  ///< channels that were copied
+  float* data_ = nullptr;
+};
 
 }  // namespace lockstep::cpu

@@ -38,7 +38,7 @@ std::string convolution_in_words(const char* kind, int outputs, const Conv2dShap
 /// tile reads, and with a stride what the pixels of a row read.
 /// @param parameters  of the layer
 std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, std::size_t parameters) {
-  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64,
+  constexpr int kPacked = 208 * 1024, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64,
                 kRows = 96 * 1024;
   const std::uint64_t padded =
       checked_product(s.group_inputs(), s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
