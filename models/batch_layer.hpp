@@ -21,7 +21,8 @@ struct LayerTensors;
 struct StepState;
 
 /// Words are int64 of which sums are made by adding them up one by one, over grains, threads and ranks.
-/// Statistics are what a rank makes of the sums, the same on all ranks; all grains read them in the passes.
+/// Statistics are what a rank makes of the sums, the same on all ranks; all grains read them in the passes. On a CPU
+/// forward ends with LayerTensors::steps, and add_backward_sums begins with them.
 class BatchLayer {
  public:
   virtual ~BatchLayer() = default;

@@ -72,7 +72,7 @@ bool Execution::forward_to_cut(std::int64_t* words) {
   for (; next_ < walk_->size(); ++next_) {
     if (stops_at(next_)) {
       LOCKSTEP_CHECK(walk_->grain().statistics != nullptr && words != nullptr);
-      walk_->layer(next_).over_batch()->add_forward_sums(walk_->pass(), walk_->forward_tensors(next_), words);
+      walk_->add_forward_sums(next_, words);
       return true;
     }
     walk_->forward(next_);
@@ -92,8 +92,7 @@ bool Execution::backward_to_cut(const BackwardTarget& target, std::int64_t* word
     const std::size_t i = next_ - 1;
     walk_->make_again(i);
     if (stops_at(i)) {
-      walk_->layer(i).over_batch()->add_backward_sums(walk_->pass(),
-                                                      walk_->backward_tensors(i, target.gradients), words);
+      walk_->add_backward_sums(i, target.gradients, words);
       return true;
     }
     walk_->backward(i, target);

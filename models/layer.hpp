@@ -180,8 +180,11 @@ struct LayerTensors {
   std::byte* statistics = nullptr;  ///< of a BatchLayer in training
   // Of layers with a branch():
   const float* branch = nullptr;  ///< the output of that layer; in backward: valid if needs_branch()
-  float* dbranch = nullptr;       ///< its gradient; null: not needed
+  float* dbranch = nullptr;       ///< its gradient; null: not needed, or dy's memory is that, too
   bool adds_to_dbranch = false;   ///< otherwise overwrites it
+  // Of a BatchLayer:
+  cpu::NormSteps steps = {};    ///< of the layers behind it that run with it
+  float* stepped_dy = nullptr;  ///< dy before its backward steps, which then is dy
 };
 
 /// Where a layer stands in its network.
@@ -232,6 +235,8 @@ class Layer {
   virtual std::optional<std::size_t> branch() const { return std::nullopt; }
   /// backward_data reads the output of branch().
   virtual bool needs_branch() const { return false; }
+  /// The gradient of branch() is dy, number by number.
+  virtual bool passes_gradient_to_branch() const { return false; }
   /// Whether the output of the layer before this one enters in its own.
   virtual bool reads_layer_before() const { return true; }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }

@@ -48,10 +48,15 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_ba
   const std::size_t last = std::min(part.last, network.layers().size());
   for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());
   runs_of_.assign(layers_.size(), kNone);
+  norms_.assign(layers_.size(), kNone);
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    if (layer(i).over_batch() != nullptr) norms_[i] = i;
   for (const ChannelRun& run : plan_.runs) {
-    std::fill(runs_of_.begin() + static_cast<std::ptrdiff_t>(run.first),
-              runs_of_.begin() + static_cast<std::ptrdiff_t>(run.last) + 1, runs_.size());
-    runs_.push_back(run_of(run));
+    std::vector<std::size_t>& of_layers = run.has_steps ? norms_ : runs_of_;
+    std::fill(of_layers.begin() + static_cast<std::ptrdiff_t>(run.first),
+              of_layers.begin() + static_cast<std::ptrdiff_t>(run.last) + 1,
+              run.has_steps ? run.first : runs_.size());
+    if (!run.has_steps) runs_.push_back(run_of(run));
   }
 }
 
@@ -100,10 +105,15 @@ LayerTensors LayerWalk::tensors_at(const Offsets& all, std::size_t i) {
   return tensors;
 }
 
+float* LayerWalk::gradient_at(std::size_t i) {
+  const std::size_t dy = plan_.back[i].dy;
+  return dy == TensorPlan::kNone ? gradient_of_output_ : at(dy);
+}
+
 LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
   const TensorPlan::LayerOffsets& offsets = plan_.back[i];
   LayerTensors tensors = tensors_at(plan_.back, i);
-  float* dy = offsets.dy == TensorPlan::kNone ? gradient_of_output_ : at(offsets.dy);
+  float* const dy = gradient_at(i);
   tensors.dy = dy;
   if (offsets.in_place) {
     tensors.dx = dy;  // also at the end of the network, where it is the caller's
@@ -114,6 +124,11 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
   if (offsets.dbranch != TensorPlan::kNone) tensors.dbranch = at(offsets.dbranch);
   tensors.adds_to_dbranch = offsets.adds_to_dbranch;
   return tensors;
+}
+
+bool LayerWalk::runs_with_another(std::size_t i) const {
+  const LayerRun* const run = run_at(i);
+  return run != nullptr ? i > run->layers.first : norms_[i] != kNone && norms_[i] != i;
 }
 
 void LayerWalk::forward(std::size_t i) {
@@ -127,10 +142,42 @@ void LayerWalk::make_again(std::size_t i) {
 
 void LayerWalk::forward_at(const Offsets& offsets, std::size_t i) {
   const LayerRun* const run = run_at(i);
-  if (run != nullptr && i > run->layers.first) return;
+  if (runs_with_another(i)) return;
   const TimeSpan span(timeline(), Work::kForward, run == nullptr ? layer(i).name() : run->name);
-  if (run == nullptr) return layer(i).forward(pass_, tensors_at(offsets, i));
-  run_forward(offsets, *run);
+  if (run != nullptr) return run_forward(offsets, *run);
+  layer(i).forward(pass_, norms_[i] == i ? tensors_with_steps(offsets, i) : tensors_at(offsets, i));
+}
+
+/// A step that adds has a branch; the other one is a relu, which saves signs.
+LayerTensors LayerWalk::tensors_with_steps(const Offsets& offsets, std::size_t i) {
+  LayerTensors tensors = tensors_at(offsets, i);
+  for (std::size_t step = i + 1; step < size() && norms_[step] == i; ++step) {
+    const LayerTensors of_step = tensors_at(offsets, step);
+    if (of_step.branch != nullptr) {
+      tensors.steps.added = of_step.branch;
+    } else {
+      tensors.steps.has_relu = true;
+      tensors.steps.positive = pass_.training ? of_step.saved : nullptr;
+    }
+  }
+  return tensors;
+}
+
+void LayerWalk::add_forward_sums(std::size_t i, std::int64_t* words) {
+  layer(i).over_batch()->add_forward_sums(pass_, tensors_at(plan_.layers, i), words);
+}
+
+void LayerWalk::add_backward_sums(std::size_t i, float* gradients, std::int64_t* words) {
+  std::size_t last = i;
+  while (last + 1 < size() && norms_[last + 1] == i) ++last;
+  LayerTensors tensors = backward_tensors(i, gradients);
+  tensors.steps = tensors_with_steps(plan_.back, i).steps;
+  const std::size_t joined = plan_.back[last].from_branches;
+  tensors.steps.added = joined == TensorPlan::kNone ? nullptr : at(joined);
+  tensors.stepped_dy = gradient_at(i);
+  layer(i).over_batch()->add_backward_sums(pass_, tensors, words);
+  for (std::size_t step = last; step > i; --step)
+    if (layer(step).branch()) layer(step).backward_data(pass_, backward_tensors(step, gradients));
 }
 
 /// Calls f() for some channels after the other: pass_.channels.
@@ -188,11 +235,7 @@ void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
     const TimeSpan span(timeline(), Work::kBackward, run->name);
     run_backward(*run, target.gradients);
   }
-  if (run != nullptr && i > run->layers.first) {
-    if (target.between_layers) target.between_layers();
-    return;
-  }
-  finish_backward(i, target);
+  if (!runs_with_another(i)) finish_backward(i, target);
   if (target.between_layers) target.between_layers();
 }
 
@@ -210,7 +253,7 @@ void LayerWalk::finish_backward(std::size_t i, const BackwardTarget& target) {
   }
   const bool is_last = i == plan_.first_trained;
   if (!is_last || gives_input_gradient_) layer(i).backward_data(pass_, tensors);
-  if (!is_last) join_branches(i - 1);
+  if (!is_last && norms_[i - 1] == kNone) join_branches(i - 1);
 }
 
 void LayerWalk::join_branches(std::size_t i) {

@@ -65,7 +65,8 @@ class LayerWalk {
   void record_into(Timeline* timeline) { timeline_ = timeline; }
   /// A pass over a grain, which must fit.
   void begin(const TrainingGrain& grain, bool training);
-  /// Layer i, and with the first layer of a run all of it; of its others nothing is left to do.
+  /// Layer i, and with the first layer of a run, or with a BatchLayer and its steps, all of them; of the others nothing is
+  /// left to do.
   void forward(std::size_t i);
   /// From here on back, with the gradient of the output.
   void begin_backward(float* gradient) {
@@ -79,8 +80,9 @@ class LayerWalk {
   /// layer of a run on; the first one's weights then wait to be ready.
   void backward(std::size_t i, const BackwardTarget& target);
 
-  LayerTensors forward_tensors(std::size_t i) { return tensors_at(plan_.layers, i); }
-  LayerTensors backward_tensors(std::size_t i, float* gradients);
+  // Of a BatchLayer i, what it adds before its passes; in backward with that of its steps.
+  void add_forward_sums(std::size_t i, std::int64_t* words);
+  void add_backward_sums(std::size_t i, float* gradients, std::int64_t* words);
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
@@ -99,9 +101,16 @@ class LayerWalk {
   /// Offsets of all layers, in forward or behind it.
   using Offsets = std::vector<TensorPlan::LayerOffsets>;
   LayerTensors tensors_at(const Offsets& offsets, std::size_t i);
+  LayerTensors backward_tensors(std::size_t i, float* gradients);
+  /// dy of layer i.
+  float* gradient_at(std::size_t i);
+  /// Of a BatchLayer in forward: its steps are told.
+  LayerTensors tensors_with_steps(const Offsets& offsets, std::size_t i);
   void forward_at(const Offsets& offsets, std::size_t i);
   LayerRun run_of(const ChannelRun& layers) const;
   const LayerRun* run_at(std::size_t i) const { return runs_of_[i] == kNone ? nullptr : &runs_[runs_of_[i]]; }
+  /// With the first layer of its run, or as a step of a BatchLayer.
+  bool runs_with_another(std::size_t i) const;
   template <typename F>
   void for_each_channels(const LayerRun& run, const F& f);
   /// Of layer i of the run, from these channels on.
@@ -122,6 +131,7 @@ class LayerWalk {
   std::vector<const Layer*> layers_;
   std::vector<LayerRun> runs_;
   std::vector<std::size_t> runs_of_;  ///< layer → its run, or kNone
+  std::vector<std::size_t> norms_;    ///< a BatchLayer and its steps → that layer; others → kNone
   TrainingGrain grain_;
   LayerPass pass_;
   GradientScratch scratch_;

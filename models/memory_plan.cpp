@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <variant>
 
 namespace lockstep {
 namespace {
@@ -87,16 +88,22 @@ std::vector<std::size_t> output_tensors(Layers layers) {
   return tensors;
 }
 
-// A run is a layer that splits its outputs, and the channelwise layers behind it.
+// A run is a layer that splits its outputs, and the channelwise layers behind it; or one with sums over the batch, and
+// the steps behind it.
 
 std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers,
                                      const std::vector<bool>& branched) {
+  const auto goes_on = [&](std::size_t last) { return last + 1 < layers.size() && !branched[last]; };
   std::vector<ChannelRun> runs;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!layers[i]->splits_outputs()) continue;
     std::size_t last = i;
-    while (last + 1 < layers.size() && !branched[last] && layers[last + 1]->is_channelwise()) ++last;
-    if (last > i) runs.push_back({i, last});
+    if (layers[i]->over_batch() != nullptr) {
+      if (goes_on(last) && std::holds_alternative<AddOp>(layers[last + 1]->op())) ++last;
+      if (goes_on(last) && std::holds_alternative<ReluOp>(layers[last + 1]->op())) ++last;
+    } else if (layers[i]->splits_outputs()) {
+      while (goes_on(last) && layers[last + 1]->is_channelwise()) ++last;
+    }
+    if (last > i) runs.push_back({.first = i, .last = last, .has_steps = layers[i]->over_batch() != nullptr});
   }
   return runs;
 }

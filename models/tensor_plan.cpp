@@ -274,27 +274,46 @@ class Planner {
       if (const auto from = branch_of(i)) branch_users_[*from] = i;
     }
     for (std::size_t i = 0; i < layer_count(); ++i) {
-      lifetimes_.push_back(
-          has_branch_gradient(i)
-              ? Lifetime{bytes_of(layer(i).output()), backward_of(branch_users_[i]), backward_of(i + 1)}
-              : Lifetime{});
+      lifetimes_.emplace_back();
+      if (!has_branch_gradient(i)) continue;
+      if (lends_gradient(i)) {
+        Lifetime& lent = lifetimes_[tensors_.size() + y_[branch_users_[i]]];
+        lent.last = std::max(lent.last, backward_of(i));
+      } else {
+        lifetimes_.back() = {bytes_of(layer(i).output()), backward_of(branch_users_[i]), backward_of(i)};
+      }
     }
   }
   bool has_branch_gradient(std::size_t i) const { return i >= first_trained_ && branch_users_[i] > 0; }
+  /// The gradient of the last layer with branch i is that of the branch, too: no layer before it writes it again.
+  bool lends_gradient(std::size_t i) const {
+    const std::size_t user = branch_users_[i], tensor = y_[user], producer = tensors_[tensor].producer;
+    const bool is_left_alone = producer == user || (producer + 1 == user && !has_branch_gradient(producer) &&
+                                                    branch_of(producer) != std::optional(i));
+    return layer(user).passes_gradient_to_branch() && has_gradient(tensor) && is_left_alone;
+  }
 
-  /// What lives in one moment of a run lives in all of them, forward and backward.
+  /// What lives in one moment of a run lives in all of them, forward and backward. Steps go back with the first layer.
   void keep_runs() {
     for (const ChannelRun& run : runs_) {
       widen(forward_of(run.first), forward_of(run.last));
-      widen(backward_of(run.last), backward_of(run.first));
+      if (run.has_steps) {
+        keep_until(backward_of(run.last), backward_of(run.first));
+      } else {
+        widen(backward_of(run.last), backward_of(run.first));
+      }
       if (again_[run.first]) widen(again_of(run.first), again_of(run.last));
     }
   }
   void widen(int first, int last) {
     for (Lifetime& life : lifetimes_) {
       if (life.first >= first && life.first <= last) life.first = first;
-      if (life.last >= first && life.last <= last) life.last = last;
     }
+    keep_until(first, last);
+  }
+  void keep_until(int first, int last) {
+    for (Lifetime& life : lifetimes_)
+      if (life.last >= first && life.last <= last) life.last = last;
   }
 
   /// Of layer i, in its first forward pass or behind that.
@@ -311,13 +330,17 @@ class Planner {
                                      .saved = memory.offsets[(back && again_[i] ? saved_again : saved) + i],
                                      .dy = gradient(memory, y_[i]),
                                      .dx = gradient(memory, x_[i])};
-    if (has_branch_gradient(i)) offsets.from_branches = memory.offsets[branches + i];
+    const auto branch_gradient = [&](std::size_t from) {
+      return lends_gradient(from) ? gradient(memory, y_[branch_users_[from]])
+                                  : memory.offsets[branches + from];
+    };
+    if (has_branch_gradient(i)) offsets.from_branches = branch_gradient(i);
     const auto from = branch_of(i);
     if (!from) return offsets;
     offsets.branch = activation(y_[*from]);
-    if (!has_branch_gradient(*from)) return offsets;
-    offsets.dbranch = memory.offsets[branches + *from];
     offsets.adds_to_dbranch = branch_users_[*from] != i;
+    if (has_branch_gradient(*from) && (offsets.adds_to_dbranch || !lends_gradient(*from)))
+      offsets.dbranch = branch_gradient(*from);
     return offsets;
   }
   std::size_t gradient(const MemoryPlan& memory, std::size_t t) const {

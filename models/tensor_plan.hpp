@@ -46,9 +46,10 @@ MemoryPlan plan_memory(std::span<const Lifetime> tensors);
 // Which layers run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
 
 /// The layers [first, last]: one whose outputs can be had a few at a time, and those behind it that work on each
-/// channel by itself.
+/// channel by itself; or a BatchLayer, and those behind it that are LayerTensors::steps of its.
 struct ChannelRun {
   std::size_t first = 0, last = 0;
+  bool has_steps = false;
 };
 
 /// Runs of at least two layers, in order, counted from the first of these layers.
@@ -82,7 +83,7 @@ struct TensorPlan {
     std::size_t dx = kNone;  ///< kNone: not needed, nothing before this layer is trained
     // Of layers with a branch:
     std::size_t branch = kNone;
-    std::size_t dbranch = kNone;   ///< kNone: not needed
+    std::size_t dbranch = kNone;   ///< kNone: not needed, or dy's memory is that, too
     bool adds_to_dbranch = false;  ///< another layer with this branch, behind this one, has written it
     /// Where branches of this layer's output leave their gradients, to be added to dy; kNone: there are none.
     std::size_t from_branches = kNone;

@@ -15,6 +15,7 @@
 #include "kernels/cpu/activation_math_inl.hpp"
 #include "kernels/cpu/for_each_vector_inl.hpp"
 #include "kernels/cpu/philox_inl.hpp"
+#include "kernels/cpu/sign_bits_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
@@ -30,7 +31,6 @@ void relu_all(std::size_t size, const float* x, float* y) {
   });
 }
 
-constexpr std::size_t kByte = 8;  ///< numbers whose bits lie in one
 using Numbers = hn::CappedTag<float, 16>;
 
 /// The last numbers, fewer than a vector or a byte.
@@ -58,25 +58,6 @@ void relu_backward(std::size_t size, const std::uint8_t* positive, const float* 
 }
 
 #else
-
-/// Bits of vectors of 4 numbers share a byte.
-template <class D, class M = hn::Mask<D>>
-HWY_INLINE void store_bits(D d, M mask, std::size_t i, std::uint8_t* bits) {
-  std::uint8_t here[8];
-  if (hn::Lanes(d) >= kByte) {
-    hn::StoreMaskBits(d, mask, bits + i / kByte);
-  } else {
-    hn::StoreMaskBits(d, mask, here);
-    bits[i / kByte] = static_cast<std::uint8_t>(i % kByte == 0 ? here[0] : bits[i / kByte] | here[0] << 4);
-  }
-}
-
-template <class D>
-HWY_INLINE hn::Mask<D> load_bits(D d, std::size_t i, const std::uint8_t* bits) {
-  if (hn::Lanes(d) >= kByte) return hn::LoadMaskBits(d, bits + i / kByte);
-  const std::uint8_t here[8] = {static_cast<std::uint8_t>(bits[i / kByte] >> i % kByte)};
-  return hn::LoadMaskBits(d, here);
-}
 
 void relu_forward(std::size_t size, const float* x, float* y, std::uint8_t* positive) {
   if (positive == nullptr) return relu_all(size, x, y);

@@ -5,12 +5,15 @@
 #include "kernels/cpu/simd_targets.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/batch_norm.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
 #include "kernels/cpu/multiply_add_inl.hpp"
+#include "kernels/cpu/sign_bits_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
@@ -97,19 +100,45 @@ struct SquareTerms {
   }
 };
 
+/// dy as it is.
+struct PlainGradients {
+  const float* dy;
+
+  HWY_INLINE hn::Vec<Floats> load(std::size_t at) const { return hn::LoadU(Floats(), dy + at); }
+};
+
+/// dy after the steps, which is stored.
+template <bool kAdds, bool kSelects>
+struct SteppedGradients {
+  float* dy;
+  const float* added;
+  const std::uint8_t* positive;
+
+  HWY_INLINE hn::Vec<Floats> load(std::size_t at) const {
+    const Floats d;
+    auto gradient = hn::LoadU(d, dy + at);
+    if constexpr (kAdds) gradient = hn::Add(gradient, hn::LoadU(d, added + at));
+    if constexpr (kSelects) gradient = hn::IfThenElseZero(load_bits(d, at, positive), gradient);
+    hn::StoreU(gradient, d, dy + at);
+    return gradient;
+  }
+};
+
 /// dy and dy xhat.
+template <class Gradients>
 struct GradientTerms {
-  const float *x, *dy;
+  const float* x;
+  Gradients gradients;
   float mean, rstd;
 
   HWY_INLINE void operator()(std::size_t at, hn::Vec<Doubles>& sum, hn::Vec<Doubles>& product) const {
-    add(hn::LoadU(Floats(), x + at), hn::LoadU(Floats(), dy + at), sum, product);
+    add(hn::LoadU(Floats(), x + at), gradients.load(at), sum, product);
   }
   HWY_INLINE void operator()(std::size_t at, std::size_t count, hn::Vec<Doubles>& sum,
                              hn::Vec<Doubles>& product) const {
     const Floats d;
     const auto real = hn::FirstN(d, count);
-    add(hn::IfThenElseZero(real, hn::LoadU(d, x + at)), hn::IfThenElseZero(real, hn::LoadU(d, dy + at)), sum,
+    add(hn::IfThenElseZero(real, hn::LoadU(d, x + at)), hn::IfThenElseZero(real, gradients.load(at)), sum,
         product);
   }
   HWY_INLINE void add(hn::Vec<Floats> number, hn::Vec<Floats> gradient, hn::Vec<Doubles>& sum,
@@ -137,20 +166,65 @@ void sums_of_gradients(const BatchNormShape& shape, const float* x, const float*
   const Groups groups(shape);
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, sums += kBatchNormWords)
-    add_channel(groups, GradientTerms{x, dy, channels[c].mean, channels[c].rstd}, sums);
+    add_channel(groups, GradientTerms<PlainGradients>{x, {dy}, channels[c].mean, channels[c].rstd}, sums);
 }
 
-void normalise(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-               const float* weight, const float* bias, float* y) {
+template <bool kAdds, bool kSelects>
+void sums_of_stepped(const BatchNormShape& shape, NormSteps steps, const float* x, float* dy,
+                     const BatchNormChannel* channels, std::int64_t* sums) {
+  using Gradients = SteppedGradients<kAdds, kSelects>;
+  const Groups groups(shape);
+  const std::size_t size = channel_size(shape);
+  for (int c = 0; c < shape.channels; ++c, x += size, dy += size, sums += kBatchNormWords) {
+    const Gradients gradients{dy, steps.added, steps.positive};
+    add_channel(groups, GradientTerms<Gradients>{x, gradients, channels[c].mean, channels[c].rstd}, sums);
+    if constexpr (kAdds) steps.added += size;
+    if constexpr (kSelects) steps.positive += size / kByte;
+  }
+}
+
+void sums_behind_steps(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,
+                       const BatchNormChannel* channels, std::int64_t* sums) {
+  if (steps.added == nullptr && !steps.has_relu) return sums_of_gradients(shape, x, dy, channels, sums);
+  const auto call = steps.added == nullptr ? sums_of_stepped<false, true>
+                    : steps.has_relu       ? sums_of_stepped<true, true>
+                                           : sums_of_stepped<true, false>;
+  call(shape, steps, x, dy, channels, sums);
+}
+
+enum class Relu { kNone, kForgets, kRemembers };
+
+template <bool kAdds, Relu kRelu>
+void normalise_and_step(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+                        const float* weight, const float* bias, NormSteps steps, float* y) {
   const Samples d;
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, y += size) {
     const auto mean = hn::Set(d, channels[c].mean);
     const auto scale = hn::Set(d, weight == nullptr ? channels[c].rstd : channels[c].rstd * weight[c]);
     const auto shift = hn::Set(d, bias == nullptr ? 0 : bias[c]);
-    for (std::size_t i = 0; i < size; i += hn::Lanes(d))
-      hn::StoreU(multiply_add(hn::Sub(hn::LoadU(d, x + i), mean), scale, shift), d, y + i);
+    for (std::size_t i = 0; i < size; i += hn::Lanes(d)) {
+      auto value = multiply_add(hn::Sub(hn::LoadU(d, x + i), mean), scale, shift);
+      if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, steps.added + i));
+      if constexpr (kRelu == Relu::kRemembers) store_bits(d, hn::Gt(value, hn::Zero(d)), i, steps.positive);
+      if constexpr (kRelu != Relu::kNone) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
+      hn::StoreU(value, d, y + i);
+    }
+    if constexpr (kAdds) steps.added += size;
+    if constexpr (kRelu == Relu::kRemembers) steps.positive += size / kByte;
   }
+}
+
+void normalise(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+               const float* weight, const float* bias, const NormSteps& steps, float* y) {
+  const auto call = [&]<Relu kRelu>(std::integral_constant<Relu, kRelu>) {
+    const auto step =
+        steps.added == nullptr ? normalise_and_step<false, kRelu> : normalise_and_step<true, kRelu>;
+    step(shape, x, channels, weight, bias, steps, y);
+  };
+  if (!steps.has_relu) return call(std::integral_constant<Relu, Relu::kNone>());
+  if (steps.positive == nullptr) return call(std::integral_constant<Relu, Relu::kForgets>());
+  call(std::integral_constant<Relu, Relu::kRemembers>());
 }
 
 /// What the numbers of a channel have in common on the way back.
@@ -197,6 +271,7 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(sums_of_squares);
 HWY_EXPORT(sums_of_gradients);
+HWY_EXPORT(sums_behind_steps);
 HWY_EXPORT(normalise);
 HWY_EXPORT(normalise_backward);
 
@@ -209,9 +284,14 @@ void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const
   HWY_DYNAMIC_DISPATCH(sums_of_gradients)(shape, x, dy, channels, sums);
 }
 
+void batch_norm_gradient_sums(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,
+                              const BatchNormChannel* channels, std::int64_t* sums) {
+  HWY_DYNAMIC_DISPATCH(sums_behind_steps)(shape, steps, x, dy, channels, sums);
+}
+
 void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-                        const float* weight, const float* bias, float* y) {
-  HWY_DYNAMIC_DISPATCH(normalise)(shape, x, channels, weight, bias, y);
+                        const float* weight, const float* bias, const NormSteps& steps, float* y) {
+  HWY_DYNAMIC_DISPATCH(normalise)(shape, x, channels, weight, bias, steps, y);
 }
 
 void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,

@@ -78,12 +78,22 @@ void global_avg_pool_backward(const ImageShape& shape, int batch, const float* d
 // Batch normalisation: kernels/batch_norm.hpp has the order of the sums. x, y, dy, dx [channels, pixels, N].
 /// Accumulates the sums of x and x x: long sums [channels][kBatchNormWords].
 void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* sums);
-/// y = (x - mean) (rstd weight) + bias, one rounding for the latter two.
+/// Layers behind a batch norm that work on its output in place, computed with it: they cost no pass over memory.
+struct NormSteps {
+  const float* added = nullptr;  ///< first: y += added, or dy += added, as add(); null: nothing
+  /// Then: y = max(y, 0), or the gradient of that, as relu_forward() and relu_backward().
+  bool has_relu = false;
+  std::uint8_t* positive = nullptr;  ///< of the relu; in evaluation null
+};
+/// y = (x - mean) (rstd weight) + bias, one rounding for the latter two; then the steps.
 /// @param weight, bias  [channels]; null: 1 and 0
 void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-                        const float* weight, const float* bias, float* y);
+                        const float* weight, const float* bias, const NormSteps& steps, float* y);
 /// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd.
 void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const float* dy,
+                              const BatchNormChannel* channels, std::int64_t* sums);
+/// The same with the steps before it, by which dy changes.
+void batch_norm_gradient_sums(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,
                               const BatchNormChannel* channels, std::int64_t* sums);
 /// dx = (dy - mean_dy - xhat mean_dy_xhat) (rstd weight); 0 in padding columns.
 void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,

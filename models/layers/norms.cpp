@@ -72,7 +72,7 @@ class BatchNormLayer final : public Layer, public BatchLayer {
       of_batch = running.data();
     }
     cpu::batch_norm_forward(shape_of(pass), tensors.x, of_batch, weight_of(tensors.weights),
-                            bias_of(tensors.weights), tensors.y);
+                            bias_of(tensors.weights), tensors.steps, tensors.y);
   }
   /// The sums are of the whole global batch, so its first grain brings them and no other brings anything.
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
@@ -114,8 +114,8 @@ class BatchNormLayer final : public Layer, public BatchLayer {
   }
   void add_backward_sums(const LayerPass& pass, const LayerTensors& tensors,
                          std::int64_t* words) const override {
-    cpu::batch_norm_gradient_sums(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
-                                  words);
+    cpu::batch_norm_gradient_sums(shape_of(pass), tensors.steps, tensors.x, tensors.stepped_dy,
+                                  channels_in(tensors.statistics), words);
   }
   void finish_forward_sums(const std::int64_t* words, std::int64_t samples,
                            std::byte* statistics) const override {

@@ -32,6 +32,7 @@ class AddLayer final : public Layer {
   LayerOp op() const override { return AddOp{}; }
   std::optional<std::size_t> branch() const override { return branch_; }
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
+  bool passes_gradient_to_branch() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::add(size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
   }
@@ -224,6 +225,7 @@ class RouteLayer final : public Layer {
   LayerOp op() const override { return RouteOp{}; }
   std::optional<std::size_t> branch() const override { return branch_; }
   bool reads_layer_before() const override { return false; }
+  bool passes_gradient_to_branch() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
     std::copy_n(tensors.branch, size_of(output(), pass.batch), tensors.y);
   }

@@ -256,7 +256,7 @@ std::vector<float> on_vectors(const std::vector<float>& x, float scale, float sh
   BatchNormChannel channel;
   channel.rstd = scale;
   std::vector<float> y(x.size());
-  cpu::batch_norm_forward(shape, x.data(), &channel, nullptr, &shift, y.data());
+  cpu::batch_norm_forward(shape, x.data(), &channel, nullptr, &shift, {}, y.data());
   return y;
 }
 

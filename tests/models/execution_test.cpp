@@ -140,19 +140,30 @@ std::string in_single_layers(std::string layers) {
 }
 
 /// More channels than are computed at a time, whose tensors share memory as they may; first layers, whose input needs
-/// no gradient, and later ones; pools before and behind activations.
-TEST(ExecutionTest, LayersThatRunTogetherSomeChannelsAtATimeChangeNoBit) {
-  for (const std::string layers : {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: "
-                                   "{out: 31, kernel: 2}\n  - max_pool: 2\n"
-                                   "  - relu\n  - linear: classes\n",
-                                   "  - conv2d: {out: 22, kernel: 3, bias: false}\n  - max_pool: 2\n  - "
-                                   "relu\n  - max_pool: {kernel: 2, stride: 1}\n"
-                                   "  - avg_pool: {kernel: 3, stride: 1, padding: 1}\n  - conv2d: {out: 12, "
-                                   "kernel: 1}\n  - relu\n  - linear: classes\n",
-                                   "  - conv2d: {out: 21, kernel: 3}\n  - relu: {name: a}\n  - relu\n  - "
-                                   "add: a\n  - avg_pool: 2\n  - linear: classes\n",
-                                   "  - conv2d: {out: 12, kernel: 10}\n  - relu\n  - max_pool: 1\n  - "
-                                   "conv2d: {out: classes, kernel: 1}\n"}) {
+/// no gradient, and later ones; pools before and behind activations; blocks of residual networks, whose sums and relus
+/// run with the batch norm before them.
+TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
+  for (const std::string layers :
+       {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: "
+        "{out: 31, kernel: 2}\n  - max_pool: 2\n"
+        "  - relu\n  - linear: classes\n",
+        "  - conv2d: {out: 22, kernel: 3, bias: false}\n  - max_pool: 2\n  - "
+        "relu\n  - max_pool: {kernel: 2, stride: 1}\n"
+        "  - avg_pool: {kernel: 3, stride: 1, padding: 1}\n  - conv2d: {out: 12, "
+        "kernel: 1}\n  - relu\n  - linear: classes\n",
+        "  - conv2d: {out: 21, kernel: 3}\n  - relu: {name: a}\n  - relu\n  - "
+        "add: a\n  - avg_pool: 2\n  - linear: classes\n",
+        "  - conv2d: {out: 12, kernel: 10}\n  - relu\n  - max_pool: 1\n  - "
+        "conv2d: {out: classes, kernel: 1}\n",
+        "  - conv2d: {out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - relu: {name: a}\n"
+        "  - conv2d: {out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - add: a\n"
+        "  - relu\n  - conv2d: {out: 8, kernel: 1, stride: 2}\n"
+        "  - batch_norm: {name: c}\n  - leaky_relu: 0.1\n"
+        "  - conv2d: {out: 8, kernel: 3, padding: 1}\n"
+        "  - batch_norm\n  - add: c\n  - relu\n  - linear: classes\n",
+        "  - batch_norm\n  - relu: {name: a}\n  - conv2d: {out: 2, kernel: 3, padding: 1}\n"
+        "  - batch_norm\n  - add: a\n  - add: a\n  - batch_norm: {affine: false}\n"
+        "  - add: a\n  - linear: classes\n"}) {
     SCOPED_TRACE(layers);
     TrainingRig together(layers, {2, 10, 10}, kClasses, 70),
         single(in_single_layers(layers), {2, 10, 10}, kClasses, 70);

@@ -93,7 +93,7 @@ class DeviceBatchNormTest : public testing::TestWithParam<BatchNormCase> {
     for_each_grain([&](const BatchNormShape& shape, int first) {
       const auto x = part(x_, shape, first), dy = part(dy_, shape, first);
       AlignedBuffer<float> out(x.size());
-      cpu::batch_norm_forward(shape, x.data(), of_batch.data(), weight_.data(), bias_.data(), out.data());
+      cpu::batch_norm_forward(shape, x.data(), of_batch.data(), weight_.data(), bias_.data(), {}, out.data());
       put(out, shape, first, result.y);
       cpu::batch_norm_backward(shape, x.data(), dy.data(), of_batch.data(), weight_.data(), out.data());
       put(out, shape, first, result.dx);

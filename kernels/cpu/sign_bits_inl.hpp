@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a relu remembers, a bit for each number: how vectors of any length store and load it.
+///
+/// Compiled once for each instruction set (Highway's foreach_target), hence the toggled guard.
+#include "hwy/highway.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(LOCKSTEP_CPU_SIGN_BITS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_CPU_SIGN_BITS_INL_HPP
+#undef LOCKSTEP_CPU_SIGN_BITS_INL_HPP
+#else
+#define LOCKSTEP_CPU_SIGN_BITS_INL_HPP
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+
+inline constexpr std::size_t kByte = 8;  ///< numbers whose bits lie in one
+
+/// The bits of numbers from i on, a multiple of the lanes. Short vectors share a byte: it must be stored in order.
+template <class D, class M = hwy::HWY_NAMESPACE::Mask<D>>
+HWY_INLINE void store_bits(D d, M mask, std::size_t i, std::uint8_t* bits) {
+#if HWY_TARGET == HWY_SCALAR
+  const unsigned here = hwy::HWY_NAMESPACE::AllTrue(d, mask) ? 1 : 0;
+#else
+  if constexpr (hwy::HWY_NAMESPACE::MaxLanes(D()) >= kByte) {
+    hwy::HWY_NAMESPACE::StoreMaskBits(d, mask, bits + i / kByte);
+    return;
+  }
+  std::uint8_t stored[8];
+  hwy::HWY_NAMESPACE::StoreMaskBits(d, mask, stored);
+  const unsigned here = stored[0];
+#endif
+  const unsigned before = i % kByte == 0 ? 0 : bits[i / kByte];
+  bits[i / kByte] = static_cast<std::uint8_t>(before | here << i % kByte);
+}
+
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Mask<D> load_bits(D d, std::size_t i, const std::uint8_t* bits) {
+#if HWY_TARGET == HWY_SCALAR
+  return hwy::HWY_NAMESPACE::FirstN(d, bits[i / kByte] >> i % kByte & 1);
+#else
+  if constexpr (hwy::HWY_NAMESPACE::MaxLanes(D()) >= kByte) {
+    return hwy::HWY_NAMESPACE::LoadMaskBits(d, bits + i / kByte);
+  } else {
+    const std::uint8_t here[8] = {static_cast<std::uint8_t>(bits[i / kByte] >> i % kByte)};
+    return hwy::HWY_NAMESPACE::LoadMaskBits(d, here);
+  }
+#endif
+}
+
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // the toggled guard
