@@ -12,6 +12,7 @@
 #include "models/tensor_plan.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -104,7 +105,7 @@ class LayerWalk {
   LayerTensors backward_tensors(std::size_t i, float* gradients);
   /// dy of layer i.
   float* gradient_at(std::size_t i);
-  /// Of a BatchLayer in forward: its steps are told.
+  /// Of BatchLayer i in forward, with its steps.
   LayerTensors tensors_with_steps(const Offsets& offsets, std::size_t i);
   void forward_at(const Offsets& offsets, std::size_t i);
   LayerRun run_of(const ChannelRun& layers) const;

@@ -133,9 +133,8 @@ const std::vector<Conv2dShape> Convolution::kShapes = {
     {16, 9, 5, 6, 31, 1, 4, 1, 1},
     {112, 4, 7, 7, 12, 3, 3, 3, 1},
     {16, 2, 3, 4, 3, 5, 5, 1, 2},
-    // Weight gradients that copy channels of x more than once, and terms of some samples of a row.
+    // A weight gradient that copies channels of x more than once.
     {64, 12, 7, 7, 72, 3, 3, 1, 1},
-    {528, 2, 2, 2, 3, 3, 3, 1, 1},
     {32, 8, 6, 6, 16, 1, 1, 1, 1},
     // Groups, among them one for each channel; taps that are apart, with strides that share a factor with that and not.
     {32, 12, 7, 9, 8, 3, 3, 1, 1, 4},
