@@ -122,7 +122,9 @@ SetFingerprints fingerprints_of(const TrainTestData& data) {
   auto test = start_async([&] { return fingerprint_of(data.test); });
   Fingerprint train = fingerprint_of(
       WholeHalf{.kept = data.train, .held_out = &data.validation, .places = data.validation.places});
-  return {.train = std::move(train), .test = test.get()};
+  return {.train = std::move(train),
+          .test = test.get(),
+          .validation = data.is_validated_by_files() ? fingerprint_of(data.validation) : Fingerprint()};
 }
 
 void LazyFingerprints::start() {

@@ -47,9 +47,10 @@ Fingerprint fingerprint_of(const Dataset& set);
 
 struct SetFingerprints {
   Fingerprint train, test;
+  Fingerprint validation;  ///< of files of its own; empty: it has none, or they are not used
 };
 
-/// Of both halves as their files have them: with the samples that are held out, and those that are left out.
+/// Of the halves as their files have them: with the samples that are held out, and those that are left out.
 SetFingerprints fingerprints_of(const TrainTestData& data);
 
 /// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
@@ -138,6 +139,12 @@ struct Dataset {
 /// What a run is evaluated on.
 enum class EvaluatedPart { kTest, kValidation };
 
+/// What the files of a set are divided into. The last one may be missing.
+enum class SetHalf : std::uint8_t { kTrain, kTest, kValidation };
+inline const char* name_of(SetHalf half) {
+  return half == SetHalf::kTrain ? "train" : half == SetHalf::kTest ? "test" : "validation";
+}
+
 /// Halves of which samples were left out, as their files have them.
 struct WholeHalves {
   SetFingerprints fingerprints;
@@ -146,34 +153,45 @@ struct WholeHalves {
 
 struct TrainTestData {
   Dataset train, test;
-  Dataset validation;                    ///< held out of the training half, which lacks them; empty: none are
-  std::optional<WholeHalves> files;      ///< nothing: they hold what is here, and no more
-  std::vector<std::string> class_names;  ///< one for each class, in label order
-  Normalisation normalisation;           ///< of files' samples: what the job gave, the set's own, or measured
-  std::string directory;                 ///< of its files; empty: made in memory
+  Dataset
+      validation;  ///< held out of the training half, which lacks them, or of files of its own; may be empty
+  bool has_validation_half = false;       ///< there are files of its own, whether they are used or not
+  std::optional<WholeHalves> files;       ///< nothing: they hold what is here, and no more
+  std::vector<std::string> class_names;   ///< one for each class, in label order
+  PictureFit fit = PictureFit::kSqueeze;  ///< with which convert made its images
+  Normalisation normalisation;  ///< of files' samples: what the job gave, the set's own, or measured
+  std::string directory;        ///< of its files; empty: made in memory
   std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
 
+  Dataset& half(SetHalf which) {
+    return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;
+  }
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
+  /// Whether `validation` is of files of its own.
+  bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }
   /// Samples in the files.
-  std::int64_t train_in_file() const { return files ? files->train : train.size() + validation.size(); }
+  std::int64_t train_in_file() const {
+    return files ? files->train : train.size() + std::ssize(validation.places);
+  }
   std::int64_t test_in_file() const { return files ? files->test : test.size(); }
 };
 
-// Samples of the training half that are never trained on: the run is validated with them.
+// Samples that are never trained on: the run is validated with them.
 
-/// How many: a number of samples, or a share of them all.
+/// How many of the training half: a number of samples, or a share of them all. Or none of it, but a half of their own.
 struct HoldOut {
   std::int64_t samples = 0;
-  double share = 0;  ///< above 0 and below 1; 0: `samples` counts
+  double share = 0;       ///< above 0 and below 1; 0: `samples` counts
+  bool is_files = false;  ///< the set's own validation half
 
-  bool is_given() const { return samples > 0 || share > 0; }
+  bool is_given() const { return samples > 0 || share > 0 || is_files; }
   /// Of so many. A share comes to the nearest whole number.
   /// @throws DatasetOptionError  that is none of them, or all
   std::int64_t count_of(std::int64_t all) const;
   friend bool operator==(const HoldOut&, const HoldOut&) = default;
 };
 
-/// "5000" or "0.1"; nothing: it is neither a whole number from 0 on nor a share from 1e-9 on, below 1.
+/// "5000", "0.1" or "files"; nothing: it is none of these: a whole number from 0 on, a share from 1e-9 on, below 1.
 std::optional<HoldOut> parse_hold_out(std::string_view text);
 /// parse_hold_out takes it back.
 std::string to_string(const HoldOut& hold_out);
@@ -187,18 +205,19 @@ std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t cou
 /// Likewise of the test half.
 std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed);
 
-/// Which samples of a new set are for testing, where it does not say so itself: some of each class.
-struct TestChoice {
-  double share = 0.2;      ///< of its samples, at least one
-  std::int64_t count = 0;  ///< so many, if not 0
+/// Which samples of a new set are not trained on, where it does not say so itself: some of each class, of a share at
+/// least one. None are for validation unless that is given.
+struct SplitChoice {
+  HoldOut test = {.share = 0.2}, validation = {};
   std::uint64_t seed = 1234;
-  bool is_given = false;  ///< the user asked for one of these
+  bool is_test_given = false;  ///< the user asked for it
 };
 
-/// For each of a class's samples whether it is for testing: by the seed, the class and how many there are.
+/// The half of each of a class's samples: by the seed, the class and how many there are. Who is tested does not depend
+/// on the choice for validation.
 /// @throws DataError  none would be left to train on
-std::vector<bool> choose_tests(std::int64_t samples, std::size_t label, const std::string& class_name,
-                               const TestChoice& choice);
+std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const std::string& class_name,
+                                 const SplitChoice& choice);
 
 /// Indices are 32-bit, and one sample of `synthetic` is 784 bytes: a limit that catches a slip of the finger.
 inline constexpr std::int64_t kMostMadeSamples = 10'000'000;
@@ -217,6 +236,7 @@ struct DatasetOptions {
   HoldOut validation = {};
   bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
   PictureForm pictures = {};  ///< of sets of pictures: what they are made
+  std::string label = "cls";  ///< of WebDataset's archives: labels are in .cls, or under this key in .json
 };
 
 /// What a run takes of the two halves of its set.
@@ -225,8 +245,8 @@ struct PartSizes {
 };
 
 /// Of so many samples in the halves, as files have them or as they were made.
-/// @throws DatasetOptionError  more than there are, or none left to train on
-PartSizes part_sizes(const DatasetOptions& options, std::int64_t train, std::int64_t test);
+/// @throws DatasetOptionError  more than there are, none left to train on, or no validation half where one is asked for
+PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files);
 
 /// Moves samples from `train` to `validation`, and leaves others out, as the options say.
 /// @throws DatasetOptionError  as part_sizes; MemoryError

@@ -102,7 +102,7 @@ class TableTest : public ::testing::Test {
     return load_dataset({.set = "table", .root = path(set)});
   }
 
-  TableConversionOptions options_ = {.to = "", .test = {.count = 1}};
+  TableConversionOptions options_ = {.to = "", .split = {.test = {.samples = 1}}};
   test::TemporaryDirectory directory_;
 };
 
@@ -231,8 +231,8 @@ TEST_F(TableTest, ShardsWithANumberThatIsNoneAreRefused) {
   const float row[] = {1, std::numeric_limits<float>::quiet_NaN()};
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(row), sizeof row);
   ShardWriter writer(Env::posix(), path("set"), {2, 1, 1}, {"one"}, {.is_fp32 = true});
-  writer.add_train(bytes, 0);
-  writer.add_test(bytes, 0);
+  writer.add(SetHalf::kTrain, bytes, 0);
+  writer.add(SetHalf::kTest, bytes, 0);
   writer.publish();
   expect_error<DataError>([&] { load("set"); }, {"value 1 of sample 0 is nan, no finite number"});
 }

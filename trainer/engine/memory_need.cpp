@@ -164,7 +164,9 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
   } else {
     memory.host = on_cpu(job, network, data.train_samples, ranks);
   }
-  memory.host.data = data.on_disk ? checked_product(data.samples(), sizeof(std::int32_t)) : data.bytes();
+  memory.host.data = data.on_disk
+                         ? checked_sum(checked_product(data.samples(), sizeof(std::int32_t)), data.kept_bytes)
+                         : data.bytes();
   const std::uint64_t place = sizeof(std::int32_t) + (mixes_images(job.data.augment) ? sizeof(SampleMix) : 0);
   if (on_gpu) memory.device.data = checked_sum(data.bytes(), checked_product(data.train_samples, place));
   return memory;

@@ -39,7 +39,8 @@ struct DataSizes {
   std::int64_t train_samples = 0, test_samples = 0;
   std::uint64_t sample_bytes = 0;       ///< with its label
   std::int64_t validation_samples = 0;  ///< which are none of train_samples
-  bool on_disk = false;                 ///< the host's memory has the labels alone
+  bool on_disk = false;                 ///< the host's memory has the labels alone,
+  std::uint64_t kept_bytes = 0;         ///< and so much of pictures that were decoded
 
   std::uint64_t samples() const { return checked_sum(train_samples, test_samples, validation_samples); }
   std::uint64_t bytes() const { return checked_product(samples(), sample_bytes); }
