@@ -218,16 +218,16 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
       << converted.everything();
   EXPECT_NE(converted.out.find("root: shards, validation: files}"), std::string::npos) << converted.out;
   const std::string files = "data.validation=files ", made = "data.size=auto data.fit=squeeze ";
-  weights_of("folders", files);
-  weights_of("idx", files + made + "data.set=idx data.root=set", "mpirun -np 2");
-  weights_of("shards",
+  weights_of("by-folders", files);
+  weights_of("by-idx", files + made + "data.set=idx data.root=set", "mpirun -np 2");
+  weights_of("by-shards",
              files + made + "data.set=shards data.root=shards parallel.backend=thread parallel.ranks=3");
-  weights_of("tars", files + "data.set=webdataset data.root=tars");
-  const auto metrics = comparable_metrics(path("folders"));
+  weights_of("by-tars", files + "data.set=webdataset data.root=tars");
+  const auto metrics = comparable_metrics(path("by-folders"));
   EXPECT_EQ(metrics.back()["validation_samples"], 12);
-  const std::string answer = run("predict " + path("folders") + " 'validation[3]' --json").out;
+  const std::string answer = run("predict " + path("by-folders") + " 'validation[3]' --json").out;
   EXPECT_NE(answer.find("\"original\":\"val/0/13.pgm\""), std::string::npos) << answer;
-  for (const char* name : {"folders", "idx", "shards", "tars"}) {
+  for (const char* name : {"by-folders", "by-idx", "by-shards", "by-tars"}) {
     SCOPED_TRACE(name);
     auto others = comparable_metrics(path(name));
     EXPECT_EQ(others.back()["weights_sha256"], metrics.back()["weights_sha256"]);
@@ -243,14 +243,14 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
     EXPECT_EQ(of_set["top"], nlohmann::json::parse(answer)["top"]);
     EXPECT_EQ(of_file["top"], of_set["top"]) << "pictures are padded without --fit";
   }
-  EXPECT_EQ(run("prove " + path("tars") + " --sample 5").exit_code, 0);
-  EXPECT_EQ(train("folders", "train.epochs=3").exit_code, 2) << "judged by something else";
+  EXPECT_EQ(run("prove " + path("by-tars") + " --sample 5").exit_code, 0);
+  EXPECT_EQ(train("by-folders", "train.epochs=3").exit_code, 2) << "judged by something else";
   const Outcome unused = train("unused");
   EXPECT_EQ(unused.exit_code, 0);
   EXPECT_NE(unused.everything().find("note: the set has a validation half"), std::string::npos);
   EXPECT_EQ(run("eval " + path("unused") + " --validation").exit_code, 0);
   write("val/2/13.pgm", "P5 3 3 255\n123456789");
-  Outcome outcome = train("folders", files + "train.epochs=3");
+  Outcome outcome = train("by-folders", files + "train.epochs=3");
   EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
   EXPECT_NE(outcome.err.find("pictures validation samples (sha256"), std::string::npos) << outcome.err;
   fs::remove_all(path("photos/test"));
