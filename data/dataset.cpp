@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -162,6 +164,25 @@ ImageRows::ImageRows(const Dataset& set, std::span<const std::int32_t> samples)
   for (std::size_t i = 0; i < samples.size(); ++i) rows_[i] = read_.get() + i * size_;
 }
 
+void read_rows(const Dataset& set, std::span<const std::int32_t> samples, std::span<float> to) {
+  static_assert(std::endian::native == std::endian::little);
+  set.rows->read(places_of(set, samples), {reinterpret_cast<std::uint8_t*>(to.data()), to.size_bytes()});
+}
+
+FeatureRows::FeatureRows(const Dataset& set, std::span<const std::int32_t> samples)
+    : size_(static_cast<std::size_t>(set.shape.features())), data_(set.features.data()), indices_(samples) {
+  if (set.rows == nullptr) return;
+  read_.resize(samples.size() * size_);
+  read_rows(set, samples, read_);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    normalise_features(std::span(read_).subspan(i * size_, size_), set.shape, set.of_rows, set.name,
+                       set.place_in_file(samples[i]));
+  order_.resize(samples.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  data_ = read_.data();
+  indices_ = order_;
+}
+
 namespace {
 
 std::vector<std::int32_t> partners_of(std::span<const SampleMix> mixes,
@@ -182,7 +203,10 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
   LOCKSTEP_CHECK(mixes.empty() || (augment_ != nullptr && mixes.size() == indices.size()));
   for (const std::int32_t index : indices) LOCKSTEP_CHECK(index >= 0 && index < dataset_.size());
   take_labels(dataset_.labels, indices, mixes, labels);
-  if (!dataset_.has_images()) return cpu::gather_features(shape, dataset_.features.data(), indices.data(), x);
+  if (!dataset_.has_images()) {
+    const FeatureRows rows(dataset_, indices);
+    return cpu::gather_features(shape, rows.data(), rows.indices(), x);
+  }
   const ImageRows rows(dataset_, indices);
   const float *scale = dataset_.scales.scale.data(), *shift = dataset_.scales.shift.data();
   if (augment_ == nullptr) return cpu::gather_images(shape, rows.data(), scale, shift, x);
@@ -194,6 +218,7 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
 void BatchLoader::prefetch(std::span<const std::int32_t> indices) const {
   constexpr std::size_t kLineBytes = 64;
   if (dataset_.store != nullptr) return dataset_.store->prefetch(places_of(dataset_, indices));
+  if (dataset_.rows != nullptr) return dataset_.rows->prefetch(places_of(dataset_, indices));
   if (dataset_.images.size() == 0) return;
   const auto bytes = static_cast<std::size_t>(dataset_.shape.features());
   for (const std::int32_t index : indices) {

@@ -96,15 +96,15 @@ Normalisation measure(const Dataset& set);
 
 /// fp32 features become (value - mean) / std, in double and rounded once: the same bits on every machine.
 /// @param features  [sample][channels][features / channels], changed in place
-/// @param what      for the message
+/// @param what      for the message, and the number of the first sample
 /// @throws DataError  a result is beyond fp32
 void normalise_features(std::span<float> features, const ImageShape& shape, const Normalisation& by,
-                        const std::string& what);
+                        const std::string& what, std::int64_t first_sample = 0);
 
 /// Samples and labels. Images stay uint8 as they are on disk and are normalised on the way into a batch:
 /// value = byte * scale + shift, with the numbers of its channel. Sets that are not images hold fp32 features
-/// instead, which load_dataset has normalised where they come from files. Exactly one of `images`, `store` and
-/// `features` is there.
+/// instead, which load_dataset has normalised where they come from files, or which FeatureRows normalises as it reads
+/// them. Exactly one of `images`, `store`, `features` and `rows` is there.
 struct Dataset {
   std::string name;  ///< "mnist train"
   ImageShape shape;  ///< of one sample
@@ -117,11 +117,14 @@ struct Dataset {
   AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
   std::shared_ptr<const SampleStore> store;     ///< likewise, on disk: all of its file, see place_in_file
   AlignedBuffer<float> features;                ///< [sample][features], or empty
+  std::shared_ptr<const SampleStore> rows;      ///< likewise, on disk and as the file has them
+  Normalisation of_rows;                        ///< what `rows` become
   ChannelScales scales;                         ///< of images
   Fingerprint quick;                            ///< quick_fingerprint_of it, by load_dataset
   std::optional<Fingerprint> file_fingerprint;  ///< of its file, where that says so itself
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  bool stays_on_disk() const { return store != nullptr || rows != nullptr; }
   bool has_images() const { return images.size() > 0 || store != nullptr; }
   bool has_label_sets() const { return !label_sets.empty(); }
   /// The row of a sample. has_label_sets().
@@ -307,6 +310,33 @@ class ImageRows {
   std::vector<const std::uint8_t*> rows_;
   std::unique_ptr<std::uint8_t[]> read_;
 };
+
+/// The fp32 features of some samples, normalised: where the set has them, or read into memory of their own.
+class FeatureRows {
+ public:
+  /// Borrows set and samples, which must outlive the rows. The set has features.
+  /// @throws DataError, IoError  as SampleStore::read and normalise_features
+  FeatureRows(const Dataset& set, std::span<const std::int32_t> samples);
+  FeatureRows(const FeatureRows&) = delete;
+  FeatureRows& operator=(const FeatureRows&) = delete;
+
+  /// Rows of [features], of which indices() are those of the samples.
+  const float* data() const { return data_; }
+  const std::int32_t* indices() const { return indices_.data(); }
+  std::span<const float> operator[](std::size_t i) const {
+    return {data_ + static_cast<std::size_t>(indices_[i]) * size_, size_};
+  }
+
+ private:
+  std::size_t size_;
+  const float* data_;
+  std::span<const std::int32_t> indices_;
+  std::vector<float> read_;
+  std::vector<std::int32_t> order_;
+};
+
+/// Rows of a set with `rows`, as the file has them. @param to  [samples][features], overwritten
+void read_rows(const Dataset& set, std::span<const std::int32_t> samples, std::span<float> to);
 
 /// Gathers samples of a data set straight into the layout that the kernels read. Holds no state: one loader
 /// serves all threads of a rank.

@@ -76,6 +76,7 @@ void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) 
   for (const std::int32_t place : places) labels.push_back(half.labels[static_cast<std::size_t>(place)]);
   part.images = std::move(images);
   part.store = half.store;
+  part.rows = half.rows;
   part.file_fingerprint = half.file_fingerprint;
   part.features = std::move(features);
   part.labels = std::move(labels);
@@ -83,7 +84,7 @@ void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) 
 }
 
 void require_memory_for(const PartSizes& parts, const Dataset& train) {
-  if (train.store != nullptr) return;
+  if (train.stays_on_disk()) return;
   const auto samples = static_cast<std::size_t>(parts.train + parts.validation + parts.test);
   const std::size_t number = train.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
   require_memory(checked_product(static_cast<std::size_t>(train.shape.features()), samples, number),

@@ -127,9 +127,10 @@ void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntr
   data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
                         .std = first_given("std", options.std, set.std, measured.std, shape)};
   for (Dataset* part : {&data.train, &data.test, &data.validation}) {
+    part->of_rows = data.normalisation;
     if (data.train.has_images())
       part->scales = scales_of(data.normalisation, shape.channels);
-    else
+    else if (part->rows == nullptr)
       normalise_features(part->features.span(), shape, data.normalisation, data.origin);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Opening a set in shards: its index, labels and digests are read and checked. Its images stay where they are; fp32
-/// features are read into memory.
+/// Opening a set in shards: its index, labels and digests are read and checked. Its images stay where they are, and so do
+/// the fp32 features of a large table; those of a small one are read into memory.
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "data/byte_source.hpp"
@@ -124,9 +124,15 @@ AlignedBuffer<float> read_features(const SampleStore& store, const ShardIndex& i
                               at % each, at / each, *bad, kFixForStore));
 }
 
+/// Images always may; tables are quicker in memory, where they are small.
+bool stays_on_disk(const ShardIndex& index) {
+  constexpr std::uint64_t kSmallTable = std::uint64_t{64} << 20;
+  return !index.is_fp32 || index.bytes_of(index.train) + index.bytes_of(index.test) > kSmallTable;
+}
+
 /// @param sets  where samples have several labels; otherwise null
 Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& index, const ShardHalf& half,
-                  LabelSets* sets) {
+                  LabelSets* sets, bool in_memory) {
   const char* name = name_of(which);
   const std::uint64_t bytes = index.bytes_of(half);
   const auto parts_of = [bytes](std::uint64_t size) { return (bytes + size - 1) / size; };
@@ -148,10 +154,10 @@ Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& in
   const fs::path labels = directory / shard_labels_file(name);
   set.labels =
       sets != nullptr ? read_label_sets(labels, index, half, *sets) : read_labels(labels, index, half);
-  if (index.is_fp32) {
+  if (index.is_fp32 && (in_memory || !stays_on_disk(index))) {
     set.features = read_features(ShardStore(std::move(contents)), index, directory);
   } else {
-    set.store = std::make_shared<const ShardStore>(std::move(contents));
+    (index.is_fp32 ? set.rows : set.store) = std::make_shared<const ShardStore>(std::move(contents));
   }
   set.file_fingerprint = fingerprint_of(index, half);
   return set;
@@ -172,7 +178,7 @@ SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files,
           .test_samples = index.test.samples,
           .validation_samples = index.validation.samples,
           .is_fp32 = index.is_fp32,
-          .on_disk = !index.is_fp32};
+          .on_disk = stays_on_disk(index)};
 }
 
 TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
@@ -180,7 +186,7 @@ TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const D
   std::optional<LabelSets> sets;
   if (index.has_label_sets) sets.emplace(static_cast<std::size_t>(index.classes), files.directory.string());
   const auto open = [&](SetHalf which, const ShardHalf& half) {
-    return open_half(files.directory, which, index, half, sets ? &*sets : nullptr);
+    return open_half(files.directory, which, index, half, sets ? &*sets : nullptr, options.in_memory);
   };
   TrainTestData data;
   data.train = open(SetHalf::kTrain, index.train);

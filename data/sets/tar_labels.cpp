@@ -128,7 +128,7 @@ std::vector<std::uint32_t> classes_of(const std::string& word, const Vocabulary&
   auto label = label_of_word(word);
   for (const std::string& name : label->names) label->numbers.push_back(all.names.at(name));
   std::ranges::sort(label->numbers);
-  label->numbers.erase(std::ranges::unique(label->numbers).begin(), label->numbers.end());
+  label->numbers.erase(std::unique(label->numbers.begin(), label->numbers.end()), label->numbers.end());
   return std::move(label->numbers);
 }
 

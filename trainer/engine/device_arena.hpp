@@ -191,7 +191,7 @@ class DeviceData {
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
 
  private:
-  void copy_images(Stream& stream, const Dataset& data);
+  void copy_samples(Stream& stream, const Dataset& data);
   void normalise(Stream& stream, const ChannelScales& scales);
 
   DeviceBuffer<std::uint8_t> images_;

@@ -153,7 +153,7 @@ std::uint64_t MemoryNeed::total() const {
 
 DataSizes sizes_of(const TrainTestData& data) {
   return {data.train.size(), data.test.size(), sample_bytes(data.train), data.validation.size(),
-          data.train.store != nullptr};
+          data.train.stays_on_disk()};
 }
 
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,

@@ -153,12 +153,12 @@ SetSample SetSamples::read(const SampleName& name, const std::string& text) {
   if (name.index >= half.size())
     throw DataError(fmt::format("{}: there is no sample {} in {}; it holds 0 to {}", text, name.index,
                                 loaded.data->origin, half.size() - 1));
-  const auto features = static_cast<std::size_t>(half.shape.features());
+  const auto index = static_cast<std::int32_t>(name.index);
   if (!half.has_images()) {
-    const auto row = half.features.span().subspan(static_cast<std::size_t>(name.index) * features, features);
-    return {.row = {row.begin(), row.end()}};
+    const FeatureRows rows(half, std::span(&index, 1));
+    return {.row = {rows[0].begin(), rows[0].end()}};
   }
-  SetSample sample{.picture = picture_of_sample(half, static_cast<std::int32_t>(name.index))};
+  SetSample sample{.picture = picture_of_sample(half, index)};
   sample.picture.name = text;
   if (!loaded.originals.names.empty())
     sample.picture.original = loaded.originals.names[static_cast<std::size_t>(name.index)];
