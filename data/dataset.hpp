@@ -213,7 +213,8 @@ std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, 
 struct SplitChoice {
   HoldOut test = {.share = 0.2}, validation = {};
   std::uint64_t seed = 1234;
-  bool is_test_given = false;  ///< the user asked for it
+  bool is_test_given = false;      ///< the user asked for it
+  bool leaves_validation = false;  ///< what has files of its own for validation is not looked at
 };
 
 /// The half of each of a class's samples: by the seed, the class and how many there are. Who is tested does not depend

@@ -210,7 +210,8 @@ void take_halves(const HalfFolders& halves, SplitChoice choice, FolderReader& re
   name_classes(train, halves.train, most_classes, found);
   for (std::size_t i = 0; i < train.size(); ++i) share_out(train[i], i, choice, found);
   take_judges(halves.test, halves.train, reader, found, found.test);
-  if (!halves.validation.empty())
+  found.has_validation_half = !halves.validation.empty();
+  if (found.has_validation_half && !choice.leaves_validation)
     take_judges(halves.validation, halves.train, reader, found, found.validation);
 }
 

@@ -85,11 +85,12 @@ PictureHalf half_of(const std::vector<LabelledPicture>& pictures, const fs::path
 }
 
 PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& options) {
-  SortedPictures found = find_sorted_pictures(root, {}, std::size_t{kMostShardClasses});
+  SortedPictures found = find_sorted_pictures(root, {.leaves_validation = !options.validation.is_files},
+                                              std::size_t{kMostShardClasses});
   return {.train = half_of(found.train, root),
           .test = half_of(found.test, root),
-          .validation = options.validation.is_files ? half_of(found.validation, root) : PictureHalf(),
-          .has_validation_half = !found.validation.empty(),
+          .validation = half_of(found.validation, root),
+          .has_validation_half = found.has_validation_half,
           .class_names = std::move(found.class_names)};
 }
 

@@ -101,10 +101,12 @@ TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
   constexpr std::size_t kMostNames = 10'000;
   const fs::path& directory = files.directory;
   const bool has_tests = !archives_of(directory, kTestArchives).empty();
-  const bool has_validation_half = has_tests && !archives_of(directory, kValidationArchives).empty();
+  const bool has_others = !archives_of(directory, kValidationArchives).empty();
+  const bool has_validation_half = has_tests && has_others;
   std::vector<TarHalf> halves;
   halves.push_back(read_half(directory, kTrainArchives, options.label));
-  halves.push_back(read_half(directory, has_tests ? kTestArchives : kValidationArchives, options.label));
+  halves.push_back(
+      read_half(directory, has_tests || !has_others ? kTestArchives : kValidationArchives, options.label));
   if (has_validation_half && options.validation.is_files)
     halves.push_back(read_half(directory, kValidationArchives, options.label));
   std::vector<std::vector<std::string>> words;

@@ -252,6 +252,7 @@ TEST_F(ConversionTest, FoldersMayHaveThreeHalves) {
   expect_error<UsageError>([&] { found({.validation = {.samples = 2}}); },
                            {"the validation images have a folder of their own", "--validation"});
   write("halves/val/wasps/x.ppm", ppm(4, 3, 1, 2, 3));
+  EXPECT_TRUE(found({.leaves_validation = true}).has_validation_half);
   expect_error<DataError>([&] { found(); }, {"val/wasps: there is no folder of that name to train on"});
 }
 

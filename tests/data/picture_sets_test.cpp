@@ -370,6 +370,9 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
   expect_error<MissingDataError>(
       [&] { load_dataset({.set = "webdataset", .root = path("photos").string()}); },
       {"holds no archives called train*.tar"});
+  test::write_file(path("half/train-0.tar"), bytes_of(tar_sample("1", 0) + kTarEnd));
+  expect_error<MissingDataError>([&] { load_dataset({.set = "webdataset", .root = path("half").string()}); },
+                                 {"holds no archives called test*.tar"});
   expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("none").string()}); },
                                  {"data set 'pictures' is not on this machine"});
 }

@@ -18,7 +18,6 @@
 namespace {
 
 constexpr std::size_t kBlock = 512;
-constexpr const char* kKeys[] = {lockstep::kLabelInCls, "k"};
 
 [[noreturn]] void report(const char* what) {
   std::fputs(what, stderr);
@@ -39,6 +38,23 @@ void check(const std::vector<lockstep::TarSample>& samples, std::size_t bytes, c
                                  again) ||
       again != samples)
     report("what was written is not read\n");
+  std::vector<std::vector<std::string>> words(1);
+  for (const auto& [picture, label] : samples) words[0].push_back(label);
+  const lockstep::TarLabels labels = lockstep::classes_of_words(words, {}, "fuzz");
+  for (const std::int32_t label : labels.halves[0].labels)
+    if (label < 0 || (!labels.sets && label >= static_cast<std::int64_t>(labels.class_names.size())))
+      report("a label of no class\n");
+}
+
+/// @param read  may refuse
+template <typename Read>
+void with_each_key(const Read& read) {
+  for (const char* key : {lockstep::kLabelInCls, "k"}) {
+    try {
+      read(key);
+    } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
+    }
+  }
 }
 
 void read_archive(std::span<const std::uint8_t> tar) {
@@ -48,10 +64,9 @@ void read_archive(std::span<const std::uint8_t> tar) {
     if (count > 0) std::memcpy(to.data(), tar.data() + offset, count);
     return count;
   };
-  for (const std::string key : kKeys) try {
-      check(lockstep::find_tar_samples(read, tar.size(), "fuzz", key), tar.size(), key);
-    } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
-    }
+  with_each_key([&](const std::string& key) {
+    check(lockstep::find_tar_samples(read, tar.size(), "fuzz", key), tar.size(), key);
+  });
 }
 
 /// With the checksum that its header should have, so that the fuzzer gets behind it; and a mark at the end.
@@ -78,9 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_archive(with_checksums({data, size}));
   std::vector<lockstep::TarSample> samples;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const std::string key : kKeys) try {
-      if (lockstep::parse_tar_index(text, "fuzz", 1 << 20, 7, key, samples)) check(samples, 1 << 20, key);
-    } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
-    }
+  with_each_key([&](const std::string& key) {
+    if (lockstep::parse_tar_index(text, "fuzz", 1 << 20, 7, key, samples)) check(samples, 1 << 20, key);
+  });
   return 0;
 }

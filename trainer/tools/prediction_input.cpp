@@ -4,6 +4,7 @@
 #include "trainer/tools/prediction_input.hpp"
 
 #include "common/error.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 
@@ -137,14 +138,15 @@ std::optional<SampleName> parse_sample_name(const std::string& text) {
 }
 
 const SetSamples::Half& SetSamples::load(const SampleName& name) {
-  const auto [half, is_new] = loaded_.try_emplace({name.directory, name.half});
-  if (!is_new) return half->second;
-  half->second.data = std::make_shared<TrainTestData>(load_dataset(options_for(model_.data.options, name)));
-  const TrainTestData& data = *half->second.data;
-  if (!data.directory.empty())
-    half->second.originals = read_sample_names(Env::posix(), sample_names_in(data.directory, name.half),
-                                               half->second.data->half(name.half).size());
-  return half->second;
+  const std::pair key{name.directory, name.half};
+  if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second;
+  Half half{.data = std::make_shared<TrainTestData>(load_dataset(options_for(model_.data.options, name))),
+            .originals = {}};
+  if (const std::string& directory = half.data->directory; !directory.empty())
+    half.originals = read_sample_names(Env::posix(), sample_names_in(directory, name.half),
+                                       half.data->half(name.half).size());
+  if (!half.originals.warning.empty()) print_error("warning: " + half.originals.warning);
+  return loaded_.emplace(key, std::move(half)).first->second;
 }
 
 SetSample SetSamples::read(const SampleName& name, const std::string& text) {
