@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -151,6 +152,23 @@ std::vector<std::int64_t> places_of(const Dataset& set, std::span<const std::int
 }
 
 }  // namespace
+
+void read_samples(const Dataset& set, std::span<const std::int32_t> samples, std::span<std::uint8_t> to) {
+  if (set.store != nullptr) return set.store->read(places_of(set, samples), to);
+  if (set.rows != nullptr) {
+    const FeatureRows rows(set, samples);
+    LOCKSTEP_CHECK(to.size() == rows.read().size_bytes());
+    std::ranges::copy(std::as_bytes(rows.read()), std::as_writable_bytes(to).begin());
+    return;
+  }
+  const auto all = set.has_images() ? std::as_bytes(std::span(set.images.data(), set.images.size()))
+                                    : std::as_bytes(std::span(set.features.data(), set.features.size()));
+  if (samples.empty()) return;
+  const std::size_t bytes = all.size() / set.labels.size();
+  LOCKSTEP_CHECK(to.size() == samples.size() * bytes);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    std::memcpy(to.data() + i * bytes, all.data() + static_cast<std::size_t>(samples[i]) * bytes, bytes);
+}
 
 ImageRows::ImageRows(const Dataset& set, std::span<const std::int32_t> samples)
     : size_(static_cast<std::size_t>(set.shape.features())), rows_(samples.size()) {

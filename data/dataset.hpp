@@ -294,6 +294,13 @@ TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.
 
+/// The numbers of some samples as the set has them, images as bytes and features as fp32, normalised, one behind the
+/// other.
+/// @param samples  each in [0, set.size())
+/// @param to       overwritten; all of it
+/// @throws DataError, IoError  as SampleStore::read
+void read_samples(const Dataset& set, std::span<const std::int32_t> samples, std::span<std::uint8_t> to);
+
 /// The images of some samples, as bytes: where the set has them, or read into memory of their own.
 class ImageRows {
  public:
@@ -324,6 +331,8 @@ class FeatureRows {
   /// Rows of [features], of which indices() are those of the samples.
   const float* data() const { return data_; }
   const std::int32_t* indices() const { return indices_.data(); }
+  /// All of them in the order of the samples, of a set on disk.
+  std::span<const float> read() const { return read_; }
   std::span<const float> operator[](std::size_t i) const {
     return {data_ + static_cast<std::size_t>(indices_[i]) * size_, size_};
   }

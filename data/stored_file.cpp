@@ -5,6 +5,7 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <list>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -35,11 +38,54 @@ std::size_t read_some(int descriptor, std::uint64_t offset, std::span<std::uint8
   }
 }
 
+/// Of the whole process; never destroyed, since threads may still read when it ends.
+struct ReadsUnderWay {
+  std::mutex mutex;
+  std::list<std::pair<const std::string*, Clock::time_point>> list;  ///< in the order in which they began
+
+  static ReadsUnderWay& all() {
+    static auto* const reads = new ReadsUnderWay;
+    return *reads;
+  }
+};
+
+/// Counts as under way for as long as it lives.
+class Reading {
+ public:
+  explicit Reading(const std::string& file) : reads_(ReadsUnderWay::all()) {
+    const std::lock_guard lock(reads_.mutex);
+    place_ = reads_.list.emplace(reads_.list.end(), &file, Clock::now());
+  }
+  ~Reading() {
+    const std::lock_guard lock(reads_.mutex);
+    reads_.list.erase(place_);
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  ReadsUnderWay& reads_;
+  decltype(ReadsUnderWay::list)::iterator place_;
+};
+
+int open_waiting(const std::string& path) {
+  const Reading reading(path);
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
 }  // namespace
+
+std::optional<ReadUnderWay> longest_read() {
+  ReadsUnderWay& reads = ReadsUnderWay::all();
+  const std::lock_guard lock(reads.mutex);
+  if (reads.list.empty()) return std::nullopt;
+  const auto& [file, since] = reads.list.front();
+  return ReadUnderWay{*file, seconds_since(since)};
+}
 
 /// Not blocking, so that a FIFO of that name is refused and not waited for.
 StoredFile::StoredFile(const std::filesystem::path& path)
-    : name_(path.string()), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    : name_(path.string()), descriptor_(open_waiting(name_)) {
   if (descriptor_ < 0 && (errno == ENOENT || errno == ENOTDIR))
     throw MissingDataError(fmt::format("{}: no such file; {}", name_, kFixForStore));
   struct stat status {};
@@ -68,6 +114,7 @@ StoredFile::~StoredFile() {
 }
 
 std::size_t StoredFile::read(std::uint64_t offset, std::span<std::uint8_t> to) const {
+  const Reading reading(name_);
   std::size_t done = 0;
   while (done < to.size()) {
     const std::size_t count = read_patiently(

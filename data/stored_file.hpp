@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -42,5 +43,14 @@ class StoredFile {
   std::uint64_t size_ = 0;
   std::int64_t changed_ = 0;
 };
+
+/// A file that a thread of this process opens or reads.
+struct ReadUnderWay {
+  std::string file;
+  double seconds = 0;  ///< so far
+};
+
+/// The one that has taken longest so far; nothing: none is under way.
+std::optional<ReadUnderWay> longest_read();
 
 }  // namespace lockstep

@@ -41,6 +41,16 @@ struct SampleMix;       // kernels/mix.hpp
 struct BatchNormShape;  // kernels/batch_norm.hpp
 struct BatchNormChannel;
 
+/// Where the images of a batch lie whose set streams past the device (trainer/engine/device_data.hpp): that of column n
+/// in row first + step_rows * (state's step modulo steps) + n.
+struct StreamedRows {
+  std::int64_t first = 0;
+  std::int64_t partners = 0;   ///< rows from an image to the one that it is mixed with
+  std::int64_t step_rows = 0;  ///< from a step to the next one
+  std::int64_t steps =
+      0;  ///< of the ring; 0: the set is on the device whole, and an image is where its sample is
+};
+
 /// Which samples of a data set form the batch: column n is sample order[step_in_epoch * stride + first + n],
 /// or that number itself where order is null.
 struct SampleSelection {
@@ -51,13 +61,15 @@ struct SampleSelection {
   /// What the samples of `order` are mixed with, of augmented images; null: nothing.
   const SampleMix* mixes = nullptr;
   MixedLabel* second_labels = nullptr;  ///< [batch], overwritten by gather where there are mixes
+  StreamedRows rows = {};
 };
 
-/// A data set on the device. Either images or features are there.
+/// A data set on the device, or its labels and the rows of a ring. Either images or features are there.
 struct DeviceDataset {
-  const std::uint8_t* images = nullptr;  ///< [sample][features]; value = byte * scale + shift (one fused
-                                         ///< multiply-add), with the numbers of the feature's channel
-  const float* features_fp32 = nullptr;  ///< [sample][features]
+  const std::uint8_t* images =
+      nullptr;  ///< [sample or row][features]; value = byte * scale + shift (one fused
+                ///< multiply-add), with the numbers of the feature's channel
+  const float* features_fp32 = nullptr;  ///< [sample or row][features]
   const std::int32_t* labels = nullptr;  ///< [sample]
   int features = 0;
   float scale = 1, shift = 0;            ///< where there is one channel

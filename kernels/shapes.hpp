@@ -34,12 +34,19 @@ struct Conv2dShape {
   int padding = 0;   ///< zeros around the image, on each side
   int groups = 1;    ///< divides in_channels and out_channels
   int dilation = 1;  ///< pixels of x from one tap to the next
+  /// Of gradients on a GPU: the window of a pool behind y, without overlap. In rows and columns where no window
+  /// fits, dy is 0, and products with it are left out: the same bits, as x and the filters are finite. Others need
+  /// not look at it.
+  int pool = 1;
 
   /// What the taps of a filter span.
   constexpr int reach_height() const { return (kernel_height - 1) * dilation + 1; }
   constexpr int reach_width() const { return (kernel_width - 1) * dilation + 1; }
   constexpr int out_height() const { return (in_height + 2 * padding - reach_height()) / stride + 1; }
   constexpr int out_width() const { return (in_width + 2 * padding - reach_width()) / stride + 1; }
+  /// Rows and columns of y with windows of the pool.
+  constexpr int pooled_height() const { return out_height() / pool * pool; }
+  constexpr int pooled_width() const { return out_width() / pool * pool; }
   constexpr int group_inputs() const { return in_channels / groups; }
   constexpr int group_outputs() const { return out_channels / groups; }
   /// The common case, which has kernels of its own on GPUs.

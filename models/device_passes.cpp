@@ -183,6 +183,7 @@ void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const Devi
         target_of(gradient, unit.first_tensor + targets.size(), parameter.offset - first_parameter_));
   layer.device_backward_weights(layer_pass(stream), {.x = input_of(i),
                                                      .saved = unit.mask.data(),
+                                                     .epilogue = &unit.stage.epilogue,
                                                      .dy = unit.gradient,
                                                      .statistics = unit.statistics.data(),
                                                      .grain = gradient.grain,
@@ -205,6 +206,7 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
                              .branch = branch_of(unit),
                              .y = unit.y.data(),
                              .saved = unit.mask.data(),
+                             .epilogue = &unit.stage.epilogue,
                              .dy = unit.gradient,
                              .dx = before.stored_through ? before.gradient : before.dy,
                              .statistics = unit.statistics.data(),

@@ -64,7 +64,7 @@ struct DeviceLayerTensors {
   const float* branch = nullptr;  ///< of layers with a branch(): the output of that layer
   float* y = nullptr;             ///< behind the epilogue
   std::uint8_t* saved = nullptr;  ///< saved_bytes(batch) bytes, kept from forward to backward
-  const Epilogue* epilogue = {};  ///< null, unless the form takes one
+  const Epilogue* epilogue = {};  ///< null, unless the form takes one; forward, and of backward its pool
   const StepState* state = {};    ///< of the epilogue
   std::uint8_t* mask = nullptr;   ///< of the epilogue; null: not wanted
   const float* dy = nullptr;      ///< before the epilogue

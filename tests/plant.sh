@@ -19,7 +19,7 @@ source=$folder/source
 plant() {
   awk -v how="$1" -v only="${2:-}" -v kind="$kind" -v table="$table" -v repo="$repo" -v folder="$folder" '
     function fail(text) { printf "%s, %s: %s\n", table, name, text >"/dev/stderr"; failed = 1; exit 65 }
-    function is_source(file) { return file ~ /[.]([ch]pp|cu)$/ }
+    function is_source(file) { return file ~ /[.]([ch]pp|cuh?)$/ }
     function load(file,   line, got) {
       if (file in texts) return
       while ((got = (getline line <(repo "/" file))) > 0) texts[file] = texts[file] line "\n"

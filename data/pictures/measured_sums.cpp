@@ -8,11 +8,13 @@
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "data/pictures/picture_store.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -71,13 +73,16 @@ std::optional<PixelSums> read_sums(const std::string& file, const std::string& k
   }
 }
 
-/// Says how far it is, after two seconds and then every ten.
+/// Says how far it is, after two seconds and then every ten; those who wait for it read it in the claimed file, every
+/// second.
 class Progress {
  public:
-  explicit Progress(std::int64_t all) : all_(all) {}
+  /// @param claim  null: none was to be had
+  Progress(std::int64_t all, FileClaim* claim) : all_(all), claim_(claim) { write(0); }
 
   void at(std::int64_t done) {
     const double seconds = seconds_since(start_);
+    if (seconds >= next_write_) write(done);
     if (seconds < next_) return;
     next_ = seconds + 10;
     print_error(
@@ -88,20 +93,32 @@ class Progress {
   }
 
  private:
+  void write(std::int64_t done) {
+    next_write_ = seconds_since(start_) + 1;
+    if (claim_ == nullptr) return;
+    try {
+      claim_->write(fmt::format("process {} on {} has measured {} of {} pictures\n", ::getpid(), host_name(),
+                                with_thousands(done), with_thousands(all_)));
+    } catch (const IoError&) {  // others then see no progress, and say so
+      claim_ = nullptr;
+    }
+  }
+
   std::int64_t all_;
+  FileClaim* claim_;
   Clock::time_point start_ = Clock::now();
-  double next_ = 2;
+  double next_ = 2, next_write_ = 0;
 };
 
-PixelSums measure_all(const SampleStore& store, const ImageShape& shape) {
-  constexpr std::int64_t kAtOnce = 256;
+PixelSums measure_all(const SampleStore& store, const ImageShape& shape, FileClaim* claim) {
+  constexpr std::int64_t kAtOnce = 64;
   const auto channels = static_cast<std::size_t>(shape.channels),
              features = static_cast<std::size_t>(shape.features());
   PixelSums sums{.values = std::vector<std::uint64_t>(channels),
                  .squares = std::vector<std::uint64_t>(channels)};
   std::vector<std::uint8_t> images;
   std::vector<std::int64_t> samples;
-  Progress progress(store.size());
+  Progress progress(store.size(), claim);
   for (std::int64_t first = 0; first < store.size(); first += std::ssize(samples)) {
     samples.resize(static_cast<std::size_t>(std::min(kAtOnce, store.size() - first)));
     std::iota(samples.begin(), samples.end(), first);
@@ -113,15 +130,44 @@ PixelSums measure_all(const SampleStore& store, const ImageShape& shape) {
   return sums;
 }
 
-/// Waits while another process has it, which ends when that has measured, or dies. Null: nothing can be written there.
-std::unique_ptr<FileClaim> claim(const std::string& file) {
+/// Null: another process has it.
+std::unique_ptr<FileClaim> try_to_claim(const std::string& lock, bool& is_writable) {
   try {
-    for (;;) {
-      if (auto claim = Env::posix().claim(file + ".lock")) return claim;
-      Env::posix().pause(std::chrono::milliseconds(50));
-    }
+    return Env::posix().claim(lock);
   } catch (const IoError&) {
+    is_writable = false;
     return nullptr;
+  }
+}
+
+std::string text_of(const std::string& lock) {
+  try {
+    const auto bytes = Env::posix().read_first(lock, kMostBytesOfSums);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return printable(text.substr(0, text.find('\n')));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// Waits while another process has it, which ends when that has measured, or dies. Null: nothing can be written there.
+/// @throws IoError  it has got no further for so many seconds
+std::unique_ptr<FileClaim> claim(const std::string& file, double patience) {
+  const std::string lock = file + ".lock";
+  std::string said;
+  auto since = Clock::now();
+  for (bool is_writable = true;;) {
+    if (auto claim = try_to_claim(lock, is_writable); claim || !is_writable) return claim;
+    if (std::string now = text_of(lock); now != said) {
+      said = std::move(now);
+      since = Clock::now();
+    }
+    if (seconds_since(since) > patience)
+      throw IoError(
+          fmt::format("{}: {}, and no more for {:g} s; end that process, or look why its disk hangs; "
+                      "data.mean and data.std spare the measuring",
+                      lock, said.empty() ? "another process measures mean and deviation" : said, patience));
+    Env::posix().pause(std::chrono::milliseconds(50));
   }
 }
 
@@ -140,15 +186,15 @@ void keep(const PixelSums& sums, const std::string& file, const std::string& key
 }  // namespace
 
 PixelSums measured_sums(const SampleStore& store, const ImageShape& shape, const std::filesystem::path& file,
-                        const std::string& key) {
+                        const std::string& key, double patience) {
   const std::string path = file.string();
   const auto channels = static_cast<std::size_t>(shape.channels);
   const std::uint64_t pixels =
       static_cast<std::uint64_t>(store.size()) * static_cast<std::uint64_t>(shape.features()) / channels;
   if (auto sums = read_sums(path, key, channels, pixels)) return *std::move(sums);
-  const auto only_one = claim(path);
+  const auto only_one = claim(path, patience);
   if (auto sums = read_sums(path, key, channels, pixels)) return *std::move(sums);
-  PixelSums sums = measure_all(store, shape);
+  PixelSums sums = measure_all(store, shape, only_one.get());
   keep(sums, path, key);
   return sums;
 }

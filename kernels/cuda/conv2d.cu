@@ -3,7 +3,7 @@
 /// Convolution forward and the gradient of its weights; that of the data is in conv2d_backward_data.cu.
 #include "kernels/cuda/conv2d_direct.cuh"
 #include "kernels/cuda/conv2d_generic.cuh"
-#include "kernels/cuda/conv2d_window.cuh"
+#include "kernels/cuda/conv2d_staged.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 
@@ -23,12 +23,15 @@ namespace lockstep::LOCKSTEP_GPU {
 // 4. Weights come eight at a time and, in narrow tiles, while the pixels are on their way, instead of one
 // after another, each of which waits for the L2 cache; step and bias are read before the sums; with one
 // input channel the epilogue happens in registers, a layer for all windows of a thread at once.
+// 5. A lane copies the weights of one tap, of all filters, to places that are constants: a third of the instructions.
+// Tiles of up to 5 filters without a border take registers for 20 warps in place of 15, and 3 x 3 filters with one
+// come eight at a time.
 //
 // Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory:
 // Net, batch 64:     conv1  18 MFLOP, 0.8 MB  0.3 us / 0.3 us;  conv2  41 MFLOP, 0.5 MB   0.7 us / 0.2 us.
 // LeNet, batch 256:  conv1  62 MFLOP, 5.2 MB  1.1 us / 1.6 us;  conv2 819 MFLOP, 4.6 MB  14.3 us / 1.4 us.
-// Estimates from the machine code, not measured: conv2 of Net 2.5 us, of LeNet 19 us. Of the inner loop's
-// instructions (sm_90, 2 x 4 pixels, 5 filters, 5 x 5 taps) 87 % are fmas.
+// Measured with version 4: conv2 of Net 5.5 us, of LeNet 32.3 us, whose 640 blocks filled a second round by a fifth.
+// Of the inner loop's instructions (sm_90, 2 x 4 pixels, 5 filters, 5 x 5 taps) 87 % are fmas.
 
 namespace {
 
@@ -220,19 +223,32 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 // 3. All taps of a channel for up to 5 filters in registers, under a window that slides along rows of x: 10
 // loads for 125 fmas. Warps take turns in rows and samples, and the warps of a block add up before
 // anything reaches the exact sum (conv2d_window.cuh).
+// 4. Where it fits, 4 filters and 2 channels a block from shared memory (conv2d_staged.cuh); 3 x 3 filters eight at a
+// time, with 2 channels in a block. Lanes are added up by threads (conv2d_lane_sums.cuh).
 //
 // Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory:
 // Net, batch 64:     conv1  18 MFLOP, 1.7 MB  0.3 us / 0.5 us;  conv2   41 MFLOP,  0.7 MB   0.7 us / 0.2 us.
-// LeNet, batch 256:  conv1  62 MFLOP, 14.6 MB 1.1 us / 4.4 us;  conv2 1037 MFLOP,  7.6 MB  18.0 us / 2.3 us.
-// Of the inner loop's instructions (sm_90, 5 filters, 5 x 5 taps) 84 % are fmas; the start of a row of 9
-// pixels and the sums over the lanes bring it to about 70 %.
+// LeNet, batch 256:  conv1  62 MFLOP, 14.6 MB 1.1 us / 4.4 us;  conv2  819 MFLOP,  7.6 MB  14.3 us / 2.3 us.
+// Measured with version 3: conv2 of Net 6.4 us, of LeNet 64.9 us. Of the inner loop's instructions (sm_90, 5 x 5 taps)
+// 86 % are fmas in version 4, 65 % in version 3; the start of a row of 8 pixels, what is copied and the sums over the
+// lanes bring it to about 62 %.
 
 void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, int grain,
                              const float* x, const float* dy, const ExactGradient& gradient) {
   const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
-  const WeightGradientArgs args = {s.group(), y, grain, GradientSplit(s, grain), x, dy, gradient};
+  const WeightGradientArgs args = {.shape = s.group(),
+                                   .y = y,
+                                   .rows = s.pooled_height(),
+                                   .columns = s.pooled_width(),
+                                   .grain = grain,
+                                   .split = GradientSplit(s, grain),
+                                   .x = x,
+                                   .dy = dy,
+                                   .gradient = gradient};
   const bool is_square = s.is_plain() && s.kernel_height == s.kernel_width;
-  if (is_square && s.kernel_height == 5) {
+  if (is_square && s.kernel_height == 5 && StagedTile::fits(chip, args)) {
+    StagedTile::queue(stream, args);
+  } else if (is_square && s.kernel_height == 5) {
     launch_window<5>(stream, chip, args);
   } else if (is_square && s.kernel_height == 3) {
     launch_window<3>(stream, chip, args);

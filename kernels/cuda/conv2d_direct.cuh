@@ -180,13 +180,22 @@ struct TileSums {
   }
 };
 
+/// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills. With four of them, LeNet's
+/// second convolution is there at once.
+template <int kSize, bool kBorder, int kFilters>
+inline constexpr int kDirectBlocks = kFilters > 5 ? 2
+                                     : !kBorder   ? 4
+                                     : kSize == 3 ? 3
+                                                  : 2;
+
 /// @param store  what becomes of the outputs. store.early(place) begins what needs not wait for them;
 ///               store.template tile<kColumns, kFilters>(sums, place, early), called by all threads, shares
 ///               them among the warps; if store.from_registers, there is one warp, and
 ///               store.registers(sums, place, early) takes them as they are.
 /// Grid: tiles, filters / kFilters, batch / 32. Block: a warp for each group of channels.
 template <int kSize, bool kBorder, int kColumns, int kFilters, class Store>
-__global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp, kBorder || kFilters > 5 ? 2 : 3)
+__global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
+                                  kDirectBlocks<kSize, kBorder, kFilters>)
     convolve_directly(DirectArgs args, OutputSize y, Store store) {
   using Cache = FilterCache<kSize * kSize, kSize * kSize, kFilters>;
   using Place = std::conditional_t<kBorder, BorderPlace<kSize, kColumns>, InnerPlace<kSize, kColumns>>;
@@ -277,8 +286,11 @@ void launch_direct(cudaStream_t stream, const Chip& chip, const OutputSize& y, c
           guess, [&](auto tile) { launch_tile<kSize, false, decltype(tile)>(stream, y, args, store); });
     }
   }
-  run_best<DirectTile<kMostColumns, 5>, DirectTile<2, 2>>(
-      guess, [&](auto tile) { launch_tile<kSize, true, decltype(tile)>(stream, y, args, store); });
+  const auto run = [&](auto tile) { launch_tile<kSize, true, decltype(tile)>(stream, y, args, store); };
+  if constexpr (kSize == 3)  // 8 filters: ResNets have multiples of 16.
+    run_best<DirectTile<kMostColumns, 8>, DirectTile<kMostColumns, 5>, DirectTile<2, 2>>(guess, run);
+  else
+    run_best<DirectTile<kMostColumns, 5>, DirectTile<2, 2>>(guess, run);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

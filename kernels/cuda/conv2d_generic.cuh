@@ -155,21 +155,22 @@ struct GenericSums {
 /// Grid: tap groups x groups x filters of a group / 4, terms, grains.
 __global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp)
     generic_weight_gradient(WeightGradientArgs args, int tap_groups) {
-  using Block = BlockSums<GenericSums::kCount>;
+  using Totals = TermSums<GenericSums::kCount>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int block = static_cast<int>(blockIdx.x), filter_block = block / tap_groups;
   const int first_tap = (block - filter_block * tap_groups) * GenericSums::kTaps;
   const GroupBlock filters(filter_block, args.shape.out_channels, GenericSums::kFilters);
   const TapGroup taps(args, filters.group, first_tap);
-  const GradientUnit unit(args);
+  const int warp = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
+  const GradientUnit unit(args, warp);
 
   GenericSums sums;
   for (int n = unit.first_sample + static_cast<int>(threadIdx.x) % kSamplesPerWarp; n < unit.end_sample;
        n += kSamplesPerWarp) {
     for (int p = unit.first_row; p < unit.end_row; ++p)
-      for (int q = 0; q < args.y.width; ++q) sums.add_pixel(args, taps, filters, p, q, n);
+      for (int q = 0; q < args.columns; ++q) sums.add_pixel(args, taps, filters, p, q, n);
   }
-  const Block all = {shared};
+  const Totals all = {shared, args.split.units_of_term, warp};
   all.add(sums.at);
   __syncthreads();
   const int filter_taps = args.shape.in_channels * args.shape.kernel_height * args.shape.kernel_width;
@@ -181,9 +182,9 @@ __global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWa
     const int tap = is_bias ? first_tap : first_tap + i % GenericSums::kTaps;
     if (within >= filters.count || tap >= filter_taps || (is_bias && first_tap > 0)) continue;
     if (is_bias) {
-      add_exact(gradient.bias, filter, all.totals[i]);
+      add_exact(gradient.bias, filter, all.totals()[i]);
     } else {
-      add_exact(gradient.weight, static_cast<std::size_t>(filter) * filter_taps + tap, all.totals[i]);
+      add_exact(gradient.weight, static_cast<std::size_t>(filter) * filter_taps + tap, all.totals()[i]);
     }
   }
 }
@@ -196,7 +197,7 @@ inline void launch_generic_weights(cudaStream_t stream, const WeightGradientArgs
   const int blocks = tap_groups * groups * pieces(s.out_channels, GenericSums::kFilters);
   for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
     const std::size_t shared_bytes =
-        BlockSums<GenericSums::kCount>::floats(args.split.units_of_term) * sizeof(float);
+        TermSums<GenericSums::kCount>::floats(args.split.units_of_term) * sizeof(float);
     launch(stream, {dim3(blocks, args.split.terms, grains), dim3(threads_of(args.split)), shared_bytes},
            generic_weight_gradient, part, tap_groups);
   });

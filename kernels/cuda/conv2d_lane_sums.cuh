@@ -7,105 +7,142 @@
 ///    every unit.
 /// 2. Lanes meet in shared memory, 32 sums at a time, so that there is one tree for each term: 5 shuffles a sum.
 /// 3. A warp takes four sums at a time through the tree: while they differ, its lanes share them, 6 shuffles for four.
-///    By the count of instructions 125 sums of four warps take about 500 a warp, as in version 1, and 670 in version 2.
+/// 4. Four threads take a sum, each a quarter of its lanes, four at a time: three of the tree's five steps are
+///    additions within a thread. 2 shuffles for eight sums.
 #pragma once
 
 #include "kernels/cuda/conv2d_plan.cuh"
+#include "kernels/cuda/sums.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// Four sums over the lanes of a warp by the tree of kernels/sum_cuts.hpp. In its first two steps a lane
-/// keeps half of the sums that it has and gives its partner, which adds the same two numbers, the other half.
-struct FourSums {
-  static constexpr int kCount = 4;
-  static constexpr unsigned kFirst = lane_distance(0), kSecond = lane_distance(1);
-  float v[kCount];  ///< of this lane; overwritten
-
-  /// Which of the sums total() gives this lane.
-  static __device__ int index() {
-    return ((threadIdx.x & kFirst) != 0 ? 2 : 0) + ((threadIdx.x & kSecond) != 0 ? 1 : 0);
-  }
-  /// Of the lanes that are given the same sum, this is the first.
-  static __device__ bool is_first() {
-    return threadIdx.x % kSamplesPerWarp == (threadIdx.x & (kFirst | kSecond));
-  }
-  /// All lanes of the warp.
-  __device__ float total() {
-    const bool upper = (threadIdx.x & kFirst) != 0;
-    float give0 = upper ? v[0] : v[2], give1 = upper ? v[1] : v[3];
-    exchange(give0, give1, kFirst);
-    v[0] = (upper ? v[2] : v[0]) + give0;
-    v[1] = (upper ? v[3] : v[1]) + give1;
-    const bool second = (threadIdx.x & kSecond) != 0;
-    v[0] = (second ? v[1] : v[0]) + __shfl_xor_sync(kWholeWarp, second ? v[0] : v[1], kSecond);
-#pragma unroll
-    for (int step = 2; step < kLaneSteps; ++step)
-      v[0] += __shfl_xor_sync(kWholeWarp, v[0], lane_distance(step));
-    return v[0];
-  }
-
- private:
-  static constexpr unsigned kWholeWarp = 0xFFFFFFFFU;
-
-  /// One exchange of 64 bits, which on the emulator is one wait in place of two.
-  static __device__ void exchange(float& a, float& b, int distance) {
-    const unsigned long long high = __float_as_uint(b);
-    const unsigned long long got = __shfl_xor_sync(kWholeWarp, high << 32 | __float_as_uint(a), distance);
-    a = __uint_as_float(static_cast<unsigned>(got));
-    b = __uint_as_float(static_cast<unsigned>(got >> 32));
-  }
-};
-
-/// Sums of kCount numbers of each lane over all threads of the block, in shared memory.
+/// Sums of kCount numbers of each lane over the warps of a term, in shared memory. The terms of a block, of as many
+/// warps each, have their sums at the same time.
 template <int kCount>
-struct BlockSums {
-  static constexpr int kAtOnce = 32;  ///< sums whose lanes are in shared memory together
+struct TermSums {
+  static constexpr int kSet = kCount < 32 ? kCount : 32;  ///< sums whose lanes are in shared memory together
+  /// From sum to sum: eight threads that load four lanes each of a sum of their own find them in different banks.
+  static constexpr int kStride = kSamplesPerWarp + 4;
 
-  /// For a block of so many warps.
+  /// Of a term of so many warps; a multiple of 4.
   __host__ __device__ static constexpr int floats(int warps) {
-    return warps * (kCount < kAtOnce ? kCount : kAtOnce) * kSamplesPerWarp + kCount;
+    return warps * kSet * kStride + pieces(kCount, 4) * 4;
   }
 
-  float* totals;  ///< [kCount], then the lanes: [warp][sum][lane]
+  float*
+      shared;  ///< of this term: the lanes, [warp][sum][lane], and behind them the totals; aligned to 16 bytes
+  int warps;   ///< of a term
+  int warp;    ///< which of them this one is
 
-  /// All threads of the block. Afterwards, totals[i] is the sum of v[i], after a __syncthreads().
+  /// [kCount], there after a __syncthreads().
+  __device__ float* totals() const { return shared + warps * kSet * kStride; }
+
+  /// All threads of the block.
   __device__ void add(const float (&v)[kCount]) const {
-    constexpr int kSets = pieces(kCount, kAtOnce), kSet = kCount < kAtOnce ? kCount : kAtOnce;
-    const int warps = static_cast<int>(blockDim.x) / kSamplesPerWarp;
-    const int warp = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
-    float* const lanes = totals + kCount + threadIdx.x % kSamplesPerWarp;
+    constexpr int kSets = pieces(kCount, kSet);
+    float* const lanes = shared + warp * kSet * kStride + threadIdx.x % kSamplesPerWarp;
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {
       if (set > 0) __syncthreads();  // The lanes before have been read.
+      const int count = kCount - set * kSet < kSet ? kCount - set * kSet : kSet;
 #pragma unroll
-      for (int i = 0; i < kSet; ++i) {
-        const int from = set * kAtOnce + i;
-        if (from < kCount) lanes[(warp * kSet + i) * kSamplesPerWarp] = v[from < kCount ? from : 0];
-      }
+      for (int i = 0; i < count; ++i) lanes[i * kStride] = v[set * kSet + i];
       __syncthreads();
-      const int count = kCount - set * kAtOnce < kSet ? kCount - set * kAtOnce : kSet;
 #pragma unroll 1
-      for (int i = warp * FourSums::kCount; i < count; i += warps * FourSums::kCount) {
-        const float sum = total_of_four(lanes + i * kSamplesPerWarp, count - i, warps, kSet);
-        const int mine = i + FourSums::index();
-        if (FourSums::is_first() && mine < count) totals[set * kAtOnce + mine] = sum;
+      for (int first = warp * kSumsOfWarp; first < count; first += warps * kSumsOfWarp) {
+        const int i = first + static_cast<int>(threadIdx.x) % kSumsOfWarp;
+        const float sum = total(min(i, count - 1));
+        if (threadIdx.x % kSamplesPerWarp < kSumsOfWarp && i < count) totals()[set * kSet + i] = sum;
       }
     }
   }
 
  private:
-  /// @param lanes  this lane's number of the first of four sums, of which there are `count`, in the first warp;
-  ///               kSamplesPerWarp apart from sum to sum and `set` times as much from warp to warp
-  static __device__ float total_of_four(const float* lanes, int count, int warps, int set) {
-    FourSums sums = {};
-    for (int warp = 0; warp < warps; ++warp, lanes += set * kSamplesPerWarp) {
-#pragma unroll
-      for (int j = 0; j < FourSums::kCount; ++j) {
-        const float number = j < count ? lanes[j * kSamplesPerWarp] : 0.0F;
-        sums.v[j] = warp == 0 ? number : sums.v[j] + number;
-      }
+  /// Threads with the same number modulo this have the same sum.
+  static constexpr int kSumsOfWarp = 8;
+  static_assert(lane_distance(0) == 16 && lane_distance(1) == 1 && lane_distance(2) == 2 &&
+                lane_distance(3) == 8 && lane_distance(4) == 4);
+
+  /// The tree of kernels/sum_cuts.hpp over the lanes of sum i, each of which is added up over the warps first.
+  __device__ float total(int i) const {
+    const int quarter = static_cast<int>(threadIdx.x) % kSamplesPerWarp / kSumsOfWarp;
+    const float* from = shared + i * kStride + quarter * 4;
+    float low[4], high[4];  // four lanes, and those 16 further on
+    load_four(from, low);
+    load_four(from + 16, high);
+    for (int other = 1; other < warps; ++other) {
+      from += kSet * kStride;
+      add_four(from, low);
+      add_four(from + 16, high);
     }
-    return sums.total();
+    float sum = ((low[0] + high[0]) + (low[1] + high[1])) + ((low[2] + high[2]) + (low[3] + high[3]));
+    sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2 * kSumsOfWarp);
+    return sum + __shfl_xor_sync(0xFFFFFFFFU, sum, kSumsOfWarp);
+  }
+  static __device__ void add_four(const float* from, float (&to)[4]) {
+    float four[4];
+    load_four(from, four);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) to[k] += four[k];
+  }
+};
+
+// Of kernels whose threads have all taps of a channel for some filters.
+
+/// Of a block, which has a warp for each unit of a term of each channel. 12 of them, on a multiprocessor together,
+/// leave a thread 168 registers; and their totals take less shared memory than any GPU has.
+template <int kChannels>
+inline constexpr int kMostWindowWarps = kChannels == 1 ? GradientSplit::kMostUnitsOfTerm : 12;
+
+/// Of which channel and filters a warp has the taps: of kChannels channels of its block, as many warps each as a term
+/// has units.
+template <int kFilters, int kChannels>
+struct TapPlace {
+  int units;                   ///< of a term
+  int term, warp;              ///< of the block; of the term
+  int first_channel, channel;  ///< of the block; of the term, which may be beyond the last one
+  int first_filter;
+
+  __device__ explicit TapPlace(const WeightGradientArgs& args) : units(args.split.units_of_term) {
+    const int block = static_cast<int>(blockIdx.x),
+              of_block = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
+    const int channel_blocks = pieces(args.shape.in_channels, kChannels),
+              filter_block = block / channel_blocks;
+    term = kChannels == 1 ? 0 : of_block / units;
+    warp = of_block - term * units;
+    first_channel = (block - filter_block * channel_blocks) * kChannels;
+    channel = first_channel + term;
+    first_filter = filter_block * kFilters;
+  }
+
+  /// For filters of so many taps.
+  template <int kTaps>
+  __host__ __device__ static constexpr int shared_floats(int units_of_term) {
+    return TermSums<kTaps * kFilters>::floats(units_of_term) + TermSums<kFilters>::floats(units_of_term);
+  }
+
+  /// All threads of the block.
+  template <class Sums>
+  __device__ void add_totals(const WeightGradientArgs& args, const Sums& sums, const float (&bias)[kFilters],
+                             float* shared) const {
+    using TapTotals = TermSums<Sums::kCount>;
+    float* const of_term = shared + term * shared_floats<Sums::kTaps>(units);
+    const TapTotals taps = {of_term, units, warp};
+    const TermSums<kFilters> biases = {of_term + TapTotals::floats(units), units, warp};
+    if (first_channel == 0) biases.add(bias);
+    taps.add(sums.at);
+    __syncthreads();
+    if (channel >= args.shape.in_channels) return;
+    const int filters = min(kFilters, args.y.filters - first_filter);
+    const int thread = static_cast<int>(threadIdx.x) - term * units * kSamplesPerWarp;
+    for (int i = thread; i < filters * Sums::kTaps; i += units * kSamplesPerWarp) {
+      const int f = i / Sums::kTaps, tap = i % Sums::kTaps;
+      const std::size_t filter =
+          static_cast<std::size_t>(first_filter + f) * args.shape.in_channels + channel;
+      add_exact(args.gradient.weight, filter * Sums::kTaps + tap, taps.totals()[i]);
+    }
+    if (channel == 0 && thread < filters)
+      add_exact(args.gradient.bias, first_filter + thread, biases.totals()[thread]);
   }
 };
 

@@ -71,11 +71,8 @@ struct FilterView {
   int filter_stride = 0, channel_stride = 0;
   bool backwards = false;
 
-  /// 0 for filters beyond the last one.
-  __device__ float at(int filter, int channel, int tap, int taps) const {
-    if (filter >= filters) return 0;
-    return __ldg(weights +
-                 (filter * filter_stride + channel * channel_stride + (backwards ? taps - 1 - tap : tap)));
+  __device__ int place(int filter, int channel, int tap, int taps) const {
+    return filter * filter_stride + channel * channel_stride + (backwards ? taps - 1 - tap : tap);
   }
 };
 
@@ -92,36 +89,36 @@ struct FilterCache {
   static constexpr int kLineFloats = pieces(kLine * kFilters, 4) * 4;
   static constexpr int kChannelFloats = kTaps / kLine * kLineFloats;
 
-  /// The order in which weights are copied: for most views, that in which they lie in memory.
-  struct WeightPlace {
-    int tap, filter, channel;
-
-    __device__ explicit WeightPlace(int i)
-        : tap(i % kTaps), filter(i / kTaps % kFilters), channel(i / (kTaps * kFilters)) {}
-    __device__ int in_cache() const {
-      return channel * kChannelFloats + tap / kLine * kLineFloats + tap % kLine * kFilters + filter;
-    }
-  };
-
-  /// A warp copies the weights of `channels` channels from `first_channel` on.
+  /// A warp copies the weights of `channels` channels from `first_channel` on. A lane has a tap of all filters, so that
+  /// where each goes is a constant; the channels of as many filters as fit are on their way together.
   static __device__ void fill(float* cache, const FilterView& view, int first_filter, int first_channel,
                               int channels) {
-    constexpr int kAtOnce = 8;  // Loads on their way: after each alone, a warp would wait for the L2 cache.
-    const int size = channels * kFilters * kTaps;
+    constexpr int kTogether = kSamplesPerWarp / kTaps, kSteps = kFilters < 8 ? 8 / kFilters : 1;
+    static_assert(kTogether > 0, "each tap has a lane");
+    const int lane = static_cast<int>(threadIdx.x) % kSamplesPerWarp, tap = lane % kTaps;
+    const int filters = view.filters - first_filter;
+    const float* from = view.weights + view.place(first_filter, first_channel, tap, kTaps);
+    float* const to = cache + tap / kLine * kLineFloats + tap % kLine * kFilters;
 #pragma unroll 1
-    for (int first = threadIdx.x % kSamplesPerWarp; first < size; first += kAtOnce * kSamplesPerWarp) {
-      float weights[kAtOnce];
+    for (int first = lane / kTaps; first < channels && lane < kTogether * kTaps;
+         first += kSteps * kTogether) {
+      float weights[kSteps][kFilters];
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const int i = first + j * kSamplesPerWarp;
-        const WeightPlace at(i);
-        weights[j] =
-            i < size ? view.at(first_filter + at.filter, first_channel + at.channel, at.tap, kTaps) : 0.0F;
+      for (int step = 0; step < kSteps; ++step) {
+        const int c = first + step * kTogether;
+#pragma unroll
+        for (int f = 0; f < kFilters; ++f) {
+          const bool is_there = c < channels && f < filters;
+          weights[step][f] =
+              is_there ? __ldg(from + (c * view.channel_stride + f * view.filter_stride)) : 0.0F;
+        }
       }
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const int i = first + j * kSamplesPerWarp;
-        if (i < size) cache[WeightPlace(i).in_cache()] = weights[j];
+      for (int step = 0; step < kSteps; ++step) {
+        const int c = first + step * kTogether;
+#pragma unroll
+        for (int f = 0; f < kFilters; ++f)
+          if (c < channels) to[c * kChannelFloats + f] = weights[step][f];
       }
     }
   }
@@ -179,6 +176,7 @@ constexpr int threads_of(const GradientSplit& split) {
 struct WeightGradientArgs {
   Conv2dShape shape;  ///< of a group
   OutputSize y;       ///< of all groups
+  int rows, columns;  ///< of y: beyond them, dy is 0
   int grain;
   GradientSplit split;
   const float* x;
@@ -201,17 +199,15 @@ struct GradientUnit {
   int first_row, end_row;
   int first_sample, end_sample;  ///< columns of the batch; lane l begins at the l-th and proceeds by 32
 
-  /// Of this warp: unit blockIdx.y * warps + warp of grain first_grain + blockIdx.z. Empty for warps beyond
-  /// the last unit.
-  __device__ explicit GradientUnit(const WeightGradientArgs& args) {
+  /// Unit `warp` of term blockIdx.y of grain first_grain + blockIdx.z. Empty beyond the last unit.
+  __device__ GradientUnit(const WeightGradientArgs& args, int warp) {
     const GradientSplit& split = args.split;
-    const int unit =
-        static_cast<int>(blockIdx.y) * split.units_of_term + static_cast<int>(threadIdx.x) / kSamplesPerWarp;
+    const int unit = static_cast<int>(blockIdx.y) * split.units_of_term + warp;
     const int row_unit = unit / split.sample_units, sample_unit = unit - row_unit * split.sample_units;
     const int samples = split.sample_groups * GradientSplit::kLanes;
     const int grain_begin = (args.first_grain + static_cast<int>(blockIdx.z)) * args.grain;
     first_row = row_unit * split.rows;
-    end_row = min(args.y.height, first_row + split.rows);
+    end_row = min(args.rows, first_row + split.rows);
     first_sample = grain_begin + sample_unit * samples;
     end_sample = min(min(args.shape.batch, grain_begin + args.grain), first_sample + samples);
   }

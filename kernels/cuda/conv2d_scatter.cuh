@@ -19,7 +19,8 @@ namespace lockstep::LOCKSTEP_GPU {
 struct ScatterArgs {
   explicit ScatterArgs(int all_channels) : groups(all_channels) {}
 
-  int batch = 0, height = 0, width = 0;  ///< of dy
+  int batch = 0, height = 0, width = 0;  ///< of dy, as it lies in memory
+  int rows = 0, columns = 0;             ///< of it: beyond them, dy is 0
   int padding = 0;
   ChannelGroups groups;  ///< of dy's channels
   int channels_at_a_time = 1;
@@ -116,8 +117,11 @@ struct RowQueue {
   using Cache = typename Sums::Cache;
   static constexpr int kAhead = kRowsAhead<kFilters>, kSlots = kAhead + 1;
   static constexpr int kFloats = Sums::kCount + Cache::kLineFloats + kSlots * kColumns;  // In registers.
-  /// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills.
-  static constexpr int kBlocks = kFloats > 96 || kColumns > (kFilters == 2 ? 8 : 10) ? 2 : 3;
+  /// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills in the loop over rows. All
+  /// of LeNet's second convolution are there at once then.
+  static constexpr int kBlocks = kFloats > 96 || kColumns > (kFilters == 2 ? 8 : 10) ? 2
+                                 : kFloats > 84 || kFilters == 2                     ? 3
+                                                                                     : 4;
   RowWalk& walk;
   unsigned batch;
   bool is_full;
@@ -125,7 +129,7 @@ struct RowQueue {
   float pixels[kSlots][kColumns];
 
   __device__ RowQueue(const ScatterArgs& args, RowWalk& from, int channels)
-      : walk(from), batch(args.batch), is_full(args.width == kColumns), left(channels * from.rows) {}
+      : walk(from), batch(args.batch), is_full(args.columns == kColumns), left(channels * from.rows) {}
 
   __device__ void start() {
 #pragma unroll
@@ -168,9 +172,9 @@ __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
                           static_cast<int>(blockIdx.y * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp)};
   const std::size_t plane_stride = static_cast<std::size_t>(args.height) * args.width * args.batch;
   const int first = group * args.groups.per_group;
-  const int channels = min(args.groups.per_group, args.groups.channels - first);
   const int bottom = place.row + args.padding;
-  const int begin = max(bottom - args.height + 1, 0), end = min(bottom + 1, kSize);
+  const int begin = max(bottom - args.rows + 1, 0), end = min(bottom + 1, kSize);
+  const int channels = begin < end ? min(args.groups.per_group, args.groups.channels - first) : 0;
   RowWalk walk(args, args.dy + first * plane_stride + min(place.sample, args.batch - 1), bottom, begin, end);
   float* const cache = shared + group * args.channels_at_a_time * Cache::kChannelFloats;
 
@@ -200,11 +204,11 @@ struct ScatterTile {
   static dim3 grid(const OutputSize& dx, int batch) {
     return dim3(pieces(dx.filters, kFilters), pieces(batch, kSamplesPerWarp), dx.height);
   }
-  /// @param height  of dy: on average, height / dx.height of the tap rows reach a row of dx
-  static double clocks(const Chip& chip, const OutputSize& dx, int height, int batch,
+  /// @param rows  of dy: on average, rows / dx.height of the tap rows reach a row of dx
+  static double clocks(const Chip& chip, const OutputSize& dx, int rows, int batch,
                        const ChannelGroups& groups, int size) {
     const dim3 blocks = grid(dx, batch);
-    const double reached = 1.0 * height / dx.height * blocks.x * blocks.y * blocks.z;
+    const double reached = 1.0 * rows / dx.height * blocks.x * blocks.y * blocks.z;
     const double weights = 1.0 * groups.per_group * size * size * kFilters;
     const WarpWork work = {kColumns * weights, 1.0 * groups.per_group * size * kColumns, weights};
     constexpr double kUneven = 0.5;  // The last blocks do not keep all multiprocessors busy.
@@ -223,9 +227,9 @@ void launch_rows(cudaStream_t stream, const OutputSize& dx, ScatterArgs args, co
   launch(stream, shape, scatter_rows<kSize, Tile::kColumns, Tile::kFilters, Store>, args, store);
 }
 
-/// Whether scatter_rows is there for a dy of this width.
-inline bool can_scatter(int width) {
-  return width >= 3 && width <= 12;
+/// Whether scatter_rows is there for so many columns of dy.
+inline bool can_scatter(int columns) {
+  return columns >= 3 && columns <= 12;
 }
 
 /// Queues one launch. `args` lacks what depends on the tile.
@@ -233,10 +237,10 @@ template <int kSize, class Store>
 void launch_scatter(cudaStream_t stream, const Chip& chip, const OutputSize& dx, const ScatterArgs& args,
                     const Store& store) {
   const auto guess = [&](auto tile) {
-    return tile.clocks(chip, dx, args.height, args.batch, args.groups, kSize);
+    return tile.clocks(chip, dx, args.rows, args.batch, args.groups, kSize);
   };
   const auto run = [&](auto tile) { launch_rows<kSize, decltype(tile)>(stream, dx, args, store); };
-  switch ((args.width + 1) / 2) {
+  switch ((args.columns + 1) / 2) {
     case 2:
       return run_best<ScatterTile<4, 5>, ScatterTile<4, 4>, ScatterTile<4, 2>>(guess, run);
     case 3:

@@ -64,6 +64,14 @@ __device__ std::int64_t sample_at(const SampleSelection& selection, int n) {
   return selection.order == nullptr ? position : selection.order[position];
 }
 
+/// Where the image of column n lies in the set, or in the ring that has the rows of a few steps.
+__device__ std::int64_t row_of(const SampleSelection& selection, int n, std::int64_t sample) {
+  const StreamedRows& rows = selection.rows;
+  if (rows.steps == 0) return sample;
+  const std::int64_t step = selection.state == nullptr ? 0 : selection.state->step;
+  return rows.first + step % rows.steps * rows.step_rows + n;
+}
+
 __device__ std::int64_t epoch_of(const SampleSelection& selection) {
   return selection.state == nullptr ? 0 : selection.state->epoch;
 }
@@ -110,7 +118,8 @@ __global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* s
   const int n = static_cast<int>(threadIdx.x) / kReaders, run = static_cast<int>(threadIdx.x) % kReaders;
   if (first_sample + n < plan.batch) {
     const std::int64_t sample = sample_at(selection, first_sample + n);
-    const Pack<float, kRun> values = read_run(set + sample * plan.features, first_feature + run * kRun, plan);
+    const std::int64_t row = row_of(selection, first_sample + n, sample);
+    const Pack<float, kRun> values = read_run(set + row * plan.features, first_feature + run * kRun, plan);
 #pragma unroll
     for (int i = 0; i < kRun; ++i) tile[(run * kRun + i) * kRow + n] = values.at[i];
     if (blockIdx.x == 0 && run == 0) labels[first_sample + n] = set_labels[sample];
@@ -136,7 +145,8 @@ __global__ void gather_augmented_tile(GatherPlan plan, const AugmentPlan* augmen
   __syncthreads();
   const int n = static_cast<int>(threadIdx.x) / kReaders, run = static_cast<int>(threadIdx.x) % kReaders;
   if (first_sample + n < plan.batch) {
-    const std::uint8_t* image = set + sample_at(selection, first_sample + n) * plan.features;
+    const int column = first_sample + n;
+    const std::uint8_t* image = set + row_of(selection, column, sample_at(selection, column)) * plan.features;
     for (int i = run * kRun; i < (run + 1) * kRun && first_feature + i < plan.features; ++i) {
       const int feature = first_feature + i;
       tile[i * kRow + n] = value_of(augmented_byte(*augment, drawn[n], image, feature), feature, plan);
@@ -169,9 +179,12 @@ __global__ void gather_mixed_tile(GatherPlan plan, const AugmentPlan* augment, c
   __syncthreads();
   const int n = static_cast<int>(threadIdx.x) / kReaders, run = static_cast<int>(threadIdx.x) % kReaders;
   if (first_sample + n < plan.batch) {
-    const SampleMix mix = selection.mixes[position_of(selection, first_sample + n)];
-    const std::uint8_t* image = set + sample_at(selection, first_sample + n) * plan.features;
-    const std::uint8_t* partner = set + std::int64_t{mix.partner} * plan.features;
+    const int shown = first_sample + n;
+    const SampleMix mix = selection.mixes[position_of(selection, shown)];
+    const std::uint8_t* image = set + row_of(selection, shown, sample_at(selection, shown)) * plan.features;
+    const std::int64_t behind = selection.rows.partners;
+    const std::uint8_t* partner =
+        behind == 0 ? set + std::int64_t{mix.partner} * plan.features : image + behind * plan.features;
     for (int i = run * kRun; i < (run + 1) * kRun && first_feature + i < plan.features; ++i) {
       const int feature = first_feature + i, pixel = feature % static_cast<int>(augment->plane());
       std::uint8_t byte = augmented_byte(*augment, drawn[n], image, feature);

@@ -17,7 +17,7 @@ TensorLayout batch_innermost_layout(int batch) {
 class NativeOps final : public DeviceOps {
  public:
   explicit NativeOps(const DeviceProperties& properties)
-      : index_(properties.index), chip_{properties.multiprocessors} {}
+      : index_(properties.index), chip_{properties.multiprocessors, properties.max_shared_bytes_per_block} {}
 
   std::string_view name() const override { return "native"; }
 

@@ -20,9 +20,10 @@ inline std::uint32_t thread_count(std::size_t elements) {
   return static_cast<std::uint32_t>(elements);
 }
 
+inline constexpr unsigned kThreadsOfEach = 256;  ///< of a block
+
 inline LaunchShape thread_each(std::uint32_t count) {
-  constexpr unsigned kThreads = 256;
-  return {dim3((count + kThreads - 1) / kThreads), dim3(kThreads)};
+  return {dim3((count + kThreadsOfEach - 1) / kThreadsOfEach), dim3(kThreadsOfEach)};
 }
 
 /// Which element is this thread's; those from the count on belong to none.

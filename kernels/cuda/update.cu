@@ -12,7 +12,9 @@
 /// state, where the last block puts what the next step is told, so that a table of a whole series costs no load that
 /// depends on another. (8) It takes the fingerprints of what it reads, before it moves that; a kernel of their own in
 /// front of it was 5.8 us of a step on an H100, most of it a launch and the same loads once more. (Not timed there
-/// yet. By its instructions, some 300 a warp, 0.3 us for Net.)
+/// yet. By its instructions, some 300 a warp, 0.3 us for Net.) (9) The warps of a block add up their fingerprints
+/// before anything reaches the L2 cache, where additions to the same number wait for each other: of Net's largest
+/// tensor 32 in place of 250.
 ///
 /// The units of the sums are an array of 2 bytes a parameter, loaded with the rest, and none at all while
 /// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
@@ -76,9 +78,8 @@ struct FingerprintWords : WarpWords<Rule::kBuffers == 0   ? 2
   static constexpr int kUsed = 2 + Rule::kBuffers;
   static_assert(2 + kMostBuffers <= 8, "as many words as a WarpWords can have");
 
-  __device__ void add(const Parameters<Rule, kWidth>& from, int i, const FingerprintTensor& tensor,
-                      std::size_t parameter) {
-    const std::uint64_t word = tensor.first + (parameter - tensor.offset);
+  /// @param word  which one of its buffer it is
+  __device__ void add(const Parameters<Rule, kWidth>& from, int i, std::uint64_t word) {
     this->v[0] += word_of(from.sums.at[i]) * word_multiplier(kGradientBuffer, word);
     this->v[1] += word_of(from.weights.at[i]) * word_multiplier(kWeightsBuffer, word);
 #pragma unroll
@@ -101,33 +102,69 @@ __device__ void fingerprint_alone(const UpdateArgs& args, const StepFacts& facts
   for (int i = 0; i < kWidth; ++i) {
     while (tensor[1].offset <= first + i) ++tensor;
     FingerprintWords<Rule, kWidth> words;
-    words.add(from, i, *tensor, first + i);
+    words.add(from, i, tensor->first + (first + i - tensor->offset));
 #pragma unroll
     for (int k = 0; k < words.kUsed; ++k)
       add_integer(fingerprint_row(args, facts) + tensor->slots[k], static_cast<std::int64_t>(words.v[k]));
   }
 }
 
-/// All threads of the block. @param is_whole  this one has parameters
+/// Those of the warps of a block, of which each word is added up before it leaves.
 template <class Rule, int kWidth>
-__device__ void fingerprint(const UpdateArgs& args, const StepFacts& facts,
-                            const Parameters<Rule, kWidth>& from, std::size_t first, bool is_whole) {
-  const std::size_t of_warp = first - threadIdx.x % 32 * kWidth;
-  if (of_warp >= args.parameters) return;
-  const StepFingerprints& to = args.fingerprints;
-  const FingerprintTensor* tensor = to.tensors + to.tensor_of[of_warp / kFingerprintStride];
-  if (tensor[1].offset < of_warp + std::size_t{32} * kWidth) {
-    if (is_whole) fingerprint_alone(args, facts, from, first);
-    return;
+struct BlockFingerprints {
+  using Words = FingerprintWords<Rule, kWidth>;
+  static constexpr int kUsed = Words::kUsed, kWarps = kThreadsOfEach / 32, kCount = kWarps * kUsed;
+  static constexpr std::uint32_t kNoSlot =
+      ~0U;  ///< of a warp without parameters, or that adds them by itself
+
+  std::uint64_t* words;  ///< [warp][kUsed], shared
+  std::uint32_t* slots;  ///< [warp][kUsed], shared: where each goes
+
+  /// The number of the tensor that a warp begins in; any number beyond the last parameter.
+  static __device__ std::int32_t tensor_of_warp(const UpdateArgs& args, std::size_t first) {
+    const std::size_t of_warp = first - threadIdx.x % 32 * kWidth;
+    const StepFingerprints& from = args.fingerprints;
+    return from.rows != nullptr && of_warp < args.parameters ? from.tensor_of[of_warp / kFingerprintStride]
+                                                             : 0;
   }
-  FingerprintWords<Rule, kWidth> words;
+
+  /// All threads of the block. @param is_whole  this one has parameters
+  __device__ void put(const UpdateArgs& args, const StepFacts& facts, const Parameters<Rule, kWidth>& from,
+                      std::size_t first, bool is_whole, std::int32_t number) const {
+    const std::size_t of_warp = first - threadIdx.x % 32 * kWidth;
+    const FingerprintTensor* tensor = args.fingerprints.tensors + number;
+    const std::uint64_t end = tensor[1].offset, before = tensor->first - tensor->offset;
+    const unsigned index = Words::index(), at = threadIdx.x / 32 * kUsed + index;
+    const bool is_mine = Words::is_first() && index < kUsed;
+    const std::uint32_t slot = is_mine ? tensor->slots[index] : kNoSlot;
+    const bool is_together = of_warp + std::size_t{32} * kWidth <= end;
+    if (is_mine) slots[at] = is_together ? slot : kNoSlot;
+    if (!is_together) {
+      if (is_whole) fingerprint_alone(args, facts, from, first);
+      return;
+    }
+    Words mine;
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) words.add(from, i, *tensor, first + i);
-  const std::uint64_t total = words.total();
-  if (words.is_first() && words.index() < words.kUsed)
-    add_integer(fingerprint_row(args, facts) + tensor->slots[words.index()],
-                static_cast<std::int64_t>(total));
-}
+    for (int i = 0; i < kWidth; ++i) mine.add(from, i, before + first + i);
+    const std::uint64_t total = mine.total();
+    if (is_mine) words[at] = total;
+  }
+
+  /// After a __syncthreads(): a thread for each word. Warps of one tensor are neighbours.
+  __device__ void add(const UpdateArgs& args, const StepFacts& facts) const {
+    if (threadIdx.x >= kUsed) return;
+    std::uint64_t sum = 0;
+#pragma unroll
+    for (unsigned i = threadIdx.x; i < kCount; i += kUsed) {
+      const std::uint32_t slot = slots[i];
+      if (slot == kNoSlot) continue;
+      sum += words[i];
+      if (i + kUsed < kCount && slots[i + kUsed] == slot) continue;
+      add_integer(fingerprint_row(args, facts) + slot, static_cast<std::int64_t>(sum));
+      sum = 0;
+    }
+  }
+};
 
 /// After all threads of the block have read their facts. @returns how many blocks had done so before
 __device__ std::uint32_t take_ticket(StepState* state) {
@@ -163,16 +200,22 @@ __device__ void advance(const UpdateArgs& args, const StepFacts& facts) {
 
 template <class Rule, int kWidth>
 __global__ void update_parameters(UpdateArgs args) {
+  using Fingerprints = BlockFingerprints<Rule, kWidth>;
   LOCKSTEP_SHARED(std::uint32_t, ticket, 1);
-  const StepFacts facts = read_facts(args);
+  LOCKSTEP_SHARED(std::uint64_t, words, Fingerprints::kCount);
+  LOCKSTEP_SHARED(std::uint32_t, slots, Fingerprints::kCount);
+  const Fingerprints fingerprints = {words, slots};
   const std::size_t first = std::size_t{thread_number()} * kWidth;
   const bool is_whole = first + kWidth <= args.parameters;
   Parameters<Rule, kWidth> mine;
-  if (is_whole) mine = load_parameters<Rule, kWidth>(args, first);  // on their way together with the facts
+  if (is_whole) mine = load_parameters<Rule, kWidth>(args, first);
+  const std::int32_t tensor = Fingerprints::tensor_of_warp(args, first);
+  // Behind them, so that all are on their way together: these are the same for a warp, and the compiler waits for such.
+  const StepFacts facts = read_facts(args);
   __syncthreads();
   std::uint32_t blocks_before = 0;
   if (threadIdx.x == 0) blocks_before = take_ticket(args.state);  // on its way during what follows
-  if (args.fingerprints.rows != nullptr) fingerprint(args, facts, mine, first, is_whole);
+  if (args.fingerprints.rows != nullptr) fingerprints.put(args, facts, mine, first, is_whole, tensor);
   if (is_whole) {
     update_pack(args, facts, mine, first);
   } else {
@@ -185,6 +228,7 @@ __global__ void update_parameters(UpdateArgs args) {
   }
   if (threadIdx.x == 0) ticket[0] = blocks_before;
   __syncthreads();
+  if (args.fingerprints.rows != nullptr) fingerprints.add(args, facts);
   if (ticket[0] == gridDim.x - 1) advance(args, facts);
 }
 

@@ -88,11 +88,12 @@ __device__ void load_sums(const UpdateArgs& args, std::size_t first, Parameters<
 template <class Rule, int kWidth>
 __device__ Parameters<Rule, kWidth> load_parameters(const UpdateArgs& args, std::size_t first) {
   Parameters<Rule, kWidth> loaded;
-  load_sums(args, first, loaded);
   loaded.weights = load_pack<kWidth>(args.weights + first);
 #pragma unroll
   for (int b = 0; b < Rule::kBuffers; ++b) loaded.buffers[b] = load_pack<kWidth>(args.buffers[b] + first);
   if (args.tensors.count > 0) loaded.ranges = load_pack<kWidth>(args.tensors.range_of + first);
+  load_sums(args, first,
+            loaded);  // the last of them, since the compiler takes a pack of exponents apart at once
   return loaded;
 }
 

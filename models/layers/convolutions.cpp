@@ -124,18 +124,23 @@ class Conv2dLayer final : public WeightedLayer {
   }
   void device_backward_weights(const DeviceLayerPass& pass,
                                const DeviceLayerTensors& tensors) const override {
-    pass.ops.conv2d_backward_weights(pass.stream, shape_of(pass.batch), tensors.grain, tensors.x, tensors.dy,
-                                     device_gradient(tensors));
+    pass.ops.conv2d_backward_weights(pass.stream, shape_before(*tensors.epilogue, pass.batch), tensors.grain,
+                                     tensors.x, tensors.dy, device_gradient(tensors));
   }
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.conv2d_backward_data(pass.stream, shape_of(pass.batch), tensors.dy, tensors.weights, nullptr,
-                                  tensors.through, tensors.dx);
+    pass.ops.conv2d_backward_data(pass.stream, shape_before(*tensors.epilogue, pass.batch), tensors.dy,
+                                  tensors.weights, nullptr, tensors.through, tensors.dx);
   }
 
  private:
   Conv2dShape shape_of(int batch) const {
     Conv2dShape shape = shape_;
     shape.batch = batch;
+    return shape;
+  }
+  Conv2dShape shape_before(const Epilogue& epilogue, int batch) const {
+    Conv2dShape shape = shape_of(batch);
+    shape.pool = epilogue.pool;
     return shape;
   }
   /// Of the pass's channels.

@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
+#include "data/pictures/picture_store.hpp"
 #include "data/sets/tar_index.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
@@ -15,11 +16,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lockstep::picture_sets_test {
@@ -226,6 +229,30 @@ TEST_F(PictureSetsTest, MeasuredSumsAreKeptUnlessTheyCannotBe) {
   EXPECT_EQ(load("pictures").normalisation, measured) << "no picture was read";
   fs::last_write_time(damaged, time + std::chrono::seconds(1));
   expect_error<DataError>([&] { load("pictures"); }, {"class 0/2.jpg"});
+}
+
+/// Who waits for another process to measure goes by what that says, and names it when it says no more.
+TEST_F(PictureSetsTest, AProcessThatMeasuresAndGetsNoFurtherIsNamed) {
+  const TrainTestData data = load("pictures");
+  const std::string file = path("sums").string();
+  const auto measure = [&](double patience) {
+    return measured_sums(*data.train.store, data.train.shape, file, "key", patience);
+  };
+  auto claim = Env::posix().claim(file + ".lock");
+  claim->write("process 42 on node7 has measured 3 of 9 pictures\n");
+  expect_error<IoError>(
+      [&] { measure(0.1); },
+      {"sums.lock: process 42 on node7 has measured 3 of 9 pictures, and no more for 0.1 s"});
+  std::thread other([&] {
+    for (int pictures = 4; pictures < 9; ++pictures) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      claim->write(fmt::format("process 42 on node7 has measured {} of 9 pictures\n", pictures));
+    }
+    claim.reset();
+  });
+  EXPECT_EQ(measure(60).values, data.train.store->sums().values);
+  other.join();
+  EXPECT_NE(text_in(file + ".lock").find("of 12 pictures"), std::string::npos) << text_in(file + ".lock");
 }
 
 TEST(TarSamplesTest, NamesOfAllKindsAreRead) {

@@ -7,16 +7,24 @@
 models=(net lenet)
 declare -A batch=([net]=64 [lenet]=256) title=([net]="Net, batch 64" [lenet]="LeNet, batch 256")
 
-# step_command MODEL: what measures our step.
+# step_command MODEL [PROGRAM]: what measures our step, or that of an earlier version.
 step_command() {
-  printf '%q ' "$lockstep" bench step "$repo/launch/jobs/mnist.yaml" "model=$1" "data.global_batch=${batch[$1]}" \
+  printf '%q ' "${2:-$lockstep}" bench step "$repo/launch/jobs/mnist.yaml" "model=$1" "data.global_batch=${batch[$1]}" \
     parallel.device=cuda "${data[@]}" --rounds 5 --steps 500
 }
 
+# in_turns NAME SECONDS EARLIER OURS: a command of an earlier version, if there is one, before and behind ours.
+in_turns() {
+  [ -z "$earlier" ] || attempt "earlier $1" "$2" bash -c "$3" || true
+  attempt "$1" "$2" bash -c "$4" || true
+  [ -z "$earlier" ] || attempt "earlier $1 again" "$2" bash -c "$3" || true
+}
+
 run_benchmarks() {
-  local model
-  attempt "bench kernels" 60 "$lockstep" bench kernels --device cuda || true
-  for model in "${models[@]}"; do attempt "bench step $model" 30 bash -c "$(step_command "$model")" || true; done
+  local model kernels
+  printf -v kernels ' bench kernels --device cuda'
+  in_turns "bench kernels" 60 "$(printf %q "$earlier")$kernels" "$(printf %q "$lockstep")$kernels"
+  for model in "${models[@]}"; do in_turns "bench step $model" 30 "$(step_command "$model" "$earlier")" "$(step_command "$model")"; done
   optional=yes attempt "bench allreduce nccl" 30 "$lockstep" bench allreduce --backend nccl --max-bytes 16MiB || true
   attempt "bench allreduce mpi" 30 "$mpirun" -np 2 --bind-to none "$lockstep" bench allreduce --backend mpi --device cuda --max-bytes 1MiB || true
 }
@@ -68,6 +76,25 @@ worst() {
 
 worst_row() { row "$1" "$(worst net "$2")" "$(worst lenet "$2")" '`bench kernels`'; }
 
+# changes: each op of `bench kernels` and each step, microseconds of an earlier version (the less of both turns) and of this one.
+changes() {
+  awk '
+    FNR == 1 { file = FILENAME; ours = file !~ /\/earlier-[^\/]*$/; sub(/^.*\/(earlier-)?bench-/, "", file) }
+    file ~ /^step/ { is_row = /^native, graph/; split(file, parts, /[-.]/); op = parts[2] " step, graph"; us = $(NF - 3) }
+    file ~ /^kernels/ { is_row = split($0, parts, "|") == 3; op = substr($0, 1, 53); sub(/ +$/, "", op); split(substr($0, 54), cells, " "); us = cells[1] }
+    is_row && us > 0 {
+      if (ours) { now[op] = us; order[++count] = op } else if (!(op in before) || us < before[op]) before[op] = us
+    }
+    END { for (i = 1; i <= count; ++i) if (order[i] in before)
+      printf "| %s | %s | %s | %.2f |\n", order[i], before[order[i]], now[order[i]], before[order[i]] / now[order[i]] }' \
+    "$logs"/earlier-bench-{kernels,step}*.log "$logs"/bench-{kernels,step}*.log
+}
+
+print_changes() {
+  printf '\nMicroseconds before (%s) and now, in turns.\n\n| op | before | now | before / now |\n|---|---|---|---|\n' "$("$earlier" --version | sed 's/.* //')"
+  changes
+}
+
 # about_machine: what the numbers were taken on, in one line.
 about_machine() {
   local gpu torch
@@ -95,4 +122,5 @@ print_table() {
   ratio_row "PyTorch's fastest / Lockstep" '[a-z-]*'
   worst_row "op by cuDNN or cuBLAS / native, smallest" 2
   worst_row "fastest library call alone / native op, smallest" 3
+  [ -z "$earlier" ] || print_changes
 }

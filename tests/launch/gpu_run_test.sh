@@ -92,6 +92,19 @@ Gpu_suite_passes_and_prints_one_table() {
   expect_contains "$output" "==> training: the CPU's loss curve; the same bits however it runs; at most 60 s"
 }
 
+Gpu_suite_shows_what_has_changed_since_an_earlier_program() {
+  make_world
+  stand_in old/lockstep '[ "$1" != --version ] || { echo "lockstep 0.0.1"; exit; }
+    us=$([ -e "$HOME/turn-$2-$4" ] && echo 5.00 || echo 4.00); : >"$HOME/turn-$2-$4"
+    [ "$2" != step ] || printf "%s\n" "native, graph  30.00 0.10 1 1" "native, no graph 90.00 50.00 1 1"
+    [ "$2" != kernels ] || printf "%-53s %s\n" op "us limit | vendor | alone" "net fc1 forward, relu" "$us 1.00 5 6 | 2.40 1.20 | 4.00 2.00"'
+  expect_exit 0 gpu_run --earlier old/lockstep benchmarks
+  expect_contains "$output" "| net fc1 forward, relu | 4.00 | 2.00 | 2.00 |"
+  expect_contains "$output" "| lenet step, graph | 30.00 | 20.00 | 1.50 |"
+  expect_contains "$output" "Microseconds before (0.0.1) and now"
+  expect_exit 66 gpu_run --earlier old benchmarks
+}
+
 Gpu_suite_lets_all_parts_end_before_the_limit_of_the_whole() {
   make_world
   expect_exit 0 gpu_run

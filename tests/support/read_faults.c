@@ -12,7 +12,7 @@
 ///   SYNC_SLOW_MS=4000              so long
 ///   STALL_PATH=run                 all calls whose path, or whose file's path, contains this wait
 ///   STALL_WHILE=FILE               while there is this file
-/// Counted: open, opendir, read, readdir, stat, lstat, fstat. What would create a file is not reading.
+/// Counted: open, opendir, read, pread, readdir, stat, lstat, fstat. What would create a file is not reading.
 #define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): the C library asks for it
 #include <dirent.h>
 #include <dlfcn.h>
@@ -123,6 +123,10 @@ DIR* opendir(const char* path) {
 
 ssize_t read(int fd, void* bytes, size_t count) {
   return file_fails(fd) ? -1 : REAL(read)(fd, bytes, count);
+}
+
+ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
+  return file_fails(fd) ? -1 : REAL(pread)(fd, bytes, count, offset);
 }
 
 struct dirent* readdir(DIR* directory) {

@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/class_evaluation.hpp"
@@ -120,7 +121,12 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
   DeviceBuffer<float> weights(*gpu.device, model.weights.size());
   stream->copy_to_device(weights.data(), model.weights.data(), weights.bytes());
   stream->synchronize();
-  DeviceEvaluator evaluator(model.network, gpu, *stream, data, model.loss);
+  const auto most = static_cast<int>(std::min(kEvaluatedAtOnce, data.size()));
+  const MemoryNeed whole{.activations = device_execution_bytes(model.network, most, false),
+                         .data = checked_product(data.size(), row_bytes_of(data) + sizeof(std::int32_t))};
+  const bool streams = must_stream(Job{}, whole, gpu.device->properties());
+  DeviceEvaluator evaluator(model.network, gpu, *stream, data, model.loss, kEvaluatedAtOnce,
+                            streams ? &comm : nullptr);
   return evaluator.evaluate(comm, weights.data());
 }
 

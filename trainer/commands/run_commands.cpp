@@ -115,6 +115,7 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
           .sample_bytes = checked_sum(bytes, sizeof(std::int32_t)),
           .validation_samples = parts.validation,
           .on_disk = on_disk,
+          .streams = job.data.on_device == OnDevice::kStream,
           .kept_bytes = kept_bytes};
 }
 

@@ -24,6 +24,13 @@
 
 namespace lockstep {
 
+/// How a set comes to a device. The weights are the same.
+enum class OnDevice {
+  kAuto,    ///< whole, where that leaves a tenth of the free memory
+  kWhole,   ///< copied at the start
+  kStream,  ///< its samples ahead of the step that needs them (trainer/engine/device_data.hpp)
+};
+
 struct DataSection {
   std::string set = "mnist";  ///< of data/sets/catalogue.txt
   std::string root = "auto";
@@ -37,7 +44,8 @@ struct DataSection {
   bool shuffle = true;
   std::int64_t shuffle_window = 0;  ///< an epoch is a windowed_order() of so many; 0: of all
   bool in_memory = false;           ///< see DatasetOptions
-  PictureSize size = {};            ///< of sets of pictures, see PictureForm
+  OnDevice on_device = OnDevice::kAuto;
+  PictureSize size = {};  ///< of sets of pictures, see PictureForm
   PictureFit fit = PictureFit::kSqueeze;
   bool colour = false;
   std::string label = "cls";                         ///< see DatasetOptions
@@ -125,6 +133,9 @@ inline constexpr Spellings<BatchSplit> kSpellings<BatchSplit>{
     {{"even", BatchSplit::kEven}, {"chunk", BatchSplit::kChunk}}};
 template <>
 inline constexpr Spellings<PictureFit, 3> kSpellings<PictureFit> = kPictureFits;
+template <>
+inline constexpr Spellings<OnDevice, 3> kSpellings<OnDevice>{
+    {{"auto", OnDevice::kAuto}, {"whole", OnDevice::kWhole}, {"stream", OnDevice::kStream}}};
 template <>
 inline constexpr Spellings<LossKind, 3> kSpellings<LossKind>{
     {{"cross_entropy", LossKind::kCrossEntropy},

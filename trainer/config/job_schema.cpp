@@ -54,6 +54,7 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.shuffle_window, whole(0, kBillion), "for slow disks: samples are shuffled among so many neighbours, and these windows among each other, so that what is read lies close together; 0: among all, each order equally likely", Determines::kWeightsUnlessDefault)
         .also_called({"shuffle_buffer", "shuffle_buffer_size", "buffer_size", "window"}),
     KEY(data.in_memory, yes_or_no(), "read a set in shards or a table, or decode pictures, into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
+    KEY(data.on_device, one_of<OnDevice>(), "on a GPU: whole copies the set there at the start; stream brings the samples of the coming steps there ahead of them, from memory or disk, so that the set may be larger than the GPU's memory; auto streams where the whole set would leave less than a tenth of what is free there"),
     KEY(data.size, picture_size(), "of a set of pictures: what each is scaled to, width first; auto: they are all of one size", Determines::kWeightsUnlessDefault)
         .also_called({"image_size", "img_size", "resize"}),
     KEY(data.fit, one_of<PictureFit>(), "what data.size does to pictures of other proportions: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),

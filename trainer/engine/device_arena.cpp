@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 namespace lockstep {
@@ -334,70 +333,6 @@ StepFingerprints DeviceFingerprints::of_update() const {
 void DeviceFingerprints::append(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
   const auto words = host_rows_.span().first(static_cast<std::size_t>(steps) * slots_);
   for (const std::int64_t word : words) rows.push_back(static_cast<std::uint64_t>(word));
-}
-
-// DeviceData: the copy to the device, and the gather of a batch.
-
-DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, const AugmentPlan* augment)
-    : images_(device,
-              data.has_images() ? data.labels.size() * static_cast<std::size_t>(data.shape.features()) : 0),
-      features_(device,
-                data.has_images() ? 0 : data.labels.size() * static_cast<std::size_t>(data.shape.features())),
-      labels_(device, data.labels.size()),
-      scales_(device, data.scales.scale.size() > 1 ? 2 * data.scales.scale.size() : 0),
-      augment_(device, augment == nullptr ? 0 : 1),
-      view_{.images = images_.data(),
-            .features_fp32 = features_.data(),
-            .labels = labels_.data(),
-            .features = data.shape.features(),
-            .augment = augment == nullptr ? nullptr : augment_.data()} {
-  normalise(stream, data.scales);
-  copy_samples(stream, data);
-  stream.copy_to_device(labels_.data(), data.labels.data(), labels_.bytes());
-  if (augment != nullptr) stream.copy_to_device(augment_.data(), augment, augment_.bytes());
-  stream.synchronize();
-}
-
-/// Those that lie on disk, a part after the other.
-void DeviceData::copy_samples(Stream& stream, const Dataset& data) {
-  if (!data.stays_on_disk()) {
-    if (images_.size() > 0) stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
-    if (features_.size() > 0)
-      stream.copy_to_device(features_.data(), data.features.data(), features_.bytes());
-    return;
-  }
-  constexpr std::int64_t kPartBytes = std::int64_t{64} << 20;
-  const std::int64_t features = data.shape.features(),
-                     bytes = features * static_cast<std::int64_t>(data.has_images() ? 1 : sizeof(float)),
-                     at_once = std::max<std::int64_t>(1, kPartBytes / bytes);
-  std::vector<std::int32_t> indices;
-  for (std::int64_t first = 0; first < data.size(); first += at_once) {
-    indices.resize(static_cast<std::size_t>(std::min(at_once, data.size() - first)));
-    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
-    const std::size_t numbers = indices.size() * static_cast<std::size_t>(features);
-    if (data.has_images()) {
-      const ImageRows rows(data, indices);
-      stream.copy_to_device(images_.data() + first * features, rows[0].data(), numbers);
-      stream.synchronize();
-    } else {
-      const FeatureRows rows(data, indices);
-      stream.copy_to_device(features_.data() + first * features, rows.data(), numbers * sizeof(float));
-      stream.synchronize();
-    }
-  }
-}
-
-void DeviceData::normalise(Stream& stream, const ChannelScales& scales) {
-  if (scales.scale.empty()) return;
-  view_.scale = scales.scale.front();
-  view_.shift = scales.shift.front();
-  const std::size_t channels = scales.scale.size();
-  if (channels == 1) return;
-  view_.channels = static_cast<int>(channels);
-  view_.channel_scale = scales_.data();
-  view_.channel_shift = scales_.data() + channels;
-  stream.copy_to_device(scales_.data(), scales.scale.data(), channels * sizeof(float));
-  stream.copy_to_device(scales_.data() + channels, scales.shift.data(), channels * sizeof(float));
 }
 
 }  // namespace lockstep

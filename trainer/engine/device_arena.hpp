@@ -6,7 +6,6 @@
 
 #include "comm/reduce/device_gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
-#include "data/dataset.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
 #include "kernels/step_state.hpp"
@@ -176,30 +175,6 @@ class DeviceArena {
   DeviceBuffer<std::int16_t> exponents_;  ///< [parameters]; empty while all units are the first ones
   DeviceGradientReducer reducer_;
   std::optional<DeviceFingerprints> fingerprints_;  ///< for the trail
-};
-
-// A data set in device memory: uint8 images stay uint8, and batches are gathered there.
-
-class DeviceData {
- public:
-  /// Copies the whole set; waits until it is there.
-  /// @param augment  what happens to images on their way into a batch; null: nothing
-  /// @throws DeviceError if the device has no room for it
-  DeviceData(Device& device, Stream& stream, const Dataset& data, const AugmentPlan* augment = nullptr);
-
-  const DeviceDataset& view() const { return view_; }
-  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
-
- private:
-  void copy_samples(Stream& stream, const Dataset& data);
-  void normalise(Stream& stream, const ChannelScales& scales);
-
-  DeviceBuffer<std::uint8_t> images_;
-  DeviceBuffer<float> features_;
-  DeviceBuffer<std::int32_t> labels_;
-  DeviceBuffer<float> scales_;  ///< scale and then shift of each channel, where there are several
-  DeviceBuffer<AugmentPlan> augment_;
-  DeviceDataset view_;
 };
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
-      data_(*gpu_.device, *main_, setup.data->train, setup.augment_plan()),
+      data_(*gpu_.device, *main_, setup.data->train, setup.augment_plan(), sizes.streaming),
       loss_(job, setup.data->train),
       loss_rule_(*gpu_.device, *main_, loss_.rule(), setup.data->train),
       execution_(setup.network, *gpu_.device, *gpu_.ops, sizes.max_columns,
@@ -61,10 +61,10 @@ void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
   if (piece == 0) {
     arena_.reducer().begin();
     for (int i = 0; i < last; ++i) {
-      begin_pass(micro_batch(share, i));
+      begin_pass(micro_batch(share, i), i * execution_.max_batch());
       queue_to_cut(micro_batch(share, i), Gradients::kMoreToCome);
     }
-    begin_pass(last_part);
+    begin_pass(last_part, last * execution_.max_batch());
   }
   cut_ = queue_to_cut(last_part, Gradients::kComplete);
   while (cut_.count > 0 && !arena_.reducer().on_host()) {
@@ -86,7 +86,19 @@ BatchShare DeviceStep::micro_batch(const BatchShare& share, int i) const {
           .batch = share.batch};
 }
 
-void DeviceStep::begin_pass(const BatchShare& part) {
+void DeviceStep::queue_gradients_of_others(const BatchShare& share, const RowsOfPart& rows_of) {
+  of_others_ = &rows_of;
+  queue_gradients(share);
+  of_others_ = nullptr;
+}
+
+StreamedRows DeviceStep::rows_of(const BatchShare& part, int column) {
+  SampleRing* const ring = data_.ring();
+  if (ring == nullptr) return {};
+  return of_others_ == nullptr ? ring->rows_by_state(column) : ring->load_now(*main_, (*of_others_)(part));
+}
+
+void DeviceStep::begin_pass(const BatchShare& part, int column) {
   in_backward_ = false;
   const DevicePass pass{.batch = part.columns,
                         .seed = seed_,
@@ -102,7 +114,8 @@ void DeviceStep::begin_pass(const BatchShare& part) {
                                   .stride = global_batch_,
                                   .first = part.first,
                                   .mixes = mixes_.mixes(),
-                                  .second_labels = mixes_.second_labels()};
+                                  .second_labels = mixes_.second_labels(),
+                                  .rows = rows_of(part, column)};
   gpu_.ops->gather(*main_, part.columns, data_.view(), selection, execution_.input(), execution_.labels());
 }
 
@@ -152,6 +165,7 @@ void DeviceStep::set_order(std::span<const std::int32_t> order, std::span<const 
 }
 
 void DeviceStep::queue_state_to_device(const StepState& state) {
+  if (data_.ring() != nullptr) data_.ring()->begin(state.step);
   state_.queue_to_device(*main_, state);
   arena_.queue_zero_rows();
 }

@@ -7,12 +7,15 @@
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/device_data.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/training_loss.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +40,7 @@ struct StepSizes {
   std::int64_t steps_per_epoch = 0;
   std::int64_t longest_series =
       0;  ///< steps whose losses are added up before the host writes the state again
+  std::optional<Streaming> streaming = std::nullopt;  ///< of the training set
 };
 
 /// Holds data, activations and what is trained in device memory. What changes from step
@@ -58,6 +62,23 @@ class DeviceStep {
   void queue_gradients(const BatchShare& share);
   /// Moves the weights and advances the state.
   void queue_update();
+  /// Likewise of samples that are no part of this rank's share of the step, which streams come without: they are fetched.
+  /// @param rows_of  of a part of that share, as SampleRing::RowsOf
+  using RowsOfPart = std::function<std::vector<std::int32_t>(const BatchShare& part)>;
+  void queue_gradients_of_others(const BatchShare& share, const RowsOfPart& rows_of);
+  /// Returns when the samples of the steps before `end` are on their way to the device, where they stream; counted over
+  /// all epochs. Before these steps are queued, at most kStreamedAtOnce at a time.
+  void await_samples(Communicator& comm, std::int64_t end) {
+    if (data_.ring() != nullptr) data_.ring()->await(comm, *main_, end);
+  }
+  static constexpr std::int64_t kStreamedAtOnce = 8;
+  /// The next step that is queued is refused by all ranks, unless sums are zeroed before.
+  void queue_refusal() {
+    host_counters_[kRefused] = 1;
+    main_->copy_to_device(arena_.counters() + kRefused, &host_counters_[kRefused], sizeof(std::int64_t));
+  }
+  /// Samples that are computed at a time.
+  int at_a_time() const { return execution_.max_batch(); }
   /// Weights, sums and their units.
   DeviceArena& arena() { return arena_; }
   const DeviceArena& arena() const { return arena_; }
@@ -73,6 +94,7 @@ class DeviceStep {
   const TrainingLoss& loss() const { return loss_; }
   /// The order of the training samples in the epoch under way, and what they are mixed with; waits until it is there.
   void set_order(std::span<const std::int32_t> order, std::span<const SampleMix> mixes = {});
+  /// Once all that was queued is done: steps follow.
   void queue_state_to_device(const StepState& state);
   /// After the stream has come this far, state() is what the device had, and the arena has the rows of the steps done
   /// since queue_state_to_device().
@@ -88,7 +110,9 @@ class DeviceStep {
   int micro_batches(const BatchShare& share) const;
   /// Part i of a share, of which each but the last fills the execution.
   BatchShare micro_batch(const BatchShare& share, int i) const;
-  void begin_pass(const BatchShare& part);
+  /// @param column  of the rank's share, at which the part begins
+  void begin_pass(const BatchShare& part, int column);
+  StreamedRows rows_of(const BatchShare& part, int column);
   void queue_loss(const BatchShare& part);
   enum class Gradients { kMoreToCome, kComplete };
   /// Goes on with the pass: to the next cut, or to its end.
@@ -113,8 +137,9 @@ class DeviceStep {
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;
   DeviceTimeline timeline_;
-  bool in_backward_ = false;  ///< of the pass that is being queued
-  CutSums cut_;               ///< where it stands
+  bool in_backward_ = false;               ///< of the pass that is being queued
+  const RowsOfPart* of_others_ = nullptr;  ///< likewise; null: the samples are the rank's own
+  CutSums cut_;                            ///< where it stands
 };
 
 // Whole steps as CUDA graphs: one for each shape of a batch (an epoch's full ones and its last one).

@@ -55,12 +55,13 @@ std::string score_text(LossKind loss, double score) {
 
 namespace {
 
-LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
-                        std::span<const std::int32_t> indices, const LossShape& loss,
-                        std::span<const float> weights) {
+LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader, const EvaluatedGrains& grains,
+                        std::int64_t number, const LossShape& loss, std::span<const float> weights) {
+  const std::vector<std::int32_t> indices = grains.samples(number);
   const int samples = static_cast<int>(indices.size());
   const int columns = thread.columns_for(samples);
   loader.load(indices, columns, thread.execution.input(), thread.labels.data());
+  grains.prefetch_behind(number, loader);
   const float* logits = thread.execution.forward_evaluation(weights.data(), columns);
   LossSums sums;
   cpu::loss_and_gradient({.batch = columns, .samples = samples, .classes = loss.classes, .rule = loss.rule},
@@ -70,26 +71,42 @@ LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
 
 }  // namespace
 
+EvaluatedGrains::EvaluatedGrains(std::int64_t samples, int grain, int rank, int ranks, int threads)
+    : all_samples_(samples), grain_(grain), threads_(threads) {
+  const std::int64_t grains = (samples + grain - 1) / grain;
+  first_ = grains * rank / ranks;
+  last_ = grains * (rank + 1) / ranks;
+}
+
+std::vector<std::int32_t> EvaluatedGrains::samples(std::int64_t number) const {
+  std::vector<std::int32_t> indices(static_cast<std::size_t>(size(number)));
+  std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(number * grain_));
+  return indices;
+}
+
+void EvaluatedGrains::prefetch_behind(std::int64_t number, const BatchLoader& loader) const {
+  if (number + threads_ < last_) loader.prefetch(samples(number + threads_));
+}
+
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
-                    const LeaveEvaluation& leave) {
+                    const LeaveEvaluation& leave, UnreadSamples* unread) {
+  UnreadSamples thrown;
+  UnreadSamples& kept = unread != nullptr ? *unread : thrown;
   const BatchLoader loader(data);
-  const std::int64_t grains = (data.size() + grain - 1) / grain;
-  const std::int64_t last = grains * (comm.rank() + 1) / comm.size();
-  std::atomic<std::int64_t> next = grains * comm.rank() / comm.size();
+  const EvaluatedGrains grains(data.size(), grain, comm.rank(), comm.size(), pool.threads());
+  const LossShape shape{.classes = data.classes, .rule = evaluation_rule(loss, data)};
+  std::atomic<std::int64_t> next = grains.first();
   std::vector<EvaluationSums> sums(threads.size());
   std::atomic<bool> left = false;
   pool.run([&](int index) {
     const auto thread = static_cast<std::size_t>(index);
-    for (std::int64_t g = next++; g < last && !left; g = next++) {
+    for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
       if (leave()) left = true;
-      std::vector<std::int32_t> indices(
-          static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
-      std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
-      sums[thread].add(
-          evaluate_grain(threads[thread], loader, indices,
-                         {.classes = data.classes, .rule = evaluation_rule(loss, data)}, weights),
-          static_cast<int>(indices.size()));
+      const auto evaluate_one = [&] {
+        sums[thread].add(evaluate_grain(threads[thread], loader, grains, g, shape, weights), grains.size(g));
+      };
+      if (!kept.attempt(evaluate_one)) left = true;
     }
   });
   EvaluationSums total;
@@ -148,22 +165,44 @@ Evaluation EvaluationSums::over_all(Communicator& comm) const {
 
 // Batches are queued share by share; counters come back at the end.
 
+namespace {
+
+struct EvaluatedShare {
+  std::int64_t first, last;  ///< the last one excluded
+};
+
+EvaluatedShare share_of(std::int64_t samples, const Communicator& comm) {
+  return {samples * comm.rank() / comm.size(), samples * (comm.rank() + 1) / comm.size()};
+}
+
+/// Of batches of so many samples.
+std::optional<Streaming> streaming_to(const Communicator* comm, const Dataset& data, std::int64_t most) {
+  if (comm == nullptr) return std::nullopt;
+  const auto [first, last] = share_of(data.size(), *comm);
+  return Streaming{{.columns = static_cast<int>(most), .steps = kEvaluationRingSteps},
+                   evaluated_rows(first, last, most)};
+}
+
+}  // namespace
+
 DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data,
-                                 LossKind loss, std::int64_t most)
+                                 LossKind loss, std::int64_t most, const Communicator* streams_to)
     : gpu_(gpu),
       stream_(stream),
       classes_(network.classes()),
       loss_(*gpu.device, stream, evaluation_rule(loss, data), data),
-      data_(*gpu.device, stream, data),
+      data_(*gpu.device, stream, data, nullptr, streaming_to(streams_to, data, std::min(most, data.size()))),
       execution_(network, *gpu.device, *gpu.ops, static_cast<int>(std::min(most, data.size())),
                  DeviceExecution::Purpose::kEvaluation),
       counters_(*gpu.device, kCounterSlots),
       host_counters_(*gpu.device, kCounterSlots),
       ended_{gpu.device->make_event(), gpu.device->make_event()} {}
 
-Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave) {
+Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave,
+                                     UnreadSamples* unread) {
+  UnreadSamples thrown;
   stream_.fill_zero(counters_.data(), counters_.bytes());
-  const bool finished = queue_share(comm, weights, leave);
+  const bool finished = queue_share(comm, weights, leave, unread != nullptr ? *unread : thrown);
   stream_.copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
   stream_.record(*ended_.front());
   wait_for(*ended_.front(), comm, "an evaluation on the GPU", nullptr);
@@ -174,24 +213,38 @@ Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, c
 }
 
 /// False if it was left before its end.
-bool DeviceEvaluator::queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave) {
-  std::int64_t first = data_.size() * comm.rank() / comm.size();
-  const std::int64_t last = data_.size() * (comm.rank() + 1) / comm.size();
+bool DeviceEvaluator::queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave,
+                                  UnreadSamples& unread) {
+  auto [first, last] = share_of(data_.size(), comm);
   for (std::size_t batches = 0; first < last; ++batches) {
     Event& ended = *ended_[batches % ended_.size()];
     if (batches >= ended_.size()) wait_for(ended, comm, "an evaluation on the GPU", nullptr);
     if (leave()) return false;
     const auto batch = std::min<std::int64_t>(execution_.max_batch(), last - first);
-    queue_batch(first, static_cast<int>(batch), weights);
+    StreamedRows rows;
+    if (!unread.attempt([&] { rows = await_samples(comm, static_cast<std::int64_t>(batches)); }))
+      return false;
+    queue_batch(first, static_cast<int>(batch), rows, weights);
     stream_.record(ended);
     first += batch;
   }
   return true;
 }
 
-void DeviceEvaluator::queue_batch(std::int64_t first, int batch, const float* weights) {
+/// The batch before it may still be computed, those before that one are done.
+StreamedRows DeviceEvaluator::await_samples(Communicator& comm, std::int64_t number) {
+  SampleRing* const ring = data_.ring();
+  if (ring == nullptr) return {};
+  ring->begin(std::max<std::int64_t>(0, number - 1));
+  ring->await(comm, stream_, number + 1);
+  return ring->rows_of_step(number);
+}
+
+void DeviceEvaluator::queue_batch(std::int64_t first, int batch, const StreamedRows& rows,
+                                  const float* weights) {
   DeviceOps& ops = *gpu_.ops;
-  ops.gather(stream_, batch, data_.view(), {.first = first}, execution_.input(), execution_.labels());
+  ops.gather(stream_, batch, data_.view(), {.first = first, .rows = rows}, execution_.input(),
+             execution_.labels());
   const float* logits = execution_.forward_evaluation(stream_, weights, batch);
   const LossTarget target{.labels = execution_.labels(),
                           .counters = counters_.data(),

@@ -9,11 +9,12 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "models/device_execution.hpp"
-#include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/device_data.hpp"
 #include "trainer/engine/training_loss.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -71,13 +72,33 @@ inline bool never_leave() {
   return false;
 }
 
+/// The grains that a rank evaluates, by their numbers: in the order of the set.
+class EvaluatedGrains {
+ public:
+  EvaluatedGrains(std::int64_t samples, int grain, int rank, int ranks, int threads);
+
+  std::int64_t first() const { return first_; }
+  std::int64_t last() const { return last_; }  ///< excluded
+  std::vector<std::int32_t> samples(std::int64_t number) const;
+  int size(std::int64_t number) const {
+    return static_cast<int>(std::min<std::int64_t>(grain_, all_samples_ - number * grain_));
+  }
+  /// Asks for the samples that a thread which has loaded this grain is likely to take next.
+  void prefetch_behind(std::int64_t number, const BatchLoader& loader) const;
+
+ private:
+  std::int64_t all_samples_, first_, last_;
+  int grain_, threads_;
+};
+
 /// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
 /// Collective.
-/// @param leave  asked before each grain, by several threads, whether to give up; all ranks then hear of it
+/// @param leave   asked before each grain, by several threads, whether to give up; all ranks then hear of it
+/// @param unread  where samples that cannot be read are a reason to leave it, too; null: what reading throws is thrown
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
-                    const LeaveEvaluation& leave = never_leave);
+                    const LeaveEvaluation& leave = never_leave, UnreadSamples* unread = nullptr);
 
 // What outputs say of the classes, by the loss that the network was trained for.
 
@@ -121,20 +142,26 @@ inline constexpr std::int64_t kEvaluatedAtOnce = 1000;
 class DeviceEvaluator {
  public:
   /// Puts the set on the device. Borrows all references; at least one sample.
-  /// @param most  samples at a time
+  /// @param most        samples at a time
+  /// @param streams_to  its rank's share of the set comes to the device batch by batch; null: the set is copied there whole
   DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data, LossKind loss,
-                  std::int64_t most = kEvaluatedAtOnce);
+                  std::int64_t most = kEvaluatedAtOnce, const Communicator* streams_to = nullptr);
 
   /// Each rank takes its share of the set. Every sample's loss becomes an integer before it is added, so the
   /// result has the same bits on any number of ranks. Collective.
   /// @param weights  device memory, arena order
   /// @param leave    asked before each batch is queued whether to give up; all ranks then hear of it. At most two
   ///                 batches are queued at a time, so that it is asked while they run
-  Evaluation evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave = never_leave);
+  /// @param unread   as the other evaluate() has it
+  Evaluation evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave = never_leave,
+                      UnreadSamples* unread = nullptr);
 
  private:
-  bool queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave);
-  void queue_batch(std::int64_t first, int batch, const float* weights);
+  bool queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave,
+                   UnreadSamples& unread);
+  /// @param number  of the batch, in the rank's share
+  StreamedRows await_samples(Communicator& comm, std::int64_t number);
+  void queue_batch(std::int64_t first, int batch, const StreamedRows& rows, const float* weights);
 
   const Gpu& gpu_;
   Stream& stream_;

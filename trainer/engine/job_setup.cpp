@@ -19,6 +19,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <span>
@@ -43,11 +45,11 @@ DatasetOptions dataset_options(const Job& job) {
 
 namespace {
 
-void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
+bool check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
                          const DeviceChoice& device, const Communicator& comm) {
   const auto sampling = sampler_options(job, data.train, comm);
   check_sampling(job, network, sampling);
-  require_training_memory(job, network, data, device, comm);
+  return require_training_memory(job, network, data, device, comm);
 }
 
 }  // namespace
@@ -157,6 +159,33 @@ MixedShare JobSetup::mixed_share(const DistributedSampler& sampler, std::int64_t
   return {mixer, epoch, sampler.order(), first, end - first, data->train.labels};
 }
 
+namespace {
+
+bool is_there(const DatasetFuture& data, std::chrono::duration<double> within) {
+  return data.wait_for(within) == std::future_status::ready;
+}
+
+/// Until every rank has its data, or one has failed to get it. Ranks hear from each other meanwhile: a first pass over
+/// millions of pictures takes longer than they wait for each other.
+void await_data(Communicator& comm, const DatasetFuture& data) {
+  const auto pulse = std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm.timeout() / 4);
+  for (std::array<std::int64_t, 2> waiting_and_failed{1, 0}; waiting_and_failed[0] > 0;) {
+    const bool there = is_there(data, pulse);
+    waiting_and_failed = {there ? 0 : 1, 0};
+    if (there) {
+      try {
+        static_cast<void>(data.get());
+      } catch (...) {  // thrown again, once all know
+        waiting_and_failed[1] = 1;
+      }
+    }
+    comm.all_reduce(std::span<std::int64_t>(waiting_and_failed));
+    if (waiting_and_failed[1] > 0) return;
+  }
+}
+
+}  // namespace
+
 JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, const StrategySetup& strategy,
                 const NetworkMaker& make_network) {
   LoadedData loaded;
@@ -164,15 +193,19 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
   std::optional<AugmentPlan> augment;
   SampleMixer mixer;
   DeviceChoice device = choose_device(job.parallel, comm);
+  std::int64_t ranks_that_stream = 0;
+  await_data(comm, data);
   agree(comm, [&] {
+    if (!is_there(data, std::chrono::seconds(0))) return;  // another rank says why
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
     network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);
     const TrainingLoss loss(job, train);  // throws where the job's numbers do not fit the set
     augment = augment_plan_of(job, train);
     mixer = SampleMixer(job.data.augment, train.shape, job.train.seed);
-    strategy.check(job, *network, *loaded.sets, device, comm);
+    ranks_that_stream = strategy.check(job, *network, *loaded.sets, device, comm) ? 1 : 0;
   });
+  if (device.gpu != nullptr) comm.all_reduce(std::span(&ranks_that_stream, 1));  // one that must, and all do
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
   BucketPlan plan = strategy.plan(job, *network, device, comm);
   return {.data = std::move(loaded.sets),
@@ -181,7 +214,8 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
           .plan = std::move(plan),
           .fingerprints = std::move(loaded.fingerprints),
           .augment = augment,
-          .mixer = std::move(mixer)};
+          .mixer = std::move(mixer),
+          .streams = ranks_that_stream > 0};
 }
 
 // The plan follows measured latencies and the speed of backward, both rank 0's.

@@ -54,6 +54,9 @@ struct JobSetup {
   std::optional<AugmentPlan> augment = {};              ///< of data.train; nothing: images stay as they are
 
   SampleMixer mixer = {};  ///< of data.train
+  bool streams = false;    ///< the set comes to the ranks' devices step by step, and is not copied there
+  /// Of a run: has_light_background() (trainer/run/data_record.hpp), which reads images; they are looked at once.
+  std::shared_future<bool> light_background = {};
 
   const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
   /// What a rank's neighbouring grains of a step are mixed with. The sampler's epoch is set.
@@ -79,7 +82,8 @@ ArenaPart whole_network(const Job& job, const JobSetup& setup, std::int64_t step
 /// How a parallel strategy gets ready, beyond what all do.
 struct StrategySetup {
   /// Whether job, network, data and ranks fit together and into memory. Each rank asks, and all agree.
-  void (*check)(const Job& job, const Network& network, const TrainTestData& data, const DeviceChoice& device,
+  /// @returns whether the set must stream past the rank's device
+  bool (*check)(const Job& job, const Network& network, const TrainTestData& data, const DeviceChoice& device,
                 const Communicator& comm);
   /// In which pieces gradients are summed. Collective.
   BucketPlan (*plan)(const Job& job, const Network& network, const DeviceChoice& device, Communicator& comm);

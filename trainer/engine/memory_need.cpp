@@ -15,6 +15,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/device_data.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
@@ -125,11 +126,9 @@ std::string what_helps(const Job& job, const Network& network, const DataSizes& 
                        std::uint64_t free_bytes) {
   constexpr const char* kAlways = "lower data.global_batch, use more GPUs, or a smaller model";
   const std::uint64_t for_kernels_and_graphs = free_bytes / 20;
-  if (data.bytes() > free_bytes)
-    return fmt::format(
-        "a set is copied to the GPU whole; train on fewer samples (data.train_samples, data.test_samples), "
-        "on a GPU "
-        "with more memory, or with parallel.device=cpu");
+  if (!data.streams && data.bytes() > free_bytes)
+    return "a set is copied to the GPU whole with data.on_device=whole; data.on_device=stream brings it "
+           "there step by step, with the same weights";
   const std::int64_t fits =
       micro_batch_that_fits(job, network, data, ranks, free_bytes - for_kernels_and_graphs);
   if (fits == 0) return kAlways;
@@ -164,12 +163,39 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
   } else {
     memory.host = on_cpu(job, network, data.train_samples, ranks);
   }
-  memory.host.data = data.on_disk
-                         ? checked_sum(checked_product(data.samples(), sizeof(std::int32_t)), data.kept_bytes)
-                         : data.bytes();
+  const std::uint64_t labels = checked_product(data.samples(), sizeof(std::int32_t));
+  memory.host.data = data.on_disk ? checked_sum(labels, data.kept_bytes) : data.bytes();
+  if (!on_gpu) return memory;
   const std::uint64_t place = sizeof(std::int32_t) + (mixes_images(job.data.augment) ? sizeof(SampleMix) : 0);
-  if (on_gpu) memory.device.data = checked_sum(data.bytes(), checked_product(data.train_samples, place));
+  const std::uint64_t order = checked_product(data.train_samples, place);
+  if (!data.streams) {
+    memory.device.data = checked_sum(data.bytes(), order);
+    return memory;
+  }
+  const std::int64_t share = samples_of_a_rank(job, data.train_samples, ranks);
+  const std::uint64_t ring =
+      ring_bytes(job, data, share, samples_at_a_time(job, share), samples_at_a_time(job, kEvaluatedAtOnce));
+  memory.device.data = checked_sum(labels, order, ring);
+  memory.host.data = checked_sum(memory.host.data, ring);
   return memory;
+}
+
+std::uint64_t ring_bytes(const Job& job, const DataSizes& data, std::int64_t columns,
+                         std::int64_t spare_columns, std::int64_t evaluated_at_once) {
+  const std::uint64_t row = data.sample_bytes - sizeof(std::int32_t);
+  const std::uint64_t pairs = mixes_images(job.data.augment) ? 2 : 1;
+  const std::uint64_t step = checked_product(checked_product(columns, row), pairs);
+  const std::int64_t evaluated =
+      std::min(data.test_samples, evaluated_at_once) + std::min(data.validation_samples, evaluated_at_once);
+  return checked_sum(checked_product(step, training_ring_steps(step)),
+                     checked_product(checked_product(spare_columns, row), pairs),
+                     checked_product(checked_product(evaluated, row), kEvaluationRingSteps));
+}
+
+bool must_stream(const Job& job, const MemoryNeed& with_all_data, const DeviceProperties& device) {
+  const std::uint64_t for_the_set = device.free_bytes - device.free_bytes / 10;
+  if (job.data.on_device == OnDevice::kAuto) return with_all_data.total() > for_the_set;
+  return job.data.on_device == OnDevice::kStream;
 }
 
 std::string to_string(const MemoryNeed& need) {
@@ -186,14 +212,17 @@ void require_device_memory(const Network& network, const MemoryNeed& need, const
                                 format_memory(device.free_bytes), help));
 }
 
-void require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
+bool require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
                              const DeviceChoice& device, const Communicator& comm) {
   const bool on_gpu = device.gpu != nullptr;
-  const DataSizes sizes = sizes_of(data);
+  DataSizes sizes = sizes_of(data);
+  if (on_gpu)
+    sizes.streams = must_stream(job, training_memory(job, network, sizes, true, comm.size()).device,
+                                device.gpu->device->properties());
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
   require_host_memory(network, memory.host, comm);
   require_no_cuts_in_replays(job, network);
-  if (!on_gpu) return;
+  if (!on_gpu) return false;
   require_no_cuts_in_micro_batches(job, network);
   check_device_limits(
       network, samples_at_a_time(job, samples_of_a_rank(job, sizes.train_samples, comm.size())),
@@ -201,6 +230,7 @@ void require_training_memory(const Job& job, const Network& network, const Train
   const DeviceProperties properties = device.gpu->device->properties();
   require_device_memory(network, memory.device, properties,
                         what_helps(job, network, sizes, comm.size(), properties.free_bytes));
+  return sizes.streams;
 }
 
 }  // namespace lockstep

@@ -39,8 +39,9 @@ struct DataSizes {
   std::int64_t train_samples = 0, test_samples = 0;
   std::uint64_t sample_bytes = 0;       ///< with its label
   std::int64_t validation_samples = 0;  ///< which are none of train_samples
-  bool on_disk = false;                 ///< the host's memory has the labels alone,
-  std::uint64_t kept_bytes = 0;         ///< and so much of pictures that were decoded
+  bool on_disk = false;                 ///< the host's memory has the labels alone, and `kept_bytes`
+  bool streams = false;                 ///< a device has the labels, and samples of a few steps alone
+  std::uint64_t kept_bytes = 0;         ///< of pictures that were decoded
 
   std::uint64_t samples() const { return checked_sum(train_samples, test_samples, validation_samples); }
   std::uint64_t bytes() const { return checked_product(samples(), sample_bytes); }
@@ -59,11 +60,20 @@ std::string to_string(const MemoryNeed& need);
 void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device,
                            std::string_view help);
 
+/// What streams past a device, on it and once more in pinned memory. @param columns  of a step that one rank has
+std::uint64_t ring_bytes(const Job& job, const DataSizes& data, std::int64_t columns,
+                         std::int64_t spare_columns, std::int64_t evaluated_at_once);
+
+/// Whether the set is to stream past this device, as data.on_device says: with auto where the rest would not leave a
+/// tenth of what is free. @param with_all_data  of the device, if it has the whole set
+bool must_stream(const Job& job, const MemoryNeed& with_all_data, const DeviceProperties& device);
+
 /// Asks whether what is still to be allocated fits: on the host for all ranks there, on the GPU for this one.
 /// Ranks call it before any of them allocates. The data set is there already.
+/// @returns must_stream(); false on a CPU
 /// @throws MemoryError, DeviceError  it does not: how much, how much there is, what helps
 /// @throws ShapeError                the network is larger than GPU kernels can number
-void require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
+bool require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
                              const DeviceChoice& device, const Communicator& comm);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/buffers.hpp"
+#include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
@@ -15,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -45,6 +47,41 @@ class WorkerPool {
   bool quit_ = false;
   std::exception_ptr failure_;
   std::vector<std::thread> workers_;
+};
+
+/// What a rank could not read, on any of its threads. A rank that keeps it goes on to the end of the step, which no rank
+/// then takes, or leaves the evaluation: so the state before can be saved.
+class UnreadSamples {
+ public:
+  /// From now on errors are kept; until then attempt() throws them.
+  void keep() { keeps_ = true; }
+  /// @returns whether it could: samples on a disk that fails are kept as the reason, and damaged ones; the first counts
+  template <typename Read>
+  bool attempt(const Read& read) {
+    try {
+      read();
+      return true;
+    } catch (const Error& error) {
+      if (!keeps_ || (error.code() != ExitCode::kIo && error.code() != ExitCode::kDataDamaged)) throw;
+      const std::lock_guard lock(mutex_);
+      if (!reason_) reason_ = std::current_exception();
+    }
+    return false;
+  }
+  bool any() const {
+    const std::lock_guard lock(mutex_);
+    return reason_ != nullptr;
+  }
+  /// Null: all was read; so it is afterwards.
+  std::exception_ptr take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(reason_, nullptr);
+  }
+
+ private:
+  bool keeps_ = false;
+  mutable std::mutex mutex_;
+  std::exception_ptr reason_;
 };
 
 // What one thread of a rank needs to compute grains: its activations, its gradient.

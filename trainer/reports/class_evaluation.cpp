@@ -55,12 +55,12 @@ struct EvaluatedGrain {
   std::vector<float> scores;  ///< [classes, batch]
 };
 
-EvaluatedGrain pass_forward(ThreadContext& thread, const BatchLoader& loader,
-                            std::span<const std::int32_t> indices, int classes, LossKind loss,
-                            std::span<const float> weights) {
-  const int samples = static_cast<int>(indices.size());
+EvaluatedGrain pass_forward(ThreadContext& thread, const BatchLoader& loader, const EvaluatedGrains& grains,
+                            std::int64_t number, int classes, LossKind loss, std::span<const float> weights) {
+  const int samples = grains.size(number);
   const int columns = thread.columns_for(samples);
-  loader.load(indices, columns, thread.execution.input(), thread.labels.data());
+  loader.load(grains.samples(number), columns, thread.execution.input(), thread.labels.data());
+  grains.prefetch_behind(number, loader);
   EvaluatedGrain grain{.shape = {.batch = columns, .samples = samples, .classes = classes},
                        .logits = thread.execution.forward_evaluation(weights.data(), columns),
                        .scores = {}};
@@ -154,19 +154,15 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
                                  LossKind loss, int grain, std::span<const float> weights, RankShare share,
                                  const LeaveEvaluation& leave) {
   const BatchLoader loader(data);
-  const std::int64_t grains = (data.size() + grain - 1) / grain;
-  const std::int64_t last = grains * (share.rank + 1) / share.ranks;
-  std::atomic<std::int64_t> next = grains * share.rank / share.ranks;
+  const EvaluatedGrains grains(data.size(), grain, share.rank, share.ranks, pool.threads());
+  std::atomic<std::int64_t> next = grains.first();
   std::vector<ClassEvaluation> parts(threads.size(), nothing_seen(data.classes, loss));
   std::atomic<bool> left = false;
   pool.run([&](int index) {
     ThreadContext& thread = threads[static_cast<std::size_t>(index)];
-    for (std::int64_t g = next++; g < last && !left; g = next++) {
+    for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
       if (leave()) left = true;
-      std::vector<std::int32_t> indices(
-          static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
-      std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
-      count_grain(pass_forward(thread, loader, indices, data.classes, loss, weights), thread.labels.data(),
+      count_grain(pass_forward(thread, loader, grains, g, data.classes, loss, weights), thread.labels.data(),
                   g * grain, parts[static_cast<std::size_t>(index)]);
     }
   });

@@ -81,6 +81,9 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
         "global batch {} = {} x data.per_rank_batch {}: another number of ranks trains other weights",
         with_thousands(job_.data.global_batch), counted(comm_.size(), "rank"), job_.data.per_rank_batch));
   }
+  if (setup_.streams)
+    lines.emplace_back(
+        "the set streams past the device: the samples of the coming steps lie there (data.on_device)");
   if (job_.data.balance_classes) lines.push_back(balance_text(data.train));
   for (const std::string& remark :
        batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))

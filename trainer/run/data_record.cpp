@@ -27,16 +27,6 @@ namespace {
 
 constexpr std::int64_t kImagesLookedAt = 1000;
 
-/// Whether most of the first images have a light border.
-bool mostly_light(const Dataset& set) {
-  std::vector<std::int32_t> first(static_cast<std::size_t>(std::min(set.size(), kImagesLookedAt)));
-  std::iota(first.begin(), first.end(), 0);
-  const ImageRows rows(set, first);
-  std::size_t light = 0;
-  for (std::size_t i = 0; i < first.size(); ++i) light += has_light_border(rows[i], set.shape) ? 1U : 0U;
-  return 2 * light > first.size();
-}
-
 void compare(const std::string& what, const std::string& then, const std::string& now,
              std::vector<std::string>& differences) {
   if (then == now) return;
@@ -139,8 +129,18 @@ std::int64_t evaluated_test_samples(const CheckpointFacts& facts) {
   return samples == facts.data.end() ? -1 : parse_int64(samples->second).value_or(-1);
 }
 
+bool has_light_background(const Job& job, const Dataset& train) {
+  if (!train.has_images() || has_pictures(job.data.set)) return false;
+  std::vector<std::int32_t> first(static_cast<std::size_t>(std::min(train.size(), kImagesLookedAt)));
+  std::iota(first.begin(), first.end(), 0);
+  const ImageRows rows(train, first);
+  std::size_t light = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) light += has_light_border(rows[i], train.shape) ? 1U : 0U;
+  return 2 * light > first.size();
+}
+
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
-                                                 const SetFingerprints& fingerprints) {
+                                                 const SetFingerprints& fingerprints, bool light_background) {
   std::map<std::string, std::string> entries = {{"set", job.data.set},
                                                 {"train_samples", std::to_string(data.train_in_file())},
                                                 {"test_samples", std::to_string(data.test_in_file())},
@@ -155,9 +155,7 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
   }
   if (data.fit != PictureFit::kSqueeze) entries["fit"] = spelt(data.fit);
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
-  if (data.train
-          .has_images())  // photographs are taken as they are; a thousand would be decoded for each checkpoint
-    entries["background"] = !has_pictures(job.data.set) && mostly_light(data.train) ? "light" : "dark";
+  if (data.train.has_images()) entries["background"] = light_background ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();

@@ -40,9 +40,13 @@ struct DataRecord {
 /// How many test samples a checkpoint's accuracy is of; -1: it does not say.
 std::int64_t evaluated_test_samples(const CheckpointFacts& facts);
 
+/// Whether most of the first training images are dark on light by nature. They are read; photographs are not looked at.
+bool has_light_background(const Job& job, const Dataset& train);
+
 /// The manifest's "data" for a run of `job` on `data`.
+/// @param light_background  has_light_background()
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
-                                                 const SetFingerprints& fingerprints);
+                                                 const SetFingerprints& fingerprints, bool light_background);
 
 /// @param checkpoint  for messages
 /// @throws DataError  a value that cannot be right

@@ -7,6 +7,7 @@
 #include "common/output.hpp"
 #include "common/plot.hpp"
 #include "common/printable.hpp"
+#include "data/stored_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,9 @@ namespace {
 
 constexpr std::chrono::seconds kPlainInterval{5};
 
+constexpr std::chrono::seconds kBetweenLooks{1};
+constexpr double kWorthSaying = 5, kBetweenWords = 30;  ///< seconds of a wait for data
+
 }  // namespace
 
 Progress Progress::for_rank(int rank) {
@@ -34,6 +38,39 @@ Progress Progress::for_rank(int rank) {
 
 Progress::~Progress() {
   wipe_bar();
+}
+
+DataWatch::DataWatch(int rank, std::string host, bool silent)
+    : who_(fmt::format("rank {} on {}", rank, host)) {
+  if (silent) return;
+  thread_ = start_thread([this] {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kBetweenLooks, [this] { return ends_; })) look();
+  });
+}
+
+DataWatch::~DataWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void DataWatch::look() {
+  const auto read = longest_read();
+  if (said_at_ > 0 && (!read || read->seconds < said_at_)) {
+    print_error(fmt::format("{}: {} was read at last, and the run goes on", who_, file_));
+    said_at_ = 0;
+  }
+  if (!read || read->seconds < (said_at_ > 0 ? said_at_ + kBetweenWords : kWorthSaying)) return;
+  print_error(fmt::format(
+      "{} waits for its data: {} has been read for {:.0f} s; see the disk, or the network that it "
+      "is on",
+      who_, read->file, read->seconds));
+  file_ = read->file;
+  said_at_ = read->seconds;
 }
 
 void Progress::say(std::string_view line) {

@@ -8,9 +8,12 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace lockstep {
@@ -79,6 +82,28 @@ class Progress {
   std::int64_t done_before_ = 0, left_in_run_ = 0, samples_ = 0;
   ProgressStatus facts_;
   Clock::time_point start_, last_;
+};
+
+/// Looks from a thread of its own whether this process waits for a file of its data, says on standard error which rank
+/// waits for which file, again every half minute, and when it goes on.
+class DataWatch {
+ public:
+  /// @param silent  another rank of this process says it
+  DataWatch(int rank, std::string host, bool silent);
+  ~DataWatch();
+  DataWatch(const DataWatch&) = delete;
+  DataWatch& operator=(const DataWatch&) = delete;
+
+ private:
+  void look();
+
+  std::string who_;     ///< "rank 1 on node2"
+  double said_at_ = 0;  ///< seconds of the wait under way when it was said last; 0: not yet
+  std::string file_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  std::thread thread_;
 };
 
 // The accuracy over the epochs, on validation data where there are some, as a picture: a line of characters after

@@ -144,6 +144,20 @@ std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
   return job.train.max_steps > 0 ? std::min(all, job.train.max_steps) : all;
 }
 
+namespace {
+
+/// Where a disk fails, what is trained is saved all the same.
+bool light_background(const Job& job, const JobSetup& setup) {
+  if (!setup.light_background.valid()) return has_light_background(job, setup.data->train);
+  try {
+    return setup.light_background.get();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units) {
   CheckpointFacts facts;
@@ -165,7 +179,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   if (job.train.patience > 0) facts.patience = state.patience;
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
-  facts.data = describe_data(job, *setup.data, setup.fingerprints->get());
+  facts.data = describe_data(job, *setup.data, setup.fingerprints->get(), light_background(job, setup));
   facts.world = {{"ranks", std::to_string(comm.size())},
                  {"threads", std::to_string(job.parallel.threads)},
                  {"device", setup.device.description},

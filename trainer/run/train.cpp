@@ -185,7 +185,10 @@ void TrainingRun::announce() {
   if (job_.run.trail && !keeps_trail(job_))
     say("trail: none, since sums are not exact (parallel.determinism: off)");
   if (job_.run.print_shapes) tell_devices();
-  if (directory_) setup_.fingerprints->start();  // the first checkpoint wants them
+  if (!directory_) return;
+  setup_.fingerprints->start();  // the first checkpoint wants them, and this
+  setup_.light_background =
+      start_async([this] { return has_light_background(job_, setup_.data->train); }).share();
 }
 
 }  // namespace lockstep

@@ -3,12 +3,17 @@
 /// The loop of a training run: what it does in which order, on every rank alike.
 #include "trainer/run/training_run.hpp"
 
+#include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/text_layout.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/training_step.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <exception>
 
 namespace lockstep {
 
@@ -18,6 +23,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       comm_(comm),
       data_(data),
       process_start_(process_start),
+      data_watch_(comm.rank(), comm.host(), comm.backend() == "thread" && comm.rank() > 0),
       setup_(set_up(job, comm, data, find_strategy(job).setup)),
       trace_(job, comm),
       strategy_(find_strategy(job).make(job, setup_, comm)),
@@ -27,6 +33,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       judge_(judging_part(job)),
       trail_slots_(
           keeps_trail(job) ? trail_head(job, setup_, strategy_->weight_update().buffer_names()).slots() : 0) {
+  strategy_->unread().keep();
 }
 
 int TrainingRun::run() {
@@ -110,7 +117,24 @@ void TrainingRun::after_series(const StepSeries& series) {
   if (is_due(job_.run.checkpoint_every_steps) && !stopping_ && !steps_finished()) save();
 }
 
+void TrainingRun::end_if_unread() {
+  try {
+    agree(comm_, [this] {
+      if (const std::exception_ptr reason = strategy_->unread().take()) std::rethrow_exception(reason);
+    });
+  } catch (const AgreedError& error) {
+    save();
+    wait_until_saved(error.what());
+    end_trace();
+    throw AgreedError(error.code(),
+                      fmt::format("{}; step {} is saved, and the same command goes on from there",
+                                  error.what(), with_thousands(state_.position.global_step)),
+                      error.speaker());
+  }
+}
+
 void TrainingRun::fail(const StepSeries& series) {
+  end_if_unread();
   end_trace();
   flush_trail();
   strategy_->collect();
@@ -167,6 +191,7 @@ bool TrainingRun::evaluate_now(EvaluatedPart part) {
   if (!stopping_)
     stopping_ = !evaluate_averages(*strategy_, state_.position.global_step, part, leave, evaluations_);
   if (stopping_) {
+    end_if_unread();
     tell_why_it_stops();
     return false;
   }

@@ -68,6 +68,9 @@ class TrainingRun {
   std::int64_t next_series() const;
   void after_series(const StepSeries& series);
   [[noreturn]] void fail(const StepSeries& series);
+  /// Where a rank could not read samples: saves the state before the step, or before the evaluation. Collective.
+  /// @throws AgreedError  that rank's
+  void end_if_unread();
   void print_loss(std::int64_t every);
   void finish_epoch();
   void evaluate_within_epoch();
@@ -141,6 +144,7 @@ class TrainingRun {
   Communicator& comm_;
   DatasetFuture data_;
   Clock::time_point process_start_;
+  DataWatch data_watch_;  ///< from before the data are there
   JobSetup setup_;
   StepTrace trace_;  ///< before the strategy, which asks for the rank's timeline
   std::unique_ptr<ParallelStrategy> strategy_;

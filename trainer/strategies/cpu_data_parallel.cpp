@@ -30,11 +30,6 @@ std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
   return threads;
 }
 
-/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
-std::size_t most_grains(const DistributedSampler& sampler) {
-  return std::max(sampler.local_grains(0).size(), sampler.local_grains(sampler.steps_per_epoch() - 1).size());
-}
-
 class CpuDataParallel final : public DataParallel {
  public:
   CpuDataParallel(const Job& job, const JobSetup& setup, Communicator& comm);
@@ -42,7 +37,7 @@ class CpuDataParallel final : public DataParallel {
   std::int64_t longest_series() const override { return 1; }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
     return lockstep::evaluate(comm_, pool_, threads_, setup_.data->part(part), loss_kind_, grain_,
-                              arena_.weights(), leave);
+                              arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -107,7 +102,8 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       threads_(make_threads(job, setup)),
       arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
-      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_), job.train.recompute) {
+      cut_step_(setup.network, comm, pool_, threads_, static_cast<std::size_t>(sampler_.most_local_grains()),
+                job.train.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   if (replays()) prepare_shares();
   if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
@@ -222,9 +218,16 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
   const int columns = work.thread.columns_for(work.grain.samples);
   {
     const TimeSpan span(timeline(), Work::kInput);
-    loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
-                 work.labels.data(), position.epoch,
-                 mixed_.mixes(sampler_.place(position.step_in_epoch, work.grain), work.grain.samples));
+    const auto load = [&] {
+      loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
+                   work.labels.data(), position.epoch,
+                   mixed_.mixes(sampler_.place(position.step_in_epoch, work.grain), work.grain.samples));
+    };
+    if (into_ == &reducer_) {
+      unread_.attempt(load);  // otherwise add_loss() refuses the grain
+    } else {
+      load();
+    }
   }
   work.thread.input_seconds += seconds_since(start);
   work.execution.begin_training({.weights = arena_.weights().data(),
@@ -250,6 +253,7 @@ void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& posi
                         .rule = loss_rule_,
                         .mixed = mixed_.second_labels(sampler_.place(position.step_in_epoch, work.grain))};
   cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
+  if (unread_.any()) sums.not_finite = work.grain.samples;  // so no rank takes the step
   into_->add_sums(sums, work.grain.samples);
 }
 

@@ -108,8 +108,11 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   const int columns = columns_for(grain.samples());
   if (visit.stage == 0) {
     const TimeSpan span(timeline(), Work::kInput);
-    BatchLoader(data_of(visit), visit.training ? parts_.setup.augment_plan() : nullptr)
-        .load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch, grain.mixes);
+    const BatchLoader loader(data_of(visit), visit.training ? parts_.setup.augment_plan() : nullptr);
+    parts_.unread.attempt([&] {
+      loader.load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch, grain.mixes);
+    });
+    if (visit.next != nullptr) loader.prefetch(visit.next->indices);
   }
   const float* weights = weights_of(held().range_of(visit.stage));
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key)

@@ -39,20 +39,45 @@ BatchShare share_of_grains(const std::vector<Grain>& grains) {
   return share;
 }
 
+/// Of a full batch: of the rank that has most.
+std::int64_t largest_share(const Job& job, const DistributedSampler& sampler, int ranks) {
+  const std::int64_t grains = sampler.batch_grains(0);
+  return std::min(sampler.batch_samples(0), (grains + ranks - 1) / ranks * job.parallel.grain);
+}
+
+/// Of which half is computed while the other half comes; 0: the set does not stream.
+std::int64_t ring_steps(const Job& job, const JobSetup& setup, const DistributedSampler& sampler, int ranks) {
+  if (!setup.streams) return 0;
+  const auto samples = static_cast<std::uint64_t>(largest_share(job, sampler, ranks));
+  return training_ring_steps(samples * (setup.mixer.mixes() ? 2 : 1) * row_bytes_of(setup.data->train));
+}
+
 /// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+int own_share(const DistributedSampler& sampler) {
+  return std::max(share_of_grains(sampler.local_grains(0)).columns,
+                  share_of_grains(sampler.local_grains(sampler.steps_per_epoch() - 1)).columns);
+}
+
 StepSizes sizes_of_steps(const Job& job, const DistributedSampler& sampler, std::int64_t longest_series,
                          int ranks) {
-  const std::int64_t steps = sampler.steps_per_epoch(), grains = sampler.batch_grains(0);
-  const int own_share = std::max(share_of_grains(sampler.local_grains(0)).columns,
-                                 share_of_grains(sampler.local_grains(steps - 1)).columns);
-  const std::int64_t largest_share =
-      std::min(sampler.batch_samples(0), (grains + ranks - 1) / ranks * job.parallel.grain);
-  return {.max_columns = static_cast<int>(samples_at_a_time(job, own_share)),
-          .long_steps = samples_at_a_time(job, largest_share) < largest_share,
+  const std::int64_t largest = largest_share(job, sampler, ranks);
+  return {.max_columns = static_cast<int>(samples_at_a_time(job, own_share(sampler))),
+          .long_steps = samples_at_a_time(job, largest) < largest,
           .global_batch = sampler.batch_samples(0),
-          .global_grains = grains,
-          .steps_per_epoch = steps,
+          .global_grains = sampler.batch_grains(0),
+          .steps_per_epoch = sampler.steps_per_epoch(),
           .longest_series = longest_series};
+}
+
+/// @param steps  of the ring; 0: the set does not stream
+std::optional<Streaming> streaming_of_steps(const JobSetup& setup, const DistributedSampler& sampler,
+                                            std::int64_t steps, int spare_columns) {
+  if (steps == 0) return std::nullopt;
+  const RingSizes sizes{.columns = std::max(1, own_share(sampler)),
+                        .has_pairs = setup.mixer.mixes(),
+                        .steps = steps,
+                        .spare_columns = spare_columns};
+  return Streaming{sizes, training_rows(sampler, setup.mixer, sizes.columns)};
 }
 
 StepTotals totals_of(std::span<const std::int64_t> counters) {
@@ -65,7 +90,8 @@ class DeviceDataParallel final : public DataParallel {
 
   std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
-    return (part == EvaluatedPart::kTest ? evaluator_ : *validator_).evaluate(comm_, arena_.weights(), leave);
+    return (part == EvaluatedPart::kTest ? evaluator_ : *validator_)
+        .evaluate(comm_, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -93,11 +119,16 @@ class DeviceDataParallel final : public DataParallel {
   }
   bool prepare_shares() override { return arena_.reducer().compares_sums(); }
   SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
+  StepSizes step_sizes(const Job& job) const {
+    StepSizes sizes = sizes_of_steps(job, sampler_, longest_series_, comm_.size());
+    sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, sizes.max_columns);
+    return sizes;
+  }
   BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
   BatchShare share_of(std::int64_t step_in_epoch) const {
     return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
   }
-  void go_to_epoch(std::int64_t epoch);
+  void go_to_epoch(const StepPosition& position);
   void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
   /// How many of the next steps need not be watched.
   std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
@@ -112,7 +143,8 @@ class DeviceDataParallel final : public DataParallel {
     arena_.use_units();
     graphs_.forget();
   }
-  void queue_steps(std::int64_t first, std::int64_t count);
+  void queue_steps(const StepPosition& position, std::int64_t count);
+  void await_samples(std::int64_t end);
   void wait_for_stream();
   /// Then every step is watched, and none is captured.
   bool is_traced() const {
@@ -123,6 +155,7 @@ class DeviceDataParallel final : public DataParallel {
   /// Kept here: graphs hold all-reduces, and must be gone before what makes those (NCCL's abort waits for them), in
   /// whatever order the strategy and the setup go.
   std::shared_ptr<Gpu> gpu_;
+  std::int64_t ring_steps_;      ///< 0: the set does not stream
   std::int64_t longest_series_;  ///< however short steps are
   SeriesLength series_;
   DeviceStep step_;
@@ -139,17 +172,18 @@ class DeviceDataParallel final : public DataParallel {
 DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Communicator& comm)
     : DataParallel(job, setup, comm),
       gpu_(setup.device.gpu),
+      ring_steps_(ring_steps(job, setup, sampler_, comm.size())),
       longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
       series_(longest_series_),
-      step_(job, setup, sizes_of_steps(job, sampler_, longest_series_, comm.size())),
+      step_(job, setup, step_sizes(job)),
       arena_(step_.arena()),
       graphs_(step_, job.parallel.graph == GraphUse::kOn),
       evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, job.train.loss,
-                 samples_at_a_time(job, kEvaluatedAtOnce)),
+                 samples_at_a_time(job, kEvaluatedAtOnce), setup.streams ? &comm : nullptr),
       series_done_(gpu_->device->make_event()) {
   if (setup.data->validation.size() > 0)
     validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, job.train.loss,
-                       samples_at_a_time(job, kEvaluatedAtOnce));
+                       samples_at_a_time(job, kEvaluatedAtOnce), setup.streams ? &comm : nullptr);
   step_.record_into(comm.activity().timeline());
   agree(comm, [&] {
     if (job.train.recompute)
@@ -173,7 +207,7 @@ BatchShare DeviceDataParallel::share_of(const std::vector<Grain>& grains, std::i
 StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int64_t count,
                                          bool stop_requested) {
   const auto start = Clock::now();
-  go_to_epoch(position.epoch);
+  go_to_epoch(position);
   StepSeries series;
   first_of_series_ = position.global_step;
   while (series.steps < count && !series.failure) {
@@ -193,6 +227,7 @@ StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int6
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
   if (is_traced() || goes_on_when_wrong() || weighs_shares()) return 0;
   most = std::min(most, longest_series_);
+  if (ring_steps_ > 0) most = std::min(most, ring_steps_ / 2);
   std::int64_t steps = 0;
   while (steps < most && !arena_.units().is_refined_at(position.global_step + steps) &&
          !is_replayed(position.global_step + steps))
@@ -207,7 +242,11 @@ std::int64_t DeviceDataParallel::steps_taken() {
   return static_cast<std::int64_t>(step_.state().step) - first_of_series_;
 }
 
-void DeviceDataParallel::go_to_epoch(std::int64_t epoch) {
+void DeviceDataParallel::go_to_epoch(const StepPosition& position) {
+  const std::int64_t epoch = position.epoch;
+  // By the one the ring has its steps, by the other the order.
+  LOCKSTEP_CHECK(ring_steps_ == 0 ||
+                 position.global_step == epoch * sampler_.steps_per_epoch() + position.step_in_epoch);
   if (epoch_on_device_ == epoch) return;
   sampler_.set_epoch(epoch);
   const auto order = sampler_.order();
@@ -234,7 +273,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
   const auto start = Clock::now();
   arena_.reducer().take_fingerprints_that_left();
   queue_state(position, count, stop_requested);
-  queue_steps(position.step_in_epoch, count);
+  queue_steps(position, count);
   step_.queue_state_to_host();
   times_.queueing += seconds_since(start);
   wait_for_stream();
@@ -253,6 +292,8 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
   step_.begin_trace();
   queue_state(position, 1, stop_requested);
+  unread_.take();  // of a series that was halted: it is tried again
+  await_samples(position.global_step + 1);
   std::vector<TensorRefusals> refusals;
   bool again = false;
   const auto reduce_once_more = [&] {
@@ -289,6 +330,7 @@ void DeviceDataParallel::append_own_sums(std::int64_t steps, StepSeries& series)
 
 StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
   arena_.queue_zero_sums();
+  if (unread_.any()) step_.queue_refusal();
   step_.queue_gradients(share);
   if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
   step_.queue_counters_to_host();
@@ -299,7 +341,11 @@ StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
 SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position,
                                                   const std::vector<Grain>& grains) {
   arena_.queue_zero_sums();
-  step_.queue_gradients(share_of(grains, position.step_in_epoch));
+  const std::int64_t begin_of_step = sampler_.place(position.step_in_epoch, {});
+  step_.queue_gradients_of_others(share_of(grains, position.step_in_epoch), [&](const BatchShare& part) {
+    return rows_of_places(setup_.mixer, position.epoch, sampler_.order(), begin_of_step + part.first,
+                          part.columns, step_.at_a_time());
+  });
   return arena_.reducer().take_replayed(step_.stream());
 }
 
@@ -310,15 +356,22 @@ std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {
 }
 
 /// Full batches come first in an epoch, so a series has at most two shapes.
-void DeviceDataParallel::queue_steps(std::int64_t first, std::int64_t count) {
-  while (count > 0) {
-    const BatchShare share = share_of(first);
-    std::int64_t alike = 1;
-    while (alike < count && sampler_.batch_samples(first + alike) == sampler_.batch_samples(first)) ++alike;
-    graphs_.queue(share, alike);
-    first += alike;
-    count -= alike;
+void DeviceDataParallel::queue_steps(const StepPosition& position, std::int64_t count) {
+  const std::int64_t most = ring_steps_ > 0 ? DeviceStep::kStreamedAtOnce : count;
+  for (std::int64_t done = 0, alike = 1; done < count; done += alike) {
+    const std::int64_t first = position.step_in_epoch + done;
+    const auto is_alike = [&](std::int64_t step) {
+      return sampler_.batch_samples(step) == sampler_.batch_samples(first);
+    };
+    for (alike = 1; alike < std::min(most, count - done) && is_alike(first + alike);) ++alike;
+    await_samples(position.global_step + done + alike);
+    graphs_.queue(share_of(first), alike);
   }
+}
+
+/// A rank whose samples do not come computes what is in their place, and no rank takes the step.
+void DeviceDataParallel::await_samples(std::int64_t end) {
+  if (!unread_.attempt([&] { step_.await_samples(comm_, end); })) step_.queue_refusal();
 }
 
 void DeviceDataParallel::wait_for_stream() {

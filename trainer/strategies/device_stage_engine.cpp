@@ -9,6 +9,7 @@
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/device_data.hpp"
 #include "trainer/engine/training_loss.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/stage_engine.hpp"
@@ -87,6 +88,8 @@ class DeviceStageEngine final : public StageEngine {
   using Slots = std::vector<DeviceExecution>;
 
   DeviceExecution& slot(const StageVisit& visit) { return slot_of(slots_, visit); }
+  void take_data();
+  std::optional<Streaming> streaming_of_steps() const;
   /// Of the largest message of this rank's stages that goes through the host.
   std::size_t most_numbers() const;
   /// From where it arrived to where a pass reads it.
@@ -112,6 +115,12 @@ class DeviceStageEngine final : public StageEngine {
             .grain = grain_};
   }
   void queue_samples(const StageVisit& visit, DeviceExecution& execution);
+  DeviceData& data_on_device(const StageVisit& visit) {
+    if (visit.training) return *train_;
+    return evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
+  }
+  /// Where they are, once they are there.
+  StreamedRows await_samples(const StageVisit& visit);
   void queue_loss(const StageVisit& visit, DeviceExecution& execution);
   /// With the deadline of the ranks.
   void wait_for_stream(std::string_view what) {
@@ -132,6 +141,7 @@ class DeviceStageEngine final : public StageEngine {
   std::unique_ptr<Stream> main_, side_;
   std::unique_ptr<Event> done_;
   std::optional<DeviceData> train_, test_, validation_;  ///< where the rank has the first stage
+  std::int64_t step_ = 0, first_of_step_ = 0;  ///< under way; of the rank's pipeline in its global batch
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
   std::vector<Slots> slots_;          ///< of each stage of the network; none of others'
@@ -179,15 +189,33 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   timeline_.record_into(parts.comm.activity().timeline());
   timeline_.name(*main_, "device: main stream");
   timeline_.name(*side_, "device: side stream");
-  if (stages_.front() == 0) {
-    train_.emplace(*gpu_->device, *main_, parts.setup.data->train, parts.setup.augment_plan());
-    test_.emplace(*gpu_->device, *main_, parts.setup.data->test);
-    if (const Dataset& held_out = parts.setup.data->validation; held_out.size() > 0)
-      validation_.emplace(*gpu_->device, *main_, held_out);
-  }
+  if (stages_.front() == 0) take_data();
   if (parts.held.ranges.empty()) return;
   arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
   arena_->reducer().record_into(&timeline_);
+}
+
+void DeviceStageEngine::take_data() {
+  const TrainTestData& sets = *parts_.setup.data;
+  train_.emplace(*gpu_->device, *main_, sets.train, parts_.setup.augment_plan(), streaming_of_steps());
+  const auto put = [&](const Dataset& set, std::optional<DeviceData>& data) {
+    std::optional<Streaming> streaming;
+    if (parts_.setup.streams)
+      streaming = {{.columns = grain_, .steps = kEvaluationRingSteps}, evaluated_rows(0, set.size(), grain_)};
+    data.emplace(*gpu_->device, *main_, set, nullptr, streaming);
+  };
+  put(sets.test, test_);
+  if (sets.validation.size() > 0) put(sets.validation, validation_);
+}
+
+/// A step is all grains of this rank's pipeline.
+std::optional<Streaming> DeviceStageEngine::streaming_of_steps() const {
+  if (!parts_.setup.streams) return std::nullopt;
+  RingSizes sizes{.columns = grain_ * std::max(1, parts_.sampler.most_local_grains()),
+                  .has_pairs = parts_.setup.mixer.mixes()};
+  sizes.steps =
+      training_ring_steps(static_cast<std::uint64_t>(sizes.rows()) * row_bytes_of(parts_.setup.data->train));
+  return Streaming{sizes, training_rows(parts_.sampler, parts_.setup.mixer, sizes.columns)};
 }
 
 std::size_t DeviceStageEngine::most_numbers() const {
@@ -236,13 +264,25 @@ void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& 
   std::ranges::copy(indices, host_indices_.data());
   main_->copy_to_device(indices_.data(), host_indices_.data(), indices.size_bytes());
   mixes_.queue(*main_, visit.grain.mixes);
-  const DeviceData& evaluated = evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
-  gpu_->ops->gather(*main_, visit.grain.samples(), (visit.training ? *train_ : evaluated).view(),
+  const StreamedRows rows = await_samples(visit);
+  gpu_->ops->gather(*main_, visit.grain.samples(), data_on_device(visit).view(),
                     {.order = indices_.data(),
                      .state = visit.training ? state_.data() : nullptr,
                      .mixes = visit.training ? mixes_.mixes() : nullptr,
-                     .second_labels = mixes_.second_labels()},
+                     .second_labels = mixes_.second_labels(),
+                     .rows = rows},
                     execution.input(), execution.labels());
+}
+
+/// Each pass before this one has ended.
+StreamedRows DeviceStageEngine::await_samples(const StageVisit& visit) {
+  SampleRing* const ring = data_on_device(visit).ring();
+  if (ring == nullptr) return {};
+  const std::int64_t step = visit.training ? step_ : visit.grain.indices.front() / grain_;
+  const std::int64_t column = visit.training ? visit.grain.key.first_sample - first_of_step_ : 0;
+  ring->begin(step);
+  parts_.unread.attempt([&] { ring->await(parts_.comm, *main_, step + 1); });
+  return ring->rows_of_step(step, column);
 }
 
 void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& execution) {
@@ -280,6 +320,9 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
 void DeviceStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int /*grains*/) {
   timeline_.end_step();  // of a step that is computed again
   timeline_.begin_step(*main_);
+  step_ = position.global_step;
+  const std::vector<Grain> grains = parts_.sampler.local_grains(position.step_in_epoch);
+  first_of_step_ = grains.empty() ? 0 : grains.front().first;
   StepState state;
   state.epoch = position.epoch;
   state.step_in_epoch = position.step_in_epoch;

@@ -174,7 +174,7 @@ StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
 Evaluation Hogwild::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
   shared_.read(before_.span());
   return lockstep::evaluate(comm_, pool_, threads_, data_.part(part), loss_kind_, grain_, before_.span(),
-                            leave);
+                            leave, &unread_);
 }
 
 void Hogwild::distribute() {
@@ -269,7 +269,7 @@ void require_one_host(const Job& job, const Communicator& comm) {
                   place_of(job, "parallel.strategy"), comm.local_size(), comm.size(), comm.host()));
 }
 
-void check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
+bool check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
                    const DeviceChoice& device, const Communicator& comm) {
   if (device.gpu != nullptr) {
     throw ConfigError(fmt::format(
@@ -280,7 +280,7 @@ void check_hogwild(const Job& job, const Network& network, const TrainTestData& 
   require_one_host(job, comm);
   const auto sampling = sampler_options(job, data.train, comm);
   check_sampling(job, network, sampling);
-  require_training_memory(job, network, data, device, comm);
+  return require_training_memory(job, network, data, device, comm);
 }
 
 /// Nothing is summed.

@@ -46,15 +46,15 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
       units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
       held_(held_layout(setup.network, plan_, rank_)),
-      engine_(
-          (setup.device.gpu ? make_device_stage_engine : make_cpu_stage_engine)({.job = job,
-                                                                                 .setup = setup,
-                                                                                 .plan = plan_,
-                                                                                 .rank = rank_,
-                                                                                 .held = held_,
-                                                                                 .sampler = sampler_,
-                                                                                 .comm = comm,
-                                                                                 .replicas = *replicas_})),
+      engine_((setup.device.gpu ? make_device_stage_engine : make_cpu_stage_engine)({.job = job,
+                                                                                     .setup = setup,
+                                                                                     .plan = plan_,
+                                                                                     .rank = rank_,
+                                                                                     .held = held_,
+                                                                                     .sampler = sampler_,
+                                                                                     .comm = comm,
+                                                                                     .replicas = *replicas_,
+                                                                                     .unread = unread_})),
       links_(make_stage_links(plan_, comm, setup.device.gpu.get(), engine_->message_stream())),
       worker_(job, plan_, rank_, *links_, *engine_, comm.activity().timeline()),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
@@ -135,6 +135,7 @@ StageSums Pipeline::compute(const StepPosition& position) {
 StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step) {
   StepCounters mine = own.counters;
   mine.values[kStopRequests] = stop_requested ? 1 : 0;
+  if (unread_.any()) ++mine.values[kRefused];
   refusals_.assign(units_.tensors(), {});
   for (std::size_t i = 0; i < own.refusals.size(); ++i) {
     refusals_[held_.tensors[i].number] = own.refusals[i];
@@ -209,7 +210,7 @@ Evaluation Pipeline::evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluatio
   engine_->begin_evaluation(part);
   std::int64_t next = all * replica() / plan_.replicas;
   for (std::int64_t r = 0; r < rounds; ++r) {
-    std::int64_t leaving = leave() ? 1 : 0;
+    std::int64_t leaving = leave() || unread_.any() ? 1 : 0;
     comm_.all_reduce(std::span(&leaving, 1));
     left = leaving > 0;
     if (left) break;
@@ -224,7 +225,7 @@ Evaluation Pipeline::evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluatio
     links_->flush();
   }
   EvaluationSums sums = engine_->evaluated();
-  if (left) sums.leave();
+  if (left || unread_.any()) sums.leave();
   return sums.over_all(comm_);
 }
 

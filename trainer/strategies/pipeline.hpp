@@ -114,7 +114,8 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
 /// Asks whether that fits: on the host for all ranks there, on the GPU for this one.
 /// @throws MemoryError, DeviceError  it does not
 /// @throws ShapeError                the network is larger than GPU kernels can number
-void require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
+/// @returns must_stream(); false on CPUs
+bool require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
                              const StagePlan& plan, const DeviceChoice& device, const Communicator& comm);
 
 // What a run says of its pipeline: the stages at its start, and at its end what they took.

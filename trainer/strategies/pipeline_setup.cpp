@@ -54,7 +54,7 @@ void require_no_empty_chunks(const Job& job, const DistributedSampler::Options& 
   }
 }
 
-void check_pipeline(const Job& job, const Network& network, const TrainTestData& data,
+bool check_pipeline(const Job& job, const Network& network, const TrainTestData& data,
                     const DeviceChoice& device, const Communicator& comm) {
   require_no_cuts(job, network);
   const StagePlan plan = plan_stages(job, network, comm.size());
@@ -62,7 +62,7 @@ void check_pipeline(const Job& job, const Network& network, const TrainTestData&
   check_replicas_have_work(job, sampling, plan);
   require_no_empty_chunks(job, sampling, plan);
   check_sampling(job, network, sampling);
-  require_pipeline_memory(job, network, data, plan, device, comm);
+  return require_pipeline_memory(job, network, data, plan, device, comm);
 }
 
 /// A bucket for each stage that has parameters, the last stage first.
@@ -92,13 +92,18 @@ namespace {
 
 constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
 
+/// Micro-batches of a step.
+std::int64_t grains_of_a_pipeline(const Job& job, const StagePlan& plan, std::int64_t train_samples) {
+  const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
+  const std::int64_t grains = (batch + grain - 1) / grain;
+  return (grains + plan.replicas - 1) / plan.replicas;
+}
+
 /// Micro-batches of a stage between forward and backward, at most.
 std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
   if (!plan.stages[static_cast<std::size_t>(stage)].goes_back()) return 1;
   if (job.parallel.schedule != PipelineOrder::kGPipe) return static_cast<std::uint64_t>(plan.count() - stage);
-  const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
-  const std::int64_t grains = (batch + grain - 1) / grain;
-  return static_cast<std::uint64_t>((grains + plan.replicas - 1) / plan.replicas);
+  return static_cast<std::uint64_t>(grains_of_a_pipeline(job, plan, train_samples));
 }
 
 std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const NetworkPart& part,
@@ -168,20 +173,29 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
     memory.device.parameters = checked_sum(
         memory.device.parameters, device_fingerprint_bytes(network.parameters(), optimizer_buffers(job), 1));
   }
-  if (plan.rank_of(0) == rank % plan.width) memory.device.data = data.bytes();
+  if (plan.rank_of(0) != rank % plan.width) return memory;
+  memory.device.data = data.bytes();
+  if (!data.streams) return memory;
+  const std::int64_t grain = job.parallel.grain;
+  const std::int64_t columns = grain * grains_of_a_pipeline(job, plan, data.train_samples);
+  const std::uint64_t ring = ring_bytes(job, data, columns, 0, grain);
+  memory.device.data = checked_sum(checked_product(data.samples(), sizeof(std::int32_t)), ring);
+  memory.host.data = ring;
   return memory;
 }
 
-void require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
+bool require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
                              const StagePlan& plan, const DeviceChoice& device, const Communicator& comm) {
   const Gpu* gpu = device.gpu.get();
-  const DataSizes sizes = sizes_of(data);
+  DataSizes sizes = sizes_of(data);
+  const auto need = [&] { return pipeline_memory(job, network, sizes, plan, gpu, comm.rank()).device; };
+  if (gpu != nullptr) sizes.streams = must_stream(job, need(), gpu->device->properties());
   require_host_memory(job, network, sizes, plan, gpu, comm);
-  if (gpu == nullptr) return;
+  if (gpu == nullptr) return false;
   check_device_limits(network, job.parallel.grain);
-  require_device_memory(network, pipeline_memory(job, network, sizes, plan, gpu, comm.rank()).device,
-                        device.gpu->device->properties(),
-                        "lower parallel.grain, use more stages, or a smaller model");
+  require_device_memory(network, need(), gpu->device->properties(),
+                        "lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
+  return sizes.streams;
 }
 
 }  // namespace lockstep

@@ -117,10 +117,12 @@ void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
   const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), order);
   for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, passes.in_flight[at(stage)]);
   for (const PipelinePass& pass : passes.ranks[at(rank_)]) {
-    const StageVisit visit{.stage = pass.stage,
-                           .number = pass.grain,
-                           .grain = grains[at(pass.grain)],
-                           .training = order != PipelineOrder::kForward};
+    const StageVisit visit{
+        .stage = pass.stage,
+        .number = pass.grain,
+        .grain = grains[at(pass.grain)],
+        .training = order != PipelineOrder::kForward,
+        .next = at(pass.grain) + 1 < grains.size() ? &grains[at(pass.grain) + 1] : nullptr};
     if (pass.backward) {
       backward(visit);
     } else {

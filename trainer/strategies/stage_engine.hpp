@@ -67,7 +67,8 @@ struct StageVisit {
   int stage = 0;
   int number = 0;  ///< of the micro-batch, counted from 0 in the round
   const StageGrain& grain;
-  bool training = false;  ///< on the training set; otherwise evaluation
+  bool training = false;             ///< on the training set; otherwise evaluation
+  const StageGrain* next = nullptr;  ///< the micro-batch behind it; null: there is none in the round
 };
 
 /// What a rank's part of a step came to.
@@ -87,6 +88,7 @@ struct StageEngineParts {
   const DistributedSampler& sampler;
   Communicator& comm;      ///< all ranks
   Communicator& replicas;  ///< those with the same stages
+  UnreadSamples& unread;   ///< of the rank; what is computed in their place counts for nothing
 };
 
 /// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are

@@ -142,6 +142,9 @@ class ParallelStrategy {
         "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
   }
 
+  /// Once kept: why a series failed on this rank, or an evaluation was left, where samples could not be read.
+  UnreadSamples& unread() { return unread_; }
+
   virtual const WeightUpdate& weight_update() const = 0;
   /// Of this rank: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;
@@ -153,6 +156,9 @@ class ParallelStrategy {
   virtual StepTimes times() const { return {}; }
   /// What is worth saying when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
+
+ protected:
+  UnreadSamples unread_;
 };
 
 /// Adds to `found` the evaluation of every average of the weights that there is after so many steps. Collective.

@@ -94,6 +94,7 @@ class Builder {
                                                               .x = x(call),
                                                               .y = y(call),
                                                               .saved = saved(call),
+                                                              .epilogue = &stage.epilogue,
                                                               .dy = dy(call),
                                                               .dx = dx(call),
                                                               .through = expands ? &expand : nullptr});
@@ -120,7 +121,8 @@ class Builder {
     float* dw = memory_.floats(size);
     auto comparison = both([=, batch = batch_, grain = grain_](DeviceOps& ops, Stream& stream, int call) {
       stage.head->device_backward_weights(
-          {ops, stream, batch}, {.x = x(call), .dy = dy(call), .grain = grain, .gradients = targets});
+          {ops, stream, batch},
+          {.x = x(call), .epilogue = &stage.epilogue, .dy = dy(call), .grain = grain, .gradients = targets});
     });
     with_library_shape(*stage.head, batch_, [&](const auto& shape) {
       comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {

@@ -54,6 +54,10 @@ const Conv2dShape kShapes[] = {
     {2, 2, 13, 12, 5, 3, 3, 3, 4, 1, 2},
     {2, 4, 14, 13, 6, 3, 3, 4, 5, 2, 6},
     {33, 1, 8, 9, 2, 2, 2, 1, 3, 1, 3},
+    {3, 9, 6, 6, 17, 3, 3, 1, 1},
+    {5, 3, 9, 14, 9, 3, 3, 1, 1},
+    {2, 9, 5, 5, 12, 3, 3, 1, 2},
+    {36, 5, 9, 9, 10, 5, 5, 1, 0},
 };
 
 // The same; their weight gradients take the emulator long. The second convolutions of Net and LeNet, and two
@@ -113,6 +117,16 @@ class Conv2dTest : public testing::Test {
     const auto dx = rig_.poisoned<float>(p.shape.in_size());
     rig_.ops().conv2d_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), with_bias ? p.w() : nullptr,
                                     nullptr, dx.data());
+    return rig_.download(dx);
+  }
+
+  /// The same through a pool in front, of which every output has its gradient from all four of its window.
+  std::vector<float> expanded(const Conv2dOnDevice& p) {
+    const Conv2dShape& s = p.shape;
+    const auto mask = rig_.upload(std::vector<std::uint8_t>(s.in_size(), 15));
+    const auto dx = rig_.poisoned<float>(4 * s.in_size());
+    const EpilogueBackward expand = {s.in_channels, 2 * s.in_height, 2 * s.in_width, 2, 1.5F, mask.data()};
+    rig_.ops().conv2d_backward_data(rig_.stream(), s, p.dy(), p.w(), nullptr, &expand, dx.data());
     return rig_.download(dx);
   }
 
@@ -336,6 +350,46 @@ TEST_F(Conv2dTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
         EXPECT_TRUE(same_bits(rig_.download(actual), rig_.download(expected)));
       }
     }
+  }
+}
+
+struct PooledCase {
+  Conv2dShape shape;
+  bool data_left_out = true;  ///< the data gradient, too, reads nothing where the pool has no window
+};
+
+// Filters of each kind, with padding and without; outputs of which a pool drops a row, a column, both, or none.
+const PooledCase kPooledCases[] = {
+    {{5, 2, 13, 13, 8, 5, 5, 1, 0}},      {{33, 3, 7, 9, 5, 3, 3, 1, 0}},
+    {{3, 2, 8, 9, 6, 5, 5, 1, 2}},        {{2, 4, 9, 8, 16, 3, 3, 1, 1}},
+    {{4, 2, 6, 8, 3, 5, 5, 1, 0}},        {{2, 3, 4, 17, 4, 3, 3, 1, 0}, false},
+    {{4, 2, 7, 6, 3, 2, 2, 2, 0}, false}, {{8, 3, 9, 11, 12, 5, 5, 1, 0}},
+};
+
+/// With `beyond` wherever a pool of windows of two has none.
+Conv2dProblem with_dropped(Conv2dProblem p, double beyond) {
+  const int rows = p.shape.out_height(), columns = p.shape.out_width(), batch = p.shape.batch;
+  for (std::size_t i = 0; i < p.dy.size(); ++i) {
+    const int pixel = static_cast<int>(i) / batch, row = pixel / columns % rows, column = pixel % columns;
+    if (row >= rows / 2 * 2 || column >= columns / 2 * 2) p.dy[i] = beyond;
+  }
+  return p;
+}
+
+/// A gradient that the pool behind made is 0 there, and its kernels do not ask.
+TEST_F(Conv2dTest, GradientsLeaveOutWhatAPoolDropped) {
+  constexpr double kUnread = std::numeric_limits<double>::quiet_NaN();
+  for (const PooledCase& c : kPooledCases) {
+    SCOPED_TRACE(describe(c.shape));
+    const Conv2dProblem zeros = with_dropped(Conv2dProblem(c.shape), 0);
+    Conv2dProblem data = with_dropped(zeros, c.data_left_out ? kUnread : 0);
+    Conv2dProblem weights = with_dropped(zeros, kUnread);
+    data.shape.pool = weights.shape.pool = 2;
+    const Conv2dOnDevice all(rig_, zeros), data_on_device(rig_, data), weights_on_device(rig_, weights);
+    EXPECT_TRUE(same_bits(backward_data(data_on_device), backward_data(all)));
+    EXPECT_TRUE(same_bits(expanded(data_on_device), expanded(all)));
+    EXPECT_EQ(same_in_every_order([&] { return backward_weights(weights_on_device, 32); }),
+              backward_weights(all, 32));
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace lockstep::test::conv2d_chips_test {
 
-// How large a chip is decides which tiles a convolution is cut into, and nothing else: the same bits on all.
+// What a chip has decides which tiles a convolution is cut into, and nothing else: the same bits on all.
 
 namespace {
 
@@ -16,7 +16,12 @@ namespace {
 const Conv2dShape kShapes[] = {
     {33, 3, 12, 12, 10, 5, 5, 1, 0}, {40, 5, 9, 13, 11, 5, 5, 1, 0}, {5, 7, 10, 10, 12, 3, 3, 1, 1},
     {3, 4, 9, 20, 10, 3, 3, 1, 0},   {2, 10, 8, 18, 6, 5, 5, 1, 2},  {17, 2, 3, 5, 5, 3, 3, 1, 0},
+    {33, 4, 9, 8, 8, 5, 5, 1, 0},    {2, 7, 5, 8, 16, 3, 3, 1, 1},   {36, 5, 11, 11, 10, 5, 5, 1, 0},
 };
+
+constexpr std::size_t kManyBytes = 227 * 1024;  // an H100's
+constexpr emulated::Chip kChips[] = {{1, kManyBytes},   {3}, {4, kManyBytes}, {16}, {60}, {132},
+                                     {1000, kManyBytes}};
 
 class Conv2dChipsTest : public testing::Test {
  protected:
@@ -38,14 +43,15 @@ class Conv2dChipsTest : public testing::Test {
   DeviceRig rig_;
 };
 
-TEST_F(Conv2dChipsTest, BitsAreTheSameForEveryNumberOfMultiprocessors) {
+TEST_F(Conv2dChipsTest, BitsAreTheSameOnEveryChip) {
   for (const Conv2dShape& shape : kShapes) {
     const Conv2dProblem p(shape);
     const Conv2dOnDevice on_device(rig_, p);
     const Results expected = run(on_device, {1});
-    for (const int multiprocessors : {3, 16, 60, 132, 1000}) {
-      SCOPED_TRACE(describe(shape) + ", " + std::to_string(multiprocessors) + " multiprocessors");
-      const Results actual = run(on_device, {multiprocessors});
+    for (const auto& [multiprocessors, shared_bytes] : kChips) {
+      SCOPED_TRACE(describe(shape) + ", " + std::to_string(multiprocessors) + " multiprocessors, " +
+                   std::to_string(shared_bytes) + " bytes of shared memory");
+      const Results actual = run(on_device, {multiprocessors, shared_bytes});
       EXPECT_EQ(actual.y, expected.y);
       EXPECT_EQ(actual.dx, expected.dx);
       EXPECT_EQ(actual.sums, expected.sums);

@@ -59,6 +59,10 @@ TEST_F(ShardedRunTest, DiskAndMemoryRanksAndStopsGiveTheSameRun) {
   EXPECT_EQ(metrics_of("threads", "parallel.backend=thread parallel.ranks=3"), in_memory);
   EXPECT_EQ(metrics_of("gpu", "parallel.device=emulated"), in_memory);
   EXPECT_EQ(metrics_of("mpi", "", "mpirun -np 2"), in_memory);
+  const std::string streamed = "parallel.device=emulated data.on_device=stream ";
+  EXPECT_EQ(metrics_of("streamed", streamed + "parallel.backend=thread parallel.ranks=3 data.micro_batch=16 "
+                                              "parallel.replay_every_steps=3"),
+            in_memory);
   Outcome outcome;
   for (int starts = 0; starts < 50; ++starts) {
     outcome = train("steps", "run.max_seconds=0.001");
@@ -67,6 +71,49 @@ TEST_F(ShardedRunTest, DiskAndMemoryRanksAndStopsGiveTheSameRun) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_EQ(comparable_metrics(path("steps")), in_memory);
   EXPECT_NE(metrics_of("all", "data.shuffle_window=0").back(), in_memory.back());
+}
+
+/// More steps than a ring has; two stages; from memory and from disk.
+TEST_F(ShardedRunTest, WhatStreamsPastADeviceGivesTheSameRun) {
+  const std::string job =
+      "model=mlp train.epochs=1 data.global_batch=16 parallel.grain=8 train.max_steps=34 ";
+  const auto expected = metrics_of("cpu", job);
+  const std::string streamed = job + "parallel.device=emulated data.on_device=stream ";
+  EXPECT_EQ(
+      metrics_of("stages", streamed + "parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2"),
+      expected);
+  EXPECT_EQ(metrics_of("steps", streamed + "data.in_memory=true parallel.graph=off"), expected);
+  Outcome outcome;
+  for (int starts = 0; starts < 50; ++starts) {
+    outcome = train("resumed", streamed + "run.max_seconds=0.5");
+    if (outcome.exit_code != 75) break;
+  }
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(comparable_metrics(path("resumed")), expected);
+}
+
+/// On any device and any rank, in steps and in evaluations: all ranks save the last whole step, and go on from there.
+TEST_F(ShardedRunTest, ADiskThatFailsLeavesTheLastWholeStep) {
+  const auto expected = metrics_of("calm", "");
+  const auto faults = [](const std::string& file, int at) {
+    return fmt::format("LD_PRELOAD={} READ_FAULTS_PATH={} READ_FAULTS_AT={} READ_FAULTS_ERRNO=5 ",
+                       std::getenv("LOCKSTEP_READ_FAULTS"), file, at);
+  };
+  const std::string often = "run.checkpoint_every_steps=0 run.keep.best=false ";
+  const auto expect_to_be_saved = [&](const std::string& run, const std::string& launcher,
+                                      const std::string& overrides) {
+    Outcome outcome = train(run, often + overrides, launcher);
+    SCOPED_TRACE(run + "\n" + outcome.everything());
+    EXPECT_EQ(outcome.exit_code, 74);
+    EXPECT_NE(outcome.err.find(".shard: offset "), outcome.err.npos);
+    EXPECT_NE(outcome.err.find("is saved, and the same command goes on from there"), outcome.err.npos);
+    EXPECT_FALSE(fs::is_empty(path(run + "/checkpoints")));
+    EXPECT_EQ(metrics_of(run, ""), expected);
+  };
+  expect_to_be_saved("step", faults("train-0", 350), "");
+  expect_to_be_saved("evaluation", faults("test-0", 10), "");
+  expect_to_be_saved("ranks", faults("train-0", 250) + "mpirun -np 2", "");
+  expect_to_be_saved("device", faults("train-0", 350), "parallel.device=emulated data.on_device=stream");
 }
 
 TEST_F(ShardedRunTest, AFlippedBitEndsTheRunOfAllRanks) {

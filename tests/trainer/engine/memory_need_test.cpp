@@ -23,6 +23,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -83,11 +85,15 @@ std::uint64_t free_on_device() {
 TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {
   run_thread_ranks(1, [](Communicator& comm) {
     std::uint64_t least = ~std::uint64_t{0};
-    for (const int micro_batch : {0, 32}) {
+    for (const auto& [micro_batch, streams] :
+         std::vector<std::pair<int, bool>>{{0, true}, {0, false}, {32, false}}) {
       Job job = small_job("emulated");
       job.data.micro_batch = micro_batch;
-      const JobSetup setup = set_up(job, comm);
-      const TrainingMemory need = training_memory(job, setup.network, sizes_of(*setup.data), true, 1);
+      JobSetup setup = set_up(job, comm);
+      setup.streams = streams;
+      DataSizes sizes = sizes_of(*setup.data);
+      sizes.streams = streams;
+      const TrainingMemory need = training_memory(job, setup.network, sizes, true, 1);
       const std::uint64_t before = free_on_device();
       const auto strategy = make_data_parallel(job, setup, comm);
       const std::uint64_t taken = before - free_on_device();
@@ -171,12 +177,27 @@ TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
       << message;
 }
 
-TEST(MemoryNeedTest, ASetThatDoesNotFitTheDeviceIsRefused) {
-  const std::string message =
-      refusal(small_job("emulated"), "  - linear: classes\n", {3, 512, 512}, 1'000'000);
+TEST(MemoryNeedTest, ASetThatDoesNotFitTheDeviceStreamsUnlessTheJobForbidsIt) {
+  Job job = small_job("emulated");
+  const ImageShape large{3, 512, 512};
+  const std::string layers = "  - linear: classes\n";
+  EXPECT_EQ(refusal(job, layers, large, 1'000'000), "");
+  job.data.on_device = OnDevice::kWhole;
+  const std::string message = refusal(job, layers, large, 1'000'000);
   EXPECT_NE(message.find("data 2.9 TiB"), message.npos) << message;
-  EXPECT_NE(message.find("a set is copied to the GPU whole; train on fewer samples"), message.npos)
-      << message;
+  EXPECT_NE(message.find("data.on_device=stream brings it there step by step"), message.npos) << message;
+}
+
+TEST(MemoryNeedTest, OnlyWhatLeavesTooLittleStreams) {
+  DeviceProperties device;
+  device.free_bytes = 1000;
+  Job job;
+  EXPECT_FALSE(must_stream(job, {.parameters = 500, .data = 400}, device));
+  EXPECT_TRUE(must_stream(job, {.parameters = 500, .data = 401}, device));
+  job.data.on_device = OnDevice::kStream;
+  EXPECT_TRUE(must_stream(job, {}, device));
+  job.data.on_device = OnDevice::kWhole;
+  EXPECT_FALSE(must_stream(job, {.data = 4000}, device));
 }
 
 TEST(MemoryNeedTest, TheRefusalNamesAMicroBatchThatFits) {
