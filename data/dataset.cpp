@@ -13,9 +13,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -123,7 +125,9 @@ SetFingerprints fingerprints_of(const TrainTestData& data) {
   auto test = start_async([&] { return fingerprint_of(data.test); });
   Fingerprint train = fingerprint_of(
       WholeHalf{.kept = data.train, .held_out = &data.validation, .places = data.validation.places});
-  return {.train = std::move(train), .test = test.get()};
+  return {.train = std::move(train),
+          .test = test.get(),
+          .validation = data.is_validated_by_files() ? fingerprint_of(data.validation) : Fingerprint()};
 }
 
 void LazyFingerprints::start() {
@@ -151,6 +155,12 @@ std::vector<std::int64_t> places_of(const Dataset& set, std::span<const std::int
 
 void read_samples(const Dataset& set, std::span<const std::int32_t> samples, std::span<std::uint8_t> to) {
   if (set.store != nullptr) return set.store->read(places_of(set, samples), to);
+  if (set.rows != nullptr) {
+    const FeatureRows rows(set, samples);
+    LOCKSTEP_CHECK(to.size() == rows.read().size_bytes());
+    std::ranges::copy(std::as_bytes(rows.read()), std::as_writable_bytes(to).begin());
+    return;
+  }
   const auto all = set.has_images() ? std::as_bytes(std::span(set.images.data(), set.images.size()))
                                     : std::as_bytes(std::span(set.features.data(), set.features.size()));
   if (samples.empty()) return;
@@ -170,6 +180,25 @@ ImageRows::ImageRows(const Dataset& set, std::span<const std::int32_t> samples)
   read_ = std::make_unique_for_overwrite<std::uint8_t[]>(samples.size() * size_);
   set.store->read(places_of(set, samples), {read_.get(), samples.size() * size_});
   for (std::size_t i = 0; i < samples.size(); ++i) rows_[i] = read_.get() + i * size_;
+}
+
+void read_rows(const Dataset& set, std::span<const std::int32_t> samples, std::span<float> to) {
+  static_assert(std::endian::native == std::endian::little);
+  set.rows->read(places_of(set, samples), {reinterpret_cast<std::uint8_t*>(to.data()), to.size_bytes()});
+}
+
+FeatureRows::FeatureRows(const Dataset& set, std::span<const std::int32_t> samples)
+    : size_(static_cast<std::size_t>(set.shape.features())), data_(set.features.data()), indices_(samples) {
+  if (set.rows == nullptr) return;
+  read_.resize(samples.size() * size_);
+  read_rows(set, samples, read_);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    normalise_features(std::span(read_).subspan(i * size_, size_), set.shape, set.of_rows, set.name,
+                       set.place_in_file(samples[i]));
+  order_.resize(samples.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  data_ = read_.data();
+  indices_ = order_;
 }
 
 namespace {
@@ -192,7 +221,10 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
   LOCKSTEP_CHECK(mixes.empty() || (augment_ != nullptr && mixes.size() == indices.size()));
   for (const std::int32_t index : indices) LOCKSTEP_CHECK(index >= 0 && index < dataset_.size());
   take_labels(dataset_.labels, indices, mixes, labels);
-  if (!dataset_.has_images()) return cpu::gather_features(shape, dataset_.features.data(), indices.data(), x);
+  if (!dataset_.has_images()) {
+    const FeatureRows rows(dataset_, indices);
+    return cpu::gather_features(shape, rows.data(), rows.indices(), x);
+  }
   const ImageRows rows(dataset_, indices);
   const float *scale = dataset_.scales.scale.data(), *shift = dataset_.scales.shift.data();
   if (augment_ == nullptr) return cpu::gather_images(shape, rows.data(), scale, shift, x);
@@ -204,6 +236,7 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
 void BatchLoader::prefetch(std::span<const std::int32_t> indices) const {
   constexpr std::size_t kLineBytes = 64;
   if (dataset_.store != nullptr) return dataset_.store->prefetch(places_of(dataset_, indices));
+  if (dataset_.rows != nullptr) return dataset_.rows->prefetch(places_of(dataset_, indices));
   if (dataset_.images.size() == 0) return;
   const auto bytes = static_cast<std::size_t>(dataset_.shape.features());
   for (const std::int32_t index : indices) {

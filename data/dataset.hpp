@@ -47,9 +47,10 @@ Fingerprint fingerprint_of(const Dataset& set);
 
 struct SetFingerprints {
   Fingerprint train, test;
+  Fingerprint validation;  ///< of files of its own; empty: it has none, or they are not used
 };
 
-/// Of both halves as their files have them: with the samples that are held out, and those that are left out.
+/// Of the halves as their files have them: with the samples that are held out, and those that are left out.
 SetFingerprints fingerprints_of(const TrainTestData& data);
 
 /// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
@@ -95,15 +96,15 @@ Normalisation measure(const Dataset& set);
 
 /// fp32 features become (value - mean) / std, in double and rounded once: the same bits on every machine.
 /// @param features  [sample][channels][features / channels], changed in place
-/// @param what      for the message
+/// @param what      for the message, and the number of the first sample
 /// @throws DataError  a result is beyond fp32
 void normalise_features(std::span<float> features, const ImageShape& shape, const Normalisation& by,
-                        const std::string& what);
+                        const std::string& what, std::int64_t first_sample = 0);
 
 /// Samples and labels. Images stay uint8 as they are on disk and are normalised on the way into a batch:
 /// value = byte * scale + shift, with the numbers of its channel. Sets that are not images hold fp32 features
-/// instead, which load_dataset has normalised where they come from files. Exactly one of `images`, `store` and
-/// `features` is there.
+/// instead, which load_dataset has normalised where they come from files, or which FeatureRows normalises as it reads
+/// them. Exactly one of `images`, `store`, `features` and `rows` is there.
 struct Dataset {
   std::string name;  ///< "mnist train"
   ImageShape shape;  ///< of one sample
@@ -116,11 +117,14 @@ struct Dataset {
   AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
   std::shared_ptr<const SampleStore> store;     ///< likewise, on disk: all of its file, see place_in_file
   AlignedBuffer<float> features;                ///< [sample][features], or empty
+  std::shared_ptr<const SampleStore> rows;      ///< likewise, on disk and as the file has them
+  Normalisation of_rows;                        ///< what `rows` become
   ChannelScales scales;                         ///< of images
   Fingerprint quick;                            ///< quick_fingerprint_of it, by load_dataset
   std::optional<Fingerprint> file_fingerprint;  ///< of its file, where that says so itself
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  bool stays_on_disk() const { return store != nullptr || rows != nullptr; }
   bool has_images() const { return images.size() > 0 || store != nullptr; }
   bool has_label_sets() const { return !label_sets.empty(); }
   /// The row of a sample. has_label_sets().
@@ -138,6 +142,12 @@ struct Dataset {
 /// What a run is evaluated on.
 enum class EvaluatedPart { kTest, kValidation };
 
+/// What the files of a set are divided into. The last one may be missing.
+enum class SetHalf : std::uint8_t { kTrain, kTest, kValidation };
+inline const char* name_of(SetHalf half) {
+  return half == SetHalf::kTrain ? "train" : half == SetHalf::kTest ? "test" : "validation";
+}
+
 /// Halves of which samples were left out, as their files have them.
 struct WholeHalves {
   SetFingerprints fingerprints;
@@ -146,34 +156,45 @@ struct WholeHalves {
 
 struct TrainTestData {
   Dataset train, test;
-  Dataset validation;                    ///< held out of the training half, which lacks them; empty: none are
-  std::optional<WholeHalves> files;      ///< nothing: they hold what is here, and no more
-  std::vector<std::string> class_names;  ///< one for each class, in label order
-  Normalisation normalisation;           ///< of files' samples: what the job gave, the set's own, or measured
-  std::string directory;                 ///< of its files; empty: made in memory
+  Dataset
+      validation;  ///< held out of the training half, which lacks them, or of files of its own; may be empty
+  bool has_validation_half = false;       ///< there are files of its own, whether they are used or not
+  std::optional<WholeHalves> files;       ///< nothing: they hold what is here, and no more
+  std::vector<std::string> class_names;   ///< one for each class, in label order
+  PictureFit fit = PictureFit::kSqueeze;  ///< with which convert made its images
+  Normalisation normalisation;  ///< of files' samples: what the job gave, the set's own, or measured
+  std::string directory;        ///< of its files; empty: made in memory
   std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
 
+  Dataset& half(SetHalf which) {
+    return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;
+  }
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
+  /// Whether `validation` is of files of its own.
+  bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }
   /// Samples in the files.
-  std::int64_t train_in_file() const { return files ? files->train : train.size() + validation.size(); }
+  std::int64_t train_in_file() const {
+    return files ? files->train : train.size() + std::ssize(validation.places);
+  }
   std::int64_t test_in_file() const { return files ? files->test : test.size(); }
 };
 
-// Samples of the training half that are never trained on: the run is validated with them.
+// Samples that are never trained on: the run is validated with them.
 
-/// How many: a number of samples, or a share of them all.
+/// How many of the training half: a number of samples, or a share of them all. Or none of it, but a half of their own.
 struct HoldOut {
   std::int64_t samples = 0;
-  double share = 0;  ///< above 0 and below 1; 0: `samples` counts
+  double share = 0;       ///< above 0 and below 1; 0: `samples` counts
+  bool is_files = false;  ///< the set's own validation half
 
-  bool is_given() const { return samples > 0 || share > 0; }
+  bool is_given() const { return samples > 0 || share > 0 || is_files; }
   /// Of so many. A share comes to the nearest whole number.
   /// @throws DatasetOptionError  that is none of them, or all
   std::int64_t count_of(std::int64_t all) const;
   friend bool operator==(const HoldOut&, const HoldOut&) = default;
 };
 
-/// "5000" or "0.1"; nothing: it is neither a whole number from 0 on nor a share from 1e-9 on, below 1.
+/// "5000", "0.1" or "files"; nothing: it is none of these: a whole number from 0 on, a share from 1e-9 on, below 1.
 std::optional<HoldOut> parse_hold_out(std::string_view text);
 /// parse_hold_out takes it back.
 std::string to_string(const HoldOut& hold_out);
@@ -187,18 +208,20 @@ std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t cou
 /// Likewise of the test half.
 std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed);
 
-/// Which samples of a new set are for testing, where it does not say so itself: some of each class.
-struct TestChoice {
-  double share = 0.2;      ///< of its samples, at least one
-  std::int64_t count = 0;  ///< so many, if not 0
+/// Which samples of a new set are not trained on, where it does not say so itself: some of each class, of a share at
+/// least one. None are for validation unless that is given.
+struct SplitChoice {
+  HoldOut test = {.share = 0.2}, validation = {};
   std::uint64_t seed = 1234;
-  bool is_given = false;  ///< the user asked for one of these
+  bool is_test_given = false;      ///< the user asked for it
+  bool leaves_validation = false;  ///< what has files of its own for validation is not looked at
 };
 
-/// For each of a class's samples whether it is for testing: by the seed, the class and how many there are.
+/// The half of each of a class's samples: by the seed, the class and how many there are. Who is tested does not depend
+/// on the choice for validation.
 /// @throws DataError  none would be left to train on
-std::vector<bool> choose_tests(std::int64_t samples, std::size_t label, const std::string& class_name,
-                               const TestChoice& choice);
+std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const std::string& class_name,
+                                 const SplitChoice& choice);
 
 /// Indices are 32-bit, and one sample of `synthetic` is 784 bytes: a limit that catches a slip of the finger.
 inline constexpr std::int64_t kMostMadeSamples = 10'000'000;
@@ -217,6 +240,7 @@ struct DatasetOptions {
   HoldOut validation = {};
   bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
   PictureForm pictures = {};  ///< of sets of pictures: what they are made
+  std::string label = "cls";  ///< of WebDataset's archives: labels are in .cls, or under this key in .json
 };
 
 /// What a run takes of the two halves of its set.
@@ -225,8 +249,8 @@ struct PartSizes {
 };
 
 /// Of so many samples in the halves, as files have them or as they were made.
-/// @throws DatasetOptionError  more than there are, or none left to train on
-PartSizes part_sizes(const DatasetOptions& options, std::int64_t train, std::int64_t test);
+/// @throws DatasetOptionError  more than there are, none left to train on, or no validation half where one is asked for
+PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files);
 
 /// Moves samples from `train` to `validation`, and leaves others out, as the options say.
 /// @throws DatasetOptionError  as part_sizes; MemoryError
@@ -270,7 +294,8 @@ TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.
 
-/// The numbers of some samples as the set has them, images as bytes and features as fp32, one behind the other.
+/// The numbers of some samples as the set has them, images as bytes and features as fp32, normalised, one behind the
+/// other.
 /// @param samples  each in [0, set.size())
 /// @param to       overwritten; all of it
 /// @throws DataError, IoError  as SampleStore::read
@@ -293,6 +318,35 @@ class ImageRows {
   std::vector<const std::uint8_t*> rows_;
   std::unique_ptr<std::uint8_t[]> read_;
 };
+
+/// The fp32 features of some samples, normalised: where the set has them, or read into memory of their own.
+class FeatureRows {
+ public:
+  /// Borrows set and samples, which must outlive the rows. The set has features.
+  /// @throws DataError, IoError  as SampleStore::read and normalise_features
+  FeatureRows(const Dataset& set, std::span<const std::int32_t> samples);
+  FeatureRows(const FeatureRows&) = delete;
+  FeatureRows& operator=(const FeatureRows&) = delete;
+
+  /// Rows of [features], of which indices() are those of the samples.
+  const float* data() const { return data_; }
+  const std::int32_t* indices() const { return indices_.data(); }
+  /// All of them in the order of the samples, of a set on disk.
+  std::span<const float> read() const { return read_; }
+  std::span<const float> operator[](std::size_t i) const {
+    return {data_ + static_cast<std::size_t>(indices_[i]) * size_, size_};
+  }
+
+ private:
+  std::size_t size_;
+  const float* data_;
+  std::span<const std::int32_t> indices_;
+  std::vector<float> read_;
+  std::vector<std::int32_t> order_;
+};
+
+/// Rows of a set with `rows`, as the file has them. @param to  [samples][features], overwritten
+void read_rows(const Dataset& set, std::span<const std::int32_t> samples, std::span<float> to);
 
 /// Gathers samples of a data set straight into the layout that the kernels read. Holds no state: one loader
 /// serves all threads of a rank.

@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -79,28 +81,61 @@ PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> p
   return sums;
 }
 
-/// Calls take(channel, value) for each number of [sample][channel][plane], in this order.
+/// Calls take(samples) with all of them in their order, as the file has them: [sample][channel][plane].
 template <typename Take>
-void for_each_feature(std::span<const float> features, std::size_t channels, std::size_t plane,
-                      const Take& take) {
-  for (std::size_t at = 0; at < features.size();)
-    for (std::size_t c = 0; c < channels; ++c)
-      for (const std::size_t end = at + plane; at < end; ++at) take(c, static_cast<double>(features[at]));
+void for_each_part(const Dataset& set, const Take& take) {
+  if (set.rows == nullptr) return take(set.features.span());
+  constexpr std::size_t kPartBytes = std::size_t{4} << 20;
+  const auto features = static_cast<std::size_t>(set.shape.features()),
+             all = static_cast<std::size_t>(set.size()),
+             at_once = std::max<std::size_t>(1, kPartBytes / (features * sizeof(float)));
+  std::vector<float> numbers;
+  std::vector<std::int32_t> samples;
+  for (std::size_t first = 0; first < all; first += samples.size()) {
+    samples.resize(std::min(at_once, all - first));
+    std::iota(samples.begin(), samples.end(), static_cast<std::int32_t>(first));
+    numbers.resize(samples.size() * features);
+    read_rows(set, samples, numbers);
+    take(std::span<const float>(numbers));
+  }
+}
+
+/// Calls take(channel, value) for each number, in this order.
+template <typename Take>
+void for_each_feature(const Dataset& set, const Take& take) {
+  const auto channels = static_cast<std::size_t>(set.shape.channels),
+             plane = static_cast<std::size_t>(set.shape.features()) / channels;
+  for_each_part(set, [&](std::span<const float> features) {
+    for (std::size_t at = 0; at < features.size();)
+      for (std::size_t c = 0; c < channels; ++c)
+        for (const std::size_t end = at + plane; at < end; ++at) take(c, static_cast<double>(features[at]));
+  });
+}
+
+/// Of the first sample the first number of each channel.
+std::vector<double> first_numbers(const Dataset& set) {
+  const auto features = static_cast<std::size_t>(set.shape.features()),
+             channels = static_cast<std::size_t>(set.shape.channels);
+  std::vector<float> read(features);
+  if (set.rows != nullptr) read_rows(set, std::array<std::int32_t, 1>{0}, read);
+  const float* row = set.rows != nullptr ? read.data() : set.features.data();
+  std::vector<double> first;
+  for (std::size_t c = 0; c < channels; ++c)
+    first.push_back(static_cast<double>(row[c * (features / channels)]));
+  return first;
 }
 
 /// What is summed are differences from the channel's first number: of equal numbers the deviation is exactly 0.
 Normalisation measure_features(const Dataset& set) {
-  const auto channels = static_cast<std::size_t>(set.shape.channels),
-             plane = static_cast<std::size_t>(set.shape.features()) / channels;
-  const auto features = set.features.span();
-  const double n = static_cast<double>(features.size() / channels);
+  const auto channels = static_cast<std::size_t>(set.shape.channels);
+  const double n = static_cast<double>(static_cast<std::size_t>(set.size()) *
+                                       (static_cast<std::size_t>(set.shape.features()) / channels));
   std::vector<double> sums(channels), squares(channels);
-  const auto first = [&](std::size_t c) { return static_cast<double>(features[c * plane]); };
-  for_each_feature(features, channels, plane,
-                   [&](std::size_t c, double value) { sums[c] += value - first(c); });
+  const std::vector<double> first = first_numbers(set);
+  for_each_feature(set, [&](std::size_t c, double value) { sums[c] += value - first[c]; });
   Normalisation found;
-  for (std::size_t c = 0; c < channels; ++c) found.mean.push_back(first(c) + sums[c] / n);
-  for_each_feature(features, channels, plane, [&](std::size_t c, double value) {
+  for (std::size_t c = 0; c < channels; ++c) found.mean.push_back(first[c] + sums[c] / n);
+  for_each_feature(set, [&](std::size_t c, double value) {
     squares[c] += (value - found.mean[c]) * (value - found.mean[c]);
   });
   for (const double sum : squares) found.std.push_back(sum > 0 ? std::sqrt(sum / n) : 1);
@@ -154,7 +189,7 @@ Normalisation measure(const Dataset& set) {
 }
 
 void normalise_features(std::span<float> features, const ImageShape& shape, const Normalisation& by,
-                        const std::string& what) {
+                        const std::string& what, std::int64_t first_sample) {
   const auto each = static_cast<std::size_t>(shape.features()),
              plane = each / static_cast<std::size_t>(shape.channels);
   for (std::size_t i = 0; i < features.size(); ++i) {
@@ -165,7 +200,7 @@ void normalise_features(std::span<float> features, const ImageShape& shape, cons
       throw DataError(fmt::format(
           "{}: value {} of sample {} is {}, too far from the mean {} for the standard deviation {}; "
           "leave the column out, or give data.mean and data.std",
-          what, i % each, i / each, features[i], mean, std));
+          what, i % each, first_sample + static_cast<std::int64_t>(i / each), features[i], mean, std));
     features[i] = value;
   }
 }

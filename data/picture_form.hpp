@@ -3,8 +3,10 @@
 /// What pictures of any size and colour become, so that they can be samples of one set.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
@@ -27,6 +29,10 @@ enum class PictureFit {
   kCrop,     ///< its middle: of the side that is too long both ends are left out
   kPad       ///< all of it in the middle, with black beside it, or above and below
 };
+
+/// As people spell them.
+inline constexpr std::array<std::pair<std::string_view, PictureFit>, 3> kPictureFits{
+    {{"crop", PictureFit::kCrop}, {"pad", PictureFit::kPad}, {"squeeze", PictureFit::kSqueeze}}};
 
 /// What pictures are made to be samples of a set.
 struct PictureForm {

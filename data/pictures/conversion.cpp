@@ -90,7 +90,7 @@ void require_room_in_idx(std::size_t samples, const ImageShape& shape) {
 class SetOutput {
  public:
   virtual ~SetOutput() = default;
-  virtual void add(bool to_train, const MadeImage& image, std::uint32_t label, const fs::path& name) = 0;
+  virtual void add(SetHalf half, const MadeImage& image, std::uint32_t label, const fs::path& name) = 0;
   /// Puts the set in its place; without it nothing stays.
   virtual void publish() = 0;
 };
@@ -99,21 +99,29 @@ class IdxOutput final : public SetOutput {
  public:
   IdxOutput(Env& env, const ConversionOptions& options, const Conversion& of)
       : directory_(env, options.to, options.replace) {
-    const std::size_t train = of.pictures.train.size(), test = of.pictures.test.size();
-    require_room_in_idx(std::max(train, test), of.shape);
+    const std::size_t train = of.pictures.train.size(), test = of.pictures.test.size(),
+                      validation = of.pictures.validation.size();
+    require_room_in_idx(std::max({train, test, validation}), of.shape);
     std::string names;
     for (const std::string& name : of.pictures.class_names) names += name + "\n";
     // Files get their names in this order: without its images there is no set.
+    if (options.fit != PictureFit::kSqueeze)
+      write_text(env, directory_.add(kConversionFile), conversion_text(options.fit));
     write_text(env, directory_.add(own_set().names_file), names);
+    if (validation > 0) validation_.emplace(env, directory_, "validation", validation, of.shape);
     test_.emplace(env, directory_, "t10k", test, of.shape);
     train_.emplace(env, directory_, "train", train, of.shape);
   }
 
-  void add(bool to_train, const MadeImage& image, std::uint32_t label, const fs::path& name) override {
-    (to_train ? train_ : test_)->add(image, label, name);
+  void add(SetHalf half, const MadeImage& image, std::uint32_t label, const fs::path& name) override {
+    (half == SetHalf::kTrain  ? train_
+     : half == SetHalf::kTest ? test_
+                              : validation_)
+        ->add(image, label, name);
   }
 
   void publish() override {
+    if (validation_) validation_->finish();
     test_->finish();
     train_->finish();
     directory_.publish();
@@ -121,16 +129,17 @@ class IdxOutput final : public SetOutput {
 
  private:
   SetDirectory directory_;
-  std::optional<IdxHalf> train_, test_;
+  std::optional<IdxHalf> train_, test_, validation_;
 };
 
 class ShardOutput final : public SetOutput {
  public:
   ShardOutput(Env& env, const ConversionOptions& options, const Conversion& of)
-      : writer_(env, options.to, of.shape, of.pictures.class_names, {.replace = options.replace}) {}
+      : writer_(env, options.to, of.shape, of.pictures.class_names,
+                {.replace = options.replace, .fit = options.fit}) {}
 
-  void add(bool to_train, const MadeImage& image, std::uint32_t label, const fs::path& name) override {
-    to_train ? writer_.add_train(image.pixels, label, name) : writer_.add_test(image.pixels, label, name);
+  void add(SetHalf half, const MadeImage& image, std::uint32_t label, const fs::path& name) override {
+    writer_.add(half, image.pixels, label, name);
   }
 
   void publish() override { writer_.publish(); }
@@ -150,7 +159,8 @@ std::unique_ptr<SetOutput> output_for(Env& env, const ConversionOptions& options
 class ConversionPass {
  public:
   ConversionPass(const ConversionOptions& options, Conversion& result) : options_(options), result_(result) {
-    for (const auto* half : {&result.pictures.train, &result.pictures.test})
+    const SortedPictures& found = result.pictures;
+    for (const auto* half : {&found.train, &found.test, &found.validation})
       for (const LabelledPicture& picture : *half) pictures_.push_back(&picture);
   }
 
@@ -162,7 +172,7 @@ class ConversionPass {
     for (std::size_t i = 0; i < pictures_.size(); ++i) {
       const MadeImage image = images.next();
       if (look_at(image, pictures_[i]->path) && damaged_.empty())
-        output->add(i < result_.pictures.train.size(), image, pictures_[i]->label,
+        output->add(half_of(i), image, pictures_[i]->label,
                     pictures_[i]->path.lexically_relative(options_.from));
       if (options_.on_progress) options_.on_progress(i + 1, pictures_.size());
     }
@@ -172,6 +182,11 @@ class ConversionPass {
   }
 
  private:
+  SetHalf half_of(std::size_t picture) const {
+    const std::size_t train = result_.pictures.train.size(), test = result_.pictures.test.size();
+    return picture < train ? SetHalf::kTrain : picture < train + test ? SetHalf::kTest : SetHalf::kValidation;
+  }
+
   /// As it was asked for, or that of the first picture that can be read; false: there is none.
   bool choose_shape() {
     if (options_.size) {
@@ -231,7 +246,7 @@ Conversion convert_pictures(Env& env, const ConversionOptions& options) {
   const std::size_t most_classes = options.shards ? std::size_t{kMostShardClasses} : kMostClasses;
   std::set<fs::path> skipped;
   for (std::vector<DamagedPicture> all_damaged;;) {
-    Conversion result{.pictures = find_sorted_pictures(options.from, options.test, most_classes, skipped),
+    Conversion result{.pictures = find_sorted_pictures(options.from, options.split, most_classes, skipped),
                       .shape = {0, 0, 0}};
     const std::vector<DamagedPicture> damaged = ConversionPass(options, result).run(env);
     all_damaged.insert(all_damaged.end(), damaged.begin(), damaged.end());

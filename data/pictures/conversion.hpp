@@ -31,22 +31,24 @@ struct LabelledPicture {
 
 struct SortedPictures {
   std::vector<std::string> class_names;  ///< sorted bytewise, so that labels are the same on every machine
-  std::vector<LabelledPicture> train, test;
-  std::size_t left_out = 0;                             ///< files and folders that are no pictures
+  std::vector<LabelledPicture> train, test, validation;
+  bool has_validation_half = false;  ///< there is a folder for it, whether it was read or not
+  std::size_t left_out = 0;          ///< files and folders that are no pictures
   std::map<std::string, std::size_t> left_out_kinds{};  ///< the same by what they are: ".txt file", "folder"
   std::filesystem::path first_left_out;                 ///< one of them
 };
 
-/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS (or val, or validation) where there are both.
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both, and FOLDER/val/CLASS or
+/// FOLDER/validation/CLASS; without a folder test/, val/ is for testing.
 /// Pictures are regular files called *.png, *.jpg, *.jpeg, *.webp, *.gif, *.bmp, *.pgm or *.ppm, or symbolic links to
 /// such; names that begin with a dot do not count. In the order of classes and names.
 /// @param most_classes  that labels tell apart
 /// @param skipped       pictures that are to be taken as not there
 /// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
-/// @throws DataError         a name that cannot be a class's, too many classes, a class only in test/, too few pictures
-///                           to take some of them for testing
-/// @throws UsageError        a choice is given, but the test images have a folder of their own
-SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const TestChoice& choice,
+/// @throws DataError         a name that cannot be a class's, too many classes, a class that is not in train/, too few
+///                           pictures to take some of them for testing
+/// @throws UsageError        a choice is given, but those images have a folder of their own
+SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const SplitChoice& choice,
                                     std::size_t most_classes,
                                     const std::set<std::filesystem::path>& skipped = {});
 
@@ -59,7 +61,7 @@ struct ConversionOptions {
   std::optional<PictureSize> size;  ///< to scale them to; nothing: they must all have the same
   PictureFit fit = PictureFit::kSqueeze;
   PictureColour colour = PictureColour::kGrey;
-  TestChoice test;
+  SplitChoice split;
   bool shards = false;        ///< data.set shards in place of idx: more classes, any size
   bool replace = false;       ///< the set that is in `to` already
   bool skip_damaged = false;  ///< go on without pictures that cannot be read
@@ -90,8 +92,7 @@ struct Conversion {
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 
-/// Writes images, labels and the pictures' names to train on and to test with, and the classes' names, into `to`, which
-/// is made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
+/// Writes images, labels and the pictures' names of each half, and the classes' names, into `to`, which is made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
 /// time works in a directory. Needs the memory of three pictures for each thread, whatever their number. Where pictures
 /// are left out, all are read once more, and the set is the same as if they had never been there.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their names; `to`

@@ -154,32 +154,65 @@ void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<L
   for (const fs::path& picture : pictures) to.push_back({picture, static_cast<std::uint32_t>(label)});
 }
 
-/// Where the pictures to test with are, if they have a folder of their own.
-fs::path folder_of_tests(const fs::path& folder) {
-  for (const char* name : {"test", "val", "validation"})
-    if (holds_folders(folder / name)) return folder / name;
-  return {};
+/// Where the pictures of the halves are, if they have folders of their own.
+struct HalfFolders {
+  fs::path train, test, validation;
+
+  bool are_there() const { return !train.empty() && !test.empty(); }
+};
+
+HalfFolders folders_of_halves(const fs::path& folder) {
+  const auto first_of = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      if (holds_folders(folder / name)) return folder / name;
+    return fs::path();
+  };
+  HalfFolders halves{first_of({"train"}), first_of({"test"}), first_of({"val", "validation"})};
+  if (halves.test.empty()) std::swap(halves.test, halves.validation);
+  return halves;
 }
 
-void take_both(const fs::path& folder, const fs::path& tests, FolderReader& reader, std::size_t most_classes,
+std::vector<LabelledPicture>& half_of(SortedPictures& found, SetHalf half) {
+  return half == SetHalf::kTrain ? found.train : half == SetHalf::kTest ? found.test : found.validation;
+}
+
+void share_out(const ClassFolder& folder, std::size_t label, const SplitChoice& choice,
                SortedPictures& found) {
-  const auto train = reader.read(folder / "train"), test = reader.read(tests);
-  name_classes(train, folder / "train", most_classes, found);
-  for (std::size_t i = 0; i < train.size(); ++i) add(train[i].pictures, i, found.train);
-  for (const ClassFolder& half : test) {
+  const auto halves = split_class(std::ssize(folder.pictures), label, folder.name, choice);
+  for (std::size_t i = 0; i < halves.size(); ++i) add({folder.pictures[i]}, label, half_of(found, halves[i]));
+}
+
+/// A folder whose classes are those of train/.
+void take_judges(const fs::path& folder, const fs::path& train, FolderReader& reader,
+                 const SortedPictures& found, std::vector<LabelledPicture>& to) {
+  for (const ClassFolder& half : reader.read(folder)) {
     const auto name = std::find(found.class_names.begin(), found.class_names.end(), half.name);
     if (name == found.class_names.end())
       throw DataError(fmt::format("{}: there is no folder of that name to train on; add {}",
-                                  (tests / half.name).string(), (folder / "train" / half.name).string()));
-    add(half.pictures, static_cast<std::size_t>(name - found.class_names.begin()), found.test);
+                                  (folder / half.name).string(), (train / half.name).string()));
+    add(half.pictures, static_cast<std::size_t>(name - found.class_names.begin()), to);
   }
 }
 
-void share_out(const ClassFolder& folder, std::size_t label, const TestChoice& choice,
-               SortedPictures& found) {
-  const auto is_test = choose_tests(std::ssize(folder.pictures), label, folder.name, choice);
-  for (std::size_t i = 0; i < is_test.size(); ++i)
-    add({folder.pictures[i]}, label, is_test[i] ? found.test : found.train);
+void refuse_choice(const fs::path& folder, const char* half, const char* options) {
+  throw UsageError(
+      fmt::format("{}: the {} images have a folder of their own, so none are chosen; leave {} out",
+                  folder.string(), half, options));
+}
+
+void take_halves(const HalfFolders& halves, SplitChoice choice, FolderReader& reader,
+                 std::size_t most_classes, SortedPictures& found) {
+  if (choice.is_test_given) refuse_choice(halves.test.parent_path(), "test", "--test-share and --test-count");
+  if (choice.validation.is_given() && !halves.validation.empty())
+    refuse_choice(halves.test.parent_path(), "validation", "--validation");
+  choice.test = {};
+  const auto train = reader.read(halves.train);
+  name_classes(train, halves.train, most_classes, found);
+  for (std::size_t i = 0; i < train.size(); ++i) share_out(train[i], i, choice, found);
+  take_judges(halves.test, halves.train, reader, found, found.test);
+  found.has_validation_half = !halves.validation.empty();
+  if (found.has_validation_half && !choice.leaves_validation)
+    take_judges(halves.validation, halves.train, reader, found, found.validation);
 }
 
 void collect_pictures(const fs::path& folder, std::vector<fs::path>& pictures) {
@@ -202,18 +235,12 @@ std::vector<fs::path> find_pictures(const fs::path& folder) {
   throw MissingDataError(fmt::format("{}: holds no pictures ({})", folder.string(), kReadFormats));
 }
 
-SortedPictures find_sorted_pictures(const fs::path& folder, const TestChoice& choice,
+SortedPictures find_sorted_pictures(const fs::path& folder, const SplitChoice& choice,
                                     std::size_t most_classes, const std::set<fs::path>& skipped) {
   SortedPictures found;
   FolderReader reader(found, skipped);
-  const fs::path tests = folder_of_tests(folder);
-  if (holds_folders(folder / "train") && !tests.empty()) {
-    if (choice.is_given)
-      throw UsageError(
-          fmt::format("{}: the test images have a folder of their own, so none are chosen; leave "
-                      "--test-share and --test-count out",
-                      folder.string()));
-    take_both(folder, tests, reader, most_classes, found);
+  if (const HalfFolders halves = folders_of_halves(folder); halves.are_there()) {
+    take_halves(halves, choice, reader, most_classes, found);
     return found;
   }
   const auto classes = reader.read(folder);

@@ -38,7 +38,9 @@ Fingerprint fingerprint_of(const PictureHalf& half, const ImageShape& shape, con
     samples.update(bytes_of('\0'));
     samples.update(bytes_of(pictures[i].bytes));
   }
-  return {.samples = hex(samples.finish()), .labels = hex(sha256(std::as_bytes(std::span(half.labels))))};
+  return {.samples = hex(samples.finish()),
+          .labels = half.label_digest.empty() ? hex(sha256(std::as_bytes(std::span(half.labels))))
+                                              : half.label_digest};
 }
 
 Dataset open_half(std::string name, PictureHalf half, std::size_t classes, const ImageShape& shape,
@@ -82,10 +84,13 @@ PictureHalf half_of(const std::vector<LabelledPicture>& pictures, const fs::path
   return half;
 }
 
-PictureHalves find_in_folders(const fs::path& root) {
-  SortedPictures found = find_sorted_pictures(root, {}, std::size_t{kMostShardClasses});
+PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& options) {
+  SortedPictures found = find_sorted_pictures(root, {.leaves_validation = !options.validation.is_files},
+                                              std::size_t{kMostShardClasses});
   return {.train = half_of(found.train, root),
           .test = half_of(found.test, root),
+          .validation = half_of(found.validation, root),
+          .has_validation_half = found.has_validation_half,
           .class_names = std::move(found.class_names)};
 }
 
@@ -94,13 +99,15 @@ PictureHalves find_in_folders(const fs::path& root) {
 TrainTestData open_pictures(const std::string& set, const fs::path& directory, PictureHalves halves,
                             const PictureForm& form) {
   const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, form);
-  const auto open = [&](const char* half, PictureHalf& pictures) {
-    return open_half(set + " " + half, std::move(pictures), halves.class_names.size(), shape, form,
-                     directory / fmt::format(".{}-sums.lockstep", half));
+  const auto open = [&](SetHalf half, PictureHalf& pictures) {
+    return open_half(fmt::format("{} {}", set, name_of(half)), std::move(pictures), halves.class_names.size(),
+                     shape, form, directory / fmt::format(".{}-sums.lockstep", name_of(half)));
   };
   TrainTestData data;
-  data.train = open("train", halves.train);
-  data.test = open("test", halves.test);
+  data.train = open(SetHalf::kTrain, halves.train);
+  data.test = open(SetHalf::kTest, halves.test);
+  if (halves.validation.pictures.size() > 0) data.validation = open(SetHalf::kValidation, halves.validation);
+  data.has_validation_half = halves.has_validation_half;
   data.class_names = std::move(halves.class_names);
   return data;
 }
@@ -110,6 +117,7 @@ SetOutline outline_of_pictures(const PictureHalves& halves, const PictureForm& f
           .classes = static_cast<int>(halves.class_names.size()),
           .train_samples = halves.train.pictures.size(),
           .test_samples = halves.test.pictures.size(),
+          .validation_samples = halves.validation.pictures.size(),
           .on_disk = true};
 }
 
@@ -117,12 +125,14 @@ std::vector<FileNames> picture_set_files(const SetEntry& /*set*/) {
   return {};
 }
 
-SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files, const PictureForm& form) {
-  return outline_of_pictures(find_in_folders(files.directory), form);
+SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files,
+                                  const DatasetOptions& options) {
+  return outline_of_pictures(find_in_folders(files.directory, options), options.pictures);
 }
 
-TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const PictureForm& form) {
-  return open_pictures(set.name, files.directory, find_in_folders(files.directory), form);
+TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
+  return open_pictures(set.name, files.directory, find_in_folders(files.directory, options),
+                       options.pictures);
 }
 
 }  // namespace lockstep

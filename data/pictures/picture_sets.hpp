@@ -17,12 +17,15 @@ namespace lockstep {
 /// A half as it was found.
 struct PictureHalf {
   PictureList pictures;
-  std::vector<std::int32_t> labels;
+  std::vector<std::int32_t> labels;   ///< of classes, or rows of the set's label_sets
+  std::string label_digest{};         ///< of samples with several labels: stands for them in a fingerprint
   std::vector<std::int64_t> changed;  ///< when the files were: means measured before that do not count
 };
 
 struct PictureHalves {
   PictureHalf train, test;
+  PictureHalf validation;            ///< as far as the options ask for it
+  bool has_validation_half = false;  ///< whether they do or not
   std::vector<std::string> class_names;
 };
 

@@ -123,11 +123,12 @@ std::vector<FileNames> cifar_set_files(const SetEntry& set) {
   return files;
 }
 
-TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
+TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& /*options*/) {
   return load(set, files, 1);
 }
 
-TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
+TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files,
+                                  const DatasetOptions& /*options*/) {
   return load(set, files, 2);
 }
 

@@ -27,6 +27,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kLeastShare = 1e-9;  ///< a sample of the largest set
+constexpr std::string_view kFiles = "files";
 
 /// "mnist validation"
 std::string name_of_validation(std::string train) {
@@ -75,6 +76,7 @@ void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) 
   for (const std::int32_t place : places) labels.push_back(half.labels[static_cast<std::size_t>(place)]);
   part.images = std::move(images);
   part.store = half.store;
+  part.rows = half.rows;
   part.file_fingerprint = half.file_fingerprint;
   part.features = std::move(features);
   part.labels = std::move(labels);
@@ -82,7 +84,7 @@ void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) 
 }
 
 void require_memory_for(const PartSizes& parts, const Dataset& train) {
-  if (train.store != nullptr) return;
+  if (train.stays_on_disk()) return;
   const auto samples = static_cast<std::size_t>(parts.train + parts.validation + parts.test);
   const std::size_t number = train.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
   require_memory(checked_product(static_cast<std::size_t>(train.shape.features()), samples, number),
@@ -103,6 +105,7 @@ std::int64_t subset_of(const char* option, std::int64_t asked, std::int64_t left
 }  // namespace
 
 std::int64_t HoldOut::count_of(std::int64_t all) const {
+  if (is_files) return 0;
   const std::int64_t count = share > 0 ? std::llround(share * static_cast<double>(all)) : samples;
   if (is_given() && count == 0)
     throw DatasetOptionError("validation", fmt::format("{} of {} is none; hold out more", to_string(*this),
@@ -115,6 +118,7 @@ std::int64_t HoldOut::count_of(std::int64_t all) const {
 }
 
 std::optional<HoldOut> parse_hold_out(std::string_view text) {
+  if (text == kFiles) return HoldOut{.is_files = true};
   if (const auto samples = parse_int64(text))
     return *samples >= 0 ? std::optional(HoldOut{.samples = *samples}) : std::nullopt;
   const auto share = parse_double(text);
@@ -123,14 +127,23 @@ std::optional<HoldOut> parse_hold_out(std::string_view text) {
 }
 
 std::string to_string(const HoldOut& hold_out) {
+  if (hold_out.is_files) return std::string(kFiles);
   return hold_out.share > 0 ? format_double(hold_out.share) : std::to_string(hold_out.samples);
 }
 
-PartSizes part_sizes(const DatasetOptions& options, std::int64_t train, std::int64_t test) {
-  const std::int64_t held_out = options.validation.count_of(train), left = train - held_out;
-  if (is_made_in_memory(options.set)) return {left, test, held_out};
+PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files) {
+  const bool is_files = options.validation.is_files;
+  if (is_files && files.validation == 0)
+    throw DatasetOptionError(
+        "validation",
+        fmt::format("{}: the set has no validation half of its own; make one with lockstep convert "
+                    "--validation 10%, or hold training samples out, such as 0.1",
+                    kFiles));
+  const std::int64_t held_out = options.validation.count_of(files.train), left = files.train - held_out,
+                     validation = is_files ? files.validation : held_out;
+  if (is_made_in_memory(options.set)) return {left, files.test, validation};
   return {subset_of("train_samples", options.train_samples, left, "training sample", held_out),
-          subset_of("test_samples", options.test_samples, test, "test sample", 0), held_out};
+          subset_of("test_samples", options.test_samples, files.test, "test sample", 0), validation};
 }
 
 std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed) {
@@ -152,31 +165,36 @@ std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, 
   return ascending(shuffled(samples, count, seed, DataStream::kTestSubset));
 }
 
-std::vector<bool> choose_tests(std::int64_t samples, std::size_t label, const std::string& class_name,
-                               const TestChoice& choice) {
-  const std::int64_t by_share = std::llround(choice.share * static_cast<double>(samples));
-  const std::int64_t wanted = choice.count > 0 ? choice.count : std::max<std::int64_t>(by_share, 1);
-  if (wanted >= samples)
+std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const std::string& class_name,
+                                 const SplitChoice& choice) {
+  const auto count_of = [&](const HoldOut& wanted) {
+    const std::int64_t by_share = std::llround(wanted.share * static_cast<double>(samples));
+    return wanted.share > 0 ? std::max<std::int64_t>(by_share, 1) : wanted.samples;
+  };
+  const std::int64_t tests = count_of(choice.test), validations = count_of(choice.validation);
+  if (tests + validations >= samples)
     throw DataError(fmt::format(
-        "class {}: {} of its {} would be for testing, and none to train on; add some, or take fewer",
-        quoted_text(class_name), wanted, counted(samples, "sample")));
+        "class {}: {} of its {} would be for testing{}, and none to train on; add some, or take fewer",
+        quoted_text(class_name), tests, counted(samples, "sample"),
+        validations > 0 ? fmt::format(" and {} for validation", validations) : ""));
   const auto order = epoch_permutation(samples, choice.seed, static_cast<std::int64_t>(label));
-  std::vector<bool> is_test(order.size());
-  for (std::int64_t i = 0; i < wanted; ++i)
-    is_test[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = true;
-  return is_test;
+  std::vector<SetHalf> halves(order.size(), SetHalf::kTrain);
+  for (std::int64_t i = 0; i < tests + validations; ++i)
+    halves[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] =
+        i < tests ? SetHalf::kTest : SetHalf::kValidation;
+  return halves;
 }
 
 void choose_parts(TrainTestData& data, const DatasetOptions& options) {
   Dataset &train = data.train, &test = data.test, &validation = data.validation;
   const std::int64_t all = train.size(), all_tests = test.size();
-  const PartSizes sizes = part_sizes(options, all, all_tests);
+  const PartSizes sizes = part_sizes(options, {all, all_tests, validation.size()});
   if (sizes.train == all && sizes.test == all_tests) return;
   require_memory_for(sizes, train);
-  if (sizes.train + sizes.validation < all || sizes.test < all_tests)
+  const auto held_out = held_out_samples(all, options.validation.count_of(all), options.seed);
+  if (sizes.train + std::ssize(held_out) < all || sizes.test < all_tests)
     data.files = {.fingerprints = fingerprints_of(data), .train = all, .test = all_tests};
-  const auto held_out = held_out_samples(all, sizes.validation, options.seed);
-  if (sizes.validation > 0) {
+  if (!held_out.empty()) {
     validation.name = name_of_validation(train.name);
     validation.shape = train.shape;
     validation.classes = train.classes;

@@ -8,6 +8,7 @@
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
+#include "data/sets/label_sets.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>
@@ -16,17 +17,12 @@
 #include <future>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-enum FileOfSet : std::size_t { kTrainImages, kTrainLabels, kTestImages, kTestLabels };
-
-constexpr std::int64_t kMostClasses = 65'536;  ///< of sets whose samples have several labels
 
 /// What to do about files that do not fit.
 std::string fix_for(const SetEntry& set) {
@@ -77,24 +73,27 @@ bool has_label_sets(const LoadedFile& labels) {
   return labels.array.dims.size() == 2;
 }
 
-/// The two files agree on whether samples have several labels, and of how many classes; their bytes are 0 and 1.
-void check_label_sets(const LoadedFile& train, const LoadedFile& test) {
-  if (!has_label_sets(train) && !has_label_sets(test)) return;
-  if (train.array.dims.size() != test.array.dims.size() || train.array.dims[1] != test.array.dims[1])
-    throw DataError(fmt::format("{}: offset 3: labels of {}, but {} has {}; make both alike",
-                                test.path.string(), to_string(test.array.dims), train.path.string(),
-                                to_string(train.array.dims)));
-  if (train.array.dims[1] > kMostClasses)
+/// The files agree on whether samples have several labels, and of how many classes; their bytes are 0 and 1.
+void check_label_sets(std::span<const LoadedFile> labels) {
+  if (std::ranges::none_of(labels, has_label_sets)) return;
+  const LoadedFile& train = labels.front();
+  for (const LoadedFile& other : labels.subspan(1))
+    if (train.array.dims.size() != other.array.dims.size() || train.array.dims[1] != other.array.dims[1])
+      throw DataError(fmt::format("{}: offset 3: labels of {}, but {} has {}; make both alike",
+                                  other.path.string(), to_string(other.array.dims), train.path.string(),
+                                  to_string(train.array.dims)));
+  if (train.array.dims[1] > kMostClassesOfLabelSets)
     throw DataError(fmt::format("{}: offset 8: {} classes, and {} are the most", train.path.string(),
-                                with_thousands(train.array.dims[1]), with_thousands(kMostClasses)));
-  for (const LoadedFile* file : {&train, &test}) {
-    const auto bytes = file->array.bytes.span();
+                                with_thousands(train.array.dims[1]),
+                                with_thousands(kMostClassesOfLabelSets)));
+  for (const LoadedFile& file : labels) {
+    const auto bytes = file.array.bytes.span();
     const auto bad = std::ranges::find_if(bytes, [](std::uint8_t byte) { return byte > 1; });
     if (bad == bytes.end()) continue;
     throw DataError(
         fmt::format("{}: offset {}: {}, where 1 says that the sample has this label, and 0 that it has not",
-                    file->path.string(),
-                    file->array.data_offset() + static_cast<std::uint64_t>(bad - bytes.begin()), *bad));
+                    file.path.string(),
+                    file.array.data_offset() + static_cast<std::uint64_t>(bad - bytes.begin()), *bad));
   }
 }
 
@@ -113,8 +112,9 @@ std::size_t largest_label(const LoadedFile& file) {
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-std::vector<std::string> names_of(const SetEntry& set, const SetFiles& files, const LoadedFile& train_labels,
-                                  const LoadedFile& test_labels) {
+std::vector<std::string> names_of(const SetEntry& set, const SetFiles& files,
+                                  std::span<const LoadedFile> labels) {
+  const LoadedFile& train_labels = labels.front();
   if (!files.names.empty()) {
     std::vector<std::string> names = read_class_names(files.names);
     if (has_label_sets(train_labels) && std::ssize(names) != train_labels.array.dims[1])
@@ -125,7 +125,8 @@ std::vector<std::string> names_of(const SetEntry& set, const SetFiles& files, co
   }
   if (!set.class_names.empty()) return set.class_names;
   if (has_label_sets(train_labels)) return numbered_classes(static_cast<int>(train_labels.array.dims[1]));
-  const std::size_t largest = std::max(largest_label(train_labels), largest_label(test_labels));
+  std::size_t largest = 0;
+  for (const LoadedFile& file : labels) largest = std::max(largest, largest_label(file));
   return numbered_classes(static_cast<int>(largest) + 1);
 }
 
@@ -134,32 +135,7 @@ ImageShape shape_of(const std::vector<std::int64_t>& dims) {
           static_cast<int>(dims[2])};
 }
 
-/// Gives each combination of labels a row, in the order in which they come.
-class LabelSets {
- public:
-  explicit LabelSets(std::size_t classes) : classes_(classes) {}
-
-  std::vector<std::int32_t> rows_of(std::span<const std::uint8_t> bytes) {
-    std::vector<std::int32_t> rows;
-    rows.reserve(bytes.size() / classes_);
-    for (std::size_t at = 0; at < bytes.size(); at += classes_) {
-      const auto set = bytes.subspan(at, classes_);
-      const auto [row, is_new] =
-          row_of_.try_emplace(std::string(set.begin(), set.end()), static_cast<std::int32_t>(row_of_.size()));
-      if (is_new) table_.insert(table_.end(), set.begin(), set.end());
-      rows.push_back(row->second);
-    }
-    return rows;
-  }
-  const std::vector<std::uint8_t>& table() const { return table_; }
-
- private:
-  std::size_t classes_;
-  std::unordered_map<std::string, std::int32_t> row_of_;
-  std::vector<std::uint8_t> table_;
-};
-
-/// @param sets  of the two halves; null: samples have one label
+/// @param sets  of all halves; null: samples have one label
 Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, std::size_t classes,
                 const SetEntry& set, LabelSets* sets) {
   const auto& dims = images.array.dims;
@@ -188,11 +164,46 @@ std::string text_of(const ImageShape& shape) {
   return shape.channels == 1 ? size : fmt::format("{} x {}", size, shape.channels);
 }
 
-void check_shapes(const TrainTestData& data, const SetFiles& files, const SetEntry& set) {
-  if (data.train.shape == data.test.shape) return;
-  throw DataError(fmt::format("{}: offset 8: images of {}, but those of {} are {}; {}",
-                              files.files[kTestImages].string(), text_of(data.test.shape),
-                              files.files[kTrainImages].string(), text_of(data.train.shape), fix_for(set)));
+/// The files of a half.
+struct HalfFiles {
+  SetHalf half;
+  fs::path images, labels;
+};
+
+/// Of the validation half as far as it is there.
+HalfFiles validation_files_in(const fs::path& directory, const SetEntry& set) {
+  HalfFiles files{SetHalf::kValidation, {}, {}};
+  if (set.is_known_by_name()) return files;
+  const auto names = idx_validation_files();
+  files.images = find_one_of(directory, names[0]);
+  files.labels = find_one_of(directory, names[1]);
+  if (files.images.empty() == files.labels.empty()) return files;
+  throw DataError(fmt::format("{}: {} has no {} beside it; add that, or remove the one", directory.string(),
+                              (files.images.empty() ? files.labels : files.images).filename().string(),
+                              names[files.images.empty() ? 0 : 1].front()));
+}
+
+/// Those that are to be read.
+std::vector<HalfFiles> halves_of(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
+  std::vector<HalfFiles> halves = {{SetHalf::kTrain, files.files[0], files.files[1]},
+                                   {SetHalf::kTest, files.files[2], files.files[3]}};
+  const HalfFiles validation = validation_files_in(files.directory, set);
+  if (options.validation.is_files && !validation.images.empty()) halves.push_back(validation);
+  return halves;
+}
+
+void check_shape(const Dataset& half, const HalfFiles& files, const Dataset& train, const HalfFiles& of_train,
+                 const SetEntry& set) {
+  if (half.shape == train.shape) return;
+  throw DataError(fmt::format("{}: offset 8: images of {}, but those of {} are {}; {}", files.images.string(),
+                              text_of(half.shape), of_train.images.string(), text_of(train.shape),
+                              fix_for(set)));
+}
+
+std::vector<LoadedFile> taken(std::vector<std::future<LoadedFile>>& files) {
+  std::vector<LoadedFile> loaded;
+  for (auto& file : files) loaded.push_back(file.get());
+  return loaded;
 }
 
 }  // namespace
@@ -209,39 +220,54 @@ std::vector<FileNames> idx_set_files(const SetEntry& set) {
            "test-labels-idx2-ubyte"}};
 }
 
-SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
-  const auto train = read_idx_dims(files.files[kTrainImages]), test = read_idx_dims(files.files[kTestImages]);
-  check_dimensions(files.files[kTrainImages], train, images_of(set));
-  auto train_labels = start_reading(files.files[kTrainLabels], labels_of(set));
-  auto test_labels = start_reading(files.files[kTestLabels], labels_of(set));
-  const LoadedFile of_train = train_labels.get(), of_test = test_labels.get();
-  check_label_sets(of_train, of_test);
-  return {.shape = shape_of(train),
-          .classes = static_cast<int>(names_of(set, files, of_train, of_test).size()),
-          .train_samples = train[0],
-          .test_samples = test[0]};
+std::vector<FileNames> idx_validation_files() {
+  return {{"validation-images-idx3-ubyte", "validation-images-idx4-ubyte"},
+          {"validation-labels-idx1-ubyte", "validation-labels-idx2-ubyte"}};
 }
 
-TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
-  auto train_images = start_reading(files.files[kTrainImages], images_of(set));
-  auto train_labels = start_reading(files.files[kTrainLabels], labels_of(set));
-  auto test_images = start_reading(files.files[kTestImages], images_of(set));
-  auto test_labels = start_reading(files.files[kTestLabels], labels_of(set));
-  LoadedFile of_train = train_images.get();
-  const LoadedFile labels_of_train = train_labels.get();
-  LoadedFile of_test = test_images.get();
-  const LoadedFile labels_of_test = test_labels.get();
-  check_label_sets(labels_of_train, labels_of_test);
+SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
+  const auto halves = halves_of(set, files, options);
+  std::vector<std::vector<std::int64_t>> dims;
+  std::vector<std::future<LoadedFile>> reading;
+  for (const HalfFiles& half : halves) {
+    check_dimensions(half.images, dims.emplace_back(read_idx_dims(half.images)), images_of(set));
+    reading.push_back(start_reading(half.labels, labels_of(set)));
+  }
+  const auto labels = taken(reading);
+  check_label_sets(labels);
+  return {.shape = shape_of(dims[0]),
+          .classes = static_cast<int>(names_of(set, files, labels).size()),
+          .train_samples = dims[0][0],
+          .test_samples = dims[1][0],
+          .validation_samples = dims.size() > 2 ? dims[2][0] : 0};
+}
+
+TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
+  const auto halves = halves_of(set, files, options);
+  std::vector<std::future<LoadedFile>> reading_images, reading_labels;
+  for (const HalfFiles& half : halves) {
+    reading_images.push_back(start_reading(half.images, images_of(set)));
+    reading_labels.push_back(start_reading(half.labels, labels_of(set)));
+  }
+  std::vector<LoadedFile> images, labels;
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    images.push_back(reading_images[i].get());
+    labels.push_back(reading_labels[i].get());
+  }
+  check_label_sets(labels);
   TrainTestData data;
-  data.class_names = names_of(set, files, labels_of_train, labels_of_test);
+  data.class_names = names_of(set, files, labels);
+  data.has_validation_half = !validation_files_in(files.directory, set).images.empty();
   const std::size_t classes = data.class_names.size();
   std::optional<LabelSets> sets;
-  if (has_label_sets(labels_of_train)) sets.emplace(classes);
-  LabelSets* const shared = sets ? &*sets : nullptr;
-  data.train = combine(set.name + " train", std::move(of_train), labels_of_train, classes, set, shared);
-  data.test = combine(set.name + " test", std::move(of_test), labels_of_test, classes, set, shared);
-  if (sets) data.train.label_sets = data.test.label_sets = sets->table();
-  check_shapes(data, files, set);
+  if (has_label_sets(labels.front())) sets.emplace(classes, files.directory.string());
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    Dataset& half = data.half(halves[i].half);
+    half = combine(fmt::format("{} {}", set.name, name_of(halves[i].half)), std::move(images[i]), labels[i],
+                   classes, set, sets ? &*sets : nullptr);
+    check_shape(half, halves[i], data.train, halves.front(), set);
+  }
+  if (sets) sets->give_to(data);
   return data;
 }
 

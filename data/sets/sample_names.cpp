@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep {
@@ -17,6 +18,7 @@ namespace {
 
 /// What a list of three million pictures takes; and a path of 4,096 bytes, each escaped.
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
+constexpr int kVersionOfConversion = 1;
 constexpr std::size_t kMostBytesOfLine = std::size_t{32} << 10;
 
 /// The line without its end, taken off the front of `text`.
@@ -50,11 +52,11 @@ std::string sample_names_file(std::string_view half) {
   return fmt::format("{}-names.jsonl", half);
 }
 
-std::filesystem::path sample_names_in(const std::filesystem::path& directory, bool is_test) {
+std::filesystem::path sample_names_in(const std::filesystem::path& directory, SetHalf half) {
   std::error_code ignored;
-  const auto of_shards = directory / sample_names_file("test");
-  if (is_test && std::filesystem::exists(of_shards, ignored)) return of_shards;
-  return directory / sample_names_file(is_test ? "t10k" : "train");
+  const auto found = directory / sample_names_file(name_of(half));
+  const bool is_in_idx_files = half == SetHalf::kTest && !std::filesystem::exists(found, ignored);
+  return is_in_idx_files ? directory / sample_names_file("t10k") : found;
 }
 
 std::filesystem::path sample_names_beside(const std::filesystem::path& images) {
@@ -66,6 +68,29 @@ std::filesystem::path sample_names_beside(const std::filesystem::path& images) {
 
 std::string sample_name_line(const std::filesystem::path& picture) {
   return json_text_in_ascii(nlohmann::ordered_json(picture.generic_string())) + "\n";
+}
+
+std::string conversion_text(PictureFit fit) {
+  const auto name = std::ranges::find(kPictureFits, fit, &std::pair<std::string_view, PictureFit>::second);
+  return json_text_in_ascii(
+             nlohmann::ordered_json{{"lockstep_conversion", kVersionOfConversion}, {"fit", name->first}}) +
+         "\n";
+}
+
+PictureFit read_fit(Env& env, const std::filesystem::path& directory) {
+  constexpr std::uint64_t kMostBytesOfConversion = 4096;
+  const std::string file = (directory / kConversionFile).string();
+  if (!env.exists(file)) return PictureFit::kSqueeze;
+  const auto bytes = env.read_first(file, kMostBytesOfConversion);
+  const auto json = parse_json_or_discard({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto version =
+      json.is_object() ? json.value("lockstep_conversion", nlohmann::json()) : nlohmann::json();
+  if (version.is_number_unsigned() && version > kVersionOfConversion)
+    throw DataError(fmt::format("{}: version {} of the format, and this program reads {}; take a newer one",
+                                file, version.get<std::uint64_t>(), kVersionOfConversion));
+  for (const auto& [name, fit] : kPictureFits)
+    if (version == kVersionOfConversion && json.value("fit", nlohmann::json()) == name) return fit;
+  throw DataError(fmt::format("{}: says of no fit how the pictures were made; convert them again", file));
 }
 
 SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::int64_t samples) {

@@ -53,7 +53,8 @@ fs::path find_file(const fs::path& directory, const std::string& name) {
   return is_file(packed) ? packed : fs::path();
 }
 
-/// The file under any of its names; under two of them it is unclear which is meant.
+}  // namespace
+
 fs::path find_one_of(const fs::path& directory, const FileNames& names) {
   fs::path found;
   for (const std::string& name : names) {
@@ -67,6 +68,8 @@ fs::path find_one_of(const fs::path& directory, const FileNames& names) {
   }
   return found;
 }
+
+namespace {
 
 /// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
 std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
@@ -144,8 +147,12 @@ constexpr const char* kPartial = ".partial";
 /// Every name that a file of a set in IDX files may have.
 std::vector<std::string> idx_names() {
   const SetEntry& own = own_set();
-  std::vector<std::string> names = {own.names_file, sample_names_file("train"), sample_names_file("t10k")};
-  for (const FileNames& of_file : idx_set_files(own)) {
+  std::vector<std::string> names = {own.names_file, kConversionFile, sample_names_file("train"),
+                                    sample_names_file("t10k"),
+                                    sample_names_file(name_of(SetHalf::kValidation))};
+  auto files = idx_set_files(own);
+  for (const FileNames& of_validation : idx_validation_files()) files.push_back(of_validation);
+  for (const FileNames& of_file : files) {
     for (const std::string& name : of_file) {
       names.push_back(name);
       names.push_back(name + ".gz");

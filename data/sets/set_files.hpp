@@ -35,6 +35,10 @@ std::vector<std::filesystem::path> candidate_places(const SetEntry& set, const s
 SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
                         const std::vector<std::filesystem::path>& places);
 
+/// The file in a directory under any of these names, plain or with .gz; empty: it is not there.
+/// @throws DataError  it is there under two of them
+std::filesystem::path find_one_of(const std::filesystem::path& directory, const FileNames& names);
+
 // A directory that gets the files of a new set, in IDX files or in shards: all of them or none.
 
 class SetDirectory {

@@ -8,6 +8,7 @@
 #include "common/text_layout.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/made_sets.hpp"
+#include "data/sets/sample_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -69,8 +70,8 @@ const SetFormat& format_of(const SetEntry& set) {
 
 // From the catalogue where a set is known by name; otherwise its format is asked.
 
-SetOutline outline_of(const std::string& set, const std::string& root, const PictureForm& form) {
-  const SetEntry& entry = find_set(set);
+SetOutline outline_of(const DatasetOptions& options) {
+  const SetEntry& entry = find_set(options.set);
   if (entry.is_known_by_name()) {
     return {.shape = entry.shape,
             .classes = static_cast<int>(entry.class_names.size()),
@@ -79,8 +80,8 @@ SetOutline outline_of(const std::string& set, const std::string& root, const Pic
             .is_fp32 = entry.is_fp32};
   }
   const SetFormat& format = format_of(entry);
-  const std::string directory = resolve_data_root(set, root);
-  return format.outline(entry, find_set_files(entry, format.files(entry), {directory}), form);
+  const std::string directory = resolve_data_root(options.set, options.root);
+  return format.outline(entry, find_set_files(entry, format.files(entry), {directory}), options);
 }
 
 // From the name of a data set to the set.
@@ -126,9 +127,10 @@ void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntr
   data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
                         .std = first_given("std", options.std, set.std, measured.std, shape)};
   for (Dataset* part : {&data.train, &data.test, &data.validation}) {
+    part->of_rows = data.normalisation;
     if (data.train.has_images())
       part->scales = scales_of(data.normalisation, shape.channels);
-    else
+    else if (part->rows == nullptr)
       normalise_features(part->features.span(), shape, data.normalisation, data.origin);
   }
 }
@@ -156,9 +158,10 @@ TrainTestData load_files(const SetEntry& set, const SetFormat& format, const Dat
   const auto places = options.directory.empty() ? candidate_places(set, options.root)
                                                 : std::vector<std::filesystem::path>{options.directory};
   const SetFiles files = find_set_files(set, format.files(set), places);
-  TrainTestData data = format.load(set, files, options.pictures);
+  TrainTestData data = format.load(set, files, options);
   data.directory = files.directory.string();
   data.origin = data.directory;
+  if (!set.is_known_by_name() && !format.has_pictures) data.fit = read_fit(Env::posix(), files.directory);
   return data;
 }
 

@@ -21,16 +21,16 @@ struct SetOutline {
   ImageShape shape;
   int classes = 0;
   std::int64_t train_samples = 0, test_samples = 0;
-  bool is_fp32 = false;  ///< its features; otherwise bytes
-  bool on_disk = false;  ///< its images stay there
+  std::int64_t validation_samples = 0;  ///< of files of its own; 0: there are none
+  bool is_fp32 = false;                 ///< its features; otherwise bytes
+  bool on_disk = false;                 ///< its images stay there
 };
 
 /// Of a set that is known by name what is published, whatever its files are, if they are there at all. Of
 /// people's own data what the headers of their files and the labels say.
 /// @throws ConfigError       unknown set; own data without a directory
 /// @throws MissingDataError, DataError  own data that are not there, or damaged, as load_dataset
-/// @param form  of pictures, where the set has such
-SetOutline outline_of(const std::string& set, const std::string& root, const PictureForm& form = {});
+SetOutline outline_of(const DatasetOptions& options);
 
 /// Sets of either kind come named "SET train" and "SET test", and not normalised yet.
 struct SetFormat {
@@ -38,11 +38,12 @@ struct SetFormat {
 
   /// What a directory must hold to be taken for a set of this format; null: it is made in memory.
   std::vector<FileNames> (*files)(const SetEntry& set);
-  /// From files found so. @throws DataError
-  TrainTestData (*load)(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+  /// From files found so: all of train and test, and validation where the options ask for files.
+  /// @throws DataError
+  TrainTestData (*load)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
   /// What the files' headers say, for sets of which nothing else is known; null: there are none in this
   /// format.
-  SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+  SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
   /// Without files.
   TrainTestData (*make)(const DatasetOptions& options);
 
@@ -65,37 +66,40 @@ const SetFormat& format_of(const SetEntry& set);
 /// samples have several labels.
 std::vector<FileNames> idx_set_files(const SetEntry& set);
 
-/// Of a set of people's own: from the headers of the images, and the labels.
-SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+/// Images and labels of a validation half, which people's own sets may have: both of them, or none.
+std::vector<FileNames> idx_validation_files();
 
-/// Reads the four files at the same time, in threads of its own, and checks that they belong together. The
+/// Of a set of people's own: from the headers of the images, and the labels.
+SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
+
+/// Reads the files at the same time, in threads of its own, and checks that they belong together. The
 /// images are [channel][row][column] afterwards. Classes: those that have names, else up to the largest
 /// label, or as many as a sample of several labels has bytes.
 /// @throws DataError  as load_dataset; where several files are damaged, names the first in the order of
 /// idx_set_files
-TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 // Sets in shards, which stay on disk (data/sets/shards.hpp).
 
 std::vector<FileNames> shard_set_files(const SetEntry& set);
-SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 /// Reads index, labels and digests, and no image. @throws DataError, MissingDataError  a file that is not what it must be
-TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 // Folders of pictures, a folder for each class, as `lockstep convert` reads them; the pictures are decoded when they are
 // needed (data/pictures/picture_sets.hpp).
 
 std::vector<FileNames> picture_set_files(const SetEntry& set);
 /// @throws MissingDataError, DataError  as find_sorted_pictures; a picture that is damaged
-SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
-TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
+TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-// WebDataset's archives, train*.tar and test*.tar or val*.tar (data/sets/tar_index.hpp); likewise.
+// WebDataset's archives, train*.tar, test*.tar and val*.tar (data/sets/tar_index.hpp); likewise.
 
 std::vector<FileNames> tar_set_files(const SetEntry& set);
 /// @throws MissingDataError  there are no such archives; DataError  as find_tar_samples, or a picture that is damaged
-SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
-TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
+TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 // CIFAR-10 and sets like it in its binary format: https://www.cs.toronto.edu/~kriz/cifar.html, "binary
 // version".
@@ -129,10 +133,10 @@ std::vector<FileNames> cifar_set_files(const SetEntry& set);
 
 /// One label byte a record. Reads all files at the same time; of several damaged ones the first is named.
 /// @throws DataError
-TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 /// Two label bytes a record, coarse and fine, as CIFAR-100 has them: the fine one is taken.
 /// @throws DataError
-TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files, const PictureForm& form);
+TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/label_sets.hpp"
 #include "data/sets/sample_names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
@@ -25,18 +26,24 @@ void require_convertible(const DatasetOptions& options, const TrainTestData& dat
     throw UsageError(fmt::format("{}: {}; train on it as it is", options.set, cause));
   };
   if (!data.train.has_images()) refuse("has features, and shards hold images");
-  if (data.train.has_label_sets()) refuse("has several labels a sample, and shards hold one");
 }
 
-/// @param add  takes image, label and the picture that it was made of
-template <typename Add>
-void add_half(const Dataset& half, const SampleNames& names, const Add& add) {
+void add_half(const Dataset& half, SetHalf to, const SampleNames& names, ShardWriter& writer) {
   for (std::int32_t i = 0; i < half.size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
     const ImageRows rows(half, {&i, 1});
-    add(rows[0], static_cast<std::uint32_t>(half.labels[at]),
-        names.names.empty() ? fs::path() : fs::path(names.names[at]));
+    const auto labels = half.has_label_sets() ? labels_in(half.label_set_of(i))
+                                              : std::vector{static_cast<std::uint32_t>(half.labels[at])};
+    writer.add(to, rows[0], labels, names.names.empty() ? fs::path() : fs::path(names.names[at]));
   }
+}
+
+/// With its validation half, if it has one.
+TrainTestData load_whole(DatasetOptions options) {
+  TrainTestData data = load_dataset(options);
+  if (!data.has_validation_half) return data;
+  options.validation = {.is_files = true};
+  return load_dataset(options);
 }
 
 }  // namespace
@@ -60,18 +67,18 @@ std::optional<DatasetOptions> find_whole_set(const std::string& name_or_director
 }
 
 ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::string& directory,
-                           const ShardWriter::Options& options) {
-  const TrainTestData data = load_dataset(set);
+                           ShardWriter::Options options) {
+  TrainTestData data = load_whole(set);
   require_convertible(set, data);
-  const auto names_of = [&](bool is_test, const Dataset& half) {
-    return data.directory.empty()
-               ? SampleNames{}
-               : read_sample_names(env, sample_names_in(data.directory, is_test), half.size());
-  };
+  options.has_label_sets = data.train.has_label_sets();
+  options.fit = data.fit;
   ShardWriter writer(env, directory, data.train.shape, data.class_names, options);
-  add_half(data.train, names_of(false, data.train),
-           [&](const auto&... sample) { writer.add_train(sample...); });
-  add_half(data.test, names_of(true, data.test), [&](const auto&... sample) { writer.add_test(sample...); });
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation}) {
+    const auto names = data.directory.empty() ? SampleNames{}
+                                              : read_sample_names(env, sample_names_in(data.directory, half),
+                                                                  data.half(half).size());
+    add_half(data.half(half), half, names, writer);
+  }
   writer.publish();
   return writer.index();
 }

@@ -5,6 +5,7 @@
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 #include "data/class_names.hpp"
+#include "data/sets/label_sets.hpp"
 #include "data/sets/sample_names.hpp"
 #include "data/sets/shards.hpp"
 
@@ -19,9 +20,11 @@
 namespace lockstep {
 namespace {
 
-constexpr int kVersion = 2;  ///< of sets of fp32 features: version 1 knows bytes alone, and stays theirs
+/// Each set has the oldest one that knows what it holds: 1 bytes and a label each, 2 fp32 features and a label each, 3 all.
+constexpr int kVersion = 3, kVersionOfBytes = 1, kVersionOfFp32 = 2;
 constexpr const char* kFp32 = "float32";
 constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostLabels = kMostSamples;             // of all samples of a half
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 24;  // kernels/shapes.hpp
 constexpr std::uint64_t kLeastBlock = 512, kMostBlock = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMostShards = 100'000;  // five digits
@@ -38,6 +41,7 @@ class HeadReader {
     throw DataError(
         fmt::format("{}: {}{} {}; make the set again, or copy it again", file_, path_, key, cause));
   }
+  bool has(const std::string& key) const { return json_.contains(key); }
   const nlohmann::json& at(const std::string& key) const {
     const auto found = json_.find(key);
     if (found == json_.end()) fail(key, "is missing");
@@ -105,6 +109,7 @@ void check_sums(const ShardHalf& half, const ImageShape& shape, const HeadReader
 
 ShardHalf read_half(const HeadReader& head, const ShardIndex& index) {
   ShardHalf half{.samples = head.number("samples", 1, kMostSamples),
+                 .label_count = index.has_label_sets ? head.number("label_count", 0, kMostLabels) : 0,
                  .labels = head.digest("labels_sha256"),
                  .blocks = head.digest("blocks_sha256"),
                  .values = {},
@@ -143,18 +148,29 @@ ImageShape read_shape(const HeadReader& head) {
   return shape;
 }
 
-nlohmann::ordered_json json_of(const ShardHalf& half) {
-  nlohmann::ordered_json json = {
-      {"samples", half.samples}, {"labels_sha256", hex(half.labels)}, {"blocks_sha256", hex(half.blocks)}};
+nlohmann::ordered_json json_of(const ShardHalf& half, bool has_label_sets) {
+  nlohmann::ordered_json json = {{"samples", half.samples}};
+  if (has_label_sets) json["label_count"] = half.label_count;
+  json.update({{"labels_sha256", hex(half.labels)}, {"blocks_sha256", hex(half.blocks)}});
   if (!half.values.empty()) json.update({{"values", half.values}, {"squares", half.squares}});
   return json;
 }
 
-/// Of version 2 alone.
 bool read_is_fp32(const HeadReader& head, std::int64_t version) {
-  if (version == 1) return false;
+  if (version == kVersionOfBytes || (version != kVersionOfFp32 && !head.has("sample"))) return false;
   if (head.at("sample") != kFp32) head.fail("sample", fmt::format("is not \"{}\"", kFp32));
   return true;
+}
+
+bool read_has_label_sets(const HeadReader& head, std::int64_t version) {
+  if (version < kVersion || !head.has("several_labels")) return false;
+  if (head.at("several_labels") != true) head.fail("several_labels", "is not true");
+  return true;
+}
+
+int version_of(const ShardIndex& index) {
+  if (index.has_label_sets || index.validation.samples > 0) return kVersion;
+  return index.is_fp32 ? kVersionOfFp32 : kVersionOfBytes;
 }
 
 bool ends_like_a_shard(std::string_view name) {
@@ -179,19 +195,24 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& file) {
   ShardIndex index;
   index.is_fp32 = read_is_fp32(head, version);
   index.shape = read_shape(head);
-  index.classes = head.number("classes", 1, kMostShardClasses);
+  index.has_label_sets = read_has_label_sets(head, version);
+  index.classes =
+      head.number("classes", 1, index.has_label_sets ? kMostClassesOfLabelSets : kMostShardClasses);
   index.class_names = read_class_names(head, index.classes);
   index.sizes.block_bytes = static_cast<std::uint64_t>(head.number("block_bytes", kLeastBlock, kMostBlock));
   index.sizes.shard_bytes = static_cast<std::uint64_t>(head.number("shard_bytes", kLeastBlock, INT64_MAX));
   check_sizes(index.sizes, head);
   index.train = read_half(head.inner("train"), index);
   index.test = read_half(head.inner("test"), index);
+  if (version == kVersion && head.has("validation"))
+    index.validation = read_half(head.inner("validation"), index);
   return index;
 }
 
 std::string to_text(const ShardIndex& index) {
-  nlohmann::ordered_json json = {{"lockstep_shards", index.is_fp32 ? kVersion : 1}};
+  nlohmann::ordered_json json = {{"lockstep_shards", version_of(index)}};
   if (index.is_fp32) json["sample"] = kFp32;
+  if (index.has_label_sets) json["several_labels"] = true;
   json.update({{"channels", index.shape.channels},
                {"height", index.shape.height},
                {"width", index.shape.width},
@@ -199,8 +220,9 @@ std::string to_text(const ShardIndex& index) {
                {"class_names", index.class_names},
                {"block_bytes", index.sizes.block_bytes},
                {"shard_bytes", index.sizes.shard_bytes},
-               {"train", json_of(index.train)},
-               {"test", json_of(index.test)}});
+               {"train", json_of(index.train, index.has_label_sets)},
+               {"test", json_of(index.test, index.has_label_sets)}});
+  if (index.validation.samples > 0) json["validation"] = json_of(index.validation, index.has_label_sets);
   const std::string head = json_text_in_ascii(json);
   return head + "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n";
 }
@@ -219,7 +241,8 @@ std::string shard_blocks_file(std::string_view half) {
 
 bool is_name_in_shards(std::string_view name) {
   if (name == kShardIndexFile) return true;
-  for (const std::string_view half : {"train", "test"}) {
+  for (const SetHalf of : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation}) {
+    const std::string_view half = name_of(of);
     if (name == shard_labels_file(half) || name == shard_blocks_file(half) || name == sample_names_file(half))
       return true;
     if (name.starts_with(half) && name.size() > half.size() && name[half.size()] == '-' &&

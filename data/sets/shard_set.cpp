@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Opening a set in shards: its index, labels and digests are read and checked. Its images stay where they are; fp32
-/// features are read into memory.
+/// Opening a set in shards: its index, labels and digests are read and checked. Its images stay where they are, and so do
+/// the fp32 features of a large table; those of a small one are read into memory.
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/sample_store.hpp"
+#include "data/sets/label_sets.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 
@@ -17,8 +18,10 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace lockstep {
@@ -54,6 +57,31 @@ std::vector<Number> read_numbers(const fs::path& path, std::uint64_t count, cons
     throw DataError(
         fmt::format("{}: its SHA-256 is not the one in the index; {}", path.string(), kFixForStore));
   return numbers;
+}
+
+/// For each sample how many labels, and these in their order. @returns rows of `sets`
+std::vector<std::int32_t> read_label_sets(const fs::path& path, const ShardIndex& index,
+                                          const ShardHalf& half, LabelSets& sets) {
+  const auto numbers = read_numbers<std::uint32_t>(
+      path, static_cast<std::uint64_t>(half.samples) + static_cast<std::uint64_t>(half.label_count),
+      half.labels);
+  std::vector<std::int32_t> rows;
+  std::span<const std::uint32_t> rest(numbers);
+  while (!rest.empty() && std::ssize(rows) < half.samples) {
+    const std::size_t count = rest.front();
+    rest = rest.subspan(1);
+    const auto labels = rest.first(std::min(count, rest.size()));
+    const bool is_ascending = std::ranges::is_sorted(labels, std::less_equal());
+    if (count > rest.size() || !is_ascending || (count > 0 && labels.back() >= index.classes))
+      throw DataError(
+          fmt::format("{}: the labels of sample {} are not {} different ones in 0..{}, ascending; {}",
+                      path.string(), rows.size(), count, index.classes - 1, kFixForStore));
+    rows.push_back(sets.row_of(labels));
+    rest = rest.subspan(count);
+  }
+  if (rest.empty() && std::ssize(rows) == half.samples) return rows;
+  throw DataError(fmt::format("{}: holds labels of {} samples than the {} that there are; {}", path.string(),
+                              rest.empty() ? "fewer" : "more", half.samples, kFixForStore));
 }
 
 std::vector<std::int32_t> read_labels(const fs::path& path, const ShardIndex& index, const ShardHalf& half) {
@@ -96,8 +124,16 @@ AlignedBuffer<float> read_features(const SampleStore& store, const ShardIndex& i
                               at % each, at / each, *bad, kFixForStore));
 }
 
-Dataset open_half(const fs::path& directory, std::string_view name, const ShardIndex& index,
-                  const ShardHalf& half) {
+/// Images always may; tables are quicker in memory, where they are small.
+bool stays_on_disk(const ShardIndex& index) {
+  constexpr std::uint64_t kSmallTable = std::uint64_t{64} << 20;
+  return !index.is_fp32 || index.bytes_of(index.train) + index.bytes_of(index.test) > kSmallTable;
+}
+
+/// @param sets  where samples have several labels; otherwise null
+Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& index, const ShardHalf& half,
+                  LabelSets* sets, bool in_memory) {
+  const char* name = name_of(which);
   const std::uint64_t bytes = index.bytes_of(half);
   const auto parts_of = [bytes](std::uint64_t size) { return (bytes + size - 1) / size; };
   ShardStore::Contents contents{
@@ -115,11 +151,13 @@ Dataset open_half(const fs::path& directory, std::string_view name, const ShardI
   set.name = fmt::format("{} {}", index.is_fp32 ? "table" : "shards", name);
   set.shape = index.shape;
   set.classes = static_cast<int>(index.classes);
-  set.labels = read_labels(directory / shard_labels_file(name), index, half);
-  if (index.is_fp32) {
+  const fs::path labels = directory / shard_labels_file(name);
+  set.labels =
+      sets != nullptr ? read_label_sets(labels, index, half, *sets) : read_labels(labels, index, half);
+  if (index.is_fp32 && (in_memory || !stays_on_disk(index))) {
     set.features = read_features(ShardStore(std::move(contents)), index, directory);
   } else {
-    set.store = std::make_shared<const ShardStore>(std::move(contents));
+    (index.is_fp32 ? set.rows : set.store) = std::make_shared<const ShardStore>(std::move(contents));
   }
   set.file_fingerprint = fingerprint_of(index, half);
   return set;
@@ -131,21 +169,32 @@ std::vector<FileNames> shard_set_files(const SetEntry& /*set*/) {
   return {{kShardIndexFile}};
 }
 
-SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
+SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files,
+                                const DatasetOptions& /*options*/) {
   const ShardIndex index = read_index(files.files.front(), set);
   return {.shape = index.shape,
           .classes = static_cast<int>(index.classes),
           .train_samples = index.train.samples,
           .test_samples = index.test.samples,
+          .validation_samples = index.validation.samples,
           .is_fp32 = index.is_fp32,
-          .on_disk = !index.is_fp32};
+          .on_disk = stays_on_disk(index)};
 }
 
-TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const PictureForm& /*form*/) {
+TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   const ShardIndex index = read_index(files.files.front(), set);
+  std::optional<LabelSets> sets;
+  if (index.has_label_sets) sets.emplace(static_cast<std::size_t>(index.classes), files.directory.string());
+  const auto open = [&](SetHalf which, const ShardHalf& half) {
+    return open_half(files.directory, which, index, half, sets ? &*sets : nullptr, options.in_memory);
+  };
   TrainTestData data;
-  data.train = open_half(files.directory, "train", index, index.train);
-  data.test = open_half(files.directory, "test", index, index.test);
+  data.train = open(SetHalf::kTrain, index.train);
+  data.test = open(SetHalf::kTest, index.test);
+  data.has_validation_half = index.validation.samples > 0;
+  if (data.has_validation_half && options.validation.is_files)
+    data.validation = open(SetHalf::kValidation, index.validation);
+  if (sets) sets->give_to(data);
   data.class_names =
       index.class_names.empty() ? numbered_classes(static_cast<int>(index.classes)) : index.class_names;
   return data;

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
+#include <functional>
 #include <utility>
 
 namespace lockstep {
@@ -52,6 +52,7 @@ class ShardWriter::Half {
         name_(std::move(name)),
         sample_bytes_(index.sample_bytes()),
         sizes_(index.sizes),
+        has_label_sets_(index.has_label_sets),
         labels_(env, directory.add(shard_labels_file(name_))),
         blocks_(env, directory.add(shard_blocks_file(name_))),
         found_(empty_half(index)) {
@@ -66,14 +67,14 @@ class ShardWriter::Half {
     return half;
   }
 
-  void add(std::span<const std::uint8_t> sample, std::uint32_t label, const std::filesystem::path& original) {
-    LOCKSTEP_CHECK(sample.size() == sample_bytes_);
+  void add(std::span<const std::uint8_t> sample, std::span<const std::uint32_t> labels,
+           const std::filesystem::path& original) {
+    LOCKSTEP_CHECK(sample.size() == sample_bytes_ && (has_label_sets_ || labels.size() == 1));
     add_name(original);
     if (!found_.values.empty()) add_sums(sample);
-    std::array<std::byte, sizeof label> little_endian;
-    for (std::size_t i = 0; i < sizeof label; ++i)
-      little_endian[i] = static_cast<std::byte>(label >> (8 * i));
-    labels_.write(little_endian);
+    if (has_label_sets_) write_label(static_cast<std::uint32_t>(labels.size()));
+    for (const std::uint32_t label : labels) write_label(label);
+    if (has_label_sets_) found_.label_count += std::ssize(labels);
     for (auto rest = std::as_bytes(sample); !rest.empty();) {
       const std::size_t count = std::min(rest.size(), sizes_.block_bytes - block_.size());
       block_.insert(block_.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
@@ -96,6 +97,13 @@ class ShardWriter::Half {
   }
 
  private:
+  void write_label(std::uint32_t number) {
+    std::array<std::byte, sizeof number> little_endian;
+    for (std::size_t i = 0; i < sizeof number; ++i)
+      little_endian[i] = static_cast<std::byte>(number >> (8 * i));
+    labels_.write(little_endian);
+  }
+
   void add_name(const std::filesystem::path& original) {
     if (found_.samples == 0 && !original.empty())
       names_ = std::make_unique<HashedFile>(env_, directory_.add(sample_names_file(name_)));
@@ -137,6 +145,7 @@ class ShardWriter::Half {
   std::string name_;
   std::uint64_t sample_bytes_;
   ShardSizes sizes_;
+  bool has_label_sets_;
   HashedFile labels_, blocks_;
   std::unique_ptr<HashedFile> names_;
   std::unique_ptr<WritableFile> shard_;
@@ -150,6 +159,7 @@ ShardWriter::ShardWriter(Env& env, const std::string& directory, const ImageShap
     : env_(env), directory_(env, directory, options.replace) {
   index_.shape = shape;
   index_.is_fp32 = options.is_fp32;
+  index_.has_label_sets = options.has_label_sets;
   index_.classes = std::ssize(class_names);
   index_.class_names = std::move(class_names);
   index_.sizes = options.sizes;
@@ -159,27 +169,33 @@ ShardWriter::ShardWriter(Env& env, const std::string& directory, const ImageShap
     half->samples = 1;
   }
   parse_shard_index(to_text(tried), directory);
-  train_ = std::make_unique<Half>(env_, directory_, "train", index_);
-  test_ = std::make_unique<Half>(env_, directory_, "test", index_);
+  if (options.fit != PictureFit::kSqueeze) {
+    const std::string text = conversion_text(options.fit);
+    write_synced(env_, directory_.add(kConversionFile), std::as_bytes(std::span(text)));
+  }
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest}) start(half);
 }
 
 ShardWriter::~ShardWriter() = default;
 
-void ShardWriter::add_train(std::span<const std::uint8_t> sample, std::uint32_t label,
-                            const std::filesystem::path& original) {
-  LOCKSTEP_CHECK(label < static_cast<std::uint64_t>(index_.classes));
-  train_->add(sample, label, original);
+ShardWriter::Half& ShardWriter::start(SetHalf half) {
+  auto& started = halves_[static_cast<std::size_t>(half)];
+  if (started == nullptr) started = std::make_unique<Half>(env_, directory_, name_of(half), index_);
+  return *started;
 }
 
-void ShardWriter::add_test(std::span<const std::uint8_t> sample, std::uint32_t label,
-                           const std::filesystem::path& original) {
-  LOCKSTEP_CHECK(label < static_cast<std::uint64_t>(index_.classes));
-  test_->add(sample, label, original);
+void ShardWriter::add(SetHalf half, std::span<const std::uint8_t> sample,
+                      std::span<const std::uint32_t> labels, const std::filesystem::path& original) {
+  LOCKSTEP_CHECK(std::ranges::is_sorted(labels, std::less_equal()) &&
+                 (labels.empty() || labels.back() < static_cast<std::uint64_t>(index_.classes)));
+  start(half).add(sample, labels, original);
 }
 
 void ShardWriter::publish() {
-  index_.train = train_->finish();
-  index_.test = test_->finish();
+  index_.train = start(SetHalf::kTrain).finish();
+  index_.test = start(SetHalf::kTest).finish();
+  if (const auto& validation = halves_[static_cast<std::size_t>(SetHalf::kValidation)])
+    index_.validation = validation->finish();
   const std::string text = to_text(index_);
   parse_shard_index(text, kShardIndexFile);  // what is published can be read
   write_synced(env_, directory_.add(kShardIndexFile), std::as_bytes(std::span(text)));

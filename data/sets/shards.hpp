@@ -1,19 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A set in shards: images of one size that need not fit into memory, or fp32 features; their labels, and the SHA-256 of
-/// each block. docs/shard-format.md describes the files.
+/// A set in shards: images of one size that need not fit into memory, or fp32 features; their labels, one a sample or any
+/// number of them, and the SHA-256 of each block. docs/shard-format.md describes the files.
 ///
 ///   shards.index                     a line of JSON, and the SHA-256 of that line in hexadecimal
 ///   train-00000.shard, ...           samples [sample][channel][row][column], one file going on where the last one ends
-///   train-labels.u32                 [sample], little-endian
+///   train-labels.u32                 [sample], little-endian; of several labels how many, and each, for every sample
 ///   train-blocks.sha256              [block] of 32 bytes
 ///   train-names.jsonl                see sample_names.hpp; may be missing
-///   test-...                         likewise
+///   test-..., validation-...         likewise; the latter may be missing
 #pragma once
 
 #include "common/buffers.hpp"
 #include "common/digest.hpp"
 #include "common/env.hpp"
+#include "data/dataset.hpp"
 #include "data/sets/set_files.hpp"
 #include "kernels/shapes.hpp"
 
@@ -41,6 +42,7 @@ struct ShardSizes {
 
 struct ShardHalf {
   std::int64_t samples = 0;
+  std::int64_t label_count = 0;                ///< of all samples, where they have any number of labels
   Sha256Digest labels{}, blocks{};             ///< of those two files
   std::vector<std::uint64_t> values, squares;  ///< [channel] sums over all pixels; of fp32 features empty
 };
@@ -48,11 +50,12 @@ struct ShardHalf {
 /// What shards.index says.
 struct ShardIndex {
   ImageShape shape;
-  bool is_fp32 = false;  ///< little-endian features, all of them finite; otherwise bytes
+  bool is_fp32 = false;         ///< little-endian features, all of them finite; otherwise bytes
+  bool has_label_sets = false;  ///< a sample has any number of labels; otherwise one
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  ///< one for each class; empty: they are numbers
   ShardSizes sizes;
-  ShardHalf train, test;
+  ShardHalf train, test, validation;  ///< the last one may have no samples: it is not there
 
   std::uint64_t sample_bytes() const {
     return checked_product(shape.features(), is_fp32 ? sizeof(float) : sizeof(std::uint8_t));
@@ -82,7 +85,8 @@ class ShardWriter {
   struct Options {
     bool replace = false;  ///< a set that is in the directory already, of any format
     ShardSizes sizes = {};
-    bool is_fp32 = false;  ///< see ShardIndex
+    PictureFit fit = PictureFit::kSqueeze;         ///< with which its images were made
+    bool is_fp32 = false, has_label_sets = false;  ///< see ShardIndex
   };
 
   /// Makes the directory if need be, and claims it.
@@ -94,18 +98,20 @@ class ShardWriter {
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
-  /// Appends to a half; the two may take turns.
+  /// Appends to a half; they may take turns.
   /// @param sample    [channel][row][column]: a byte each, or a float, which is finite
-  /// @param label     below the number of classes
+  /// @param labels    ascending, each below the number of classes; one, unless samples have any number of them
   /// @param original  the picture that it was made of, for the list of names; empty: not known. All samples of a half
   ///                  have one, or none
   /// @throws IoError
-  void add_train(std::span<const std::uint8_t> sample, std::uint32_t label,
-                 const std::filesystem::path& original = {});
-  void add_test(std::span<const std::uint8_t> sample, std::uint32_t label,
-                const std::filesystem::path& original = {});
+  void add(SetHalf half, std::span<const std::uint8_t> sample, std::span<const std::uint32_t> labels,
+           const std::filesystem::path& original = {});
+  void add(SetHalf half, std::span<const std::uint8_t> sample, std::uint32_t label,
+           const std::filesystem::path& original = {}) {
+    add(half, sample, std::span(&label, 1), original);
+  }
   /// Puts the set in the place of what was there; nothing can be added behind that. Without it nothing stays.
-  /// @throws DataError  a half has no samples; IoError
+  /// @throws DataError  there are no samples to train on, or to test with; IoError
   void publish();
   /// What was published.
   const ShardIndex& index() const { return index_; }
@@ -114,21 +120,21 @@ class ShardWriter {
   class HashedFile;
   class Half;
 
+  Half& start(SetHalf half);
+
   Env& env_;
   SetDirectory directory_;
   ShardIndex index_;
-  std::unique_ptr<Half> train_, test_;
+  std::unique_ptr<Half> halves_[3];  ///< by SetHalf; of validation only if it has samples
 };
-
-struct DatasetOptions;
 
 /// What `lockstep convert` is asked for with the name of a set, or with a directory that holds the files of people's own:
 /// how to load it. Nothing: neither.
 std::optional<DatasetOptions> find_whole_set(const std::string& name_or_directory);
 
 /// Any set of images, sample after sample in its order, with the names of its pictures where they are known.
-/// @throws as load_dataset and ShardWriter; UsageError  it has no images, or samples with several labels
+/// @throws as load_dataset and ShardWriter; UsageError  it has no images
 ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::string& directory,
-                           const ShardWriter::Options& options);
+                           ShardWriter::Options options);
 
 }  // namespace lockstep

@@ -78,7 +78,7 @@ const char* read_feature(std::string_view text, float& value);
 struct TableConversionOptions {
   TableOptions table = {};
   std::string to = {};        ///< the directory of the new set
-  TestChoice test = {};       ///< of each class
+  SplitChoice split = {};     ///< of each class
   bool replace = false;       ///< the set that is in `to` already
   bool skip_damaged = false;  ///< go on without rows that cannot be used
 };
@@ -86,15 +86,15 @@ struct TableConversionOptions {
 struct TableConversion {
   ImageShape shape;
   std::vector<std::string> class_names;
-  std::vector<std::int64_t> train, test;  ///< [class] samples
-  std::int64_t damaged = 0;               ///< rows that were left out
-  std::vector<std::string> troubles;      ///< of the first kMostTroubles of them, each with file and line
+  std::vector<std::int64_t> train, test, validation;  ///< [class] samples
+  std::int64_t damaged = 0;                           ///< rows that were left out
+  std::vector<std::string> troubles;  ///< of the first kMostTroubles of them, each with file and line
 };
 
 inline constexpr std::size_t kMostTroubles = 10;
 
 /// Reads the table twice, first its labels and then its numbers, and writes data.set: table (docs/shard-format.md).
-/// Needs the memory of some rows, and 5 bytes for each. The set is a function of the table's rows and the choice.
+/// Needs the memory of some rows, and 6 bytes for each. The set is a function of the table's rows and the choice.
 /// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes; a class with too few
 ///                     samples to test with some of them
 /// @throws UsageError, IoError  as ShardWriter

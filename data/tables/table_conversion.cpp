@@ -121,37 +121,38 @@ void sort_classes(FoundLabels& found) {
   found.names = std::move(names);
 }
 
-/// For each row that can be used whether it is for testing; counts them, too.
-std::vector<bool> share_out(const FoundLabels& found, const TestChoice& choice, TableConversion& result) {
+/// The half of each row that can be used; counts them, too.
+std::vector<SetHalf> share_out(const FoundLabels& found, const SplitChoice& choice, TableConversion& result) {
   std::vector<std::int64_t> all(found.names.size());
   for (const std::uint32_t label : found.labels) ++all[label];
-  std::vector<std::vector<bool>> of_class;
+  std::vector<std::vector<SetHalf>> of_class;
   for (std::size_t c = 0; c < all.size(); ++c) {
-    of_class.push_back(choose_tests(all[c], c, found.names[c], choice));
-    result.test.push_back(std::ranges::count(of_class.back(), true));
-    result.train.push_back(all[c] - result.test.back());
+    const auto& halves = of_class.emplace_back(split_class(all[c], c, found.names[c], choice));
+    result.train.push_back(std::ranges::count(halves, SetHalf::kTrain));
+    result.test.push_back(std::ranges::count(halves, SetHalf::kTest));
+    result.validation.push_back(std::ranges::count(halves, SetHalf::kValidation));
   }
   std::vector<std::size_t> next(all.size());
-  std::vector<bool> is_test;
-  for (const std::uint32_t label : found.labels) is_test.push_back(of_class[label][next[label]++]);
-  return is_test;
+  std::vector<SetHalf> halves;
+  for (const std::uint32_t label : found.labels) halves.push_back(of_class[label][next[label]++]);
+  return halves;
 }
 
-void write_rows(const TableOptions& options, const FoundLabels& found, const std::vector<bool>& is_test,
+void write_rows(const TableOptions& options, const FoundLabels& found, const std::vector<SetHalf>& halves,
                 ShardWriter& writer) {
   const auto table = open_table(options);
   std::size_t i = 0;
   bool is_same = true;
   for (TableRow row; table->next(row);) {
     if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
-    is_same = i < is_test.size() && found.names[found.labels[i]] == row.label;
+    is_same = i < halves.size() && found.names[found.labels[i]] == row.label;
     if (!is_same) break;
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(row.features.data()),
                           row.features.size() * sizeof(float));
-    is_test[i] ? writer.add_test(bytes, found.labels[i]) : writer.add_train(bytes, found.labels[i]);
+    writer.add(halves[i], bytes, found.labels[i]);
     ++i;
   }
-  if (!is_same || i < is_test.size())
+  if (!is_same || i < halves.size())
     throw DataError(fmt::format("{}: changed while it was read; convert it again", options.from));
 }
 
@@ -171,10 +172,10 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   require_classes(found.names, options.table.from);
   sort_classes(found);
   result.class_names = found.names;
-  const std::vector<bool> is_test = share_out(found, options.test, result);
+  const std::vector<SetHalf> halves = share_out(found, options.split, result);
   ShardWriter writer(env, options.to, result.shape, found.names,
                      {.replace = options.replace, .is_fp32 = true});
-  write_rows(options.table, found, is_test, writer);
+  write_rows(options.table, found, halves, writer);
   writer.publish();
   return result;
 }

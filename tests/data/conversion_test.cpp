@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/sample_names.hpp"
+#include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
 
@@ -42,7 +43,7 @@ class ConversionTest : public ::testing::Test {
   fs::path path(const std::string& name) const { return directory_.path() / name; }
   void write(const std::string& name, const Bytes& bytes) const { test::write_file(path(name), bytes); }
   ConversionOptions options() const {
-    return {.from = path("pictures").string(), .to = path("set").string(), .size = {}, .test = {}};
+    return {.from = path("pictures").string(), .to = path("set").string(), .size = {}, .split = {}};
   }
   static Conversion convert(const ConversionOptions& options) {
     return convert_pictures(Env::posix(), options);
@@ -107,7 +108,7 @@ TEST_F(ConversionTest, AnyNameIsOneLine) {
   const std::string hostile = "a\nb\"\x1b[2J\xff.ppm";
   write("pictures/ants/" + hostile, ppm(4, 3, 1, 2, 3));
   ConversionOptions chosen = options();
-  chosen.test.count = 1;
+  chosen.split.test = {.samples = 1};
   const TrainTestData data = converted(chosen);
   const SampleNames found = read_sample_names(Env::posix(), path("set/train-names.jsonl"), data.train.size());
   const SampleNames others = read_sample_names(Env::posix(), path("set/t10k-names.jsonl"), data.test.size());
@@ -153,13 +154,106 @@ TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
 
 TEST_F(ConversionTest, TheSeedAndTheCountChooseTheTestImages) {
   ConversionOptions three = options();
-  three.test.count = 3;
+  three.split.test = {.samples = 3};
   const TrainTestData first = converted(three);
   EXPECT_EQ(first.test.size(), 6);
   three.replace = true;
   EXPECT_EQ(converted(three).test.quick, first.test.quick);
-  three.test.seed = 99;
+  three.split.seed = 99;
   EXPECT_NE(converted(three).test.quick, first.test.quick);
+}
+
+/// The first byte of each image, and its label.
+std::vector<std::pair<int, int>> samples_of(const Dataset& half) {
+  std::vector<std::pair<int, int>> samples;
+  for (std::int32_t i = 0; i < half.size(); ++i)
+    samples.emplace_back(ImageRows(half, {&i, 1})[0][0], half.labels[static_cast<std::size_t>(i)]);
+  return samples;
+}
+
+TEST_F(ConversionTest, AValidationHalfIsTakenFromTheOthersToTrainOn) {
+  ConversionOptions three = options();
+  three.colour = PictureColour::kRgb;
+  const TrainTestData two = converted(three);
+  three.replace = true;
+  three.split.validation = {.share = 0.3};
+  convert(three);
+  const DatasetOptions with{.set = "idx", .root = three.to, .validation = {.is_files = true}};
+  const TrainTestData data = load_dataset(with);
+  EXPECT_EQ(samples_of(data.test), samples_of(two.test));
+  EXPECT_EQ(data.validation.size(), 6);
+  EXPECT_EQ(std::ranges::count(data.validation.labels, 1), 3);
+  std::set<std::pair<int, int>> all;
+  for (const Dataset* half : {&data.train, &data.test, &data.validation})
+    for (const auto& sample : samples_of(*half)) EXPECT_TRUE(all.insert(sample).second);
+  EXPECT_EQ(all.size(), 20U);
+  EXPECT_EQ(data.validation.scales.shift, data.train.scales.shift);
+  const TrainTestData without = load_dataset({.set = "idx", .root = three.to});
+  EXPECT_EQ(without.validation.size(), 0);
+  EXPECT_TRUE(without.has_validation_half && data.has_validation_half && !two.has_validation_half);
+  EXPECT_EQ(fingerprints_of(without).train, fingerprints_of(data).train);
+  EXPECT_EQ(fingerprints_of(data).validation, fingerprint_of(data.validation));
+  EXPECT_EQ(fingerprints_of(without).validation.samples, "");
+
+  three.shards = true;
+  convert(three);
+  EXPECT_FALSE(fs::exists(path("set/validation-images-idx3-ubyte")));
+  const TrainTestData shards =
+      load_dataset({.set = "shards", .root = three.to, .validation = {.is_files = true}});
+  for (const auto& [one, other] : {std::pair{&shards.train, &data.train},
+                                   {&shards.test, &data.test},
+                                   {&shards.validation, &data.validation}})
+    EXPECT_EQ(samples_of(*one), samples_of(*other));
+  three.shards = false;
+  three.split.validation = {};
+  EXPECT_EQ(samples_of(converted(three).train), samples_of(two.train));
+  EXPECT_FALSE(fs::exists(path("set/validation-00000.shard"))) << "the old half must not stay";
+  expect_error<DatasetOptionError>([&] { load_dataset(with); },
+                                   {"validation: files: the set has no validation"});
+  three.split.validation = {.samples = 8};
+  expect_error<DataError>([&] { convert(three); }, {"2 of its 10", "testing and 8 for validation, and none"});
+}
+
+TEST_F(ConversionTest, TheFitIsRemembered) {
+  ConversionOptions cropped = options();
+  cropped.size = PictureSize{2, 2};
+  cropped.fit = PictureFit::kCrop;
+  EXPECT_EQ(converted(cropped).fit, PictureFit::kCrop);
+  write_in_shards(Env::posix(), {.set = "idx", .root = cropped.to}, path("shards").string(), {});
+  EXPECT_EQ(load_dataset({.set = "shards", .root = path("shards").string()}).fit, PictureFit::kCrop);
+  const auto fails = [&](const std::string& text, const char* part) {
+    write("set/conversion.json", Bytes(text.begin(), text.end()));
+    expect_error<DataError>([&] { load_dataset({.set = "idx", .root = cropped.to}); },
+                            {"set/conversion.json: ", part});
+  };
+  fails("{\"lockstep_conversion\": 2, \"fit\": \"crop\"}", "version 2 of the format");
+  fails("{\"lockstep_conversion\": 1, \"fit\": \"bend\"}", "says of no fit");
+  fails("", "says of no fit");
+  cropped.fit = PictureFit::kSqueeze;
+  cropped.replace = true;
+  EXPECT_EQ(converted(cropped).fit, PictureFit::kSqueeze);
+  EXPECT_FALSE(fs::exists(path("set/conversion.json")));
+}
+
+TEST_F(ConversionTest, FoldersMayHaveThreeHalves) {
+  fs::create_directories(path("halves"));
+  fs::rename(path("pictures"), path("halves/train"));
+  write("halves/val/bees/x.ppm", ppm(4, 3, 1, 2, 3));
+  const auto found = [&](const SplitChoice& choice = {}) {
+    return find_sorted_pictures(path("halves"), choice, 256);
+  };
+  EXPECT_EQ(found().test.size(), 1U) << "val/ alone is for testing";
+  EXPECT_EQ(found().validation.size(), 0U);
+  EXPECT_EQ(found({.validation = {.samples = 2}}).validation.size(), 4U) << "of train/";
+  write("halves/test/ants/y.ppm", ppm(4, 3, 1, 2, 3));
+  EXPECT_EQ(found().test.front().path.filename(), "y.ppm");
+  EXPECT_EQ(found().validation.front().path.filename(), "x.ppm");
+  EXPECT_EQ(found().train.size(), 20U);
+  expect_error<UsageError>([&] { found({.validation = {.samples = 2}}); },
+                           {"the validation images have a folder of their own", "--validation"});
+  write("halves/val/wasps/x.ppm", ppm(4, 3, 1, 2, 3));
+  EXPECT_TRUE(found({.leaves_validation = true}).has_validation_half);
+  expect_error<DataError>([&] { found(); }, {"val/wasps: there is no folder of that name to train on"});
 }
 
 TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
@@ -171,9 +265,9 @@ TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
   const TrainTestData data = converted(halves);
   EXPECT_EQ(data.train.size(), 20);
   EXPECT_EQ(data.test.labels, std::vector<std::int32_t>{1});
-  halves.replace = halves.test.is_given = true;
+  halves.replace = halves.split.is_test_given = true;
   expect_error<UsageError>([&] { convert(halves); }, {"have a folder of their own"});
-  halves.test.is_given = false;
+  halves.split.is_test_given = false;
   write("halves/test/wasps/x.ppm", ppm(4, 3, 1, 2, 3));
   expect_error<DataError>([&] { convert(halves); },
                           {"test/wasps: there is no folder of that name to train on"});

@@ -27,6 +27,8 @@ TEST(HoldOutTest, ANumberOrAShareIsReadAndNothingElse) {
   EXPECT_EQ(parse_hold_out("0"), HoldOut{});
   EXPECT_EQ(parse_hold_out("5000"), HoldOut{.samples = 5000});
   EXPECT_EQ(parse_hold_out("0.1"), HoldOut{.share = 0.1});
+  EXPECT_EQ(parse_hold_out("files"), HoldOut{.is_files = true});
+  EXPECT_EQ(to_string(HoldOut{.is_files = true}), "files");
   EXPECT_EQ(parse_hold_out("1e-3"), HoldOut{.share = 0.001});
   for (const char* text :
        {"-1", "1.0", "1.5", "0.0", "-0.1", "ten", "", "10%", "1e-50", "nan", "inf", "99999999999999999999"})

@@ -96,7 +96,7 @@ TEST_F(LabelSetsTest, LabelsAreRowsOfOneTable) {
   EXPECT_EQ(data.train.label_sets,
             (std::vector<std::uint8_t>{1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 1, 0}));
   EXPECT_EQ(data.test.label_sets, data.train.label_sets);
-  EXPECT_EQ(outline_of("idx", root()).classes, 4);
+  EXPECT_EQ(outline_of({.set = "idx", .root = root()}).classes, 4);
 }
 
 TEST_F(LabelSetsTest, FingerprintsAreThoseOfTheFiles) {
@@ -242,7 +242,7 @@ TEST_F(OwnSetTest, WithoutADirectoryItIsNowhere) {
 
 TEST_F(OwnSetTest, ItsOutlineIsThatOfTheFiles) {
   write_names("cat\ndog\neel\n");
-  const SetOutline outline = outline_of("idx", root());
+  const SetOutline outline = outline_of({.set = "idx", .root = root()});
   EXPECT_EQ(outline.shape, (ImageShape{3, 2, 3}));
   EXPECT_EQ(outline.classes, 3);
   EXPECT_EQ(outline.train_samples, 7);

@@ -94,14 +94,14 @@ std::string tar_sample(const std::string& key, int label) {
   return tar_entry(key + ".cls", std::to_string(label)) + tar_entry(key + ".png", "p");
 }
 
-std::vector<TarSample> samples_in(const std::string& tar) {
+std::vector<TarSample> samples_in(const std::string& tar, const std::string& label = kLabelInCls) {
   return find_tar_samples(
       [&](std::uint64_t offset, std::span<std::uint8_t> to) {
         const std::size_t count = std::min<std::size_t>(to.size(), tar.size() - std::min(tar.size(), offset));
         std::copy_n(tar.begin() + static_cast<std::ptrdiff_t>(offset), count, to.begin());
         return count;
       },
-      tar.size(), "a.tar");
+      tar.size(), "a.tar", label);
 }
 
 class PictureSetsTest : public ::testing::Test {
@@ -162,7 +162,7 @@ TEST_F(PictureSetsTest, FoldersAndArchivesHaveTheSamplesThatConvertWrites) {
                                       .size = form.size,
                                       .fit = fit,
                                       .colour = colour,
-                                      .test = {},
+                                      .split = {},
                                       .replace = true});
       const TrainTestData converted = load_dataset({.set = "idx", .root = path("set").string()});
       const TrainTestData folders = load("pictures", form), tars = load("webdataset", form);
@@ -272,7 +272,7 @@ TEST(TarSamplesTest, NamesOfAllKindsAreRead) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(samples[i].picture.name, names[i]);
     EXPECT_EQ(tar.substr(samples[i].picture.offset, samples[i].picture.bytes), bodies[i]);
-    EXPECT_EQ(samples[i].label, 7 + static_cast<int>(i));
+    EXPECT_EQ(samples[i].label, std::to_string(7 + i));
   }
 }
 
@@ -294,7 +294,7 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(tar_entry("1.cls", "1") + tar_entry("1.cls", "1") + kTarEnd, "a second .cls");
   fails(tar_entry("1.png", "a") + kTarEnd, "1.png: its sample has no .cls");
   fails(tar_entry("1.cls", "1") + tar_entry("2.png", "a") + kTarEnd, "sample 1 has a .cls and no picture");
-  for (const char* label : {"", "x", "-1", "1000000", "99999999999999999999", "1 2"})
+  for (const char* label : {"", "x", "-1", "1000000", "99999999999999999999", "1 x", " "})
     fails(tar_entry("1.cls", label) + kTarEnd, "holds no label");
   fails(tar_entry("1.png", "", {.type = '2'}) + kTarEnd, "1.png is a symbolic link");
   fails(tar_entry("1.png", "", {.type = '1'}) + kTarEnd, "1.png is a hard link");
@@ -311,25 +311,76 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "is no line");
 }
 
+TEST(TarLabelsTest, AreReadFromBothKindsOfFiles) {
+  EXPECT_EQ(label_of_cls(" 7\n"), "7");
+  EXPECT_EQ(label_of_cls("3,1 2"), "[3,1,2]");
+  for (const char* text : {R"({"a": 5})", R"({"a": "x y"})", R"({"a": []})", R"({"a": ["b", "c"]})"})
+    EXPECT_TRUE(is_tar_label(*label_of_json(text, "a"))) << text;
+  EXPECT_EQ(label_of_json(R"({"a": "x y"})", "a"), "\"x\\u0020y\"") << "a word";
+  for (const char* text :
+       {"", "7", "{}", R"({"a": 1.5})", R"({"a": -1})", R"({"a": 1000000})", R"({"a": ""})",
+        R"({"a": [[1]]})", R"({"a": {"a": 1}})", R"({"a": "\n"})", R"({"a": true})"})
+    EXPECT_EQ(label_of_json(text, "a"), std::nullopt) << text;
+  const std::string tar = tar_entry("1.png", "p") + tar_entry("1.json", R"({"a": "cat", "b": [2]})") +
+                          tar_entry("2.json", R"({"a": "dog", "b": []})") + tar_entry("2.png", "q") + kTarEnd;
+  const auto names = samples_in(tar, "a"), lists = samples_in(tar, "b");
+  ASSERT_EQ(names.size(), 2U);
+  EXPECT_EQ(names[1].label, "\"dog\"");
+  EXPECT_EQ(lists[0].label, "[2]");
+  expect_error<DataError>([&] { samples_in(tar, "c"); }, {"1.json: has no label under the key 'c'"});
+  std::vector<TarSample> again;
+  EXPECT_TRUE(parse_tar_index(tar_index_text(9999, 1, "a", names), "i", 9999, 1, "a", again));
+  EXPECT_EQ(again, names);
+  EXPECT_FALSE(parse_tar_index(tar_index_text(9999, 1, "a", names), "i", 9999, 1, "b", again))
+      << "other labels";
+}
+
+TEST(TarLabelsTest, BecomeClasses) {
+  const std::vector<std::vector<std::string>> names = {{"\"b\"", "\"a\""}, {"\"c\""}},
+                                              lists = {{"[2,0,2]", "1"}, {"[]", "[2,0]"}};
+  TarLabels found = classes_of_words(names, {}, "set");
+  EXPECT_EQ(found.class_names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(found.halves[0].labels, (std::vector<std::int32_t>{1, 0}));
+  found = classes_of_words(names, {"c", "b", "x", "a"}, "set");
+  EXPECT_EQ(found.halves[0].labels, (std::vector<std::int32_t>{1, 3}));
+  EXPECT_EQ(found.halves[1].labels, (std::vector<std::int32_t>{0}));
+  found = classes_of_words(lists, {}, "set");
+  ASSERT_TRUE(found.sets.has_value());
+  TrainTestData data;
+  found.sets->give_to(data);
+  EXPECT_EQ(data.train.label_sets, (std::vector<std::uint8_t>{1, 0, 1, 0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(found.halves[1].labels, (std::vector<std::int32_t>{2, 0}));
+  EXPECT_NE(found.halves[0].sha256, found.halves[1].sha256);
+  const auto fails = [&](const std::vector<std::vector<std::string>>& words,
+                         const std::vector<std::string>& known, const char* part) {
+    expect_error<DataError>([&] { classes_of_words(words, known, "set"); }, {"set: ", part});
+  };
+  fails({{"1", "\"a\""}}, {}, "labels are names (\"a\") and numbers (1)");
+  fails(names, {"a", "b"}, "a sample has the label 'c', which is not in its list");
+  fails({{"7"}}, {"a", "b"}, "names 2 classes, and the labels go up to 7");
+  fails({{"[65536]"}}, {}, "65,537 classes, and there may be 1 to 65,536");
+  fails({{"[]"}}, {}, "0 classes");
+}
+
 TEST_F(PictureSetsTest, AnIndexSparesTheHeadersAndMayNotLie) {
   write_tars();
   load("webdataset");
   const fs::path archive = path("tars/train-1.tar"), index = path("tars/train-1.tar.index");
   const std::string kept = text_in(index);
   const StoredFile file(archive);
-  const auto samples = indexed_tar_samples(file);
+  const auto samples = indexed_tar_samples(file, kLabelInCls);
   test::write_file(index, bytes_of("x" + kept));
-  EXPECT_EQ(indexed_tar_samples(file), samples);
+  EXPECT_EQ(indexed_tar_samples(file, kLabelInCls), samples);
   EXPECT_EQ(text_in(index), kept) << "a damaged one is made again";
   auto others = samples;
-  others[0].label = 2;
-  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed(), others)));
-  EXPECT_EQ(indexed_tar_samples(file), others) << "no header is read";
-  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed() + 1, others)));
-  EXPECT_EQ(indexed_tar_samples(file), samples) << "of an archive that has changed";
+  others[0].label = "2";
+  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed(), kLabelInCls, others)));
+  EXPECT_EQ(indexed_tar_samples(file, kLabelInCls), others) << "no header is read";
+  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed() + 1, kLabelInCls, others)));
+  EXPECT_EQ(indexed_tar_samples(file, kLabelInCls), samples) << "of an archive that has changed";
   others[0].picture.bytes = file.size();
-  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed(), others)));
-  expect_error<DataError>([&] { indexed_tar_samples(file); },
+  test::write_file(index, bytes_of(tar_index_text(file.size(), file.changed(), kLabelInCls, others)));
+  expect_error<DataError>([&] { indexed_tar_samples(file, kLabelInCls); },
                           {"train-1.tar.index: sample 0 is none", "remove"});
   const std::int32_t sample = 7;
   test::write_file(index, bytes_of(kept));
@@ -346,6 +397,9 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
   expect_error<MissingDataError>(
       [&] { load_dataset({.set = "webdataset", .root = path("photos").string()}); },
       {"holds no archives called train*.tar"});
+  test::write_file(path("half/train-0.tar"), bytes_of(tar_sample("1", 0) + kTarEnd));
+  expect_error<MissingDataError>([&] { load_dataset({.set = "webdataset", .root = path("half").string()}); },
+                                 {"holds no archives called test*.tar"});
   expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("none").string()}); },
                                  {"data set 'pictures' is not on this machine"});
 }

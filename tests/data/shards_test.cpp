@@ -11,6 +11,7 @@
 #include "data/mixing.hpp"
 #include "data/sample_store.hpp"
 #include "data/sampler.hpp"
+#include "data/sets/label_sets.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "tests/data/idx_fixture.hpp"
 
@@ -63,10 +64,10 @@ class ShardsTest : public ::testing::Test {
     ShardWriter writer(Env::posix(), directory(), kShape, class_names(),
                        {.replace = replace, .sizes = kSizes});
     for (std::int64_t i = 0; i < kTrain; ++i)
-      writer.add_train(image_of(i), static_cast<std::uint32_t>(label_of(i)),
-                       "p/" + std::to_string(i) + ".png");
+      writer.add(SetHalf::kTrain, image_of(i), static_cast<std::uint32_t>(label_of(i)),
+                 "p/" + std::to_string(i) + ".png");
     for (std::int64_t i = 0; i < kTest; ++i)
-      writer.add_test(image_of(kTrain + i), static_cast<std::uint32_t>(label_of(kTrain + i)));
+      writer.add(SetHalf::kTest, image_of(kTrain + i), static_cast<std::uint32_t>(label_of(kTrain + i)));
     writer.publish();
   }
   std::string directory() const { return (directory_.path() / "set").string(); }
@@ -142,11 +143,79 @@ TEST_F(ShardsTest, FromDiskComesWhatComesFromMemory) {
     }
 }
 
+/// Some with many labels, some with none.
+std::vector<std::uint32_t> labels_of(std::int64_t sample) {
+  std::vector<std::uint32_t> labels;
+  for (std::uint32_t label = static_cast<std::uint32_t>(sample) % 5; label < 5 * (sample % 4); label += 3)
+    labels.push_back(label);
+  return labels;
+}
+
+class ShardedLabelsTest : public ShardsTest {
+ protected:
+  ShardedLabelsTest() {
+    ShardWriter writer(Env::posix(), directory(), kShape, class_names(),
+                       {.replace = true, .sizes = kSizes, .has_label_sets = true});
+    for (std::int64_t i = 0; i < 60; ++i)
+      writer.add(i % 3 == 0   ? SetHalf::kTest
+                 : i % 3 == 1 ? SetHalf::kTrain
+                              : SetHalf::kValidation,
+                 image_of(i), labels_of(i));
+    writer.publish();
+  }
+  TrainTestData load() const {
+    DatasetOptions wanted = options();
+    wanted.validation = {.is_files = true};
+    return load_dataset(wanted);
+  }
+};
+
+TEST_F(ShardedLabelsTest, EachSampleHasItsOwn) {
+  const TrainTestData data = load();
+  for (std::int64_t i = 0; i < 60; ++i) {
+    const Dataset& half = i % 3 == 0 ? data.test : i % 3 == 1 ? data.train : data.validation;
+    ASSERT_TRUE(half.has_label_sets());
+    EXPECT_EQ(labels_in(half.label_set_of(i / 3)), labels_of(i)) << i;
+  }
+  write_in_shards(Env::posix(), options(), directory() + "2", {.sizes = kSizes});
+  const TrainTestData again =
+      load_dataset({.set = "shards", .root = directory() + "2", .validation = {.is_files = true}});
+  EXPECT_EQ(fingerprints_of(again).train, fingerprints_of(data).train);
+  EXPECT_EQ(fingerprints_of(again).validation, fingerprints_of(data).validation);
+}
+
+/// The index says what it is told, whatever the file holds.
+TEST_F(ShardedLabelsTest, LyingFilesAreRefused) {
+  const Bytes kept = bytes("train-labels.u32");
+  const std::string index(reinterpret_cast<const char*>(bytes("shards.index").data()),
+                          bytes("shards.index").size());
+  const auto fails = [&](std::size_t at, std::uint8_t value, const char* part) {
+    Bytes labels = kept;
+    labels.at(at) = value;
+    test::write_file(file("train-labels.u32"), labels);
+    ShardIndex lying = parse_shard_index(index, "index");
+    lying.train.labels = sha256(std::as_bytes(std::span(labels)));
+    const std::string text = to_text(lying);
+    test::write_file(file("shards.index"), Bytes(text.begin(), text.end()));
+    expect_error<DataError>([&] { load(); }, {"train-labels.u32: ", part});
+  };
+  fails(0, 200, "the labels of sample 0 are not 200 different ones");  // 2 labels: 1 and 4
+  fails(0, 0, "holds labels of more samples");                         // labels become counts
+  fails(4, 4, "the labels of sample 0 are not 2 different ones");      // the same twice
+  fails(9, 200, "in 0..999, ascending");                               // above all classes
+  expect_error<DataError>([&] { parse_shard_index("{}\n", "index"); }, {"index: "});
+}
+
+TEST_F(ShardsTest, ASetThatHasNothingNewIsOfAnOldVersion) {
+  const Bytes index = bytes("shards.index");
+  EXPECT_TRUE(std::string(index.begin(), index.end()).starts_with("{\"lockstep_shards\":1,\"channels\":3,"));
+}
+
 TEST_F(ShardsTest, OtherSamplesHaveAnotherFingerprint) {
   const SetFingerprints before = fingerprints_of(load());
   ShardWriter writer(Env::posix(), directory(), kShape, class_names(), {.replace = true, .sizes = kSizes});
-  for (std::int64_t i = 0; i < kTrain; ++i) writer.add_train(image_of(i + (i == 99 ? 1 : 0)), 7);
-  for (std::int64_t i = 0; i < kTest; ++i) writer.add_test(image_of(kTrain + i), 7);
+  for (std::int64_t i = 0; i < kTrain; ++i) writer.add(SetHalf::kTrain, image_of(i + (i == 99 ? 1 : 0)), 7);
+  for (std::int64_t i = 0; i < kTest; ++i) writer.add(SetHalf::kTest, image_of(kTrain + i), 7);
   writer.publish();
   const SetFingerprints now = fingerprints_of(load());
   EXPECT_NE(before.train.samples, now.train.samples);
@@ -245,7 +314,11 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
     text += "\n" + hex(sha256(std::as_bytes(std::span(text)))) + "\n";
     expect_error<DataError>([&] { parse_shard_index(text, "lies"); }, {"lies: ", part});
   };
-  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3)", "version 3");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":4)", "version 4");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":1)",
+          "several_labels is not true");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":true)", "label_count is missing");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"validation":7)", "is no JSON object");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":2)", "sample is missing");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":2,"sample":"float64")",
           R"(sample is not "float32")");
@@ -288,7 +361,7 @@ TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
   expect_error<UsageError>([&] { write(false); }, {"is there already", "--force"});
   {
     ShardWriter writer(Env::posix(), directory(), kShape, {"one"}, {.replace = true, .sizes = kSizes});
-    for (std::int64_t i = 0; i < kTrain; ++i) writer.add_train(image_of(i + 1), 0);
+    for (std::int64_t i = 0; i < kTrain; ++i) writer.add(SetHalf::kTrain, image_of(i + 1), 0);
     EXPECT_EQ(fingerprints_of(load()).train, before.train);
     expect_error<DataError>([&] { writer.publish(); }, {"no samples to test with"});
   }
@@ -297,8 +370,8 @@ TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
     EXPECT_FALSE(entry.path().string().ends_with(".partial")) << entry.path();
   {
     ShardWriter writer(Env::posix(), directory(), {1, 2, 2}, {"one"}, {.replace = true});
-    writer.add_train(Bytes(4), 0);
-    writer.add_test(Bytes(4), 0);
+    writer.add(SetHalf::kTrain, Bytes(4), 0);
+    writer.add(SetHalf::kTest, Bytes(4), 0);
     writer.publish();
   }
   EXPECT_EQ(load().train.size(), 1);

@@ -24,18 +24,37 @@ constexpr std::size_t kBlock = 512;
   std::abort();
 }
 
-void check(const std::vector<lockstep::TarSample>& samples, std::size_t bytes) {
+void check(const std::vector<lockstep::TarSample>& samples, std::size_t bytes, const std::string& key) {
   for (const auto& [picture, label] : samples) {
     if (picture.offset > bytes || picture.bytes > bytes - picture.offset)
       report("a sample out of the archive\n");
     if (picture.name.empty() || picture.name.find('\n') != picture.name.npos)
       report("a name that is no line\n");
-    if (label < 0 || label >= 1'000'000) report("a label out of range\n");
+    if (!lockstep::is_tar_label(label) || label.find_first_of(" \n") != label.npos)
+      report("a label that is no word\n");
   }
   std::vector<lockstep::TarSample> again;
-  if (!lockstep::parse_tar_index(lockstep::tar_index_text(bytes, 7, samples), "fuzz", bytes, 7, again) ||
+  if (!lockstep::parse_tar_index(lockstep::tar_index_text(bytes, 7, key, samples), "fuzz", bytes, 7, key,
+                                 again) ||
       again != samples)
     report("what was written is not read\n");
+  std::vector<std::vector<std::string>> words(1);
+  for (const auto& [picture, label] : samples) words[0].push_back(label);
+  const lockstep::TarLabels labels = lockstep::classes_of_words(words, {}, "fuzz");
+  for (const std::int32_t label : labels.halves[0].labels)
+    if (label < 0 || (!labels.sets && label >= static_cast<std::int64_t>(labels.class_names.size())))
+      report("a label of no class\n");
+}
+
+/// @param read  may refuse
+template <typename Read>
+void with_each_key(const Read& read) {
+  for (const char* key : {lockstep::kLabelInCls, "k"}) {
+    try {
+      read(key);
+    } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
+    }
+  }
 }
 
 void read_archive(std::span<const std::uint8_t> tar) {
@@ -45,10 +64,9 @@ void read_archive(std::span<const std::uint8_t> tar) {
     if (count > 0) std::memcpy(to.data(), tar.data() + offset, count);
     return count;
   };
-  try {
-    check(lockstep::find_tar_samples(read, tar.size(), "fuzz"), tar.size());
-  } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
-  }
+  with_each_key([&](const std::string& key) {
+    check(lockstep::find_tar_samples(read, tar.size(), "fuzz", key), tar.size(), key);
+  });
 }
 
 /// With the checksum that its header should have, so that the fuzzer gets behind it; and a mark at the end.
@@ -75,9 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_archive(with_checksums({data, size}));
   std::vector<lockstep::TarSample> samples;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  try {
-    if (lockstep::parse_tar_index(text, "fuzz", 1 << 20, 7, samples)) check(samples, 1 << 20);
-  } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
-  }
+  with_each_key([&](const std::string& key) {
+    if (lockstep::parse_tar_index(text, "fuzz", 1 << 20, 7, key, samples)) check(samples, 1 << 20, key);
+  });
   return 0;
 }

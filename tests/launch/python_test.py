@@ -157,11 +157,12 @@ class TrainingOnArrays(InAFolder):
 
     def test_same_arrays_are_written_once(self):
         self.assertEqual(files.write_set(self.data, ["<lies>", "stands"]), files.write_set(self.data, ["<lies>", "stands"]))
+        self.assertEqual(files.write_set(self.data)[0], "idx")
         self.assertNotEqual(files.write_set(self.data), files.write_set(self.data, ["<lies>", "stands"]))
 
     def test_channels_come_first_in_arrays_and_last_in_files(self):
         x = np.arange(2 * 3 * 4 * 5, dtype=np.uint8).reshape(2, 3, 4, 5)
-        folder = files.write_set((x, [0, 1], x, [1, 0]))
+        folder = files.write_set((x, [0, 1], x, [1, 0]))[1]
         written = (folder / "train-images-idx4-ubyte").read_bytes()
         self.assertEqual(written[:20], bytes([0, 0, 8, 4, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 3]))
         self.assertEqual(written[20:], x.transpose(0, 2, 3, 1).tobytes())
@@ -169,7 +170,7 @@ class TrainingOnArrays(InAFolder):
     def test_several_labels_of_an_image_are_a_row_each(self):
         x, y = bars(4, 1)
         rows = np.stack([y % 2 == 0, y % 2 == 1, y >= 0], axis=1)
-        folder = lockstep.files.write_set((x, rows, x, rows))
+        folder = lockstep.files.write_set((x, rows, x, rows))[1]
         written = (folder / "train-labels-idx2-ubyte").read_bytes()
         self.assertEqual(written[:12], bytes([0, 0, 8, 2, 0, 0, 0, 4, 0, 0, 0, 3]))
         self.assertEqual(written[12:], rows.astype(np.uint8).tobytes())
@@ -177,6 +178,30 @@ class TrainingOnArrays(InAFolder):
                                  ((rows, rows[:, :2]), "they must be of one kind"), ((rows[:3], rows), "y: bool of shape")):
             with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
                 lockstep.train("mnist", data=(x, labels[0], x, labels[1]))
+
+    def test_features_are_a_table(self):
+        random = np.random.default_rng(1)
+        x = random.normal(1000, 300, (200, 3)).astype(np.float32)
+        y = (x[:, 0] > x[:, 1]).astype(np.int64)
+        keys = dict(data__global_batch=20, parallel__grain=10, train__epochs=8, train__optimizer__lr=0.5, parallel__device="cpu", quiet=True)
+        run = lockstep.train({"model": "linear"}, data=(x[:150], y[:150], x[150:], y[150:]), classes=["less", "more"], run__dir="features", **keys)
+        self.assertEqual(run.config["data"]["set"], "table")
+        self.assertEqual(run.classes, ["less", "more"])
+        self.assertGreater(run.evaluate()["accuracy"], 0.8)
+        self.assertAlmostEqual((run.predict(x[150:]) == y[150:]).mean(), run.evaluate()["accuracy"])
+        np.savez("arrays.npz", x=x, y=y)
+        subprocess.run([os.environ["LOCKSTEP_PROGRAM"], "convert", "arrays.npz", "converted", "--test-count", "1"], check=True, capture_output=True)
+        self.assertEqual(run.evaluate(data="converted")["samples"], 2)
+        bad = x.copy()
+        bad[7, 1] = np.nan
+        for data, sentence in (((bad, y, x, y), "x: row 7 has NaN"), ((x, y, x[:, :2], y), "x and x_test: rows of"),
+                               ((x, y, x.astype(np.float64), y), r"x_test: float64; features.*astype\(numpy.float32\)"),
+                               ((x[:, :, None], y, x, y), "x: shape"), ((x, y - 1, x, y), "y: labels from -1"),
+                               ((x, y[:9], x, y), "y: int64 of shape")):
+            with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
+                lockstep.train("mnist", data=data)
+        with self.assertRaisesRegex(lockstep.UsageError, "classes: 1 names"):
+            files.write_set((x, y, x, y), ["one"])
 
     def test_what_idx_cannot_hold_is_refused_with_a_fix(self):
         x, y = bars(4, 1)

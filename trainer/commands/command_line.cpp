@@ -244,18 +244,17 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
       ->capture_default_str();
 }
 
-CLI::Option* add_fit_option(CLI::App& command, PictureFit& fit) {
-  const std::vector<std::pair<std::string, PictureFit>> names = {
-      {"crop", PictureFit::kCrop}, {"pad", PictureFit::kPad}, {"squeeze", PictureFit::kSqueeze}};
+CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, const char* otherwise) {
   return command
       .add_option_function<std::string>(
           "--fit",
-          [names, &fit](const std::string& name) {
-            fit = std::ranges::find(names, name, &std::pair<std::string, PictureFit>::first)->second;
+          [&fit](const std::string& name) {
+            fit = std::ranges::find(kPictureFits, name, &std::pair<std::string_view, PictureFit>::first)
+                      ->second;
           },
           "Pictures of other proportions: crop keeps their middle, pad adds black, squeeze changes them")
       ->check(CLI::IsMember({"crop", "pad", "squeeze"}))
-      ->default_str("squeeze");
+      ->default_str(otherwise);
 }
 
 // CLI11's messages, and better ones where those help less.

@@ -51,7 +51,7 @@ int run_command_line(int argc, char** argv);
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
 
 /// --fit, of commands that give pictures the size of a set's images. Writes into `fit`, which must outlive the parsing.
-CLI::Option* add_fit_option(CLI::App& command, PictureFit& fit);
+CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, const char* otherwise);
 
 // Tables: convert makes sets of them, and predict reads their rows.
 
@@ -64,9 +64,15 @@ void refuse_table_options(const CLI::App& command, const std::string& what);
 /// lockstep convert TABLE DIR. @param json  one object in place of lines
 int convert_table_and_say(const TableConversionOptions& options, bool json);
 
-/// A line for each class, of few: how many samples there are to train on and to test with. Warns of those without.
+/// A line for each class, of few: how many samples there are to train on, to validate, if there are any, and to test with.
+/// Warns of those without the last.
 void say_samples_of_classes(const std::vector<std::string>& names, const std::vector<std::int64_t>& train,
-                            const std::vector<std::int64_t>& test);
+                            const std::vector<std::int64_t>& test,
+                            const std::vector<std::int64_t>& validation);
+/// "8 to test with", or "4 to validate and 8 to test with"
+std::string judges_text(std::int64_t test, std::int64_t validation);
+/// The line of a job for a set that was made.
+void say_how_to_train(const std::string& set, const std::string& directory, bool has_validation_half);
 /// "setosa, versicolor, virginica", or the first ones and "..."
 std::string first_names(const std::vector<std::string>& names);
 

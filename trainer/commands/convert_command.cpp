@@ -31,17 +31,16 @@
 namespace lockstep {
 namespace {
 
-/// "10%" of each class, or so many.
-bool read_test_choice(const std::string& text, TestChoice& choice) {
-  const bool is_share = text.ends_with('%');
-  const auto number = parse_double(is_share ? std::string_view(text).substr(0, text.size() - 1) : text);
-  if (!number || *number <= 0) return false;
-  if (is_share) {
-    choice.share = *number / 100;
-    return *number < 100;
+/// "10%" of each class, or so many. Nothing: neither.
+std::optional<HoldOut> read_share_of_class(const std::string& text) {
+  if (!text.ends_with('%')) {
+    const std::int64_t samples = parse_int64(text).value_or(0);
+    const bool fits = samples >= 1 && samples <= std::int64_t{1} << 31;
+    return fits ? std::optional(HoldOut{.samples = samples}) : std::nullopt;
   }
-  choice.count = parse_int64(text).value_or(0);
-  return choice.count >= 1 && choice.count <= std::int64_t{1} << 31;
+  const auto percent = parse_double(std::string_view(text).substr(0, text.size() - 1));
+  return percent && *percent > 0 && *percent < 100 ? std::optional(HoldOut{.share = *percent / 100})
+                                                   : std::nullopt;
 }
 
 /// [class] samples of a half.
@@ -60,6 +59,7 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"classes", done.pictures.class_names},
           {"train_samples", done.pictures.train.size()},
           {"test_samples", done.pictures.test.size()},
+          {"validation_samples", done.pictures.validation.size()},
           {"width", done.shape.width},
           {"height", done.shape.height},
           {"channels", done.shape.channels},
@@ -151,15 +151,16 @@ int convert(ConversionOptions options, bool json) {
     return 0;
   }
   say_what_was_changed(options, done);
-  print("{}: {} ({}), {} to train on, {} to test with, {} x {}, {}\n", options.to,
+  print("{}: {} ({}), {} to train on, {}, {} x {}, {}\n", options.to,
         counted(pictures.class_names.size(), "class"), first_names(pictures.class_names),
-        counted(pictures.train.size(), "image"), with_thousands(std::ssize(pictures.test)), done.shape.width,
+        counted(pictures.train.size(), "image"),
+        judges_text(std::ssize(pictures.test), std::ssize(pictures.validation)), done.shape.width,
         done.shape.height, done.shape.channels == 1 ? "grey" : "colour");
   const std::size_t classes = pictures.class_names.size();
   say_samples_of_classes(pictures.class_names, samples_of_classes(pictures.train, classes),
-                         samples_of_classes(pictures.test, classes));
-  print("train on it with   data: {{set: {}, root: {}}}\n", options.shards ? "shards" : own_set().name,
-        format_yaml_text(options.to));
+                         samples_of_classes(pictures.test, classes),
+                         samples_of_classes(pictures.validation, classes));
+  say_how_to_train(options.shards ? "shards" : own_set().name, options.to, !pictures.validation.empty());
   return 0;
 }
 
@@ -172,7 +173,7 @@ int convert_rows(const ConversionOptions& options, TableConversionOptions table,
           fmt::format("{}: is a table, and {} is for pictures; leave it out", options.from, option));
   table.table.from = options.from;
   table.to = options.to;
-  table.test = options.test;
+  table.split = options.split;
   table.replace = options.replace;
   table.skip_damaged = options.skip_damaged;
   return convert_table_and_say(table, json);
@@ -180,45 +181,63 @@ int convert_rows(const ConversionOptions& options, TableConversionOptions table,
 
 /// A set that is there in another format.
 int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& set, bool json) {
-  if (options.size || options.colour == PictureColour::kRgb || options.test.is_given ||
-      options.skip_damaged || json)
+  if (options.size || options.colour == PictureColour::kRgb || options.split.is_test_given ||
+      options.split.validation.is_given() || options.skip_damaged || json)
     throw UsageError(fmt::format(
         "{}: is a data set, which --shards writes as it is; of the other options only --force is for that",
         options.from));
   const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
-  print("{}: {}, {} to train on, {} to test with\n", options.to, counted(index.classes, "class"),
-        counted(index.train.samples, "image"), with_thousands(index.test.samples));
-  print("train on it with   data: {{set: shards, root: {}}}\n", format_yaml_text(options.to));
+  print("{}: {}, {} to train on, {}\n", options.to, counted(index.classes, "class"),
+        counted(index.train.samples, "image"), judges_text(index.test.samples, index.validation.samples));
+  say_how_to_train("shards", options.to, index.validation.samples > 0);
   return 0;
 }
 
-/// --test-share, --test-count, --test and --seed. Writes into `choice`, which must outlive the parsing.
-void add_test_options(CLI::App& command, TestChoice& choice) {
-  auto* share = command.add_option("--test-share", choice.share, "Of each class, taken to test with")
+/// --test-share, --test-count, --test, --validation and --seed. Writes into `choice`, which must outlive the parsing.
+void add_split_options(CLI::App& command, SplitChoice& choice) {
+  const auto choose_tests = [&choice](HoldOut tests) {
+    choice.test = tests;
+    choice.is_test_given = true;
+  };
+  const auto is_share = [](const std::string& text) {
+    return read_share_of_class(text)
+               ? ""
+               : fmt::format("'{}' is neither a share such as 10% nor a number such as 50", text);
+  };
+  auto* share = command
+                    .add_option_function<double>(
+                        "--test-share", [=](double part) { choose_tests({.share = part}); },
+                        "Of each class, taken to test with")
                     ->check([](const std::string& text) {
                       const auto number = parse_double(text);
                       return number && *number > 0 && *number < 1
                                  ? ""
                                  : fmt::format("'{}' is not between 0 and 1", text);
                     })
-                    ->capture_default_str();
-  auto* count = command.add_option("--test-count", choice.count, "So many pictures of each class instead")
+                    ->default_str("0.2");
+  auto* count = command
+                    .add_option_function<std::int64_t>(
+                        "--test-count", [=](std::int64_t samples) { choose_tests({.samples = samples}); },
+                        "So many pictures of each class instead")
                     ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
                     ->excludes(share);
   command
       .add_option_function<std::string>(
-          "--test", [&choice](const std::string& text) { read_test_choice(text, choice); },
+          "--test", [=](const std::string& text) { choose_tests(*read_share_of_class(text)); },
           "Either of these in short: 10%, or 50 of each class. All of them keep at least one of "
           "each class to test with, and one to train on")
       ->excludes(share)
       ->excludes(count)
-      ->check([](const std::string& text) {
-        TestChoice ignored;
-        return read_test_choice(text, ignored)
-                   ? ""
-                   : fmt::format("'{}' is neither a share such as 10% nor a number such as 50", text);
-      });
-  command.add_option("--seed,--split-seed", choice.seed, "Of the choice of test samples")
+      ->check(is_share);
+  command
+      .add_option_function<std::string>(
+          "--validation",
+          [&choice](const std::string& text) { choice.validation = *read_share_of_class(text); },
+          "So much of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
+          "files; "
+          "default: none")
+      ->check(is_share);
+  command.add_option("--seed,--split-seed", choice.seed, "Of the choice of test and validation samples")
       ->check([](const std::string& text) {
         return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
       })
@@ -235,10 +254,10 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto size = std::make_shared<std::string>();
   auto colour = std::make_shared<bool>(false), grey = std::make_shared<bool>(false);
   command
-      ->add_option(
-          "folder", options->from,
-          "Holds a folder for each class, or train/ and test/ that do; or a table: a file called .csv, "
-          ".tsv, .npy or .npz")
+      ->add_option("folder", options->from,
+                   "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a table: a "
+                   "file called "
+                   ".csv, .tsv, .npy or .npz")
       ->required();
   command->add_option("directory", options->to, "Where the files of the new set go")->required();
   auto* size_option =
@@ -250,10 +269,11 @@ void add_convert_command(CLI::App& app, Action& action) {
                        ? ""
                        : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
           });
-  add_fit_option(*command, options->fit)->needs(size_option);
+  auto fit = std::make_shared<std::optional<PictureFit>>();
+  add_fit_option(*command, *fit, "squeeze")->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
   command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
-  add_test_options(*command, options->test);
+  add_split_options(*command, options->split);
   command->add_flag(
       "--shards", options->shards,
       "A set for data.set: shards, larger than memory, of any number of classes. FOLDER may be a set, too");
@@ -283,9 +303,8 @@ void add_convert_command(CLI::App& app, Action& action) {
       "  lockstep convert iris.csv my-set --label species --test 20%");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
+    options->fit = fit->value_or(PictureFit::kSqueeze);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
-    options->test.is_given =
-        command->count("--test-share") + command->count("--test-count") + command->count("--test") > 0;
     action = [=] {
       if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
         return convert_rows(*options, *table, *command, *json);

@@ -54,10 +54,7 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
     wanted.validation = {};
   }
   if (options.whole && !is_made_in_memory(wanted.set)) wanted.train_samples = wanted.test_samples = 0;
-  if (options.validation && !wanted.validation.is_given())
-    throw UsageError(fmt::format(
-        "--validation: {} held no samples out of the set (data.validation); leave --validation out",
-        options.set.empty() ? model.checkpoint : "the run"));
+  if (options.validation && !wanted.validation.is_given()) wanted.validation = {.is_files = true};
   if (!options.train_set && !options.validation) wanted.validation = {};  // the test half alone is looked at
   if (!options.data.empty() && is_made_in_memory(wanted.set))
     throw UsageError(
@@ -89,7 +86,16 @@ std::string relation_of(const EvalOptions& options, const SavedModel& model, con
 /// same
 EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bool checking) {
   EvaluationData data;
-  data.sets = std::make_shared<TrainTestData>(load_dataset(data_options(options, model)));
+  const DatasetOptions wanted = data_options(options, model);
+  try {
+    data.sets = std::make_shared<TrainTestData>(load_dataset(wanted));
+  } catch (const DatasetOptionError& error) {
+    if (!options.validation || error.option() != "validation") throw;
+    throw UsageError(
+        fmt::format("--validation: the run held no samples out (data.validation), and {} has no validation "
+                    "half of its own; leave --validation out",
+                    wanted.set));
+  }
   if (checking) data.relation = relation_of(options, model, *data.sets);
   return data;
 }
@@ -239,7 +245,8 @@ void add_eval_command(CLI::App& app, Action& action) {
                                   "What it was trained on, the training half, instead of the test half");
   command
       ->add_flag("--validation", options->validation,
-                 "The samples that the run held out of the training half (data.validation)")
+                 "The samples that the run held out of the training half (data.validation), or those of the "
+                 "set's own validation half")
       ->excludes(train);
   command->add_flag("--whole", options->whole,
                     "All samples of that half, where the run took a part of them (data.test_samples, "

@@ -6,11 +6,11 @@
 #include "common/text_layout.hpp"
 #include "data/class_names.hpp"
 #include "data/pictures/conversion.hpp"
-#include "data/pictures/preparation.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/tools/prediction.hpp"
+#include "trainer/tools/prediction_input.hpp"
 
 #include <fmt/format.h>
 
@@ -30,91 +30,10 @@ namespace {
 struct PredictOptions {
   std::string checkpoint;
   std::vector<std::string> images;
-  std::string invert = "auto";
-  PictureFit fit = PictureFit::kSqueeze;
-  bool raw = false, json = false, csv = false, summary = false;
+  PreparationOptions preparation;
+  bool json = false, csv = false, summary = false;
   int top = 0;
   TableOptions table = {.has_labels = false};
-};
-
-/// How pictures become what the network was trained on.
-class Preparation {
- public:
-  Preparation(const SavedModel& model, const PredictOptions& options)
-      : shape_(model.network.input_shape()),
-        frame_(find_set(model.data.options.set).frame),
-        fit_(options.fit),
-        raw_(options.raw),
-        trained_on_light_(model.data.light_background),
-        polarity_(options.invert == "yes"  ? Polarity::kDarkInk
-                  : options.invert == "no" ? Polarity::kLightInk
-                                           : Polarity::kFromPicture) {
-    if (fit_ != PictureFit::kSqueeze && !frame_.is_photo && !raw_)
-      throw UsageError(
-          "--fit: ink is cut out and centred for this run, not scaled whole; add --raw, or leave --fit out");
-  }
-
-  /// @throws DataError  a picture with other channels than the training images
-  PreparedPicture operator()(const Picture& picture) const {
-    check_channels(picture);
-    if (picture.from_idx) return from_data_set(picture);
-    if (frame_.is_photo) return as_a_photo(picture);
-    if (raw_) return only_scaled(picture);
-    PreparedPicture prepared = prepare_picture(picture, shape_.width, shape_.height, frame_, polarity_);
-    if (!trained_on_light_) return prepared;
-    invert(prepared.picture);
-    prepared.is_lifted = false;
-    prepared.done.emplace_back("dark on light, like the training images");
-    return prepared;
-  }
-
- private:
-  void check_channels(const Picture& picture) const {
-    if (picture.channels == shape_.channels) return;
-    throw DataError(
-        fmt::format("{}: {} a pixel, but the network was trained on images with {}; give it "
-                    "pictures like those",
-                    picture.name, counted(picture.channels, "channel"), shape_.channels));
-  }
-
-  /// Data are what they are: only --invert yes changes them.
-  PreparedPicture from_data_set(const Picture& picture) const {
-    const bool inverts = polarity_ == Polarity::kDarkInk;
-    PreparedPicture prepared = scale_picture(picture, shape_.width, shape_.height,
-                                             inverts ? Polarity::kDarkInk : Polarity::kLightInk);
-    if (!inverts) prepared.done.emplace_back("as in the file");
-    return prepared;
-  }
-
-  /// There is no ink and no paper to be told apart, and the training images were only scaled, too.
-  PreparedPicture as_a_photo(const Picture& picture) const {
-    const Polarity polarity = polarity_ == Polarity::kFromPicture ? Polarity::kLightInk : polarity_;
-    return scaled(picture, polarity);
-  }
-
-  PreparedPicture only_scaled(const Picture& picture) const {
-    const bool automatic = polarity_ == Polarity::kFromPicture;
-    const bool inverts =
-        automatic ? has_light_background(picture) != trained_on_light_ : polarity_ == Polarity::kDarkInk;
-    PreparedPicture prepared = scaled(picture, inverts ? Polarity::kDarkInk : Polarity::kLightInk);
-    if (automatic && !inverts)
-      prepared.done.emplace_back("not inverted: its background is that of the training images");
-    return prepared;
-  }
-
-  PreparedPicture scaled(const Picture& picture, Polarity polarity) const {
-    if (fit_ == PictureFit::kSqueeze) return scale_picture(picture, shape_.width, shape_.height, polarity);
-    const Picture fitted = fit_picture(picture, {shape_.width, shape_.height}, fit_);
-    PreparedPicture prepared = scale_picture(fitted, shape_.width, shape_.height, polarity);
-    prepared.done.emplace_back(fit_ == PictureFit::kCrop ? "cropped" : "padded");
-    return prepared;
-  }
-
-  ImageShape shape_;
-  PictureFrame frame_;
-  PictureFit fit_;
-  bool raw_, trained_on_light_;
-  Polarity polarity_;
 };
 
 std::vector<std::string> names_of_classes(const SavedModel& model) {
@@ -173,7 +92,7 @@ class Answerer {
                .unicode = output_terminal().unicode,
                .loss = model.loss,
                .thing = is_trained_on_a_table(model) ? "row" : "picture"},
-        prepare_(model, options),
+        prepare_(model, options.preparation),
         predictor_(model) {}
 
   /// @param name  of what they come from     @param alone  the only picture there: it gets bars, others a line
@@ -228,6 +147,20 @@ class Answerer {
   std::optional<PredictionSummary> summary_;
   std::vector<Picture> waiting_;
 };
+
+/// A sample of a set, if the argument names one. @returns false: it does not
+bool predict_sample(const std::string& text, SetSamples& samples, Answerer& answerer) {
+  const auto name = parse_sample_name(text);
+  if (!name) return false;
+  SetSample sample = samples.read(*name, text);
+  answerer.begin(text, true);
+  if (sample.row.empty())
+    answerer.take(std::move(sample.picture));
+  else
+    answerer.take_rows(std::move(sample.row), {text});
+  answerer.end();
+  return true;
+}
 
 void predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
   Pictures pictures = read_pictures(path, colour);
@@ -292,14 +225,16 @@ int predict_table(const std::string& path, TableOptions options, const ImageShap
 }
 
 int predict_tables(const SavedModel& model, const PredictOptions& options) {
-  if (options.raw || options.invert != "auto")
+  if (options.preparation.raw || options.preparation.invert != "auto")
     throw UsageError(
         fmt::format("{}: was trained on a table, and --raw and --invert are for pictures", model.checkpoint));
   Answerer answerer(model, options);
+  SetSamples samples(model);
   answerer.print_head();
   int code = 0;
   for (const std::string& path : options.images)
-    code = std::max(code, predict_table(path, options.table, model.network.input_shape(), answerer));
+    if (!predict_sample(path, samples, answerer))
+      code = std::max(code, predict_table(path, options.table, model.network.input_shape(), answerer));
   return code;
 }
 
@@ -309,10 +244,12 @@ int predict(const PredictOptions& options, const CLI::App& command) {
   refuse_table_options(command, model.checkpoint);
   const PictureColour colour = colour_of(model);
   Answerer answerer(model, options);
+  SetSamples samples(model);
   answerer.print_head();
   int code = 0;
   for (const std::string& path : options.images) {
     std::error_code ignored;
+    if (predict_sample(path, samples, answerer)) continue;
     if (std::filesystem::is_directory(path, ignored)) {
       code = std::max(code, predict_folder(path, colour, answerer));
     } else {
@@ -331,19 +268,19 @@ void add_options(CLI::App& command, PredictOptions& options) {
   command
       .add_option("images", options.images,
                   "PNG, JPEG, WEBP, GIF, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
-                  "FILE[12], or folders: all "
-                  "pictures in them, a line each. Of a run on a table: CSV, TSV, NPY or NPZ files, a line "
-                  "for each row")
+                  "FILE[12], folders: all pictures in them, a line each; or samples of a set: test[12], "
+                  "train[12] or validation[12] of the run's own, DIR/test[12] of the one in DIR. Of a run on "
+                  "a table: CSV, TSV, NPY or NPZ files, a line for each row, or samples")
       ->required();
   command
-      .add_option("--invert", options.invert,
+      .add_option("--invert", options.preparation.invert,
                   "Pictures are dark on light: yes, no, or auto, as their border tells; they are made like "
                   "the training images either way. Images of IDX files are only touched by yes")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();
-  add_fit_option(command, options.fit);
+  add_fit_option(command, options.preparation.fit, "as the training images were made");
   add_table_options(command, options.table);
-  command.add_flag("--raw", options.raw, "Only scale pictures to the training images' size");
+  command.add_flag("--raw", options.preparation.raw, "Only scale pictures to the training images' size");
   command
       .add_option(
           "--top", options.top,

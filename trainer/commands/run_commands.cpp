@@ -8,6 +8,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "data/pictures/picture.hpp"
+#include "data/ready_images.hpp"
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -100,14 +101,22 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
   const auto all = [is_made](std::int64_t asked, std::int64_t usual) {
     return is_made && asked > 0 ? asked : usual;
   };
-  const PartSizes parts = parts_of(job, all(job.data.train_samples, data.train_samples),
-                                   all(job.data.test_samples, data.test_samples));
-  return {parts.train,
-          parts.test,
-          checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t)),
-          parts.validation,
-          data.on_disk && !job.data.in_memory,
-          job.data.on_device == OnDevice::kStream};
+  const PartSizes parts = parts_of(job, {.train = all(job.data.train_samples, data.train_samples),
+                                         .test = all(job.data.test_samples, data.test_samples),
+                                         .validation = data.validation_samples});
+  const std::uint64_t bytes = checked_product(data.shape.features(), element);
+  const bool on_disk = data.on_disk && !job.data.in_memory;
+  std::uint64_t kept_bytes = 0;
+  if (on_disk && has_pictures(job.data.set))
+    for (const std::int64_t samples : {data.train_samples, data.test_samples, data.validation_samples})
+      kept_bytes += std::min<std::uint64_t>(checked_product(samples, bytes), ReadyImages::kKeptBytes);
+  return {.train_samples = parts.train,
+          .test_samples = parts.test,
+          .sample_bytes = checked_sum(bytes, sizeof(std::int32_t)),
+          .validation_samples = parts.validation,
+          .on_disk = on_disk,
+          .streams = job.data.on_device == OnDevice::kStream,
+          .kept_bytes = kept_bytes};
 }
 
 bool is_on_gpu(const Job& job) {
@@ -178,7 +187,7 @@ int validate(const ValidateOptions& options) {
   const Job asked = load_job(path, overrides);
   if (for_launch) print("{}", launch_text(asked));
   const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
-  const SetOutline data = outline_of(job.data.set, job.data.root, job.data.picture_form());
+  const SetOutline data = outline_of(dataset_options(job));
   const auto network = Network::load(job.model, data.shape, data.classes);
   if (for_launch) return 0;
   require_patterns_that_match(job, network.parameters());

@@ -34,8 +34,10 @@ nlohmann::ordered_json json_of(const TableConversionOptions& options, const Tabl
           {"classes", done.class_names},
           {"train_samples", sum_of(done.train)},
           {"test_samples", sum_of(done.test)},
+          {"validation_samples", sum_of(done.validation)},
           {"train_by_class", done.train},
           {"test_by_class", done.test},
+          {"validation_by_class", done.validation},
           {"channels", done.shape.channels},
           {"height", done.shape.height},
           {"width", done.shape.width},
@@ -87,15 +89,30 @@ std::string first_names(const std::vector<std::string>& names) {
   return std::ssize(names) > shown ? text + ", ..." : text;
 }
 
+std::string judges_text(std::int64_t test, std::int64_t validation) {
+  return validation == 0 ? fmt::format("{} to test with", with_thousands(test))
+                         : fmt::format("{} to validate and {} to test with", with_thousands(validation),
+                                       with_thousands(test));
+}
+
+void say_how_to_train(const std::string& set, const std::string& directory, bool has_validation_half) {
+  print("train on it with   data: {{set: {}, root: {}{}}}\n", set, format_yaml_text(directory),
+        has_validation_half ? ", validation: files" : "");
+}
+
 void say_samples_of_classes(const std::vector<std::string>& names, const std::vector<std::int64_t>& train,
-                            const std::vector<std::int64_t>& test) {
+                            const std::vector<std::int64_t>& test,
+                            const std::vector<std::int64_t>& validation) {
+  const bool has_validation_half = sum_of(validation) > 0;
   int width = 5;
   for (const std::string& name : names) width = std::max(width, display_width(name));
   for (std::size_t c = 0; c < names.size(); ++c) {
     if (names.size() <= kMostLinesOfClasses)
-      print("  {}{} {:>9} {:>9}\n", names[c],
+      print("  {}{} {:>9}{} {:>9}\n", names[c],
             std::string(static_cast<std::size_t>(width - display_width(names[c])), ' '),
-            with_thousands(train[c]), with_thousands(test[c]));
+            with_thousands(train[c]),
+            has_validation_half ? fmt::format(" {:>9}", with_thousands(validation[c])) : "",
+            with_thousands(test[c]));
     if (test[c] == 0)
       print_error(
           fmt::format("warning: class {} has no samples to test with: add some", quoted_text(names[c])));
@@ -109,12 +126,12 @@ int convert_table_and_say(const TableConversionOptions& options, bool json) {
     print("{}\n", json_text_in_ascii(json_of(options, done)));
     return 0;
   }
-  print("{}: {} ({}), {} to train on, {} to test with, {} each\n", options.to,
-        counted(done.class_names.size(), "class"), first_names(done.class_names),
-        counted(sum_of(done.train), "sample"), with_thousands(sum_of(done.test)),
-        counted(done.shape.features(), "number"));
-  say_samples_of_classes(done.class_names, done.train, done.test);
-  print("train on it with   data: {{set: table, root: {}}}\n", format_yaml_text(options.to));
+  const std::int64_t validation = sum_of(done.validation);
+  print("{}: {} ({}), {} to train on, {}, {} each\n", options.to, counted(done.class_names.size(), "class"),
+        first_names(done.class_names), counted(sum_of(done.train), "sample"),
+        judges_text(sum_of(done.test), validation), counted(done.shape.features(), "number"));
+  say_samples_of_classes(done.class_names, done.train, done.test, done.validation);
+  say_how_to_train("table", options.to, validation > 0);
   return 0;
 }
 

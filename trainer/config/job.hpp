@@ -48,9 +48,10 @@ struct DataSection {
   PictureSize size = {};  ///< of sets of pictures, see PictureForm
   PictureFit fit = PictureFit::kSqueeze;
   bool colour = false;
+  std::string label = "cls";                         ///< see DatasetOptions
   bool balance_classes = false;                      ///< an epoch is a balanced_order()
   std::int64_t train_samples = 0, test_samples = 0;  ///< see DatasetOptions
-  HoldOut validation = {};                           ///< training samples that are never trained on
+  HoldOut validation = {};                           ///< on which samples the run is evaluated
   std::vector<Augmentation> augment = {};            ///< of training images, in order
 
   PictureForm picture_form() const {
@@ -131,8 +132,7 @@ template <>
 inline constexpr Spellings<BatchSplit> kSpellings<BatchSplit>{
     {{"even", BatchSplit::kEven}, {"chunk", BatchSplit::kChunk}}};
 template <>
-inline constexpr Spellings<PictureFit, 3> kSpellings<PictureFit>{
-    {{"crop", PictureFit::kCrop}, {"pad", PictureFit::kPad}, {"squeeze", PictureFit::kSqueeze}}};
+inline constexpr Spellings<PictureFit, 3> kSpellings<PictureFit> = kPictureFits;
 template <>
 inline constexpr Spellings<OnDevice, 3> kSpellings<OnDevice>{
     {{"auto", OnDevice::kAuto}, {"whole", OnDevice::kWhole}, {"stream", OnDevice::kStream}}};

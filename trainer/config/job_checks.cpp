@@ -126,9 +126,12 @@ void check_root(const Job& job) {
          "data.set {} needs the directory that holds its files; set data.root", data.set);
 }
 
-/// What pictures become is said of pictures.
+/// What pictures become is said of pictures, and where labels are of archives.
 void check_pictures(const Job& job) {
   const DataSection& data = job.data;
+  if (data.label != DataSection().label && data.set != "webdataset")
+    refuse(job, "data.label",
+           "data.label: is for data.set webdataset, and data.set {} has its own labels; remove it", data.set);
   if (data.picture_form() == PictureForm{}) return;
   const char* key = data.size.width > 0 ? "data.size" : data.colour ? "data.colour" : "data.fit";
   if (!has_pictures(data.set))

@@ -211,6 +211,10 @@ Kind<std::string> path(std::string expected, bool may_be_empty) {
   return text(std::move(expected), expand_home, may_be_empty);
 }
 
+Kind<std::string> word(std::string expected) {
+  return text(std::move(expected), [](const std::string& value) { return std::optional(value); });
+}
+
 Kind<std::size_t> byte_count() {
   constexpr std::size_t kLeast = 4, kMost = std::size_t{1} << 30;
   const auto read = [=](const YAML::Node& node) -> std::optional<std::size_t> {
@@ -263,8 +267,8 @@ Kind<HoldOut> samples_or_share(std::int64_t most) {
     const auto value = parse_hold_out(is_plain(node) ? node.Scalar() : "");
     return value && value->samples <= most ? value : std::nullopt;
   };
-  return {.expected =
-              fmt::format("a whole number from 0 to {}, or a share from 1e-9 on, below 1, such as 0.1", most),
+  return {.expected = fmt::format(
+              "a whole number from 0 to {}, a share from 1e-9 on, below 1, such as 0.1, or files", most),
           .read = read,
           .write = [](const HoldOut& value) { return to_string(value); }};
 }

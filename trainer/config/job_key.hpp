@@ -127,6 +127,8 @@ Kind<std::vector<double>> channel_numbers(RealRange range);
 /// A text whose "~" is expanded.
 /// @param may_be_empty  and then null is the empty text
 Kind<std::string> path(std::string expected, bool may_be_empty = false);
+/// Any printable text.
+Kind<std::string> word(std::string expected);
 Kind<std::size_t> byte_count();
 /// none, balanced, or a list of numbers.
 Kind<ClassWeights> class_weights();

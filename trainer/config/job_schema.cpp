@@ -53,19 +53,21 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
     KEY(data.shuffle_window, whole(0, kBillion), "for slow disks: samples are shuffled among so many neighbours, and these windows among each other, so that what is read lies close together; 0: among all, each order equally likely", Determines::kWeightsUnlessDefault)
         .also_called({"shuffle_buffer", "shuffle_buffer_size", "buffer_size", "window"}),
-    KEY(data.in_memory, yes_or_no(), "read a set in shards, or decode one of pictures, into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
+    KEY(data.in_memory, yes_or_no(), "read a set in shards or a table, or decode pictures, into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
     KEY(data.on_device, one_of<OnDevice>(), "on a GPU: whole copies the set there at the start; stream brings the samples of the coming steps there ahead of them, from memory or disk, so that the set may be larger than the GPU's memory; auto streams where the whole set would leave less than a tenth of what is free there"),
     KEY(data.size, picture_size(), "of a set of pictures: what each is scaled to, width first; auto: they are all of one size", Determines::kWeightsUnlessDefault)
         .also_called({"image_size", "img_size", "resize"}),
     KEY(data.fit, one_of<PictureFit>(), "what data.size does to pictures of other proportions: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),
     KEY(data.colour, yes_or_no(), "of a set of pictures: samples have red, green and blue; false: one grey channel", Determines::kWeightsUnlessDefault)
         .also_called({"color", "rgb"}),
+    KEY(data.label, word("cls, or a key of each sample's .json"), "of a set in WebDataset's archives: where labels are: cls: in .cls; or this key of .json, whose value is a whole number, a name, or a list of them", Determines::kWeightsUnlessDefault)
+        .also_called({"label_key", "target", "target_key"}),
     KEY(data.balance_classes, yes_or_no(), "draw each class equally often in an epoch, which has as many samples as ever: those of small classes are repeated, those of large ones take turns over epochs", Determines::kWeightsUnlessDefault)
         .also_called({"balance", "balanced", "sampler", "weighted_sampler", "oversample"}),
     KEY(data.train_samples, whole(0, kBillion), "train on so many of the training samples, chosen by train.seed, once data.validation is held out; of sets made in memory: make so many; 0: all", kWeights),
     KEY(data.test_samples, whole(0, kBillion), "evaluate on so many of the test samples, chosen by train.seed; of sets made in memory: make so many; 0: all"),
     KEY(data.validation, samples_or_share(kBillion),
-        "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
+        "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; files: the set's own validation half instead; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
         .also_called({"validation_split", "val_split", "validation_size", "val_size", "valid_size", "holdout"}),
     KEY(data.augment, augmentations(),
         "how training images are changed at random, in order; of an image another draw in each epoch; [] for none: docs/augmentation.md", Determines::kWeightsUnlessDefault)
@@ -274,6 +276,7 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"data.std", "0.5"},
     {"data.shuffle_window", "65536"},
     {"data.size", "64x48"},
+    {"data.label", "class_id"},
     {"data.train_samples", "6000"},
     {"data.test_samples", "1000"},
     {"data.validation", "5000"},

@@ -158,7 +158,7 @@ bool SampleRing::send(std::int64_t step) {
   LOCKSTEP_CHECK(std::ssize(*rows) <= sizes_.rows());
   rows_ahead_ = rows_of_(step + 1);
   rows_ahead_of_ = step + 1;
-  if (rows_ahead_ && data_.store != nullptr) BatchLoader(data_).prefetch(*rows_ahead_);
+  if (rows_ahead_ && data_.stays_on_disk()) BatchLoader(data_).prefetch(*rows_ahead_);
   const auto slot = static_cast<std::size_t>(step % sizes_.steps);
   const std::size_t offset = slot * static_cast<std::size_t>(sizes_.rows()) * row_bytes_,
                     bytes = rows->size() * row_bytes_;
@@ -214,7 +214,9 @@ SampleRing::RowsOf training_rows(DistributedSampler sampler, SampleMixer mixer, 
 DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, const AugmentPlan* augment,
                        const std::optional<Streaming>& streaming)
     : images_(device, !streaming && data.has_images() ? data.labels.size() * row_bytes_of(data) : 0),
-      features_(device, streaming ? 0 : data.features.size()),
+      features_(device, streaming || data.has_images()
+                            ? 0
+                            : data.labels.size() * static_cast<std::size_t>(data.shape.features())),
       labels_(device, data.labels.size()),
       scales_(device, data.scales.scale.size() > 1 ? 2 * data.scales.scale.size() : 0),
       augment_(device, augment == nullptr ? 0 : 1),
@@ -229,30 +231,32 @@ DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, cons
     view_.features_fp32 = data.has_images() ? nullptr : reinterpret_cast<const float*>(ring_->data());
   }
   normalise(stream, data.scales);
-  copy_images(stream, data);
-  if (features_.size() > 0) stream.copy_to_device(features_.data(), data.features.data(), features_.bytes());
+  if (!streaming) copy_samples(stream, data);
   stream.copy_to_device(labels_.data(), data.labels.data(), labels_.bytes());
   if (augment != nullptr) stream.copy_to_device(augment_.data(), augment, augment_.bytes());
   stream.synchronize();
 }
 
 /// Those that lie on disk, a part after the other.
-void DeviceData::copy_images(Stream& stream, const Dataset& data) {
-  if (images_.size() == 0) return;
-  if (data.store == nullptr) {
-    stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
+void DeviceData::copy_samples(Stream& stream, const Dataset& data) {
+  if (!data.stays_on_disk()) {
+    if (images_.size() > 0) stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
+    if (features_.size() > 0)
+      stream.copy_to_device(features_.data(), data.features.data(), features_.bytes());
     return;
   }
-  constexpr std::int64_t kPartBytes = std::int64_t{64} << 20;
-  const std::int64_t features = data.shape.features(),
-                     at_once = std::max<std::int64_t>(1, kPartBytes / features);
+  auto* const to = data.has_images() ? images_.data() : reinterpret_cast<std::uint8_t*>(features_.data());
+  constexpr std::size_t kPartBytes = std::size_t{64} << 20;
+  const std::size_t row_bytes = row_bytes_of(data), all = data.labels.size(),
+                    at_once = std::max<std::size_t>(1, kPartBytes / row_bytes);
   std::vector<std::int32_t> indices;
-  for (std::int64_t first = 0; first < data.size(); first += at_once) {
-    indices.resize(static_cast<std::size_t>(std::min(at_once, data.size() - first)));
+  std::vector<std::uint8_t> part;
+  for (std::size_t first = 0; first < all; first += indices.size()) {
+    indices.resize(std::min(at_once, all - first));
     std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
-    const ImageRows rows(data, indices);
-    stream.copy_to_device(images_.data() + first * features, rows[0].data(),
-                          indices.size() * static_cast<std::size_t>(features));
+    part.resize(indices.size() * row_bytes);
+    read_samples(data, indices, part);
+    stream.copy_to_device(to + first * row_bytes, part.data(), part.size());
     stream.synchronize();
   }
 }

@@ -140,7 +140,7 @@ class DeviceData {
   SampleRing* ring() { return ring_ ? &*ring_ : nullptr; }
 
  private:
-  void copy_images(Stream& stream, const Dataset& data);
+  void copy_samples(Stream& stream, const Dataset& data);
   void normalise(Stream& stream, const ChannelScales& scales);
 
   std::optional<SampleRing> ring_;

@@ -29,8 +29,6 @@
 
 namespace lockstep {
 
-namespace {
-
 DatasetOptions dataset_options(const Job& job) {
   return {.set = job.data.set,
           .root = job.data.root,
@@ -41,8 +39,11 @@ DatasetOptions dataset_options(const Job& job) {
           .test_samples = job.data.test_samples,
           .validation = job.data.validation,
           .in_memory = job.data.in_memory,
-          .pictures = job.data.picture_form()};
+          .pictures = job.data.picture_form(),
+          .label = job.data.label};
 }
+
+namespace {
 
 bool check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
                          const DeviceChoice& device, const Communicator& comm) {
@@ -112,9 +113,9 @@ std::shared_ptr<TrainTestData> load_for(const Job& job, const DatasetOptions& op
   }
 }
 
-PartSizes parts_of(const Job& job, std::int64_t train, std::int64_t test) {
+PartSizes parts_of(const Job& job, const PartSizes& files) {
   try {
-    return part_sizes(dataset_options(job), train, test);
+    return part_sizes(dataset_options(job), files);
   } catch (const DatasetOptionError& error) {
     throw key_error(job, "data." + error.option(), error.cause());
   }

@@ -37,8 +37,10 @@ using DatasetFuture = std::shared_future<LoadedData>;
 ///                    rank 0 will compare them, and its fingerprints are begun, too
 DatasetFuture load_in_advance(const Job& job, const std::string& remembered = "");
 
-/// What the job takes of halves of so many samples. @throws ConfigError  more than there are, or none to train on
-PartSizes parts_of(const Job& job, std::int64_t train, std::int64_t test);
+/// What load_dataset is told of a job.
+DatasetOptions dataset_options(const Job& job);
+/// What the job takes of halves of so many samples. @throws ConfigError  as part_sizes
+PartSizes parts_of(const Job& job, const PartSizes& files);
 
 /// data.augment for images of this set. @throws ConfigError  they cannot be changed so
 std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train);

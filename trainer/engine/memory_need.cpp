@@ -152,7 +152,7 @@ std::uint64_t MemoryNeed::total() const {
 
 DataSizes sizes_of(const TrainTestData& data) {
   return {data.train.size(), data.test.size(), sample_bytes(data.train), data.validation.size(),
-          data.train.store != nullptr};
+          data.train.stays_on_disk()};
 }
 
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
@@ -164,7 +164,7 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
     memory.host = on_cpu(job, network, data.train_samples, ranks);
   }
   const std::uint64_t labels = checked_product(data.samples(), sizeof(std::int32_t));
-  memory.host.data = data.on_disk ? labels : data.bytes();
+  memory.host.data = data.on_disk ? checked_sum(labels, data.kept_bytes) : data.bytes();
   if (!on_gpu) return memory;
   const std::uint64_t place = sizeof(std::int32_t) + (mixes_images(job.data.augment) ? sizeof(SampleMix) : 0);
   const std::uint64_t order = checked_product(data.train_samples, place);

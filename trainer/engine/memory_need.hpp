@@ -39,8 +39,9 @@ struct DataSizes {
   std::int64_t train_samples = 0, test_samples = 0;
   std::uint64_t sample_bytes = 0;       ///< with its label
   std::int64_t validation_samples = 0;  ///< which are none of train_samples
-  bool on_disk = false;                 ///< the host's memory has the labels alone
+  bool on_disk = false;                 ///< the host's memory has the labels alone, and `kept_bytes`
   bool streams = false;                 ///< a device has the labels, and samples of a few steps alone
+  std::uint64_t kept_bytes = 0;         ///< of pictures that were decoded
 
   std::uint64_t samples() const { return checked_sum(train_samples, test_samples, validation_samples); }
   std::uint64_t bytes() const { return checked_product(samples(), sample_bytes); }

@@ -223,10 +223,13 @@ std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, c
   if (part.store != nullptr)
     for (Mistake& mistake : found.mistakes) mistake.picture = part.store->name_of(mistake.sample);
   if (data.directory.empty()) return "";
-  const bool is_test = &part == &data.test;
-  const auto path = sample_names_in(data.directory, is_test);
-  SampleNames list =
-      read_sample_names(Env::posix(), path, is_test ? data.test_in_file() : data.train_in_file());
+  const SetHalf half = &part == &data.test                                         ? SetHalf::kTest
+                       : &part == &data.validation && data.is_validated_by_files() ? SetHalf::kValidation
+                                                                                   : SetHalf::kTrain;
+  const std::int64_t samples = half == SetHalf::kTest         ? data.test_in_file()
+                               : half == SetHalf::kValidation ? part.size()
+                                                              : data.train_in_file();
+  SampleNames list = read_sample_names(Env::posix(), sample_names_in(data.directory, half), samples);
   if (!list.names.empty())
     for (Mistake& mistake : found.mistakes)
       mistake.picture = list.names[static_cast<std::size_t>(mistake.sample)];

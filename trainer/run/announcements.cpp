@@ -66,8 +66,8 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
   std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
                   counted(network.parameters().size, "parameter"), job_.data.set,
-                  share_text(data.train.size(), data.train_in_file() - validation), held_out,
-                  share_text(data.test.size(), data.test_in_file()), data.origin),
+                  share_text(data.train.size(), data.train_in_file() - std::ssize(data.validation.places)),
+                  held_out, share_text(data.test.size(), data.test_in_file()), data.origin),
       fmt::format("{} on {}, {}", counted(comm_.size(), "rank"), counted(hosts, "host"),
                   device_text(job_, setup_, comm_, description.has_graphs)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
@@ -88,7 +88,11 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
   for (const std::string& remark :
        batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))
     lines.push_back("note: " + remark);
-  if (job_.train.patience > 0 && validation == 0)
+  if (data.has_validation_half && validation == 0)
+    lines.emplace_back(
+        "note: the set has a validation half, which is not used: epochs are judged by the test half; "
+        "data.validation=files takes it");
+  else if (job_.train.patience > 0 && validation == 0)
     lines.emplace_back(
         "note: train.patience goes by the test set, so its accuracy will look better than it is; "
         "data.validation holds training samples out for that");

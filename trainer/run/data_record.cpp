@@ -92,14 +92,16 @@ HoldOut recorded_hold_out(const RecordedValues& job, const std::string& checkpoi
   const std::string text = job.text_or("data.validation", "0");
   const auto hold_out = parse_hold_out(text);
   if (hold_out) return *hold_out;
-  throw DataError(
-      fmt::format("{}: the manifest's job.data.validation is '{}', neither a number of samples nor a share",
-                  checkpoint, printable_line(text)));
+  throw DataError(fmt::format(
+      "{}: the manifest's job.data.validation is '{}', neither a number of samples nor a share, nor files",
+      checkpoint, printable_line(text)));
 }
 
 /// Checkpoints of runs on other sets do not say.
-PictureForm recorded_form(const RecordedValues& job, const std::string& checkpoint) {
-  const std::string size = job.text_or("data.size", "auto"), fit = job.text_or("data.fit", "squeeze");
+PictureForm recorded_form(const RecordedValues& job, const RecordedValues& data,
+                          const std::string& checkpoint) {
+  const std::string size = job.text_or("data.size", "auto"),
+                    fit = data.text_or("fit", job.text_or("data.fit", "squeeze"));
   const auto read = parse_picture_size(size);
   if (!read && size != "auto")
     throw DataError(fmt::format("{}: the manifest's job.data.size is '{}', no size of pictures", checkpoint,
@@ -107,7 +109,7 @@ PictureForm recorded_form(const RecordedValues& job, const std::string& checkpoi
   const auto& fits = kSpellings<PictureFit>;
   const auto known = std::ranges::find(fits, fit, &std::pair<std::string_view, PictureFit>::first);
   if (known == fits.end())
-    throw DataError(fmt::format("{}: the manifest's job.data.fit is '{}', and no picture is fitted so",
+    throw DataError(fmt::format("{}: the manifest's data.fit is '{}', and no picture is fitted so",
                                 checkpoint, printable_line(fit)));
   return {
       .size = read.value_or(PictureSize()),
@@ -146,6 +148,12 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
                                                 {"train_labels_sha256", fingerprints.train.labels},
                                                 {"test_samples_sha256", fingerprints.test.samples},
                                                 {"test_labels_sha256", fingerprints.test.labels}};
+  if (data.is_validated_by_files()) {
+    entries["validation_samples"] = std::to_string(data.validation.size());
+    entries["validation_samples_sha256"] = fingerprints.validation.samples;
+    entries["validation_labels_sha256"] = fingerprints.validation.labels;
+  }
+  if (data.fit != PictureFit::kSqueeze) entries["fit"] = spelt(data.fit);
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
   if (data.train.has_images()) entries["background"] = light_background ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
@@ -162,6 +170,9 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
                                data.text_or("train_labels_sha256", "")};
   record.fingerprints.test = {data.text_or("test_samples_sha256", ""),
                               data.text_or("test_labels_sha256", "")};
+  record.fingerprints.validation = {data.text_or("validation_samples_sha256", ""),
+                                    data.text_or("validation_labels_sha256", "")};
+  record.validation_samples = data.number_or<std::int64_t>("validation_samples", 0);
   record.train_samples = data.number_or<std::int64_t>("train_samples", 0);
   record.test_samples = data.number_or<std::int64_t>("test_samples", 0);
   record.light_background = data.text_or("background", "dark") == "light";
@@ -174,7 +185,8 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
                                                : find_set(options.set).class_names;
   options.seed = facts.seed;
   options.validation = recorded_hold_out(job, checkpoint);
-  options.pictures = recorded_form(job, checkpoint);
+  options.pictures = recorded_form(job, data, checkpoint);
+  options.label = job.text_or("data.label", options.label);
   if (is_made_in_memory(options.set)) {
     options.train_samples =
         record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);
@@ -198,6 +210,9 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
                fingerprints.train, differences);
   compare_half(record.fingerprints.test, record.test_samples, now.test, now.test_in_file(), fingerprints.test,
                differences);
+  if (record.validation_samples > 0 && now.is_validated_by_files())
+    compare_half(record.fingerprints.validation, record.validation_samples, now.validation,
+                 now.validation.size(), fingerprints.validation, differences);
   return differences;
 }
 

@@ -29,6 +29,7 @@ struct DataRecord {
   /// Empty where the checkpoint does not say: those of version 0.1.0 before it recorded its data.
   SetFingerprints fingerprints;
   std::int64_t train_samples = 0, test_samples = 0;  ///< in the files; 0 where it does not say
+  std::int64_t validation_samples = 0;               ///< of files of their own; 0: there were none
   bool light_background = false;                     ///< training images are dark on light by nature
   /// In label order; of checkpoints that do not say, those of the catalogue. May be empty.
   std::vector<std::string> class_names;

@@ -253,7 +253,7 @@ void FaultInjector::flip_bits_of_a_sample() {
   strategy_.probe_next_step({});
   if (setup_.device.gpu != nullptr)
     throw ConfigError("inject.what: data on a GPU cannot be reached; use parallel.device=cpu");
-  if (data_.train.store != nullptr)
+  if (data_.train.stays_on_disk())
     throw ConfigError("inject.what: samples on disk cannot be reached; use data.in_memory=true");
   DistributedSampler sampler = strategy_.sampler();
   const std::int64_t step = (step_ - 1) % sampler.steps_per_epoch();

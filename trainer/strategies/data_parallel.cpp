@@ -115,6 +115,7 @@ std::uint64_t DataParallel::fingerprint_of_samples(const StepPosition& position,
       const auto sample = static_cast<std::size_t>(index);
       if (data.images.size() > 0) add(data.images.span().subspan(sample * size, size));
       if (data.features.size() > 0) add(data.features.span().subspan(sample * size, size));
+      if (data.rows != nullptr) add(FeatureRows(data, std::span(&index, 1))[0]);
       add(std::span(&data.labels[sample], 1));
     }
   }

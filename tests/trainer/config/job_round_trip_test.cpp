@@ -43,6 +43,7 @@ class RandomJob {
                 {},
                 PictureFit::kSqueeze,
                 false,
+                "cls",
                 false,
                 whole(0, 1000000),
                 whole(0, 1000000),
@@ -54,6 +55,12 @@ class RandomJob {
       job.data.size = {static_cast<int>(whole(1, 4096)), static_cast<int>(whole(1, 4096))};
       job.data.fit = flip() ? PictureFit::kCrop : PictureFit::kPad;
       job.data.colour = flip();
+    }
+    if (flip()) {
+      job.data.set = "webdataset";
+      job.data.root = "tars";
+      job.data.label = text();
+      job.data.validation = {.is_files = true};
     }
     job.data.balance_classes = job.data.shuffle && flip();
     if (!job.data.shuffle || job.data.balance_classes) job.data.shuffle_window = 0;

@@ -202,14 +202,20 @@ class PictureRunTest : public ::testing::Test {
     fs::create_directories(fs::path(path("photos/" + name)).parent_path());
     write_text(path("photos/" + name), picture);
   }
-  /// The pictures in the same order, and a label beside each.
+  /// The pictures in the same order, and a label beside each: its number in .cls, and a name and a list in .json.
   void write_archives() const {
     const std::string script =
         "cd " + directory_.path("") +
-        "; mkdir tars; for h in train val; do for c in 0 1 2; do (cd photos/$h;"
-        " for f in $c/*.pgm; do printf $c > ${f%.pgm}.cls; done;"
-        " tar -cf ../../tars/$h-$c.tar --sort=name $c); done; done; rm photos/*/*/*.cls";
+        "; mkdir tars; for h in $(ls photos); do for c in 0 1 2; do (cd photos/$h;"
+        " for f in $c/*.pgm; do printf $c > ${f%.pgm}.cls;"
+        " printf '{\"name\": \"the %s\", \"tags\": [%s, 3], \"half\": 0.5}' $c $c > ${f%.pgm}.json; done;"
+        " tar -cf ../../tars/$h-$c.tar --sort=name $c); done; done; rm photos/*/*/*.cls photos/*/*/*.json";
     EXPECT_EQ(run_shell(script).exit_code, 0);
+  }
+  /// So that val/ is for validation.
+  void write_tests() const {
+    for (const char* name : {"test/0/a.pgm", "test/1/b.pgm", "test/2/c.pgm"})
+      write(name, "P5 6 6 255\n" + std::string(36, name[5]));
   }
   Outcome run(const std::string& arguments, const std::string& launcher = "") const {
     return run_shell("cd " + directory_.path("") + "; " + launcher + " " + std::getenv("LOCKSTEP_PROGRAM") +
@@ -248,6 +254,76 @@ TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks
   EXPECT_EQ(outcome.last_line(), weights);
   const Outcome eval = run("eval " + path("archives") + " --classes");
   EXPECT_EQ(eval.exit_code, 0) << eval.everything();
+}
+
+TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
+  write_tests();
+  write_archives();
+  EXPECT_EQ(run("convert photos set --size 5x4 --fit pad").exit_code, 0);
+  const Outcome converted = run("convert set shards --shards");
+  EXPECT_NE(converted.out.find("60 images to train on, 12 to validate and 3 to test with"), std::string::npos)
+      << converted.everything();
+  EXPECT_NE(converted.out.find("root: shards, validation: files}"), std::string::npos) << converted.out;
+  const std::string files = "data.validation=files ", made = "data.size=auto data.fit=squeeze ";
+  weights_of("by-folders", files);
+  weights_of("by-idx", files + made + "data.set=idx data.root=set", "mpirun -np 2");
+  weights_of("by-shards",
+             files + made + "data.set=shards data.root=shards parallel.backend=thread parallel.ranks=3");
+  weights_of("by-tars", files + "data.set=webdataset data.root=tars");
+  const auto metrics = comparable_metrics(path("by-folders"));
+  EXPECT_EQ(metrics.back()["validation_samples"], 12);
+  const std::string answer = run("predict " + path("by-folders") + " 'validation[3]' --json").out;
+  EXPECT_NE(answer.find("\"original\":\"val/0/13.pgm\""), std::string::npos) << answer;
+  for (const char* name : {"by-folders", "by-idx", "by-shards", "by-tars"}) {
+    SCOPED_TRACE(name);
+    auto others = comparable_metrics(path(name));
+    EXPECT_EQ(others.back()["weights_sha256"], metrics.back()["weights_sha256"]);
+    EXPECT_EQ(others.back()["validation_accuracy"], metrics.back()["validation_accuracy"]);
+    const Outcome eval = run("eval " + path(name) + " --validation --json");
+    ASSERT_EQ(eval.exit_code, 0) << eval.everything();
+    EXPECT_EQ(nlohmann::json::parse(eval.out)["loss"], metrics.back()["validation_loss"]);
+    const Outcome predicted = run("predict " + path(name) + " 'validation[3]' photos/val/0/13.pgm --json");
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.everything();
+    const auto end = predicted.out.find('\n');
+    const auto of_set = nlohmann::json::parse(predicted.out.substr(0, end)),
+               of_file = nlohmann::json::parse(predicted.out.substr(end + 1));
+    EXPECT_EQ(of_set["top"], nlohmann::json::parse(answer)["top"]);
+    EXPECT_EQ(of_file["top"], of_set["top"]) << "pictures are padded without --fit";
+  }
+  EXPECT_EQ(run("prove " + path("by-tars") + " --sample 5").exit_code, 0);
+  EXPECT_EQ(train("by-folders", "train.epochs=3").exit_code, 2) << "judged by something else";
+  const Outcome unused = train("unused");
+  EXPECT_EQ(unused.exit_code, 0);
+  EXPECT_NE(unused.everything().find("note: the set has a validation half"), std::string::npos);
+  EXPECT_EQ(run("eval " + path("unused") + " --validation").exit_code, 0);
+  write("val/2/13.pgm", "P5 3 3 255\n123456789");
+  Outcome outcome = train("by-folders", files + "train.epochs=3");
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
+  EXPECT_NE(outcome.err.find("pictures validation samples (sha256"), std::string::npos) << outcome.err;
+  fs::remove_all(path("photos/test"));
+  outcome = train("other", files);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("data.validation: files: the set has no validation half"), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(PictureRunTest, LabelsMayBeNamesOrSeveral) {
+  write_archives();
+  const std::string tars = "data.set=webdataset data.root=tars ";
+  EXPECT_EQ(weights_of("names", tars + "data.label=name"), weights_of("numbers", tars));
+  const Outcome predicted = run("predict " + path("names") + " 'test[0]'");
+  EXPECT_NE(predicted.out.find("the 2"), std::string::npos) << predicted.everything();
+  const std::string several = tars + "data.label=tags data.augment=[] train.loss=binary_cross_entropy ";
+  const std::string weights = weights_of("several", several);
+  EXPECT_EQ(weights_of("ranks", several + "data.in_memory=true", "mpirun -np 2"), weights);
+  Outcome outcome = train("refused", tars + "data.label=tags");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  outcome = train("refused", tars + "data.label=half");
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_NE(outcome.err.find("has no label under the key"), std::string::npos) << outcome.err;
+  outcome = train("refused", "data.label=tags");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("data.label: is for data.set webdataset"), std::string::npos) << outcome.err;
 }
 
 TEST_F(PictureRunTest, WhatBecomesOfPicturesEndsTheRunAndLeavesItsCheckpoint) {

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Arrays as files: data sets and images are written as IDX, weights are read from safetensors."""
+"""Arrays as files: images are written as IDX, features as a table (docs/shard-format.md); weights are read from safetensors."""
 from __future__ import annotations
 
 import hashlib
@@ -10,7 +10,7 @@ import shutil
 import struct
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,13 @@ import numpy.typing as npt
 from .program import DataError, IoError, UsageError
 
 Array = npt.NDArray[Any]
+Files = Dict[str, Tuple[Union[bytes, Array], ...]]  # what stands in each, one part behind another
 
 _MOST_BYTES = 2**31 - 1  # of an IDX file
 _MOST_PIXELS = 16384  # of a side
+_MOST_FEATURES = 2**24  # of a row
+_MOST_CLASSES = 1_000_000  # of a table
+_BLOCK, _SHARD = 2**18, 2**30  # bytes of a table that have a SHA-256, and of its files
 _MOST_HEADER = 100_000_000  # of a safetensors file, as its format says
 
 
@@ -32,7 +36,7 @@ def as_images(array: Any, name: str) -> Array:
     """
     images = np.asarray(array)
     if images.dtype != np.uint8:
-        raise UsageError(f"{name}: {images.dtype} images; they are kept as bytes: bring them to 0..255 and give {name}.astype(numpy.uint8)")
+        raise UsageError(f"{name}: {images.dtype} images; they are kept as bytes: bring them to 0..255 and give {name}.astype(numpy.uint8); features are {name}.astype(numpy.float32)")
     if images.ndim == 4 and images.shape[1] not in (1, 2, 3, 4) and images.shape[3] in (1, 2, 3, 4):
         raise UsageError(f"{name}: shape {images.shape} has its channels last; give {name}.transpose(0, 3, 1, 2)")
     if images.ndim == 4:
@@ -44,6 +48,38 @@ def as_images(array: Any, name: str) -> Array:
     if images.nbytes > _MOST_BYTES:
         raise UsageError(f"{name}: {images.nbytes} bytes; a file of images holds {_MOST_BYTES}: give fewer or smaller ones")
     return np.ascontiguousarray(images)
+
+
+def is_features(array: Any) -> bool:
+    """Whether these are rows of numbers rather than images."""
+    return bool(np.asarray(array).dtype == np.float32)
+
+
+def as_features(array: Any, name: str) -> Array:
+    """N x F, or N x C x H x W, fp32 numbers as a table keeps them: N x C x H x W.
+
+    Raises:
+        UsageError: they are no such array, or not all finite.
+    """
+    rows = np.asarray(array)
+    if rows.ndim not in (2, 4) or min(rows.shape) < 1 or rows[0].size > _MOST_FEATURES:
+        raise UsageError(f"{name}: shape {rows.shape}; features are N x F, or N x C x H x W, at most {_MOST_FEATURES} in a row")
+    if rows.dtype != np.float32:
+        raise UsageError(f"{name}: {rows.dtype}; features are numpy.float32: give {name}.astype(numpy.float32)")
+    if not np.isfinite(rows).all():
+        row = int(np.argwhere(~np.isfinite(rows))[0][0])
+        raise UsageError(f"{name}: row {row} has NaN or infinity; replace it, or leave the row out")
+    return np.ascontiguousarray(rows.reshape(rows.shape + (1, 1)) if rows.ndim == 2 else rows, dtype="<f4")
+
+
+def as_classes(array: Any, count: int, name: str) -> Array:
+    """Labels of rows as 32 bits. Raises UsageError where they are no whole numbers, or too large."""
+    labels = np.asarray(array)
+    if labels.dtype.kind not in "iu" or labels.shape != (count,):
+        raise UsageError(f"{name}: {labels.dtype} of shape {labels.shape}; labels are {count} whole numbers, one for each row")
+    if labels.min() < 0 or labels.max() >= _MOST_CLASSES:
+        raise UsageError(f"{name}: labels from {labels.min()} to {labels.max()}; classes are numbered from 0 to {_MOST_CLASSES - 1} at most")
+    return labels.astype("<u4")
 
 
 def as_labels(array: Any, count: int, name: str) -> Array:
@@ -60,60 +96,96 @@ def as_labels(array: Any, count: int, name: str) -> Array:
     return labels.astype(np.uint8)
 
 
-def write_idx(path: Path, array: Array) -> None:
-    """Bytes as an IDX file."""
-    with open(path, "wb") as file:
-        file.write(struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape))
-        file.write(np.ascontiguousarray(array).data)
+def idx_head(array: Array) -> bytes:
+    """What stands before these bytes in an IDX file."""
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
 
 
 def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep" / "arrays"
 
 
-def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> Path:
-    """The folder of a data set for `data.set=idx`, made of (x, y, x_test, y_test).
+def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> Tuple[str, Path]:
+    """A data set made of (x, y, x_test, y_test): the value of `data.set`, idx or table, and its folder.
 
     It lies in `~/.cache/lockstep/arrays` under the SHA-256 of its bytes, since runs look for their data again.
     The same arrays are not written twice.
 
     Raises:
-        UsageError: what IDX cannot hold. IoError: the folder cannot be written.
+        UsageError: what the files cannot hold. IoError: the folder cannot be written.
     """
     if len(data) != 4:
         raise UsageError(f"data: {len(data)} arrays; give four: (x, y, x_test, y_test)")
+    if is_features(data[0]):
+        return "table", _keep(_table_files(data, classes))
+    return "idx", _keep(_idx_files(data, classes))
+
+
+def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
     train, test = as_images(data[0], "x"), as_images(data[2], "x_test")
     if train.shape[1:] != test.shape[1:]:
         raise UsageError(f"x and x_test: images of {train.shape[1:]} and {test.shape[1:]}; they must have one size")
-    files: Dict[str, Array] = {}
+    files: Files = {}
     y, y_test = as_labels(data[1], len(train), "y"), as_labels(data[3], len(test), "y_test")
     if y.shape[1:] != y_test.shape[1:]:
         raise UsageError(f"y and y_test: labels of shapes {y.shape} and {y_test.shape}; they must be of one kind")
     for half, images, labels in (("train", train, y),
                                  ("t10k", test, y_test)):
-        files[f"{half}-images-idx{images.ndim}-ubyte"] = images
-        files[f"{half}-labels-idx{labels.ndim}-ubyte"] = labels
-    names = "".join(f"{name}\n" for name in classes or ())
-    digest = hashlib.sha256(names.encode())
-    for name, array in files.items():
-        digest.update(f"{name} {array.shape} ".encode())
-        digest.update(array.data)
+        files[f"{half}-images-idx{images.ndim}-ubyte"] = (idx_head(images), images)
+        files[f"{half}-labels-idx{labels.ndim}-ubyte"] = (idx_head(labels), labels)
+    if classes:
+        files["classes.txt"] = ("".join(f"{name}\n" for name in classes).encode(),)
+    return files
+
+
+def _table_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+    """As docs/shard-format.md says."""
+    train, test = as_features(data[0], "x"), as_features(data[2], "x_test")
+    if train.shape[1:] != test.shape[1:]:
+        raise UsageError(f"x and x_test: rows of {train.shape[1:]} and {test.shape[1:]}; they must be alike")
+    y, y_test = as_classes(data[1], len(train), "y"), as_classes(data[3], len(test), "y_test")
+    count = max(int(y.max()), int(y_test.max())) + 1
+    if classes and len(classes) < count:
+        raise UsageError(f"classes: {len(classes)} names, and labels go up to {count - 1}; name each class")
+    files: Files = {}
+    head: Dict[str, Any] = {"lockstep_shards": 2, "sample": "float32", "channels": train.shape[1], "height": train.shape[2],
+                            "width": train.shape[3], "classes": len(classes) if classes else count,
+                            "class_names": list(classes or ()), "block_bytes": _BLOCK, "shard_bytes": _SHARD}
+    for half, rows, labels in (("train", train, y), ("test", test, y_test)):
+        numbers = rows.reshape(-1).view(np.uint8)
+        blocks = b"".join(hashlib.sha256(numbers[at:at + _BLOCK]).digest() for at in range(0, numbers.size, _BLOCK))
+        for at in range(0, numbers.size, _SHARD):
+            files[f"{half}-{at // _SHARD:05}.shard"] = (numbers[at:at + _SHARD],)
+        files[f"{half}-labels.u32"] = (labels,)
+        files[f"{half}-blocks.sha256"] = (blocks,)
+        head[half] = {"samples": len(rows), "labels_sha256": hashlib.sha256(labels).hexdigest(),
+                      "blocks_sha256": hashlib.sha256(blocks).hexdigest()}
+    line = json.dumps(head)
+    files["shards.index"] = (f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode(),)
+    return files
+
+
+def _keep(files: Files) -> Path:
+    digest = hashlib.sha256()
+    for name, parts in files.items():
+        digest.update(name.encode())
+        for part in parts:
+            digest.update(part)
     folder = _cache() / digest.hexdigest()
     if not folder.is_dir():
-        _write_folder(folder, files, names)
+        _write_folder(folder, files)
     return folder
 
 
-def _write_folder(folder: Path, files: Dict[str, Array], names: str) -> None:
+def _write_folder(folder: Path, files: Files) -> None:
     """Under another name first: another process may want the same set, or this one may be ended."""
     made = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".tmp-"))
-        for name, array in files.items():
-            write_idx(made / name, array)
-        if names:
-            (made / "classes.txt").write_text(names, encoding="utf-8")
+        for name, parts in files.items():
+            with open(made / name, "wb") as file:
+                file.writelines(parts)
         made.chmod(0o755)
         made.rename(folder)
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
-from .files import Array, as_images, read_safetensors, write_idx
+from .files import Array, as_features, as_images, idx_head, is_features, read_safetensors
 from .program import MissingDataError, Refuted, answer_and_code, ask, call, error_of
 
 Directory = Union[str, "os.PathLike[str]"]
@@ -136,7 +136,8 @@ class Run:
         sigmoid of each class by itself. A run with `train.loss: mse` has none: see `scores`.
 
         Args:
-            images: numpy.uint8, N x H x W or N x C x H x W, in the form of the training images.
+            images: numpy.uint8, N x H x W or N x C x H x W, in the form of the training images; of a network that was
+                trained on features, numpy.float32, N x F or N x C x H x W.
         """
         if (self.config.get("train") or {}).get("loss") == "mse":
             raise ValueError(f"{self.name}: a network that was trained with train.loss: mse gives no probabilities; "
@@ -149,13 +150,18 @@ class Run:
         Args:
             images: as `probabilities` takes them.
         """
-        array = as_images(images, "images")
+        is_table = is_features(images)
+        array = as_features(images, "images") if is_table else as_images(images, "images")
         names = {name: column for column, name in enumerate(self.classes)}
         result = np.zeros((len(array), len(names)), np.float32)
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
             for first in range(0, len(array), _AT_ONCE):
-                path = Path(folder) / f"images-idx{array.ndim}-ubyte"
-                write_idx(path, array[first:first + _AT_ONCE])
+                some = array[first:first + _AT_ONCE]
+                path = Path(folder) / ("rows.npy" if is_table else f"images-idx{array.ndim}-ubyte")
+                if is_table:
+                    np.save(path, some)
+                else:
+                    path.write_bytes(idx_head(some) + some.tobytes())
                 answers = call("predict", self.name, str(path), "--json", "--top", str(len(names)))
                 for row, line in enumerate(answers.splitlines(), first):
                     for answer in json.loads(line)["top"]:

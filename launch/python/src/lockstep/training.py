@@ -37,7 +37,8 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
     Args:
         job: the path of a job file, the name of a job that comes with the program ("mnist"), or a dict of its keys.
         data: four arrays (x, y, x_test, y_test): images as numpy.uint8, N x H x W or N x C x H x W, labels as whole numbers,
-            or, for `train.loss=binary_cross_entropy`, as N x classes of zeros and ones.
+            or, for `train.loss=binary_cross_entropy`, as N x classes of zeros and ones. Features that are no pixels are
+            numpy.float32, N x F or N x C x H x W.
             A dict is the section `data` of the job.
         classes: the names of the classes of those arrays.
         ranks: so many threads of one process as ranks, without mpirun.
@@ -55,7 +56,8 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
     if isinstance(data, Mapping):
         keys.update(flat_keys({"data": data}))
     elif data is not None:
-        keys.update({"data.set": "idx", "data.root": str(write_set(data, classes))})
+        kind, folder_of_data = write_set(data, classes)
+        keys.update({"data.set": kind, "data.root": str(folder_of_data)})
     if ranks is not None:
         keys.update({"parallel.backend": "thread", "parallel.ranks": int(ranks)})
     _refuse_second_launch()
