@@ -3,6 +3,7 @@
 /// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
 #pragma once
 
+#include "comm/reduce/sum_check.hpp"
 #include "kernels/device_timeline.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
@@ -53,9 +54,17 @@ class DeviceStep {
   std::size_t pieces() const;
   /// Where the piece that was queued last ends.
   const CutSums& cut() const { return cut_; }
-  void reduce(const CutSums& cut) { arena_.reducer().sum(*main_, cut.words, cut.count); }
+  void reduce(const CutSums& cut);
+  /// Where sums at cuts come from.
+  enum class CutSumsFrom {
+    kRanks,
+    kRanksNoted,  ///< and this rank keeps them
+    kNotes,       ///< the last ones that were kept, whatever the share: none is summed over ranks
+  };
   /// All pieces.
-  void queue_gradients(const BatchShare& share);
+  void queue_gradients(const BatchShare& share, CutSumsFrom from = CutSumsFrom::kRanks);
+  /// Fingerprints of what this rank added at each cut, the last time that they were not kRanks. Waits for the stream.
+  SumFingerprints own_cut_sums();
   /// Moves the weights and advances the state.
   void queue_update();
   /// Weights, sums and their units.
@@ -115,6 +124,9 @@ class DeviceStep {
   DeviceTimeline timeline_;
   bool in_backward_ = false;  ///< of the pass that is being queued
   CutSums cut_;               ///< where it stands
+  CutSumsFrom from_ = CutSumsFrom::kRanks;
+  std::size_t cuts_passed_ = 0;
+  std::vector<DeviceBuffer<std::int64_t>> own_at_cuts_, summed_at_cuts_;  ///< by cut
 };
 
 // Whole steps as CUDA graphs: one for each shape of a batch (an epoch's full ones and its last one).

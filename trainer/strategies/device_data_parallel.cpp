@@ -7,6 +7,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "models/batch_layer.hpp"
 #include "trainer/engine/device_step.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/device_choice.hpp"
@@ -39,12 +40,17 @@ BatchShare share_of_grains(const std::vector<Grain>& grains) {
   return share;
 }
 
-/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more. With
+/// replays a rank computes the shares of others, too.
 StepSizes sizes_of_steps(const Job& job, const DistributedSampler& sampler, std::int64_t longest_series,
-                         int ranks) {
+                         int own_rank, int ranks) {
   const std::int64_t steps = sampler.steps_per_epoch(), grains = sampler.batch_grains(0);
-  const int own_share = std::max(share_of_grains(sampler.local_grains(0)).columns,
-                                 share_of_grains(sampler.local_grains(steps - 1)).columns);
+  int own_share = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank != own_rank && job.parallel.replay_every_steps == 0) continue;
+    for (const std::int64_t step : {std::int64_t{0}, steps - 1})
+      own_share = std::max(own_share, share_of_grains(sampler.grains_of(rank, step)).columns);
+  }
   const std::int64_t largest_share =
       std::min(sampler.batch_samples(0), (grains + ranks - 1) / ranks * job.parallel.grain);
   return {.max_columns = static_cast<int>(samples_at_a_time(job, own_share)),
@@ -91,8 +97,12 @@ class DeviceDataParallel final : public DataParallel {
   void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
     throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
   }
-  bool prepare_shares() override { return arena_.reducer().compares_sums(); }
+  bool prepare_shares(std::size_t /*most_grains*/) override {
+    return arena_.reducer().compares_sums() && cuts_of(setup_.network).empty();
+  }
   SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
+  /// Of the share that was computed last.
+  SumFingerprints parts_of_share(const SumFingerprints& tensors);
   BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
   BatchShare share_of(std::int64_t step_in_epoch) const {
     return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
@@ -112,6 +122,8 @@ class DeviceDataParallel final : public DataParallel {
     arena_.use_units();
     graphs_.forget();
   }
+  /// In a watched step.
+  bool compares_on_streams() const { return arena_.reducer().compares_sums() && !arena_.reducer().on_host(); }
   void queue_steps(std::int64_t first, std::int64_t count);
   void wait_for_stream();
   /// Then every step is watched, and none is captured.
@@ -141,7 +153,7 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
       gpu_(setup.device.gpu),
       longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
       series_(longest_series_),
-      step_(job, setup, sizes_of_steps(job, sampler_, longest_series_, comm.size())),
+      step_(job, setup, sizes_of_steps(job, sampler_, longest_series_, comm.rank(), comm.size())),
       arena_(step_.arena()),
       graphs_(step_, job.parallel.graph == GraphUse::kOn),
       evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, job.train.loss,
@@ -157,10 +169,6 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
           job, "train.recompute",
           "a GPU keeps all activations; remove the key, and where they do not fit, use data.micro_batch, "
           "more GPUs, or parallel.device=cpu");
-    if (replays() && !arena_.reducer().on_host())
-      throw key_error(
-          job, "parallel.replay_every_steps",
-          "sums that GPUs add up over NCCL are not replayed; use parallel.backend=mpi, or remove the key");
   });
 }
 
@@ -252,6 +260,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
 
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
   step_.begin_trace();
+  if (compares_on_streams()) arena_.reducer().hold_buckets(true);
   queue_state(position, 1, stop_requested);
   std::vector<TensorRefusals> refusals;
   bool again = false;
@@ -261,7 +270,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     const StepTotals totals = reduce(share_of(position.step_in_epoch));
     if (totals.refused > 0) refusals = refusals_of_all();
     if (totals.refused == 0 && is_replayed(position.global_step))
-      replay(position, arena_.reducer().own_fingerprints());
+      replay(position, parts_of_share(arena_.reducer().own_fingerprints()));
     return StepSums{totals, refusals};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
@@ -277,6 +286,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
   take_step({reduce_right, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
             position.global_step, series);
   step_.end_trace();
+  if (compares_on_streams()) arena_.reducer().hold_buckets(false);
   if (series.failure) arena_.queue_zero_sums();
 }
 
@@ -289,8 +299,14 @@ void DeviceDataParallel::append_own_sums(std::int64_t steps, StepSeries& series)
 
 StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
   arena_.queue_zero_sums();
-  step_.queue_gradients(share);
+  step_.queue_gradients(share, replays() || weighs_shares() ? DeviceStep::CutSumsFrom::kRanksNoted
+                                                            : DeviceStep::CutSumsFrom::kRanks);
   if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
+  if (compares_on_streams()) {
+    arena_.reducer().launch_held(step_.stream());
+    wait_for_stream();
+    arena_.reducer().compare_held(step_.stream(), comm_);
+  }
   step_.queue_counters_to_host();
   wait_for_stream();
   return totals_of(step_.counters());
@@ -299,8 +315,14 @@ StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
 SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position,
                                                   const std::vector<Grain>& grains) {
   arena_.queue_zero_sums();
-  step_.queue_gradients(share_of(grains, position.step_in_epoch));
-  return arena_.reducer().take_replayed(step_.stream());
+  step_.queue_gradients(share_of(grains, position.step_in_epoch), DeviceStep::CutSumsFrom::kNotes);
+  return parts_of_share(arena_.reducer().take_replayed(step_.stream()));
+}
+
+SumFingerprints DeviceDataParallel::parts_of_share(const SumFingerprints& tensors) {
+  SumFingerprints parts = step_.own_cut_sums();
+  parts.insert(parts.end(), tensors.begin(), tensors.end());
+  return parts;
 }
 
 std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {

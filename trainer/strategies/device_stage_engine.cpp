@@ -4,6 +4,7 @@
 #include "comm/backend.hpp"
 #include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
+#include "common/error.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_timeline.hpp"
 #include "models/device_execution.hpp"
@@ -56,6 +57,16 @@ class DeviceStageEngine final : public StageEngine {
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
   void probe_next_reduction(const SumProbe& probe) override { arena_->reducer().probe_next_step(probe); }
+  void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
+    throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+  }
+  SumFingerprints own_fingerprints() override {
+    return arena_ ? arena_->reducer().own_fingerprints() : SumFingerprints();
+  }
+  void begin_replay(int grains) override;
+  SumFingerprints end_replay() override {
+    return arena_ ? arena_->reducer().take_replayed(*main_) : SumFingerprints();
+  }
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->largest_sums() : std::vector<double>();
   }
@@ -188,6 +199,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   if (parts.held.ranges.empty()) return;
   arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
   arena_->reducer().record_into(&timeline_);
+  if (arena_->reducer().compares_sums() && !arena_->reducer().on_host()) arena_->reducer().hold_buckets(true);
 }
 
 std::size_t DeviceStageEngine::most_numbers() const {
@@ -294,11 +306,21 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   arena_->reducer().begin();
 }
 
+void DeviceStageEngine::begin_replay(int /*grains*/) {
+  if (!arena_) return;
+  arena_->queue_zero_sums();
+  arena_->reducer().begin();
+}
+
 StageSums DeviceStageEngine::reduce() {
   if (arena_) {
     DeviceGradientReducer& reducer = arena_->reducer();
     if (reducer.on_host()) {
       reducer.reduce(*main_);
+    } else if (reducer.compares_sums()) {
+      reducer.launch_held(*main_);
+      wait_for_stream("the sums of the pipelines' gradients");
+      reducer.compare_held(*main_, parts_.replicas);
     } else {
       reducer.finish(*main_);
     }

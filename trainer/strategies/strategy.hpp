@@ -37,8 +37,10 @@ struct StepProbe {
   GradientReducer::SeeSums sums = {};
   /// On their way to and from the other ranks.
   SumProbe reduction = {};
-  /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane].
+  /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane]; of a stage, its own.
   std::function<void(std::span<float> outputs, int lanes)> outputs = {};
+  /// Of a pipeline: the next message of another rank's stage, as it arrived.
+  std::function<void(std::span<float> message)> message = {};
 };
 
 /// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.
