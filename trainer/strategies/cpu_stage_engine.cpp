@@ -47,6 +47,9 @@ class CpuStageEngine final : public StageEngine {
   }
   void begin_replay(int grains) override;
   SumFingerprints end_replay() override;
+  std::uint64_t fingerprint_that_left() override {
+    return arena_ ? arena_->reducer().fingerprint_that_left().value() : 0;
+  }
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->reducer().largest_sums() : std::vector<double>();
   }

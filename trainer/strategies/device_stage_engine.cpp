@@ -67,6 +67,9 @@ class DeviceStageEngine final : public StageEngine {
   SumFingerprints end_replay() override {
     return arena_ ? arena_->reducer().take_replayed(*main_) : SumFingerprints();
   }
+  std::uint64_t fingerprint_that_left() override {
+    return arena_ ? arena_->reducer().take_fingerprints_that_left().back() : 0;
+  }
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->largest_sums() : std::vector<double>();
   }

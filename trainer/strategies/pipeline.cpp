@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "common/machine.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/wrong_rank.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
@@ -108,6 +109,8 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
                     [this](const std::vector<double>& own) { return norm_of_all(of_all_tensors(own)); });
     // A rank without parameters has a row of zeros.
     series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
+    if (plan_.replicas > 1 && job_.parallel.determinism == Determinism::kWorld)
+      series.own_sums.push_back(engine_->fingerprint_that_left());
   };
   LargestSums largest_sums;
   if (job_.parallel.determinism == Determinism::kWorld)
@@ -324,17 +327,30 @@ void Pipeline::check_copies(std::int64_t step) {
   });
 }
 
-/// The first replica's ranks have a part of each row, and zeros for the rest.
+/// Each rank has a part of each row, and zeros for the rest; those of the first replica are put together.
 CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
-                                                    std::span<const std::uint64_t> /*own_sums*/) {
-  std::vector<std::int64_t> numbers(rows.size());
-  if (replica() == 0) std::ranges::copy(rows, numbers.begin());
-  for (std::size_t i = 0; i < rows.size(); i += slots)
-    numbers.push_back(static_cast<std::int64_t>(whole_fingerprint(rows.subspan(i, slots))));
+                                                    std::span<const std::uint64_t> own_sums) {
+  const std::size_t steps = rows.size() / slots;
+  const std::uint64_t weight = rank_weight(comm_.rank());
+  std::vector<std::uint64_t> mine(rows.size());
+  if (replica() == 0) std::ranges::copy(rows, mine.begin());
+  for (std::size_t i = 0; i < steps; ++i) mine.push_back(whole_fingerprint(rows.subspan(i * slots, slots)));
+  for (std::size_t i = 0; i < steps; ++i) mine.push_back(weight * mine[rows.size() + i]);
+  for (const std::uint64_t own : own_sums) mine.push_back(weight * own);
+  std::vector<std::int64_t> numbers(mine.begin(), mine.end());
   comm_.all_reduce(std::span(numbers));
   std::copy_n(numbers.begin(), rows.size(), rows.begin());
-  return {.apart = apart_from_first(rows, slots, std::span<const std::int64_t>(numbers).subspan(rows.size()),
-                                    plan_.replicas)};
+  const auto behind_rows = std::span(numbers).subspan(rows.size());
+  const auto copies = behind_rows.subspan(steps, steps), sums = behind_rows.subspan(2 * steps);
+  return {.apart = apart_from_first(rows, slots, behind_rows.first(steps), plan_.replicas),
+          .weighted_copies = {copies.begin(), copies.end()},
+          .weighted_sums = {sums.begin(), sums.end()}};
+}
+
+std::optional<std::vector<std::int64_t>> Pipeline::held_tensors() const {
+  std::vector<std::int64_t> numbers;
+  for (const HeldTensor& tensor : held_.tensors) numbers.push_back(static_cast<std::int64_t>(tensor.number));
+  return numbers;
 }
 
 StrategyDescription Pipeline::describe() const {

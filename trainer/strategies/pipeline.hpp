@@ -49,6 +49,7 @@ class Pipeline final : public ParallelStrategy {
   CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                             std::span<const std::uint64_t> own_sums) override;
 
+  std::optional<std::vector<std::int64_t>> held_tensors() const override;
   std::optional<double> gradient_norm() override;
   /// All but the sums behind their reduction; those on their way where there are replicas.
   void probe_next_step(const StepProbe& probe) override;

@@ -138,6 +138,8 @@ class StageEngine {
   virtual void begin_replay(int grains) = 0;
   /// Of each tensor held. What the step has come to is as it was.
   virtual SumFingerprints end_replay() = 0;
+  /// Where there are replicas and sums are exact: as GradientReducer::fingerprint_that_left(); 0 without parameters.
+  virtual std::uint64_t fingerprint_that_left() = 0;
   /// Of each tensor held, over the replicas: GradientUnits::refine().
   virtual std::vector<double> largest_sums() = 0;
   /// Moves the weights along the mean gradient.

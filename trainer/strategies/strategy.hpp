@@ -144,6 +144,8 @@ class ParallelStrategy {
         "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
   }
 
+  /// Which of the network's tensors this rank trains, in arena order; nothing: all.
+  virtual std::optional<std::vector<std::int64_t>> held_tensors() const { return std::nullopt; }
   virtual const WeightUpdate& weight_update() const = 0;
   /// Of this rank: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;
