@@ -196,7 +196,9 @@ class StepDiagnosis {
     if (found.flipped) {
       found.text = fmt::format("{} on {} went into it with {} flipped", name_of(slot), named("rank 0"),
                                place_text(*found.flipped));
-      found.cause = "a flipped bit in the memory of rank 0, before this step and after the one before it";
+      found.cause =
+          fmt::format("a flipped bit in the memory of rank {}, before this step and after the one before it",
+                      wrong_copy_ ? wrong_copy_->number : 0);
       return found;
     }
     found.text = fmt::format("{} went into it with other values than here (in {})", name_of(slot),
