@@ -114,6 +114,17 @@ TEST(ReplayTest, WhatIsAtFaultIsSaid) {
   }
 }
 
+TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
+  Job job;
+  EXPECT_EQ(steps_between_replays(job, 4, false), 0) << "unless asked for";
+  job.parallel.replay_every_steps = ParallelSection::kAutoReplays;
+  EXPECT_EQ(steps_between_replays(job, 4, false), 128);
+  EXPECT_EQ(steps_between_replays(job, 4, true), 8192);
+  EXPECT_EQ(steps_between_replays(job, 1, false), 0) << "there is no other";
+  job.parallel.determinism = Determinism::kOff;
+  EXPECT_EQ(steps_between_replays(job, 4, false), 0) << "sums are not exact";
+}
+
 /// Of a team of two, the first number that differs says which: what follows from it is wrong, too.
 TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
   const std::string first = said(wrong_on(1, 0), right, right, 2),
