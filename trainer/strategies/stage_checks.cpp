@@ -31,7 +31,15 @@ StageChecks::StageChecks(const Parts& parts)
     : parts_(parts),
       replay_every_(
           steps_between_replays(parts.job, parts.plan.replicas, parts.setup.device.gpu != nullptr)) {
-  if (replay_every_ > 0) pipeline_ = parts.comm.split(parts.comm.rank() / parts.plan.width);
+  if (replay_every_ == 0) return;
+  agree(parts.comm, [&] {
+    if (parts.plan.width > 1 && parts.engine.message_stream() != nullptr)
+      throw key_error(
+          parts.job, "parallel.replay_every_steps",
+          "messages that go from GPU to GPU have no fingerprints, without which it cannot be told which "
+          "stage is wrong; use parallel.backend=mpi, or remove the key");
+  });
+  pipeline_ = parts.comm.split(parts.comm.rank() / parts.plan.width);
 }
 
 void StageChecks::append_to(std::vector<std::int64_t>& numbers) const {

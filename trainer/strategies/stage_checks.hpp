@@ -41,7 +41,7 @@ class StageChecks {
     StageEngine& engine;
     const StageWorker& worker;
   };
-  /// Collective.
+  /// Collective. @throws AgreedError  the job asks for replays, and messages between stages stay on GPUs
   explicit StageChecks(const Parts& parts);
 
   /// This rank's stages found that sums among the replicas differ.
