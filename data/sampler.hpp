@@ -75,10 +75,11 @@ class DistributedSampler {
   /// The grains of this rank in this step, in order; those of another.
   std::vector<Grain> local_grains(std::int64_t step_in_epoch) const;
   std::vector<Grain> grains_of(int rank, std::int64_t step_in_epoch) const;
-  /// Of this rank in any step: of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it
-  /// gives a rank more.
-  int most_local_grains() const {
-    return static_cast<int>(std::max(local_grains(0).size(), local_grains(steps_per_epoch() - 1).size()));
+  /// Of a rank in any step: of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives
+  /// a rank more.
+  int most_grains_of(int rank) const {
+    return static_cast<int>(
+        std::max(grains_of(rank, 0).size(), grains_of(rank, steps_per_epoch() - 1).size()));
   }
 
   /// Moves to an epoch (counted from 0): makes its permutation. Cheap if already there.

@@ -69,22 +69,20 @@ class DeviceGradientReducer::Check {
     change(stream, sums_, [&](auto sums) { probe_.leaving({0, sums.size(), sums, before}); });
   }
 
-  /// The sums become the result. @throws SumsDifferError
+  /// The sums become the result, by way of the host. @throws SumsDifferError
   void compare(Stream& stream) {
-    if (probe_.arrived) change(stream, result(), [&](auto sums) { probe_.arrived({0, sums.size(), sums}); });
-    probe_ = {};
-    take(stream, kArrived, result(), whole_of(kArrived));
-    std::int64_t expected = 0;
-    stream.copy_to_host(&expected, result() + kFingerprintSlot, sizeof expected);
-    fetch(stream);
-    host_differences_[0] = host_[kArrived * (tensors_ + 1) + tensors_] == expected ? 0 : 1;
+    host_differences_[0] = differences(stream);
     stream.copy_to_device(differences_.data(), host_differences_.data(), differences_.bytes());
     all_reduce_.all_reduce(stream, differences_.data(), 1);
     stream.copy_to_host(host_differences_.data(), differences_.data(), differences_.bytes());
     stream.synchronize();
-    if (host_differences_[0] > 0) throw SumsDifferError(record(stream));
-    left_.push_back(whole(own()));
-    take_result(stream);
+    conclude(stream, host_differences_[0]);
+  }
+  /// The same, where sums are on streams.
+  void compare(Stream& stream, Communicator& comm) {
+    std::int64_t found = differences(stream);
+    comm.all_reduce(std::span(&found, 1));
+    conclude(stream, found);
   }
 
   std::vector<std::uint64_t> take_left() { return std::exchange(left_, {}); }
@@ -102,6 +100,22 @@ class DeviceGradientReducer::Check {
   }
 
  private:
+  /// 1: what arrived at this rank is not what all have sent.
+  std::int64_t differences(Stream& stream) {
+    if (probe_.arrived) change(stream, result(), [&](auto sums) { probe_.arrived({0, sums.size(), sums}); });
+    probe_ = {};
+    take(stream, kArrived, result(), whole_of(kArrived));
+    std::int64_t expected = 0;
+    stream.copy_to_host(&expected, result() + kFingerprintSlot, sizeof expected);
+    fetch(stream);
+    return host_[kArrived * (tensors_ + 1) + tensors_] == expected ? 0 : 1;
+  }
+  /// @param found  differences() of all ranks
+  void conclude(Stream& stream, std::int64_t found) {
+    if (found > 0) throw SumsDifferError(record(stream));
+    left_.push_back(whole(own()));
+    take_result(stream);
+  }
   void take_result(Stream& stream) {
     stream.copy_on_device(sums_, result(), size_ * sizeof(std::int64_t));
     stream.fill_zero(sums_ + kFingerprintSlot, sizeof(std::int64_t));
@@ -163,11 +177,11 @@ DeviceGradientReducer::~DeviceGradientReducer() = default;
 
 DeviceGradientReducer::DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce,
                                              const BucketPlan& plan, const GradientUnits& units,
-                                             Determinism determinism, std::int64_t* sums)
+                                             Determinism determinism, std::int64_t* sums, bool compares)
     : ops_(ops), all_reduce_(all_reduce), sums_(sums) {
   if (all_reduce_ == nullptr) return;
   if (determinism == Determinism::kOff) fp32_ = DeviceBuffer<float>(device, units.parameters());
-  if (determinism == Determinism::kWorld && on_host())
+  if (determinism == Determinism::kWorld && (on_host() || compares))
     check_ = std::make_unique<Check>(device, ops, *all_reduce, units, sums);
   if (all_reduce_->on_stream()) stream_ = device.make_stream(Device::Priority::kHigh);
   asked_ = device.make_event();
@@ -200,8 +214,13 @@ DeviceGradientReducer::Piece& DeviceGradientReducer::piece_of(std::size_t offset
   throw InternalError("no bucket holds this gradient");
 }
 
+void DeviceGradientReducer::hold_buckets(bool held) {
+  LOCKSTEP_CHECK(check_ != nullptr && stream_ != nullptr);
+  held_ = held;
+}
+
 void DeviceGradientReducer::ready(Stream& stream, std::size_t offset, std::size_t size) {
-  if (stream_ == nullptr) return;
+  if (stream_ == nullptr || held_) return;
   Piece& piece = piece_of(offset);
   LOCKSTEP_CHECK(size <= piece.missing && piece.events_used < piece.events.size());
   Event& event = *piece.events[piece.events_used++];
@@ -212,7 +231,20 @@ void DeviceGradientReducer::ready(Stream& stream, std::size_t offset, std::size_
 }
 
 void DeviceGradientReducer::finish(Stream& main) {
-  if (stream_ == nullptr) return;
+  if (stream_ != nullptr && !held_) launch_missing(main);
+}
+
+void DeviceGradientReducer::launch_held(Stream& main) {
+  LOCKSTEP_CHECK(held_);
+  check_->seal(main);
+  launch_missing(main);
+}
+
+void DeviceGradientReducer::compare_held(Stream& main, Communicator& comm) {
+  check_->compare(main, comm);
+}
+
+void DeviceGradientReducer::launch_missing(Stream& main) {
   for (Piece& piece : pieces_) {
     if (piece.missing == 0) continue;
     main.record(*piece.events.front());
@@ -255,7 +287,8 @@ SumFingerprints DeviceGradientReducer::take_replayed(Stream& main) {
 void DeviceGradientReducer::probe_next_step(const SumProbe& probe) {
   if (!check_)
     throw ConfigError(
-        advice("inject.what: sums that do not go by way of the host cannot be reached; use {backend}mpi"));
+        advice("inject.what: sums that do not go by way of the host cannot be reached; use {backend}mpi, or "
+               "parallel.replay_every_steps=1"));
   check_->be_shown_to(probe);
 }
 
@@ -267,7 +300,8 @@ void DeviceGradientReducer::launch(Stream& stream, const Piece& piece) {
   if (fp32_.size() == 0) {
     const std::size_t begin = carries_counters ? 0 : behind_counters;
     const std::size_t count = behind_counters + piece.bucket.size - begin;
-    if (check_) return all_reduce_->all_reduce_into(stream, sums_ + begin, check_->result() + begin, count);
+    if (check_ && (held_ || on_host()))
+      return all_reduce_->all_reduce_into(stream, sums_ + begin, check_->result() + begin, count);
     return all_reduce_->all_reduce(stream, sums_ + begin, count);
   }
   float* fp32 = fp32_.data() + piece.bucket.offset;

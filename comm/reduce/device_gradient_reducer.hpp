@@ -5,6 +5,7 @@
 #pragma once
 
 #include "comm/collectives.hpp"
+#include "comm/communicator.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/sum_check.hpp"
@@ -27,8 +28,10 @@ class DeviceGradientReducer {
  public:
   /// Borrows everything but the plan and the units, of which it takes the tensors. Does nothing at all where all_reduce
   /// is null: one rank trains alone.
+  /// @param compares  exact sums on streams, too, which takes memory for the result
   DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce, const BucketPlan& plan,
-                        const GradientUnits& units, Determinism determinism, std::int64_t* sums);
+                        const GradientUnits& units, Determinism determinism, std::int64_t* sums,
+                        bool compares = false);
   ~DeviceGradientReducer();
 
   /// True if reduce() must be called between backward and update; then it cannot be part of a graph.
@@ -57,15 +60,27 @@ class DeviceGradientReducer {
   /// @throws PeerLostError
   /// @throws SumsDifferError  on all ranks: on one of them exact sums have changed on their way
   void reduce(Stream& main);
+  /// True where reduce() compares, and on streams under `world`, where compare_held() does.
   bool compares_sums() const { return check_ != nullptr; }
+
+  // On streams: sums are compared in the steps that the host looks at, between two calls of hold_buckets(). Buckets
+  // then leave behind backward.
+
+  /// From now on no bucket leaves before launch_held(), or they leave by themselves again.
+  void hold_buckets(bool held);
+  /// Queues what reduce() does, up to where `main` waits for the sums.
+  void launch_held(Stream& main);
+  /// Once `main` has come so far. Collective. @throws SumsDifferError
+  void compare_held(Stream& main, Communicator& comm);
+
   /// As GradientReducer::fingerprint_that_left(), of each reduce() since the last call; empty where none is compared.
   std::vector<std::uint64_t> take_fingerprints_that_left();
-  // For replays, on the host and under `world`; they wait for the stream.
-  /// As GradientReducer::own_fingerprints(), of the step that reduce() has summed.
+  // For replays, where sums are compared; they wait for the stream.
+  /// As GradientReducer::own_fingerprints(), of the step that was compared last.
   SumFingerprints own_fingerprints() const;
-  /// Of the sums that are in the buffer now; then puts the result of reduce() back.
+  /// Of the sums that are in the buffer now; then puts the result of that step back.
   SumFingerprints take_replayed(Stream& main);
-  /// Is shown the sums of the next step. Only on the host, and under `world`.
+  /// Is shown the sums of the next step that is compared.
   void probe_next_step(const SumProbe& probe);
 
  private:
@@ -80,6 +95,7 @@ class DeviceGradientReducer {
 
   Piece& piece_of(std::size_t offset);
   void launch(Stream& stream, const Piece& piece);
+  void launch_missing(Stream& main);
 
   DeviceOps& ops_;
   DeviceAllReduce* all_reduce_;
@@ -89,7 +105,8 @@ class DeviceGradientReducer {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> asked_, done_;
   std::vector<Piece> pieces_;
-  std::unique_ptr<Check> check_;  ///< of exact sums that go by way of the host
+  bool held_ = false;
+  std::unique_ptr<Check> check_;  ///< of exact sums, where they are compared
   DeviceTimeline* timeline_ = nullptr;
 };
 

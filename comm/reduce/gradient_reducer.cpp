@@ -179,9 +179,8 @@ void GradientReducer::State::seal(GradientBucket& bucket) {
 void GradientReducer::State::compare_sums() {
   if (left.empty()) return;
   const auto start = Clock::now();
-  if (probe.arrived)
-    for (GradientBucket& bucket : buckets) probe.arrived(bucket.arrived(units));
-  probe = {};
+  if (const SumProbe shown = std::exchange(probe, {}); shown.arrived)
+    for (GradientBucket& bucket : buckets) shown.arrived(bucket.arrived(units));
   arrived.assign(left.size(), 0);
   for (const GradientBucket& bucket : buckets) bucket.add_result(units, arrived);
   std::int64_t differences = whole(arrived) == buckets.back().fingerprint() ? 0 : 1;

@@ -35,8 +35,9 @@ struct UnseenThing {
   const char* label;
   const char* fault;             ///< of inject.what; {} is element and bit
   bool needs_processes = false;  ///< threads share the samples
-  bool on_devices = false;       ///< reaches a device, too
+  bool on_devices = false;       ///< reaches a device, too, and ranks of pipelines
 };
+constexpr const char* kOnPipelines = "of them, on ranks of pipelines";
 constexpr std::array kUnseenThings{
     UnseenThing{"a bit of a weight", "flip-bit weights {}", false, true},
     UnseenThing{"a stuck bit in every 32nd weight", "stuck-bit weights {}", false, true},
@@ -60,7 +61,8 @@ class ProveRanksCampaign {
   void live(std::int64_t number);
   Placement place(const UnseenThing& thing, Dice& dice) const;
   testing::Outcome train(const std::string& run, const Placement& placement, const std::string& more) const;
-  void prove(const std::string& run, const UnseenThing& thing, std::int64_t step, std::int64_t rank);
+  void prove(const std::string& run, const UnseenThing& thing, const Placement& placement, std::int64_t step,
+             std::int64_t rank);
 
   const Options& options_;
   Scratch scratch_;
@@ -76,6 +78,12 @@ Placement ProveRanksCampaign::place(const UnseenThing& thing, Dice& dice) const 
   placement.ranks = static_cast<int>(dice.between(2, 8));
   const bool as_threads = !thing.needs_processes && dice.percent(70);
   placement.start = as_threads ? Placement::Start::kThreads : Placement::Start::kMpirun;
+  if (thing.on_devices && dice.percent(40)) {
+    placement.stages = 2;
+    placement.ranks = 2 * static_cast<int>(dice.between(1, 4));
+    return placement;
+  }
+  if (dice.percent(20)) placement.threads = 2;
   if (!thing.on_devices || !dice.percent(15)) return placement;
   placement.emulated = true;
   placement.ranks = static_cast<int>(dice.between(2, 4));
@@ -92,8 +100,8 @@ testing::Outcome ProveRanksCampaign::train(const std::string& run, const Placeme
       kProofPatience);
 }
 
-void ProveRanksCampaign::prove(const std::string& run, const UnseenThing& thing, std::int64_t step,
-                               std::int64_t rank) {
+void ProveRanksCampaign::prove(const std::string& run, const UnseenThing& thing, const Placement& placement,
+                               std::int64_t step, std::int64_t rank) {
   const auto proof = testing::run_shell(fmt::format("{} prove {} --json --device cpu", options_.program, run),
                                         kProofPatience);
   if (proof.exit_code == 0 && thing.needs_processes) return tally_.add(kPixelWithoutTrace);
@@ -104,7 +112,9 @@ void ProveRanksCampaign::prove(const std::string& run, const UnseenThing& thing,
   if (!is_right)
     throw Violation(
         fmt::format("expected step {}, rank {} on {}\n{}", step, rank, host_name(), proof.everything()));
-  if (rounds_.take()) tally_.add(thing.label);
+  if (!rounds_.take()) return;
+  tally_.add(thing.label);
+  if (placement.stages > 0) tally_.add(kOnPipelines);
 }
 
 void ProveRanksCampaign::live(std::int64_t number) {
@@ -129,7 +139,7 @@ void ProveRanksCampaign::live(std::int64_t number) {
     constexpr int kCopiesDiffer = 70;  // which are compared at the end of a run
     if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
       throw Violation("the run was not to see it:\n" + outcome.everything());
-    prove(directories.run(), thing, step, rank);
+    prove(directories.run(), thing, placement, step, rank);
     scratch_.remove(directories);
     if (!options_.verbose) return;
     const std::lock_guard lock(output_);
@@ -148,7 +158,7 @@ int ProveRanksCampaign::run() {
   std::vector<std::string> labels;
   for (const UnseenThing& thing : kUnseenThings) labels.emplace_back(thing.label);
   tally_.section("what went wrong on a rank; step, rank and host were named by the proof", labels);
-  tally_.section("beside them", {kPixelWithoutTrace});
+  tally_.section("beside them", {kOnPipelines, kPixelWithoutTrace});
   live_side_by_side(
       options_, [this] { return violations_ == 0 && !rounds_.finished(); },
       [this](std::int64_t number) { live(number); });

@@ -30,10 +30,15 @@ constexpr const char* kNoAlarmOfReplays = "the same, every step computed again b
 constexpr const char* kComputedAgain = "of the faults, computed again: the reference's trail in the end";
 constexpr const char* kUnseenPixel = "a training sample, in pixels that no number depends on (not a round)";
 
+constexpr const char* kOfPipelines = "of the faults, on ranks of pipelines";
+constexpr const char* kWithBatchNorm = "of the faults, in networks with batch_norm";
+constexpr const char* kWithThreads = "of the faults, on ranks of two threads";
+
 /// Where a fault can be seen.
 enum class Seen {
   kAlways,
-  kByReplay,         ///< on CPUs, where every rank has the whole network
+  kBetweenStages,    ///< on ranks of pipelines
+  kByReplay,         ///< on CPUs, where another rank has the same layers
   kByThree,          ///< the same, and a third rank must decide
   kByThreeProcesses  ///< the same, whose memory is apart
 };
@@ -50,6 +55,7 @@ struct WrongThing {
 constexpr const char* kSent = "sent other sums of";
 constexpr const char* kArrived = "what arrived at ";
 constexpr const char* kNotTheSum = "is not the sum of";
+constexpr const char* kNotTheMessage = " sent: a link or the memory behind it changed it";
 constexpr const char* kWeights = "its weights are not those of the others";
 constexpr const char* kSamples = "its training samples are not those of the others";
 constexpr const char* kProcessor = "its processor computed wrongly";
@@ -65,6 +71,10 @@ constexpr std::array kThings{
                kBitsOfSums},
     WrongThing{"a stale message", "stale-message", kArrived, kNotTheSum},
     WrongThing{"a message whose halves are swapped", "swapped-message", kArrived, kNotTheSum},
+    WrongThing{"a bit of a message between stages", "flip-bit message {}", kArrived, kNotTheMessage,
+               Seen::kBetweenStages},
+    WrongThing{"four bits of a message between stages", "flip-bits message {}", kArrived, kNotTheMessage,
+               Seen::kBetweenStages},
     WrongThing{"a bit of a weight", "flip-bit weights {}", "", kWeights, Seen::kByThree, kMantissaBits},
     WrongThing{"a stuck bit in every 32nd weight", "stuck-bit weights {}", "", kWeights, Seen::kByThree,
                kMantissaBits},
@@ -73,102 +83,134 @@ constexpr std::array kThings{
     WrongThing{"a wrong result of one lane", "wrong-lane", "", kProcessor, Seen::kByReplay},
 };
 
+/// Two stages, each of which has weights; or, to send messages, up to three.
+void make_pipelines(Placement& placement, Seen seen, Dice& dice) {
+  const bool by_three = seen == Seen::kByThree || seen == Seen::kByThreeProcesses;
+  placement.stages = seen == Seen::kBetweenStages ? static_cast<int>(dice.between(2, 3)) : 2;
+  const int least = by_three ? 3 : seen == Seen::kBetweenStages ? 1 : 2;
+  placement.ranks = placement.stages * static_cast<int>(dice.between(least, 8 / placement.stages));
+}
+
 Placement place(Seen seen, Dice& dice) {
   Placement placement;
   const int least = seen == Seen::kByThree || seen == Seen::kByThreeProcesses ? 3 : 2;
   placement.ranks = static_cast<int>(dice.between(least, 8));
   placement.start = seen != Seen::kByThreeProcesses && dice.percent(70) ? Placement::Start::kThreads
                                                                         : Placement::Start::kMpirun;
-  if (seen != Seen::kAlways) return placement;
-  if (dice.percent(25)) {
-    placement.stages = 2;
-    placement.ranks = 2 * static_cast<int>(dice.between(2, 4));
-  } else if (dice.percent(15)) {
+  const bool may_be_emulated =
+      seen == Seen::kAlways || seen == Seen::kBetweenStages || seen == Seen::kByThree;
+  if (seen == Seen::kBetweenStages || dice.percent(30)) {
+    make_pipelines(placement, seen, dice);
+    placement.emulated = seen == Seen::kBetweenStages && dice.percent(10);
+  } else if (may_be_emulated && dice.percent(15)) {
     placement.emulated = true;
-    placement.ranks = static_cast<int>(dice.between(2, 4));
+    placement.ranks = static_cast<int>(dice.between(least, 4));
+  } else if (dice.percent(30)) {
+    placement.threads = 2;
   }
   return placement;
 }
 
 std::string replays(Seen seen) {
-  return seen == Seen::kAlways ? "" : "parallel.replay_every_steps=1";
+  return seen == Seen::kAlways || seen == Seen::kBetweenStages ? "" : "parallel.replay_every_steps=1";
 }
 
 class WrongRankCampaign {
  public:
   explicit WrongRankCampaign(const Options& options)
       : options_(options),
-        job_(options.program, scratch_.path(), 1, false, kEightGrains),
+        plain_{ChaosJob(options.program, scratch_.path(), 1, false, kEightGrains)},
+        normalised_{ChaosJob(options.program, scratch_.make("normalised").home, 1, true, kEightGrains)},
         rounds_(options.rounds) {}
 
   int run();
 
  private:
+  /// A job, and the trail of one rank.
+  struct Trained {
+    ChaosJob job;
+    std::string reference_trail = {};
+  };
+  /// A round of a life.
+  struct Round {
+    const Trained& trained;
+    const WrongThing& thing;
+    Placement placement;
+    std::string run;
+  };
+
   void live(std::int64_t number);
-  void train_honestly(const std::string& run, const Placement& placement, const std::string& more);
-  void train_wrongly(const WrongThing& thing, const std::string& run, const Placement& placement, Dice& dice,
-                     std::string& story);
-  testing::Outcome start(const std::string& run, const Placement& placement, const std::string& more) const;
+  void train_honestly(const Round& round);
+  void train_wrongly(const Round& round, Dice& dice, std::string& story);
+  void count(const Round& round, bool goes_on);
+  testing::Outcome start(const Trained& trained, const std::string& run, const Placement& placement,
+                         const std::string& more) const;
+  void train_reference(Trained& trained, const std::string& name);
 
   const Options& options_;
   Scratch scratch_;
-  ChaosJob job_;
+  Trained plain_, normalised_;
   Tally tally_;
   Rounds rounds_;
-  std::string reference_trail_;
   std::atomic<int> violations_{0};
   std::mutex output_;
 };
 
-testing::Outcome WrongRankCampaign::start(const std::string& run, const Placement& placement,
-                                          const std::string& more) const {
+testing::Outcome WrongRankCampaign::start(const Trained& trained, const std::string& run,
+                                          const Placement& placement, const std::string& more) const {
   constexpr int kPatienceSeconds = 600;
   std::string line = "export LOCKSTEP_ALLOW_INJECT=1";
   for (const std::string& variable : launcher_environment(scratch_.path(), "/dev/shm"))
     line += " " + variable;
   return testing::run_shell(
-      fmt::format("{}; {} {}", line, fmt::join(job_.train_command(placement, run), " "), more),
+      fmt::format("{}; {} {}", line, fmt::join(trained.job.train_command(placement, run), " "), more),
       kPatienceSeconds);
 }
 
-void WrongRankCampaign::train_honestly(const std::string& run, const Placement& placement,
-                                       const std::string& more) {
-  const auto outcome = start(run, placement, more);
+void WrongRankCampaign::train_honestly(const Round& round) {
+  const auto outcome = start(round.trained, round.run, round.placement, replays(round.thing.seen));
   if (outcome.exit_code != 0) throw Violation("an honest run failed:\n" + outcome.everything());
-  if (testing::read_text(run + "/trail.bin") != reference_trail_)
+  if (testing::read_text(round.run + "/trail.bin") != round.trained.reference_trail)
     throw Violation("an honest run left another trail than the reference");
 }
 
-void WrongRankCampaign::train_wrongly(const WrongThing& thing, const std::string& run,
-                                      const Placement& placement, Dice& dice, std::string& story) {
-  const auto rank = dice.between(0, placement.ranks - 1),
-             step = dice.between(1, thing.seen == Seen::kAlways ? kStepsTaken : kStepsTaken - 1);
+void WrongRankCampaign::count(const Round& round, bool goes_on) {
+  tally_.add(round.thing.label);
+  if (goes_on) tally_.add(kComputedAgain);
+  if (round.placement.stages > 0) tally_.add(kOfPipelines);
+  if (round.placement.threads > 1) tally_.add(kWithThreads);
+  if (&round.trained == &normalised_) tally_.add(kWithBatchNorm);
+}
+
+void WrongRankCampaign::train_wrongly(const Round& round, Dice& dice, std::string& story) {
+  const WrongThing& thing = round.thing;
+  const Placement& placement = round.placement;
+  auto rank = dice.between(0, placement.ranks - 1);
+  const auto step = dice.between(1, thing.seen == Seen::kAlways ? kStepsTaken : kStepsTaken - 1);
+  // Of a pipeline the first stage reads the samples.
+  if (thing.seen == Seen::kByThreeProcesses && placement.stages > 0) rank -= rank % placement.stages;
   const std::string fault =
       fmt::format(fmt::runtime(thing.fault),
                   fmt::format("{}:{}", dice.between(0, 1'000'000), dice.between(0, thing.most_bits)));
   story += fmt::format(", {} on rank {} in step {}", fault, rank, step);
-  const bool may_pass = thing.seen == Seen::kAlways || thing.seen == Seen::kByReplay;
-  const bool goes_on = may_pass && placement.stages == 0 && dice.percent(30);
+  const bool may_pass = thing.seen != Seen::kByThree && thing.seen != Seen::kByThreeProcesses;
+  const bool goes_on = may_pass && dice.percent(30);
   if (goes_on) story += ", which the run goes on from";
   const auto outcome =
-      start(run, placement,
+      start(round.trained, round.run, placement,
             fmt::format("inject.rank={} inject.step={} 'inject.what={}' {} {}", rank, step, fault,
                         replays(thing.seen), goes_on ? "parallel.on_wrong=continue" : ""));
   const std::string said = fmt::format("step {}: {}rank {} on {} (", step, thing.in_front, rank, host_name());
   const std::size_t named = outcome.err.find(said);
-  const bool ends_right =
-      goes_on ? outcome.exit_code == 0 && testing::read_text(run + "/trail.bin") == reference_trail_
-              : outcome.exit_code == kWrongRank;
+  const bool ends_right = goes_on ? outcome.exit_code == 0 && testing::read_text(round.run + "/trail.bin") ==
+                                                                  round.trained.reference_trail
+                                  : outcome.exit_code == kWrongRank;
   const bool is_right = ends_right && named != std::string::npos &&
                         outcome.err.find(thing.behind, named) != std::string::npos &&
                         outcome.err.find(" and rank ", named) == std::string::npos;
-  if (is_right && rounds_.take()) {
-    tally_.add(thing.label);
-    if (goes_on) tally_.add(kComputedAgain);
-    return;
-  }
+  if (is_right && rounds_.take()) return count(round, goes_on);
   const bool has_no_trace = thing.seen == Seen::kByThreeProcesses && outcome.exit_code == 0 &&
-                            testing::read_text(run + "/trail.bin") == reference_trail_;
+                            testing::read_text(round.run + "/trail.bin") == round.trained.reference_trail;
   if (has_no_trace) return tally_.add(kUnseenPixel);
   if (!is_right)
     throw Violation(fmt::format("expected exit code {} and: {}... {}\n{}", goes_on ? 0 : kWrongRank, said,
@@ -181,13 +223,16 @@ void WrongRankCampaign::live(std::int64_t number) {
   Dice dice(options_.seed, number);
   const auto& thing = kThings[static_cast<std::size_t>(dice.between(0, std::ssize(kThings) - 1))];
   const Placement placement = place(thing.seen, dice);
-  std::string story = "on " + placement.describe();
+  // batch_norm needs the whole batch at once, which a pipeline never has.
+  const Trained& trained = placement.stages == 0 && dice.percent(30) ? normalised_ : plain_;
+  const Round round{trained, thing, placement, directories.run()};
+  std::string story = "on " + placement.describe() + (&trained == &normalised_ ? ", with batch_norm" : "");
   try {
     if (number % 2 == 0) {
-      train_honestly(directories.run(), placement, replays(thing.seen));
-      tally_.add(thing.seen == Seen::kAlways ? kNoAlarm : kNoAlarmOfReplays);
+      train_honestly(round);
+      tally_.add(replays(thing.seen).empty() ? kNoAlarm : kNoAlarmOfReplays);
     } else {
-      train_wrongly(thing, directories.run(), placement, dice, story);
+      train_wrongly(round, dice, story);
     }
     scratch_.remove(directories);
     if (!options_.verbose) return;
@@ -202,17 +247,23 @@ void WrongRankCampaign::live(std::int64_t number) {
   }
 }
 
+void WrongRankCampaign::train_reference(Trained& trained, const std::string& name) {
+  const auto directories = scratch_.make(name);
+  const Placement alone{.start = Placement::Start::kAlone};
+  const auto outcome = start(trained, directories.run(), alone, "");
+  if (outcome.exit_code != 0) throw Violation("the reference failed:\n" + outcome.everything());
+  trained.reference_trail = testing::read_text(directories.run() + "/trail.bin");
+}
+
 int WrongRankCampaign::run() {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::string> labels;
   for (const WrongThing& thing : kThings) labels.emplace_back(thing.label);
   tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels);
-  tally_.section("beside them", {kComputedAgain, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
-  const auto reference = scratch_.make("reference");
-  const Placement alone{.start = Placement::Start::kAlone};
-  const auto outcome = start(reference.run(), alone, "");
-  if (outcome.exit_code != 0) throw Violation("the reference failed:\n" + outcome.everything());
-  reference_trail_ = testing::read_text(reference.run() + "/trail.bin");
+  tally_.section("beside them", {kComputedAgain, kOfPipelines, kWithBatchNorm, kWithThreads, kNoAlarm,
+                                 kNoAlarmOfReplays, kUnseenPixel});
+  train_reference(plain_, "reference");
+  train_reference(normalised_, "normalised-reference");
   live_side_by_side(
       options_, [this] { return violations_ == 0 && !rounds_.finished(); },
       [this](std::int64_t number) { live(number); });

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <string_view>
@@ -44,15 +45,18 @@ nlohmann::ordered_json json_of(const RankPlace& place) {
   if (!place.uuid.empty()) object["uuid"] = place.uuid;
   object["first_grain"] = place.first_grain;
   object["grains"] = place.grains;
+  if (place.tensors) object["tensors"] = *place.tensors;
   return object;
 }
 
 RankPlace place_from(const nlohmann::json& object) {
-  return {.host = object.at("host").get<std::string>(),
-          .device = object.at("device").get<std::string>(),
-          .uuid = object.value("uuid", ""),
-          .first_grain = object.at("first_grain").get<std::int64_t>(),
-          .grains = object.at("grains").get<std::int64_t>()};
+  RankPlace place{.host = object.at("host").get<std::string>(),
+                  .device = object.at("device").get<std::string>(),
+                  .uuid = object.value("uuid", ""),
+                  .first_grain = object.at("first_grain").get<std::int64_t>(),
+                  .grains = object.at("grains").get<std::int64_t>()};
+  if (object.contains("tensors")) place.tensors = object.at("tensors").get<std::vector<std::int64_t>>();
+  return place;
 }
 
 std::string line_of(const RankStretch& stretch) {
@@ -149,6 +153,10 @@ std::string text_of(const RankStretch& stretch) {
 }
 
 }  // namespace
+
+bool RankPlace::holds(std::int64_t tensor) const {
+  return !tensors || std::ranges::find(*tensors, tensor) != tensors->end();
+}
 
 std::string describe(int rank, const RankPlace& place) {
   return fmt::format("rank {} on {} ({}{}{})", rank, place.host, place.device, place.uuid.empty() ? "" : ", ",

@@ -25,6 +25,10 @@ struct RankPlace {
   std::string host, device;
   std::string uuid = {};  ///< of a GPU; "" elsewhere
   std::int64_t first_grain = 0, grains = 0;
+  /// Of a pipeline: which of the network's tensors it holds, in arena order; nothing: all.
+  std::optional<std::vector<std::int64_t>> tensors = {};
+
+  bool holds(std::int64_t tensor) const;
   friend bool operator==(const RankPlace&, const RankPlace&) = default;
 };
 

@@ -244,6 +244,15 @@ void check_strategy(const Job& job) {
            name);
 }
 
+/// Only exact sums are the same on every processor.
+void check_replays(const Job& job) {
+  if (job.parallel.replay_every_steps <= 0 || job.parallel.determinism != Determinism::kOff) return;
+  refuse(
+      job, given_of(job, "parallel.replay_every_steps", "parallel.determinism"),
+      "parallel.replay_every_steps compares exact sums, which parallel.determinism=off has not; remove one "
+      "of the two");
+}
+
 /// A pipeline's micro-batches are its grains, on CPUs and on GPUs.
 void check_micro_batch(const Job& job) {
   if (job.data.micro_batch == 0 || find_strategy_kind(job.parallel.strategy).shares_batches) return;
@@ -320,11 +329,12 @@ void check_inject(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,         check_optimizer, check_groups,   check_clipping,      check_schedule,
-        check_root,          check_pictures,  check_balance,  check_window,        check_channels,
-        check_initial_scale, check_partial,   check_averages, check_class_weights, check_mixed_labels,
-        check_ranks,         check_backend,   check_strategy, check_shares,        check_recompute,
-        check_micro_batch,   check_threads,   check_resume,   check_trace,         check_inject})
+       {check_model,         check_optimizer,   check_groups,   check_clipping,      check_schedule,
+        check_root,          check_pictures,    check_balance,  check_window,        check_channels,
+        check_initial_scale, check_partial,     check_averages, check_class_weights, check_mixed_labels,
+        check_ranks,         check_backend,     check_strategy, check_shares,        check_recompute,
+        check_replays,       check_micro_batch, check_threads,  check_resume,        check_trace,
+        check_inject})
     check(job);
 }
 

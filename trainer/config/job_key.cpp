@@ -90,13 +90,13 @@ template Kind<int> whole<int>(int, int);
 template Kind<std::int64_t> whole<std::int64_t>(std::int64_t, std::int64_t);
 template Kind<std::uint64_t> whole<std::uint64_t>(std::uint64_t, std::uint64_t);
 
-Kind<std::int64_t> whole_or_auto(std::int64_t high) {
+Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic) {
   const auto number = whole(0, high);
   const auto read = [=](const YAML::Node& node) {
-    return is_auto(node) ? std::optional<std::int64_t>(0) : number.read(node);
+    return is_auto(node) ? std::optional(automatic) : number.read(node);
   };
-  return {.expected = "auto or " + number.expected, .read = read, .write = [](std::int64_t value) {
-            return value == 0 ? std::string("auto") : std::to_string(value);
+  return {.expected = "auto or " + number.expected, .read = read, .write = [=](std::int64_t value) {
+            return value == automatic ? std::string("auto") : std::to_string(value);
           }};
 }
 

@@ -98,7 +98,8 @@ template <typename Integer = std::int64_t>
 Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Integer> high);
 
 /// From 0, which auto is, too.
-Kind<std::int64_t> whole_or_auto(std::int64_t high);
+/// @param automatic  what stands for auto; 0: then 0 is auto, too
+Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic = 0);
 
 struct RealRange {
   double low, high;

@@ -223,7 +223,7 @@ std::vector<JobKey> parallel_keys() {
         .also_called({"lost_updates"}),
     KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights after so many steps; 0: never"),
     KEY(parallel.on_wrong, one_of({"stop", "continue"}), "numbers of a rank turn out to be wrong in a step; stop: the run ends with exit code 72; continue: where the fault may have passed, the step is computed again, at most three times for each rank"),
-    KEY(parallel.replay_every_steps, whole(0, kTrillion), "after so many steps each rank computes the share of the next one again, and a rank that computes wrongly is named before it moves a weight; 100 takes about 1 % of the time; 0: never"),
+    KEY(parallel.replay_every_steps, whole_or_auto(kTrillion, ParallelSection::kAutoReplays), "after so many steps each rank computes the share of the next one again, or each pipeline that of the next pipeline, and a rank that computes wrongly is named before it moves a weight; 100 takes about 1 % of the time; auto: 128 on CPUs, 8192 on GPUs; 0: never"),
     KEY(parallel.timeout_seconds, real({0, 1e9, true}), "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
     KEY(parallel.watchdog, yes_or_no(), "ranks under MPI watch each other: who dies, stops or hangs is named at once"),

@@ -112,13 +112,14 @@ Fault::Pattern pattern_of(std::string_view word) {
 
 /// "weights", "gradient 1234:40": behind "flip-bit ".
 std::optional<Fault> parse_flip(std::string_view text, Fault::Pattern pattern) {
-  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 6> kTargets = {
+  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 7> kTargets = {
       {{"weights", Fault::Target::kWeights},
        {"momentum", Fault::Target::kOptimizer},
        {"gradient", Fault::Target::kGradient},
        {"data", Fault::Target::kData},
        {"sums", Fault::Target::kSums},
-       {"link", Fault::Target::kLink}}};
+       {"link", Fault::Target::kLink},
+       {"message", Fault::Target::kMessage}}};
   const std::string_view word = text.substr(0, text.find(' '));
   const auto* target = std::ranges::find(kTargets, word, [](const auto& entry) { return entry.first; });
   if (target == kTargets.end()) return std::nullopt;
@@ -189,7 +190,7 @@ const std::vector<StrategyKind>& strategy_kinds() {
        .one_thread = true,
        .shares_batches = false,
        .any_ranks = false,
-       .keys = {{"stages"}, {"placement"}, {"schedule"}}},
+       .keys = {{"stages"}, {"placement"}, {"schedule"}, {"on_wrong"}, {"replay_every_steps"}}},
       {.name = "hogwild",
        .same_bits = false,
        .one_thread = true,

@@ -58,6 +58,7 @@ struct Fault {
     kData,       ///< a sample of the step
     kSums,       ///< this rank's own sums, before they leave
     kLink,       ///< the sums over all ranks, as they arrive
+    kMessage,    ///< activations or gradients, as they arrive from another stage
   };
   /// Which bits of it.
   enum class Pattern {

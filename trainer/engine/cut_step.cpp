@@ -5,6 +5,8 @@
 
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 #include "models/layer.hpp"
 
 #include <fmt/format.h>
@@ -52,6 +54,8 @@ const std::int64_t* CutStep::sum_over_ranks(const Cut& cut) {
   for (std::size_t t = 1; t < words_.size(); ++t) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += words_[t].data()[i];
   }
+  own_sums_.push_back(cpu::fingerprint(kGradientBuffer, 0, sum));
+  if (sums_ == Sums::kAsBefore) return nullptr;
   if (comm_.size() == 1) return sum.data();
   const auto start = Clock::now();
   comm_.all_reduce(sum);
@@ -60,7 +64,9 @@ const std::int64_t* CutStep::sum_over_ranks(const Cut& cut) {
 }
 
 void CutStep::run(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls,
-                  GradientReducer& reducer) {
+                  GradientReducer& reducer, Sums sums) {
+  sums_ = sums;
+  own_sums_.clear();
   forward(grains, samples, calls);
   for_each_grain(grains, [&](const GrainInWork& work, std::int64_t*) { calls.loss(work); });
   backward(grains, samples, reducer);
@@ -74,7 +80,8 @@ void CutStep::forward(const std::vector<Grain>& grains, std::int64_t samples, co
       work.execution.forward_to_cut(words);
     });
     begun = true;
-    cut.over_batch->finish_forward_sums(sum_over_ranks(cut), samples, statistics_.of(cut.layer));
+    if (const auto* sum = sum_over_ranks(cut))
+      cut.over_batch->finish_forward_sums(sum, samples, statistics_.of(cut.layer));
   }
   for_each_grain(grains,
                  [](const GrainInWork& work, std::int64_t* words) { work.execution.forward_to_cut(words); });
@@ -95,7 +102,8 @@ void CutStep::backward(const std::vector<Grain>& grains, std::int64_t samples, G
     for_each_grain(grains, to_cut);
     if (grains.empty()) pass_over(reducer, cut.layer + 1, end);
     end = cut.layer + 1;
-    cut.over_batch->finish_backward_sums(sum_over_ranks(cut), samples, statistics_.of(cut.layer));
+    if (const auto* sum = sum_over_ranks(cut))
+      cut.over_batch->finish_backward_sums(sum, samples, statistics_.of(cut.layer));
   }
   for_each_grain(grains, to_cut);
   if (grains.empty()) pass_over(reducer, 0, end);
@@ -143,17 +151,6 @@ void require_no_cuts(const Job& job, const Network& network) {
                   "a part at a time; "
                   "use parallel.strategy=data",
                   place_of(job, "parallel.strategy"), layer.name(), layer.describe(), job.parallel.strategy));
-}
-
-void require_no_cuts_in_replays(const Job& job, const Network& network) {
-  const std::vector<Cut> cuts = cuts_of(network);
-  if (cuts.empty() || job.parallel.replay_every_steps == 0) return;
-  const Layer& layer = *network.layers()[cuts.front().layer];
-  throw key_error(
-      job, "parallel.replay_every_steps",
-      fmt::format("layer {} ({}) looks at the whole global batch, and a replay computes the share of one "
-                  "rank alone; remove the key, or use group_norm instead",
-                  layer.name(), layer.describe()));
 }
 
 void require_no_cuts_in_micro_batches(const Job& job, const Network& network) {

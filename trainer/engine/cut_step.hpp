@@ -41,12 +41,22 @@ class CutStep {
   CutStep(const Network& network, Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
           std::size_t most_grains, bool recomputes = false);
 
+  /// Where sums at cuts come from.
+  enum class Sums {
+    kOverRanks,
+    kAsBefore,  ///< of the last run over ranks, whatever the grains: for a share of that step, on one rank
+  };
+
   bool needed() const { return !cuts_.empty(); }
-  /// Gradients of all grains, added to the reducer, whose step has begun. Collective, whatever a rank's
+  /// Whether it has memory for so many grains.
+  bool has_room_for(std::size_t grains) const { return !needed() || grains <= labels_.size(); }
+  /// Gradients of all grains, added to the reducer, whose step has begun. Collective over ranks, whatever a rank's
   /// grains.
   /// @param samples  of the global batch
   void run(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls,
-           GradientReducer& reducer);
+           GradientReducer& reducer, Sums sums = Sums::kOverRanks);
+  /// Fingerprints of what this rank's grains added to the sums of the last run: cut by cut, in its order.
+  const SumFingerprints& own_sums() const { return own_sums_; }
   /// After a step that was taken: layers keep what they keep of it.
   /// @param weights  with the kept tensors behind the parameters
   void move_kept(float* weights);
@@ -58,7 +68,7 @@ class CutStep {
   /// Calls work(grain in work, its thread's words) for each grain, thread by thread.
   template <class Work>
   void for_each_grain(const std::vector<Grain>& grains, const Work& work);
-  /// What the threads added becomes the sum over all ranks, in the words of the first one.
+  /// What the threads added becomes the sum over all ranks, in the words of the first one. Nothing: they stay as before.
   const std::int64_t* sum_over_ranks(const Cut& cut);
   void forward(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls);
   void backward(const std::vector<Grain>& grains, std::int64_t samples, GradientReducer& reducer);
@@ -74,6 +84,8 @@ class CutStep {
   std::vector<Execution> more_;                     ///< of the grains beyond one for each thread
   std::vector<std::vector<std::int32_t>> labels_;   ///< of each grain
   std::vector<AlignedBuffer<std::int64_t>> words_;  ///< of each thread
+  Sums sums_ = Sums::kOverRanks;                    ///< of the run under way
+  SumFingerprints own_sums_;
   double waited_ = 0;
 };
 
@@ -86,8 +98,5 @@ void require_no_cuts(const Job& job, const Network& network);
 /// For GPUs, which go through a rank's samples at once, or through micro-batches from one end to the other.
 /// @throws ConfigError  data.micro_batch is given, and a layer looks at the whole global batch
 void require_no_cuts_in_micro_batches(const Job& job, const Network& network);
-/// For replays, which compute the share of one rank without the others.
-/// @throws ConfigError  parallel.replay_every_steps is given, and a layer looks at the whole global batch
-void require_no_cuts_in_replays(const Job& job, const Network& network);
 
 }  // namespace lockstep

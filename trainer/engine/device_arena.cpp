@@ -12,6 +12,15 @@
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+/// Where the host looks at steps, to replay them or to go on after a wrong one; and behind the passes of a pipeline.
+bool compares_on_streams(const Job& job) {
+  return job.parallel.replay_every_steps != 0 || job.parallel.on_wrong == "continue" ||
+         job.parallel.strategy == "pipeline";
+}
+
+}  // namespace
 
 DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, DeviceState& state,
                          DeviceAllReduce* all_reduce, std::int64_t steps)
@@ -30,7 +39,7 @@ DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, 
       sums_(*gpu.device, kCounterSlots + parameters_),
       refusals_(*gpu.device, units_.tensors() * kRefusalKinds),
       reducer_(*gpu.device, *gpu.ops, all_reduce, part.plan, units_, part.job.parallel.determinism,
-               sums_.data()) {
+               sums_.data(), compares_on_streams(part.job)) {
   make_optimizer_memory();
   make_clip_memory();
   queue_zero_sums();

@@ -5,6 +5,8 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/weight_update.hpp"
 
@@ -47,11 +49,39 @@ std::size_t DeviceStep::pieces() const {
   return arena_.reducer().on_host() ? execution_.cuts() + 1 : 1;
 }
 
-void DeviceStep::queue_gradients(const BatchShare& share) {
+void DeviceStep::reduce(const CutSums& cut) {
+  if (from_ == CutSumsFrom::kRanks) return arena_.reducer().sum(*main_, cut.words, cut.count);
+  const std::size_t number = cuts_passed_++, bytes = cut.count * sizeof(std::int64_t);
+  if (number == own_at_cuts_.size()) {
+    own_at_cuts_.emplace_back(*gpu_.device, cut.count);
+    summed_at_cuts_.emplace_back(*gpu_.device, cut.count);
+  }
+  main_->copy_on_device(own_at_cuts_[number].data(), cut.words, bytes);
+  std::int64_t* summed = summed_at_cuts_[number].data();
+  if (from_ == CutSumsFrom::kNotes) return main_->copy_on_device(cut.words, summed, bytes);
+  arena_.reducer().sum(*main_, cut.words, cut.count);
+  main_->copy_on_device(summed, cut.words, bytes);
+}
+
+SumFingerprints DeviceStep::own_cut_sums() {
+  SumFingerprints fingerprints;
+  for (const DeviceBuffer<std::int64_t>& own : own_at_cuts_) {
+    std::vector<std::int64_t> words(own.size());
+    main_->copy_to_host(words.data(), own.data(), own.bytes());
+    main_->synchronize();
+    fingerprints.push_back(cpu::fingerprint(kGradientBuffer, 0, words));
+  }
+  return fingerprints;
+}
+
+void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from) {
+  from_ = from;
+  cuts_passed_ = 0;
   for (std::size_t piece = 0; piece < pieces(); ++piece) {
     if (piece > 0) reduce(cut_);
     queue_gradients(share, piece);
   }
+  from_ = CutSumsFrom::kRanks;
 }
 
 void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
@@ -88,7 +118,7 @@ BatchShare DeviceStep::micro_batch(const BatchShare& share, int i) const {
 
 void DeviceStep::queue_gradients_of_others(const BatchShare& share, const RowsOfPart& rows_of) {
   of_others_ = &rows_of;
-  queue_gradients(share);
+  queue_gradients(share, CutSumsFrom::kNotes);
   of_others_ = nullptr;
 }
 

@@ -3,6 +3,7 @@
 /// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
 #pragma once
 
+#include "comm/reduce/sum_check.hpp"
 #include "kernels/device_timeline.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
@@ -57,12 +58,21 @@ class DeviceStep {
   std::size_t pieces() const;
   /// Where the piece that was queued last ends.
   const CutSums& cut() const { return cut_; }
-  void reduce(const CutSums& cut) { arena_.reducer().sum(*main_, cut.words, cut.count); }
+  void reduce(const CutSums& cut);
+  /// Where sums at cuts come from.
+  enum class CutSumsFrom {
+    kRanks,
+    kRanksNoted,  ///< and this rank keeps them
+    kNotes,       ///< the last ones that were kept, whatever the share: none is summed over ranks
+  };
   /// All pieces.
-  void queue_gradients(const BatchShare& share);
+  void queue_gradients(const BatchShare& share, CutSumsFrom from = CutSumsFrom::kRanks);
+  /// Fingerprints of what this rank added at each cut, the last time that they were not kRanks. Waits for the stream.
+  SumFingerprints own_cut_sums();
   /// Moves the weights and advances the state.
   void queue_update();
-  /// Likewise of samples that are no part of this rank's share of the step, which streams come without: they are fetched.
+  /// All pieces of samples that are no part of this rank's share of the step, which streams come without: they are
+  /// fetched. Sums at cuts are kNotes.
   /// @param rows_of  of a part of that share, as SampleRing::RowsOf
   using RowsOfPart = std::function<std::vector<std::int32_t>(const BatchShare& part)>;
   void queue_gradients_of_others(const BatchShare& share, const RowsOfPart& rows_of);
@@ -140,6 +150,9 @@ class DeviceStep {
   bool in_backward_ = false;               ///< of the pass that is being queued
   const RowsOfPart* of_others_ = nullptr;  ///< likewise; null: the samples are the rank's own
   CutSums cut_;                            ///< where it stands
+  CutSumsFrom from_ = CutSumsFrom::kRanks;
+  std::size_t cuts_passed_ = 0;
+  std::vector<DeviceBuffer<std::int64_t>> own_at_cuts_, summed_at_cuts_;  ///< by cut
 };
 
 // Whole steps as CUDA graphs: one for each shape of a batch (an epoch's full ones and its last one).

@@ -57,7 +57,7 @@ MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_sam
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
   const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
   const std::uint64_t received = ranks > 1 ? (sum == kExact ? 2 : 1) * sum : 0;  // terms of others; results
-  const std::uint64_t replayed = ranks > 1 && job.parallel.replay_every_steps > 0 ? kExact : 0;
+  const std::uint64_t replayed = ranks > 1 && job.parallel.replay_every_steps != 0 ? kExact : 0;
   const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received + replayed;
   const int columns = ThreadContext::columns_for(job.parallel.grain);
   return {.parameters = checked_product(network.parameters().size, each),
@@ -221,7 +221,6 @@ bool require_training_memory(const Job& job, const Network& network, const Train
                                 device.gpu->device->properties());
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
   require_host_memory(network, memory.host, comm);
-  require_no_cuts_in_replays(job, network);
   if (!on_gpu) return false;
   require_no_cuts_in_micro_batches(job, network);
   check_device_limits(

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A word of each rank tells whether there is a difference; only then more is said.
+/// A word of each team tells whether there is a difference; only then more is said.
 #include "trainer/engine/replay.hpp"
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +15,11 @@
 namespace lockstep {
 namespace {
 
+/// A replay takes about as long as a step: less than 1 % of the time.
+constexpr std::int64_t kAutoOnCpus = 128;
+/// Of small networks it takes the host as long as dozens of steps that are queued in a graph.
+constexpr std::int64_t kAutoOnGpus = 8192;
+
 std::size_t at(int rank) {
   return static_cast<std::size_t>(rank);
 }
@@ -22,7 +28,7 @@ std::size_t first_difference(const SumFingerprints& a, const SumFingerprints& b)
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// What most ranks have; nullopt where no value has more than half.
+/// What most have; nullopt where no value has more than half.
 template <class T>
 std::optional<T> majority_of(const std::vector<T>& all) {
   for (const T& candidate : all)
@@ -30,21 +36,28 @@ std::optional<T> majority_of(const std::vector<T>& all) {
   return std::nullopt;
 }
 
-/// What a rank says of a step in which nothing may be wrong.
+/// What a team says of a step in which nothing may be wrong.
 struct ShortAnswer {
   std::uint64_t own = 0, again = 0;  ///< of its own share, and of the one that it computed again
   std::uint64_t weights = 0;
 };
 
-/// The first share about which two ranks differ.
+/// The first share about which two teams differ.
 std::optional<int> disputed_share(const std::vector<ShortAnswer>& all) {
   const int size = static_cast<int>(all.size());
-  for (int rank = 0; rank < size; ++rank)
-    if (all[at(rank)].own != all[at((rank + size - 1) % size)].again) return rank;
+  for (int team = 0; team < size; ++team)
+    if (all[at(team)].own != all[at((team + size - 1) % size)].again) return team;
   return std::nullopt;
 }
 
 }  // namespace
+
+std::int64_t steps_between_replays(const Job& job, int teams, bool on_gpu) {
+  if (teams == 1 || job.parallel.determinism == Determinism::kOff) return 0;
+  const std::int64_t steps = job.parallel.replay_every_steps;
+  if (steps != ParallelSection::kAutoReplays) return steps;
+  return on_gpu ? kAutoOnGpus : kAutoOnCpus;
+}
 
 ReplayVerdict judge_share(std::span<const ShareResult> results) {
   std::vector<SumFingerprints> all;
@@ -54,85 +67,132 @@ ReplayVerdict judge_share(std::span<const ShareResult> results) {
   const SumFingerprints& compared = right ? *right : all.front();
   for (const ShareResult& result : results) {
     if (right && result.sums == *right) continue;
-    if (std::ranges::find(verdict.wrong, result.rank) == verdict.wrong.end())
-      verdict.wrong.push_back(result.rank);
-    if (result.sums != compared) verdict.tensor = first_difference(result.sums, compared);
+    if (std::ranges::find(verdict.wrong, result.team) == verdict.wrong.end())
+      verdict.wrong.push_back(result.team);
+    if (result.sums != compared) verdict.place = first_difference(result.sums, compared);
   }
   return verdict;
 }
 
+SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
+                                        std::int64_t step_in_epoch, int share) {
+  const std::size_t size = static_cast<std::size_t>(data.shape.features()) *
+                           (data.has_images() ? sizeof(std::uint8_t) : sizeof(float));
+  SumFingerprints found(2);
+  const auto add = [](std::uint64_t& fingerprint, const auto& numbers) {
+    for (const std::byte byte : std::as_bytes(numbers))
+      fingerprint = mix_bits(fingerprint ^ static_cast<std::uint64_t>(byte));
+  };
+  std::vector<std::uint8_t> bytes;
+  for (const Grain& grain : sampler.grains_of(share, step_in_epoch)) {
+    const auto indices = sampler.indices(step_in_epoch, grain);
+    bytes.resize(indices.size() * size);
+    read_samples(data, indices, bytes);
+    add(found[0], std::span(bytes));
+    for (const std::int32_t index : indices)
+      add(found[1], std::span(&data.labels[static_cast<std::size_t>(index)], 1));
+  }
+  return found;
+}
+
 namespace {
 
+/// A replay under way, as one rank sees it.
+struct Replaying {
+  Communicator& whole;
+  Communicator& teams;
+  const ReplayWork& work;
+  std::int64_t step;
+  const std::string& device;
+};
+
 /// Names the ranks of the verdict. Collective.
+/// @param part      what differs
+/// @param what      is said of one rank
 /// @param may_pass  what is wrong is no longer there when the step is computed again
-[[noreturn]] void throw_verdict(Communicator& comm, const ReplayVerdict& verdict, std::int64_t step,
-                                const TrainedHere& here, const std::string& what, bool may_pass) {
-  const auto who = descriptions(comm, here.device);
+[[noreturn]] void throw_verdict(const Replaying& replaying, const ReplayVerdict& verdict,
+                                const ReplayedPart& part, const std::string& what, bool may_pass) {
+  const int members = replaying.whole.size() / replaying.teams.size();
+  const auto who = descriptions(replaying.whole, replaying.device);
+  std::vector<int> ranks;
   std::vector<std::string> named;
-  for (const int wrong : verdict.wrong) named.push_back(who[at(wrong)]);
+  for (const int team : verdict.wrong) {
+    ranks.push_back(team * members + part.member);
+    named.push_back(who[at(ranks.back())]);
+  }
   const std::string undecided = fmt::format(
       "they differ about {}, and each insists: it takes a third rank to tell which of them is wrong",
-      name_of(here.layout, verdict.tensor));
+      part.name);
   throw WrongRankError(
-      {.step = step,
+      {.step = replaying.step,
        .what = fmt::format("{}: {}", fmt::join(named, " and "), verdict.is_certain ? what : undecided),
-       .help = "test that host's memory and processor, and leave it out",
-       .ranks = verdict.wrong,
+       .help = part.arrived ? "look at that host's network, and leave it out if it happens again"
+                            : "test that host's memory and processor, and leave it out",
+       .ranks = ranks,
        .may_pass = may_pass});
 }
 
-std::vector<ShareResult> results_of_all(const std::vector<std::vector<std::uint64_t>>& all) {
+/// Of each team.
+std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprints& mine) {
+  const auto all = gather(teams, std::span<const std::uint64_t>(mine));
   std::vector<ShareResult> results;
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    results.push_back({static_cast<int>(rank), all[rank]});
+  for (std::size_t team = 0; team < all.size(); ++team)
+    results.push_back({static_cast<int>(team), all[team]});
   return results;
 }
 
-[[noreturn]] void name_wrong_weights(Communicator& comm, const SumFingerprints& own, std::int64_t step,
-                                     const TrainedHere& here) {
-  const auto all = gather(comm, std::span<const std::uint64_t>(own));
-  const ReplayVerdict verdict = judge_share(results_of_all(all));
-  throw_verdict(comm, verdict, step, here,
-                fmt::format("its weights are not those of the others from {} on: its memory changed them",
-                            name_of(here.layout, verdict.tensor)),
-                false);
+[[noreturn]] void name_wrong_weights(const Replaying& replaying, const SumFingerprints& own) {
+  const ReplayVerdict verdict = judge_share(gather_results(replaying.teams, own));
+  const ReplayedPart& part = replaying.work.weight_parts[verdict.place];
+  throw_verdict(
+      replaying, verdict, part,
+      fmt::format("its weights are not those of the others from {} on: its memory changed them", part.name),
+      false);
 }
 
-/// All compute it once more. What the two had before counts, too: a rank that contradicts itself is wrong.
-[[noreturn]] void name_wrong_share(Communicator& comm, int share, const SumFingerprints& own,
-                                   const SumFingerprints& again, const ReplayWork& work, std::int64_t step,
-                                   const TrainedHere& here) {
-  const int other = (share + comm.size() - 1) % comm.size();
-  const SumFingerprints mine = work.compute_share(share);
-  const auto repeated = gather(comm, std::span<const std::uint64_t>(mine));
-  const auto before = gather(comm, std::span<const std::uint64_t>(comm.rank() == share ? own : again));
-  std::vector<ShareResult> results = results_of_all(repeated);
+/// All compute it once more. What the two had before counts, too: a team that contradicts itself is wrong.
+[[noreturn]] void name_wrong_share(const Replaying& replaying, int share, const SumFingerprints& own,
+                                   const SumFingerprints& again) {
+  Communicator& teams = replaying.teams;
+  const ReplayWork& work = replaying.work;
+  const int other = (share + teams.size() - 1) % teams.size();
+  std::vector<ShareResult> results = gather_results(teams, work.compute_share(share));
+  const auto before = gather(teams, std::span<const std::uint64_t>(teams.rank() == share ? own : again));
   results.push_back({share, before[at(share)]});
   results.push_back({other, before[at(other)]});
   const ReplayVerdict verdict = judge_share(results);
 
-  const auto samples = gather(comm, work.samples(share));
-  const auto right_samples = majority_of(samples);
-  const bool is_data = right_samples && samples[at(verdict.wrong.front())] != *right_samples;
+  const ReplayVerdict samples = judge_share(gather_results(teams, work.samples(share)));
+  const bool is_data =
+      samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
+  if (is_data)
+    throw_verdict(replaying, verdict, work.sample_parts[samples.place],
+                  "its training samples are not those of the others: its memory changed them", false);
+  const ReplayedPart& part = work.share_parts[verdict.place];
   throw_verdict(
-      comm, verdict, step, here,
-      is_data ? "its training samples are not those of the others: its memory changed them"
-              : fmt::format("it computed other gradients of {} than other ranks from the same weights and "
-                            "samples: its processor computed wrongly",
-                            name_of(here.layout, verdict.tensor)),
-      !is_data);
+      replaying, verdict, part,
+      part.arrived
+          ? fmt::format(
+                "{} arrived there otherwise than they left: a link or the memory behind it changed them",
+                part.name)
+          : fmt::format("it computed {} otherwise than other ranks from the same weights and samples: its "
+                        "processor computed wrongly",
+                        part.name),
+      true);
 }
 
 }  // namespace
 
-void replay_next_rank(Communicator& comm, const SumFingerprints& own, const ReplayWork& work,
-                      std::int64_t step, const TrainedHere& here) {
-  const SumFingerprints weights = work.weights(), again = work.compute_share((comm.rank() + 1) % comm.size());
-  const auto all = gather(comm, ShortAnswer{whole(own), whole(again), whole(weights)});
+void replay_next_share(Communicator& whole_run, Communicator& teams, const SumFingerprints& own,
+                       const ReplayWork& work, std::int64_t step, const std::string& device) {
+  const Replaying replaying{whole_run, teams, work, step, device};
+  const SumFingerprints weights = work.weights(),
+                        again = work.compute_share((teams.rank() + 1) % teams.size());
+  const auto all = gather(teams, ShortAnswer{whole(own), whole(again), whole(weights)});
   const bool same_weights = std::ranges::all_of(
       all, [&](const ShortAnswer& answer) { return answer.weights == all.front().weights; });
-  if (!same_weights) name_wrong_weights(comm, weights, step, here);
-  if (const auto share = disputed_share(all)) name_wrong_share(comm, *share, own, again, work, step, here);
+  if (!same_weights) name_wrong_weights(replaying, weights);
+  if (const auto share = disputed_share(all)) name_wrong_share(replaying, *share, own, again);
 }
 
 }  // namespace lockstep

@@ -1,53 +1,77 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Each rank computes the share of the next one again, before the weights move. Every processor comes to the same bits,
-/// so where two differ one of them is wrong, and all ranks together say which.
+/// Ranks compute the share of others again, before the weights move. Every processor comes to the same bits, so where
+/// two differ one of them is wrong, and all together say which. Who computes a share is a *team*: one rank, or the
+/// ranks of a pipeline. Each team computes the share of the next one.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "comm/reduce/sum_check.hpp"
+#include "data/dataset.hpp"
+#include "data/sampler.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/engine/wrong_rank.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace lockstep {
 
-/// What one rank came to when it computed a share: a fingerprint of each tensor's sums.
+/// Steps from one replay to the next, by parallel.replay_every_steps; 0: there are none.
+/// @param teams  one alone replays nothing
+std::int64_t steps_between_replays(const Job& job, int teams, bool on_gpu);
+
+/// What one team came to when it computed a share.
 struct ShareResult {
-  int rank = 0;  ///< who computed it
+  int team = 0;  ///< that computed it
   SumFingerprints sums;
 };
 
 /// Who was wrong about one share.
 struct ReplayVerdict {
-  std::vector<int> wrong;  ///< ranks; several: it cannot be told which of them
+  std::vector<int> wrong;  ///< teams; several: it cannot be told which of them
   bool is_certain = false;
-  std::size_t tensor = 0;  ///< the first one whose sums differ
+  std::size_t place = 0;  ///< the first fingerprint that differs
 };
 
-/// The results of most say what is right. On two ranks one that contradicts itself is the wrong one; if both insist, it
+/// The results of most say what is right. Of two teams one that contradicts itself is the wrong one; if both insist, it
 /// cannot be told.
-/// @param results  at least two ranks', of some several
+/// @param results  of at least two teams, of some several
 ReplayVerdict judge_share(std::span<const ShareResult> results);
 
-/// What a rank does for a replay.
-struct ReplayWork {
-  /// Computes the share of a rank in this step; nothing leaves, and nothing moves.
-  std::function<SumFingerprints(int rank)> compute_share;
-  /// Fingerprints of this rank's weights, by tensor.
-  std::function<SumFingerprints()> weights;
-  /// Of the samples of a rank's share, as this rank has them in memory.
-  std::function<std::uint64_t(int rank)> samples;
+/// One of the numbers by which teams are compared.
+struct ReplayedPart {
+  std::string name;      ///< "the gradients of conv2.weight"
+  int member = 0;        ///< who answers for it: a rank of the team
+  bool arrived = false;  ///< from another member, which has a number of its own for what it sent
 };
 
-/// Collective. @param own  of the share that this rank has computed in this step
-/// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, the
-///                      tensor, and whether its weights, its data or its processor is at fault
-void replay_next_rank(Communicator& comm, const SumFingerprints& own, const ReplayWork& work,
-                      std::int64_t step, const TrainedHere& here);
+/// What a rank does for a replay. Each call is collective in its team, whose ranks get the same.
+struct ReplayWork {
+  /// In the order in which numbers follow from each other, so that the first one that is wrong tells where it began.
+  std::vector<ReplayedPart> share_parts, weight_parts, sample_parts;
+  /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
+  std::function<SumFingerprints(int team)> compute_share;
+  std::function<SumFingerprints()> weights;
+  /// Of a share, as this team has them in memory.
+  std::function<SumFingerprints(int team)> samples;
+};
+
+/// Of a share's samples, as they are in memory: one of pictures or features, one of labels.
+SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
+                                        std::int64_t step_in_epoch, int share);
+
+/// Collective.
+/// @param whole  all ranks: teams of equal size, one behind the other
+/// @param teams  of this rank and those at its place in the other teams
+/// @param own    of the share that this team has computed in this step
+/// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, what it computed, and
+///                      whether its weights, its data, its processor or a link is at fault
+void replay_next_share(Communicator& whole, Communicator& teams, const SumFingerprints& own,
+                       const ReplayWork& work, std::int64_t step, const std::string& device);
 
 }  // namespace lockstep

@@ -53,4 +53,48 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
   throw WrongRankError(std::move(numbers));
 }
 
+namespace {
+
+const std::string& first_said(const std::vector<std::string>& texts) {
+  return *std::ranges::find_if_not(texts, &std::string::empty);
+}
+
+}  // namespace
+
+void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, std::int64_t step) {
+  const WrongNumbers own = mine.value_or(WrongNumbers{});
+  const std::vector<std::string> whats = gather_text(comm, own.what), helps = gather_text(comm, own.help);
+  std::vector<std::int64_t> named(static_cast<std::size_t>(comm.size()));
+  for (const int rank : own.ranks) named[static_cast<std::size_t>(rank)] = 1;
+  std::vector<std::int64_t> lasting{mine && !mine->may_pass ? 1 : 0};
+  comm.all_reduce(std::span(named));
+  comm.all_reduce(std::span(lasting));
+  WrongNumbers all{.step = step, .what = first_said(whats), .help = first_said(helps), .ranks = {}};
+  for (std::size_t rank = 0; rank < named.size(); ++rank)
+    if (named[rank] > 0) all.ranks.push_back(static_cast<int>(rank));
+  all.may_pass = lasting.front() == 0;
+  throw WrongRankError(std::move(all));
+}
+
+bool WrongSteps::is_right(const std::function<void()>& compute) {
+  try {
+    compute();
+    return true;
+  } catch (const WrongRankError& error) {
+    if (!goes_on_ || !may_have_passed(error.numbers())) throw;
+    passed_.emplace_back(error.numbers().step, error.numbers().what);
+    return false;
+  }
+}
+
+/// A rank that errs again and again is at its end.
+bool WrongSteps::may_have_passed(const WrongNumbers& wrong) {
+  constexpr int kMostTimes = 3;
+  std::vector<int> ranks = wrong.ranks;
+  if (ranks.empty()) ranks.push_back(-1);
+  bool may = wrong.may_pass;
+  for (const int rank : ranks) may = ++times_wrong_[rank] <= kMostTimes && may;
+  return may;
+}
+
 }  // namespace lockstep

@@ -226,6 +226,8 @@ void FaultInjector::flip_bits() {
       return strategy_.probe_next_step({.reduction = {.leaving = change_sums}});
     case Fault::Target::kLink:
       return strategy_.probe_next_step({.reduction = {.arrived = change_sums}});
+    case Fault::Target::kMessage:
+      return strategy_.probe_next_step({.message = [this](auto message) { change_all(message, fault_); }});
   }
 }
 

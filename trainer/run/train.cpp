@@ -133,7 +133,8 @@ RankStretch TrainingRun::ranks_here() {
                        .device = setup_.device.description,
                        .uuid = setup_.device.gpu ? setup_.device.gpu->device->properties().uuid : "",
                        .first_grain = grains.empty() ? 0 : grains.front().first / job_.parallel.grain,
-                       .grains = std::ssize(grains)};
+                       .grains = std::ssize(grains),
+                       .tensors = strategy_->held_tensors()};
   RankStretch stretch{
       .strategy = job_.parallel.strategy, .split = std::string(spelt(job_.parallel.split)), .ranks = {}};
   for (const std::string& place : gather_text(comm_, to_text(here)))

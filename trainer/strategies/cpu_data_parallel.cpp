@@ -30,6 +30,14 @@ std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
   return threads;
 }
 
+/// That this rank computes at a time: its own, and those of other ranks where shares are computed again.
+std::size_t most_grains(const Job& job, const DistributedSampler& sampler, const Communicator& comm) {
+  int most = sampler.most_grains_of(comm.rank());
+  for (int rank = 0; rank < comm.size() && job.parallel.replay_every_steps != 0; ++rank)
+    most = std::max(most, sampler.most_grains_of(rank));
+  return static_cast<std::size_t>(most);
+}
+
 class CpuDataParallel final : public DataParallel {
  public:
   CpuDataParallel(const Job& job, const JobSetup& setup, Communicator& comm);
@@ -53,8 +61,10 @@ class CpuDataParallel final : public DataParallel {
     outputs_probe_ = probe;
     outputs_are_shown_ = false;
   }
-  bool prepare_shares() override;
+  bool prepare_shares(std::size_t most_grains) override;
   SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
+  /// Of the share that was computed last, and added to this reducer.
+  SumFingerprints parts_of_share(const GradientReducer& reducer) const;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
@@ -102,10 +112,9 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       threads_(make_threads(job, setup)),
       arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
-      cut_step_(setup.network, comm, pool_, threads_, static_cast<std::size_t>(sampler_.most_local_grains()),
-                job.train.recompute) {
+      cut_step_(setup.network, comm, pool_, threads_, most_grains(job, sampler_, comm), job.train.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
-  if (replays()) prepare_shares();
+  if (replays()) prepare_shares(0);
   if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
 }
 
@@ -129,7 +138,7 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     activity.enter(Phase::kReducing);
     times_.exposed += reducer_.wait();
     if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
-      replay(position, reducer_.own_fingerprints());
+      replay(position, parts_of_share(reducer_));
     return StepSums{reducer_.totals(), reducer_.refusals()};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
@@ -142,16 +151,18 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     times_.optimizer += seconds_since(reduced);
   };
   const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
-  const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
+  const auto sum_again = [&] {
+    bool summed = false;
+    return notes_terms_ && is_right(position, [&] { summed = reducer_.sum_again(); }) && summed;
+  };
   const auto reduce_right = [&] { return reduce_until_right(position, reduce); };
   take_step({reduce_right, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
             position.global_step, series);
   times_.total += seconds_since(start);
 }
 
-/// A share of a network with cuts needs all of the batch.
-bool CpuDataParallel::prepare_shares() {
-  if (cut_step_.needed()) return false;
+bool CpuDataParallel::prepare_shares(std::size_t most_grains) {
+  if (!cut_step_.has_room_for(most_grains)) return false;
   alone_ = comm_.split(comm_.rank());
   replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
   return true;
@@ -164,7 +175,14 @@ SumFingerprints CpuDataParallel::compute_share(const StepPosition& position,
   replayed_->wait();
   into_ = &reducer_;
   comm_.activity().share_of_step(static_cast<int>(sampler_.local_grains(position.step_in_epoch).size()));
-  return replayed_->own_fingerprints();
+  return parts_of_share(*replayed_);
+}
+
+SumFingerprints CpuDataParallel::parts_of_share(const GradientReducer& reducer) const {
+  SumFingerprints parts = cut_step_.own_sums();
+  const SumFingerprints tensors = reducer.own_fingerprints();
+  parts.insert(parts.end(), tensors.begin(), tensors.end());
+  return parts;
 }
 
 void CpuDataParallel::compute(const StepPosition& position, const std::vector<Grain>& grains,
@@ -174,7 +192,7 @@ void CpuDataParallel::compute(const StepPosition& position, const std::vector<Gr
   mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
   if (cut_step_.needed()) {
     // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
-    reducer_.begin_step(std::max(1, own), stop_requested, notes_terms_);
+    into_->begin_step(std::max(1, own), stop_requested, notes_terms_);
     return compute_between_cuts(position, grains);
   }
   into_->begin_step(own, stop_requested, notes_terms_);
@@ -199,7 +217,7 @@ void CpuDataParallel::compute_grain(ThreadContext& thread, const StepPosition& p
 }
 
 void CpuDataParallel::compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains) {
-  if (grains.empty()) reducer_.add_sums({}, 0);
+  if (grains.empty()) into_->add_sums({}, 0);
   const auto begin = [&](const GrainInWork& work, BatchStatistics& statistics) {
     begin_grain(work, position, &statistics);
   };
@@ -208,7 +226,8 @@ void CpuDataParallel::compute_between_cuts(const StepPosition& position, const s
     prefetch_next(position, work.grain);
     work.execution.begin_backward(work.execution.logits());
   };
-  cut_step_.run(grains, sampler_.batch_samples(position.step_in_epoch), {begin, loss}, reducer_);
+  cut_step_.run(grains, sampler_.batch_samples(position.step_in_epoch), {begin, loss}, *into_,
+                into_ == &reducer_ ? CutStep::Sums::kOverRanks : CutStep::Sums::kAsBefore);
   times_.exposed += cut_step_.take_waited();
 }
 

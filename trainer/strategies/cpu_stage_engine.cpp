@@ -11,9 +11,11 @@
 #include "trainer/strategies/stage_engine.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -37,6 +39,17 @@ class CpuStageEngine final : public StageEngine {
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
   void probe_next_reduction(const SumProbe& probe) override { arena_->reducer().probe_next_step(probe); }
+  void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) override {
+    outputs_probe_ = probe;
+  }
+  SumFingerprints own_fingerprints() override {
+    return fingerprints_of(arena_ ? &arena_->reducer() : nullptr);
+  }
+  void begin_replay(int grains) override;
+  SumFingerprints end_replay() override;
+  std::uint64_t fingerprint_that_left() override {
+    return arena_ ? arena_->reducer().fingerprint_that_left().value() : 0;
+  }
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->reducer().largest_sums() : std::vector<double>();
   }
@@ -65,11 +78,18 @@ class CpuStageEngine final : public StageEngine {
   /// The logits become their gradient.
   void take_loss(const StageVisit& visit, float* logits);
   void poll() {
-    if (arena_) arena_->reducer().poll();
+    if (into_ != nullptr) into_->poll();
+  }
+  static SumFingerprints fingerprints_of(const GradientReducer* reducer) {
+    return reducer == nullptr ? SumFingerprints() : reducer->own_fingerprints();
   }
 
-  int first_stage_;                 ///< of this rank
-  std::optional<HostArena> arena_;  ///< none: the rank's stages have no parameters
+  int first_stage_;                      ///< of this rank
+  std::optional<HostArena> arena_;       ///< none: the rank's stages have no parameters
+  GradientReducer* into_ = nullptr;      ///< where passes add gradients; null: there are none
+  std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
+  std::optional<GradientReducer> replayed_;
+  std::function<void(std::span<float>, int)> outputs_probe_;
   AlignedBuffer<float> gradients_;  ///< of the grain in work
   int columns_;                     ///< of a full grain
   std::vector<Slots> slots_;        ///< of each stage of the network; none of others'
@@ -89,7 +109,12 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
       slots_(parts.plan.stages.size()),
       labels_(static_cast<std::size_t>(columns_)),
       loss_(parts.job, parts.setup.data->train) {
-  if (!parts.held.ranges.empty()) arena_.emplace(arena_part(), parts.replicas);
+  if (parts.held.ranges.empty()) return;
+  arena_.emplace(arena_part(), parts.replicas);
+  into_ = &arena_->reducer();
+  if (!replays()) return;
+  alone_ = parts.replicas.split(parts.replicas.rank());
+  replayed_.emplace(*alone_, held().buckets(), arena_->units(), Determinism::kWorld);
 }
 
 void CpuStageEngine::make_room(int stage, int micro_batches) {
@@ -117,10 +142,12 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   const float* weights = weights_of(held().range_of(visit.stage));
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key)
                                  : execution.forward_evaluation(weights, columns);
+  if (visit.training && outputs_probe_ && visit.stage == plan().stages_of(parts_.rank).back())
+    std::exchange(outputs_probe_, {})({output, output_size(visit)}, columns);
   const bool is_last = visit.stage == plan().last();
   if (is_last) take_loss(visit, output);
-  if (visit.training && arena_) {
-    if (visit.stage == first_stage_) arena_->reducer().add_sums({}, grain.samples());
+  if (visit.training && into_ != nullptr) {
+    if (visit.stage == first_stage_) into_->add_sums({}, grain.samples());
     poll();
   }
   return is_last ? std::span<const float>() : std::span<const float>(output, output_size(visit));
@@ -149,7 +176,7 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
 std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
   const HeldRange* range = held().range_of(visit.stage);
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
-    arena_->reducer().add(range->local + offset, size, terms);
+    into_->add(range->local + offset, size, terms);
   };
   Execution& execution = slot(visit);
   execution.backward(weights_of(range), execution.output_gradient(),
@@ -166,6 +193,19 @@ void CpuStageEngine::begin_step(const StepPosition& position, const GradientUnit
   if (!arena_) return;
   held().take_units(units, arena_->units());
   arena_->reducer().begin_step(grains, false);
+}
+
+void CpuStageEngine::begin_replay(int grains) {
+  if (!arena_) return;
+  into_ = &*replayed_;
+  into_->begin_step(grains, false);
+}
+
+SumFingerprints CpuStageEngine::end_replay() {
+  if (!arena_) return {};
+  replayed_->wait();
+  into_ = &arena_->reducer();
+  return fingerprints_of(&*replayed_);
 }
 
 /// Refusals are summed over the replicas already: the first one speaks for all.

@@ -6,12 +6,15 @@
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
+#include "models/batch_layer.hpp"
+#include "models/layer.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
-#include "trainer/engine/replay.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/hogwild.hpp"
 #include "trainer/strategies/pipeline.hpp"
 #include "trainer/strategies/strategy.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +26,7 @@ namespace lockstep {
 StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   try {
     StepSeries series = run_steps(position, count, stop_requested);
-    series.passed = std::exchange(passed_, {});
+    series.passed = wrong_steps_.take_passed();
     return series;
   } catch (const SumsDifferError& error) {
     name_wrong_sums(error, position.global_step + steps_taken() + 1);
@@ -34,35 +37,29 @@ void DataParallel::name_wrong_sums(const SumsDifferError& error, std::int64_t st
   throw_wrong_sums(comm_, error, step, {setup_.network.parameters(), setup_.device.description});
 }
 
-StepSums DataParallel::reduce_until_right(const StepPosition& position,
-                                          const std::function<StepSums()>& reduce) {
-  if (!goes_on_when_wrong_) return reduce();
-  while (true) {
+bool DataParallel::is_right(const StepPosition& position, const std::function<void()>& compute) {
+  return wrong_steps_.is_right([&] {
     try {
-      try {
-        return reduce();
-      } catch (const SumsDifferError& error) {
-        name_wrong_sums(error, position.global_step + 1);
-      }
-    } catch (const WrongRankError& error) {
-      if (!may_have_passed(error.numbers())) throw;
-      passed_.emplace_back(error.numbers().step, error.numbers().what);
+      compute();
+    } catch (const SumsDifferError& error) {
+      name_wrong_sums(error, position.global_step + 1);
     }
-  }
+  });
 }
 
-/// A rank that errs again and again is at its end.
-bool DataParallel::may_have_passed(const WrongNumbers& wrong) {
-  constexpr int kMostTimes = 3;
-  std::vector<int> ranks = wrong.ranks;
-  if (ranks.empty()) ranks.push_back(-1);
-  bool may = wrong.may_pass;
-  for (const int rank : ranks) may = ++times_wrong_[rank] <= kMostTimes && may;
-  return may;
+StepSums DataParallel::reduce_until_right(const StepPosition& position,
+                                          const std::function<StepSums()>& reduce) {
+  if (!goes_on_when_wrong()) return reduce();
+  StepSums sums;
+  while (!is_right(position, [&] { sums = reduce(); })) {
+  }
+  return sums;
 }
 
 bool DataParallel::weigh_shares(const std::vector<std::vector<Grain>>& shares) {
-  std::int64_t unable = prepare_shares() ? 0 : 1;
+  std::size_t most_grains = 0;
+  for (const auto& grains : shares) most_grains = std::max(most_grains, grains.size());
+  std::int64_t unable = prepare_shares(most_grains) ? 0 : 1;
   comm_.all_reduce(std::span(&unable, 1));
   if (unable == 0) weighed_shares_ = shares;
   return unable == 0;
@@ -73,21 +70,43 @@ void DataParallel::compute_weighed_shares(const StepPosition& position) {
   std::int64_t sum = 0;
   for (int rank = comm_.rank(); rank < std::ssize(weighed_shares_); rank += comm_.size()) {
     const auto& grains = weighed_shares_[static_cast<std::size_t>(rank)];
-    sum += static_cast<std::int64_t>(rank_weight(rank) * whole(compute_share(position, grains)));
+    const SumFingerprints parts = compute_share(position, grains);
+    const auto gradients = std::span(parts).last(setup_.network.parameters().parameters.size());
+    sum += static_cast<std::int64_t>(rank_weight(rank) * whole_fingerprint(gradients));
   }
   comm_.all_reduce(std::span(&sum, 1));
   weighted_shares_ = static_cast<std::uint64_t>(sum);
 }
 
+std::vector<ReplayedPart> DataParallel::share_parts() const {
+  std::vector<ReplayedPart> parts;
+  const auto& layers = setup_.network.layers();
+  const std::vector<Cut> cuts = cuts_of(setup_.network), backward = backward_cuts_of(setup_.network);
+  for (const Cut& cut : cuts)
+    parts.push_back({fmt::format("the sums of layer {} over the batch", layers[cut.layer]->name())});
+  for (std::size_t i = backward.size(); i-- > 0;)
+    parts.push_back(
+        {fmt::format("the sums of layer {} over the batch, in backward", layers[backward[i].layer]->name())});
+  for (const Parameter& tensor : setup_.network.parameters().parameters)
+    parts.push_back({"the gradients of " + tensor.name});
+  return parts;
+}
+
 void DataParallel::replay(const StepPosition& position, const SumFingerprints& own) {
-  const auto share = [&](int rank) {
-    return compute_share(position, sampler_.grains_of(rank, position.step_in_epoch));
-  };
-  const ReplayWork work{.compute_share = share,
-                        .weights = [&] { return fingerprints_of_weights(); },
-                        .samples = [&](int rank) { return fingerprint_of_samples(position, rank); }};
-  replay_next_rank(comm_, own, work, position.global_step + 1,
-                   {setup_.network.parameters(), setup_.device.description});
+  ReplayWork work{
+      .share_parts = share_parts(),
+      .weight_parts = {},
+      .sample_parts = {{"pictures"}, {"labels"}},
+      .compute_share =
+          [&](int rank) { return compute_share(position, sampler_.grains_of(rank, position.step_in_epoch)); },
+      .weights = [&] { return fingerprints_of_weights(); },
+      .samples =
+          [&](int rank) {
+            return fingerprints_of_samples(setup_.data->train, sampler_, position.step_in_epoch, rank);
+          }};
+  for (const Parameter& tensor : setup_.network.parameters().parameters)
+    work.weight_parts.push_back({tensor.name});
+  replay_next_share(comm_, comm_, own, work, position.global_step + 1, setup_.device.description);
 }
 
 SumFingerprints DataParallel::fingerprints_of_weights() {
@@ -99,27 +118,6 @@ SumFingerprints DataParallel::fingerprints_of_weights() {
         cpu::fingerprint(kWeightsBuffer, tensor.offset,
                          std::span<const float>(state.weights).subspan(tensor.offset, tensor.size)));
   return fingerprints;
-}
-
-/// Of pictures and labels, in the order of the share.
-std::uint64_t DataParallel::fingerprint_of_samples(const StepPosition& position, int rank) const {
-  const Dataset& data = setup_.data->train;
-  const auto size = static_cast<std::size_t>(data.shape.features());
-  std::uint64_t fingerprint = 0;
-  const auto add = [&fingerprint](const auto& numbers) {
-    for (const std::byte byte : std::as_bytes(numbers))
-      fingerprint = mix_bits(fingerprint ^ static_cast<std::uint64_t>(byte));
-  };
-  for (const Grain& grain : sampler_.grains_of(rank, position.step_in_epoch)) {
-    for (const std::int32_t index : sampler_.indices(position.step_in_epoch, grain)) {
-      const auto sample = static_cast<std::size_t>(index);
-      if (data.images.size() > 0) add(data.images.span().subspan(sample * size, size));
-      if (data.features.size() > 0) add(data.features.span().subspan(sample * size, size));
-      if (data.rows != nullptr) add(FeatureRows(data, std::span(&index, 1))[0]);
-      add(std::span(&data.labels[sample], 1));
-    }
-  }
-  return fingerprint;
 }
 
 void DataParallel::distribute() {
@@ -149,6 +147,8 @@ void DataParallel::check_copies(std::int64_t step) {
 }
 
 void DataParallel::probe_next_step(const StepProbe& probe) {
+  if (probe.message)
+    throw ConfigError("inject.what: there are no messages between stages; use parallel.strategy=pipeline");
   if (probe.sums) probe_next_sums(probe.sums);
   if (probe.outputs) probe_next_outputs(probe.outputs);
   if (probe.reduction.leaving || probe.reduction.arrived) {

@@ -7,16 +7,14 @@
 #include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/replay.hpp"
 #include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -43,8 +41,8 @@ class DataParallel : public ParallelStrategy {
       : setup_(setup),
         comm_(comm),
         sampler_(sampler_options(job, setup.data->train, comm)),
-        replay_every_(comm.size() > 1 ? job.parallel.replay_every_steps : 0),
-        goes_on_when_wrong_(comm.size() > 1 && job.parallel.on_wrong == "continue") {}
+        replay_every_(steps_between_replays(job, comm.size(), setup.device.gpu != nullptr)),
+        wrong_steps_(comm.size() > 1 && job.parallel.on_wrong == "continue") {}
 
   bool replays() const { return replay_every_ > 0; }
   /// After the step that follows so many, ranks compute each other's shares again (trainer/engine/replay.hpp).
@@ -60,8 +58,10 @@ class DataParallel : public ParallelStrategy {
   /// Computes a step's sums, and again where they turn out to be wrong and parallel.on_wrong says so. Collective.
   /// @throws WrongRankError
   StepSums reduce_until_right(const StepPosition& position, const std::function<StepSums()>& reduce);
+  /// Calls `compute` on sums of a step. @returns false: they are wrong, and the step is to be computed again
+  bool is_right(const StepPosition& position, const std::function<void()>& compute);
   /// Then every step must be reduced by reduce_until_right().
-  bool goes_on_when_wrong() const { return goes_on_when_wrong_; }
+  bool goes_on_when_wrong() const { return wrong_steps_.goes_on(); }
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// Of a series that an error has ended.
@@ -74,9 +74,9 @@ class DataParallel : public ParallelStrategy {
   virtual void probe_next_sums(const GradientReducer::SeeSums& see) = 0;
   virtual void probe_next_reduction(const SumProbe& probe) = 0;
   virtual void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) = 0;
-  /// Before the first step with compute_share(). Collective. @returns false: this rank cannot
-  virtual bool prepare_shares() = 0;
-  /// The sums of the step stay as they are.
+  /// Before the first step with compute_share(), of so many grains. Collective. @returns false: this rank cannot
+  virtual bool prepare_shares(std::size_t most_grains) = 0;
+  /// The sums of the step stay as they are. @returns as share_parts() has them: of each tensor, last
   virtual SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) = 0;
 
   const JobSetup& setup_;
@@ -85,14 +85,11 @@ class DataParallel : public ParallelStrategy {
 
  private:
   [[noreturn]] void name_wrong_sums(const SumsDifferError& error, std::int64_t step);
-  bool may_have_passed(const WrongNumbers& wrong);
+  std::vector<ReplayedPart> share_parts() const;
   SumFingerprints fingerprints_of_weights();
-  std::uint64_t fingerprint_of_samples(const StepPosition& position, int rank) const;
 
   std::int64_t replay_every_;  ///< steps; 0: never
-  bool goes_on_when_wrong_;
-  std::map<int, int> times_wrong_;  ///< of each rank; -1: of one that cannot be told
-  std::vector<std::pair<std::int64_t, std::string>> passed_;  ///< of the series under way
+  WrongSteps wrong_steps_;
   std::vector<std::vector<Grain>> weighed_shares_;
   std::uint64_t weighted_shares_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "models/batch_layer.hpp"
 #include "trainer/engine/device_step.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/device_choice.hpp"
@@ -53,15 +54,23 @@ std::int64_t ring_steps(const Job& job, const JobSetup& setup, const Distributed
 }
 
 /// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
-int own_share(const DistributedSampler& sampler) {
-  return std::max(share_of_grains(sampler.local_grains(0)).columns,
-                  share_of_grains(sampler.local_grains(sampler.steps_per_epoch() - 1)).columns);
+int share_of_rank(const DistributedSampler& sampler, int rank) {
+  return std::max(share_of_grains(sampler.grains_of(rank, 0)).columns,
+                  share_of_grains(sampler.grains_of(rank, sampler.steps_per_epoch() - 1)).columns);
+}
+
+/// With replays a rank computes the shares of others, too.
+int most_columns(const Job& job, const DistributedSampler& sampler, const Communicator& comm) {
+  int most = share_of_rank(sampler, comm.rank());
+  for (int rank = 0; rank < comm.size() && job.parallel.replay_every_steps != 0; ++rank)
+    most = std::max(most, share_of_rank(sampler, rank));
+  return most;
 }
 
 StepSizes sizes_of_steps(const Job& job, const DistributedSampler& sampler, std::int64_t longest_series,
-                         int ranks) {
-  const std::int64_t largest = largest_share(job, sampler, ranks);
-  return {.max_columns = static_cast<int>(samples_at_a_time(job, own_share(sampler))),
+                         const Communicator& comm) {
+  const std::int64_t largest = largest_share(job, sampler, comm.size());
+  return {.max_columns = static_cast<int>(samples_at_a_time(job, most_columns(job, sampler, comm))),
           .long_steps = samples_at_a_time(job, largest) < largest,
           .global_batch = sampler.batch_samples(0),
           .global_grains = sampler.batch_grains(0),
@@ -117,13 +126,17 @@ class DeviceDataParallel final : public DataParallel {
   void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
     throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
   }
-  bool prepare_shares() override { return arena_.reducer().compares_sums(); }
+  bool prepare_shares(std::size_t /*most_grains*/) override {
+    return arena_.reducer().compares_sums() && cuts_of(setup_.network).empty();
+  }
   SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
   StepSizes step_sizes(const Job& job) const {
-    StepSizes sizes = sizes_of_steps(job, sampler_, longest_series_, comm_.size());
+    StepSizes sizes = sizes_of_steps(job, sampler_, longest_series_, comm_);
     sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, sizes.max_columns);
     return sizes;
   }
+  /// Of the share that was computed last.
+  SumFingerprints parts_of_share(const SumFingerprints& tensors);
   BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
   BatchShare share_of(std::int64_t step_in_epoch) const {
     return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
@@ -143,6 +156,8 @@ class DeviceDataParallel final : public DataParallel {
     arena_.use_units();
     graphs_.forget();
   }
+  /// In a watched step.
+  bool compares_on_streams() const { return arena_.reducer().compares_sums() && !arena_.reducer().on_host(); }
   void queue_steps(const StepPosition& position, std::int64_t count);
   void await_samples(std::int64_t end);
   void wait_for_stream();
@@ -191,10 +206,6 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
           job, "train.recompute",
           "a GPU keeps all activations; remove the key, and where they do not fit, use data.micro_batch, "
           "more GPUs, or parallel.device=cpu");
-    if (replays() && !arena_.reducer().on_host())
-      throw key_error(
-          job, "parallel.replay_every_steps",
-          "sums that GPUs add up over NCCL are not replayed; use parallel.backend=mpi, or remove the key");
   });
 }
 
@@ -291,6 +302,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
 
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
   step_.begin_trace();
+  if (compares_on_streams()) arena_.reducer().hold_buckets(true);
   queue_state(position, 1, stop_requested);
   unread_.take();  // of a series that was halted: it is tried again
   await_samples(position.global_step + 1);
@@ -302,7 +314,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     const StepTotals totals = reduce(share_of(position.step_in_epoch));
     if (totals.refused > 0) refusals = refusals_of_all();
     if (totals.refused == 0 && is_replayed(position.global_step))
-      replay(position, arena_.reducer().own_fingerprints());
+      replay(position, parts_of_share(arena_.reducer().own_fingerprints()));
     return StepSums{totals, refusals};
   };
   const auto take = [&](const StepTotals& /*totals*/) {
@@ -318,6 +330,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
   take_step({reduce_right, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
             position.global_step, series);
   step_.end_trace();
+  if (compares_on_streams()) arena_.reducer().hold_buckets(false);
   if (series.failure) arena_.queue_zero_sums();
 }
 
@@ -331,8 +344,14 @@ void DeviceDataParallel::append_own_sums(std::int64_t steps, StepSeries& series)
 StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
   arena_.queue_zero_sums();
   if (unread_.any()) step_.queue_refusal();
-  step_.queue_gradients(share);
+  step_.queue_gradients(share, replays() || weighs_shares() ? DeviceStep::CutSumsFrom::kRanksNoted
+                                                            : DeviceStep::CutSumsFrom::kRanks);
   if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
+  if (compares_on_streams()) {
+    arena_.reducer().launch_held(step_.stream());
+    wait_for_stream();
+    arena_.reducer().compare_held(step_.stream(), comm_);
+  }
   step_.queue_counters_to_host();
   wait_for_stream();
   return totals_of(step_.counters());
@@ -346,7 +365,13 @@ SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position,
     return rows_of_places(setup_.mixer, position.epoch, sampler_.order(), begin_of_step + part.first,
                           part.columns, step_.at_a_time());
   });
-  return arena_.reducer().take_replayed(step_.stream());
+  return parts_of_share(arena_.reducer().take_replayed(step_.stream()));
+}
+
+SumFingerprints DeviceDataParallel::parts_of_share(const SumFingerprints& tensors) {
+  SumFingerprints parts = step_.own_cut_sums();
+  parts.insert(parts.end(), tensors.begin(), tensors.end());
+  return parts;
 }
 
 std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {

@@ -4,6 +4,7 @@
 #include "comm/backend.hpp"
 #include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
+#include "common/error.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_timeline.hpp"
 #include "models/device_execution.hpp"
@@ -57,6 +58,20 @@ class DeviceStageEngine final : public StageEngine {
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
   void probe_next_reduction(const SumProbe& probe) override { arena_->reducer().probe_next_step(probe); }
+  void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
+    throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+  }
+  SumFingerprints own_fingerprints() override {
+    return arena_ ? arena_->reducer().own_fingerprints() : SumFingerprints();
+  }
+  void begin_replay(int grains) override;
+  SumFingerprints end_replay() override {
+    replaying_ = false;
+    return arena_ ? arena_->reducer().take_replayed(*main_) : SumFingerprints();
+  }
+  std::uint64_t fingerprint_that_left() override {
+    return arena_ ? arena_->reducer().take_fingerprints_that_left().back() : 0;
+  }
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->largest_sums() : std::vector<double>();
   }
@@ -119,7 +134,9 @@ class DeviceStageEngine final : public StageEngine {
     if (visit.training) return *train_;
     return evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
   }
-  /// Where they are, once they are there.
+  /// In the order of a SampleRing.
+  std::vector<std::int32_t> rows_of(const StageGrain& grain) const;
+  /// Where they are, once they are there; those of other pipelines are fetched.
   StreamedRows await_samples(const StageVisit& visit);
   void queue_loss(const StageVisit& visit, DeviceExecution& execution);
   /// With the deadline of the ranks.
@@ -141,6 +158,7 @@ class DeviceStageEngine final : public StageEngine {
   std::unique_ptr<Stream> main_, side_;
   std::unique_ptr<Event> done_;
   std::optional<DeviceData> train_, test_, validation_;  ///< where the rank has the first stage
+  bool replaying_ = false;
   std::int64_t step_ = 0, first_of_step_ = 0;  ///< under way; of the rank's pipeline in its global batch
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
@@ -193,6 +211,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   if (parts.held.ranges.empty()) return;
   arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
   arena_->reducer().record_into(&timeline_);
+  if (arena_->reducer().compares_sums() && !arena_->reducer().on_host()) arena_->reducer().hold_buckets(true);
 }
 
 void DeviceStageEngine::take_data() {
@@ -211,8 +230,9 @@ void DeviceStageEngine::take_data() {
 /// A step is all grains of this rank's pipeline.
 std::optional<Streaming> DeviceStageEngine::streaming_of_steps() const {
   if (!parts_.setup.streams) return std::nullopt;
-  RingSizes sizes{.columns = grain_ * std::max(1, parts_.sampler.most_local_grains()),
-                  .has_pairs = parts_.setup.mixer.mixes()};
+  RingSizes sizes{.columns = grain_ * std::max(1, parts_.sampler.most_grains_of(parts_.rank)),
+                  .has_pairs = parts_.setup.mixer.mixes(),
+                  .spare_columns = grain_};
   sizes.steps =
       training_ring_steps(static_cast<std::uint64_t>(sizes.rows()) * row_bytes_of(parts_.setup.data->train));
   return Streaming{sizes, training_rows(parts_.sampler, parts_.setup.mixer, sizes.columns)};
@@ -278,11 +298,21 @@ void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& 
 StreamedRows DeviceStageEngine::await_samples(const StageVisit& visit) {
   SampleRing* const ring = data_on_device(visit).ring();
   if (ring == nullptr) return {};
+  if (visit.training && replaying_) return ring->load_now(*main_, rows_of(visit.grain));
   const std::int64_t step = visit.training ? step_ : visit.grain.indices.front() / grain_;
   const std::int64_t column = visit.training ? visit.grain.key.first_sample - first_of_step_ : 0;
   ring->begin(step);
   parts_.unread.attempt([&] { ring->await(parts_.comm, *main_, step + 1); });
   return ring->rows_of_step(step, column);
+}
+
+std::vector<std::int32_t> DeviceStageEngine::rows_of(const StageGrain& grain) const {
+  std::vector<std::int32_t> rows(grain.indices.begin(), grain.indices.end());
+  if (!parts_.setup.mixer.mixes()) return rows;
+  rows.resize(static_cast<std::size_t>(grain_), rows.back());
+  for (std::size_t i = 0; i < grain.mixes.size(); ++i)
+    rows.push_back(grain.mixes[i].is_mixed() ? grain.mixes[i].partner : grain.indices[i]);
+  return rows;
 }
 
 void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& execution) {
@@ -337,11 +367,22 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   arena_->reducer().begin();
 }
 
+void DeviceStageEngine::begin_replay(int /*grains*/) {
+  replaying_ = true;
+  if (!arena_) return;
+  arena_->queue_zero_sums();
+  arena_->reducer().begin();
+}
+
 StageSums DeviceStageEngine::reduce() {
   if (arena_) {
     DeviceGradientReducer& reducer = arena_->reducer();
     if (reducer.on_host()) {
       reducer.reduce(*main_);
+    } else if (reducer.compares_sums()) {
+      reducer.launch_held(*main_);
+      wait_for_stream("the sums of the pipelines' gradients");
+      reducer.compare_held(*main_, parts_.replicas);
     } else {
       reducer.finish(*main_);
     }

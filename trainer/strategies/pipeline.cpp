@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "common/machine.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/wrong_rank.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
@@ -57,6 +58,16 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
                                                                                      .unread = unread_})),
       links_(make_stage_links(plan_, comm, setup.device.gpu.get(), engine_->message_stream())),
       worker_(job, plan_, rank_, *links_, *engine_, comm.activity().timeline()),
+      checks_({.job = job,
+               .setup = setup,
+               .plan = plan_,
+               .held = held_,
+               .sampler = sampler_,
+               .comm = comm,
+               .replicas = *replicas_,
+               .engine = *engine_,
+               .worker = worker_}),
+      wrong_steps_(comm.size() > 1 && job.parallel.on_wrong == "continue"),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
       whole_buffers_(update_.buffer_names(), whole_weights_.size()),
       slots_of_row_(keeps_trail(job)
@@ -81,16 +92,15 @@ StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool 
     while (series.steps < count && !series.failure)
       step(after(position, series.steps), stop_requested, series);
   });
+  series.passed = wrong_steps_.take_passed();
   return series;
 }
 
 void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  const auto reduce = [&] {
-    const auto start = Clock::now();
-    comm_.activity().begin_step(position.global_step + 1);
-    const StageSums own = compute(position);
-    const StepSums sums = sum_over_all(own, stop_requested, position.global_step + 1);
-    wall_seconds_ += seconds_since(start);
+  const auto reduce_right = [&] {
+    StepSums sums;
+    while (!wrong_steps_.is_right([&] { sums = reduce(position, stop_requested); })) {
+    }
     return sums;
   };
   const auto take = [&](const StepTotals& totals) {
@@ -99,19 +109,49 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
                     [this](const std::vector<double>& own) { return norm_of_all(of_all_tensors(own)); });
     // A rank without parameters has a row of zeros.
     series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
+    if (plan_.replicas > 1 && job_.parallel.determinism == Determinism::kWorld)
+      series.own_sums.push_back(engine_->fingerprint_that_left());
   };
   LargestSums largest_sums;
   if (job_.parallel.determinism == Determinism::kWorld)
     largest_sums = [this] { return of_all_tensors(engine_->largest_sums()); };
-  take_step({reduce, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step, series);
+  take_step({reduce_right, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step,
+            series);
+}
+
+StepSums Pipeline::reduce(const StepPosition& position, bool stop_requested) {
+  const auto start = Clock::now();
+  comm_.activity().begin_step(position.global_step + 1);
+  const StageSums own = compute(position);
+  const StepSums sums = sum_over_all(own, stop_requested, position.global_step + 1);
+  if (checks_.is_replayed(position.global_step) && sums.totals.refused == 0) {
+    checks_.replay(position, [&](int pipeline) {
+      train(position, pipeline, [this](int grains) { engine_->begin_replay(grains); });
+      return engine_->end_replay();
+    });
+  }
+  wall_seconds_ += seconds_since(start);
+  return sums;
 }
 
 StageSums Pipeline::compute(const StepPosition& position) {
   sampler_.set_epoch(position.epoch);
-  const auto local = sampler_.local_grains(position.step_in_epoch);
-  const MixedShare mixed = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, local);
+  train(position, replica(), [&](int grains) { engine_->begin_step(position, units_, grains); });
+  StageSums sums;
+  try {
+    sums = engine_->reduce();
+  } catch (const SumsDifferError& error) {
+    checks_.note(error);  // ranks of other stages hear of it with the sums over all
+  }
+  comm_.activity().enter(Phase::kReducing);
+  return sums;
+}
+
+void Pipeline::train(const StepPosition& position, int pipeline, const std::function<void(int)>& begin) {
+  const auto share = sampler_.grains_of(pipeline, position.step_in_epoch);
+  const MixedShare mixed = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, share);
   std::vector<StageGrain> grains;
-  for (const Grain& grain : local) {
+  for (const Grain& grain : share) {
     const std::int64_t place = sampler_.place(position.step_in_epoch, grain);
     grains.push_back({.indices = sampler_.indices(position.step_in_epoch, grain),
                       .key = pass_key(job_.train.seed, position, grain.first),
@@ -119,17 +159,9 @@ StageSums Pipeline::compute(const StepPosition& position) {
                       .mixes = mixed.mixes(place, grain.samples),
                       .second_labels = mixed.second_labels(place)});
   }
-  engine_->begin_step(position, units_, static_cast<int>(grains.size()));
+  begin(static_cast<int>(grains.size()));
   worker_.train(grains);
   links_->flush();  // before sums that may keep a GPU busy until other ranks come
-  StageSums sums;
-  try {
-    sums = engine_->reduce();
-  } catch (const SumsDifferError& error) {
-    sums_differ_ = error;  // ranks of other stages hear of it with the sums over all
-  }
-  comm_.activity().enter(Phase::kReducing);
-  return sums;
 }
 
 StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step) {
@@ -146,34 +178,34 @@ StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested, std::
     numbers.push_back(tensor.too_large);
     numbers.push_back(tensor.not_finite);
   }
-  numbers.push_back(sums_differ_ ? 1 : 0);
+  checks_.append_to(numbers);
   comm_.all_reduce(std::span(numbers));
-  expect_equal_sums(numbers.back(), step);
+  checks_.expect_right(std::span(numbers).last(checks_.numbers()), step);
   for (std::size_t i = 0; i < refusals_.size(); ++i)
     refusals_[i] = {numbers[kStepCounters + 2 * i], numbers[kStepCounters + 2 * i + 1]};
   return {decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals(), refusals_};
 }
 
-/// Those of one stage know; all say it in the same words.
-void Pipeline::expect_equal_sums(std::int64_t differences, std::int64_t step) {
-  if (differences == 0) return;
-  std::string mine;
-  try {
-    if (sums_differ_)
-      throw_wrong_sums(*replicas_, *sums_differ_, step, {held_.layout, setup_.device.description});
-  } catch (const AgreedError& error) {
-    mine = error.what();
-  }
-  const auto texts = gather_text(comm_, mine);
-  throw AgreedError(ExitCode::kWrongRank, *std::ranges::find_if_not(texts, &std::string::empty), 0);
-}
-
 void Pipeline::probe_next_step(const StepProbe& probe) {
-  if (probe.state || probe.sums) return ParallelStrategy::probe_next_step(probe);
-  if (plan_.replicas == 1 || held_.ranges.empty())
-    throw ConfigError(
-        "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data");
-  engine_->probe_next_reduction(probe.reduction);
+  if (probe.sums) return ParallelStrategy::probe_next_step(probe);
+  if (probe.outputs) engine_->probe_next_outputs(probe.outputs);
+  if (probe.message) {
+    if (plan_.width == 1 || engine_->message_stream() != nullptr)
+      throw ConfigError("inject.what: this rank takes no messages of other stages in host memory");
+    worker_.probe_next_message(probe.message);
+  }
+  const bool has_none = held_.ranges.empty();
+  if (probe.reduction.leaving || probe.reduction.arrived) {
+    if (plan_.replicas == 1 || has_none)
+      throw ConfigError(
+          "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data");
+    engine_->probe_next_reduction(probe.reduction);
+  }
+  if (!probe.state) return;
+  if (has_none) throw ConfigError("inject.rank: the stages of this rank have no weights");
+  engine_->fetch_state();
+  probe.state(engine_->state());
+  engine_->commit_state();
 }
 
 std::optional<double> Pipeline::gradient_norm() {
@@ -296,17 +328,30 @@ void Pipeline::check_copies(std::int64_t step) {
   });
 }
 
-/// The first replica's ranks have a part of each row, and zeros for the rest.
+/// Each rank has a part of each row, and zeros for the rest; those of the first replica are put together.
 CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
-                                                    std::span<const std::uint64_t> /*own_sums*/) {
-  std::vector<std::int64_t> numbers(rows.size());
-  if (replica() == 0) std::ranges::copy(rows, numbers.begin());
-  for (std::size_t i = 0; i < rows.size(); i += slots)
-    numbers.push_back(static_cast<std::int64_t>(whole_fingerprint(rows.subspan(i, slots))));
+                                                    std::span<const std::uint64_t> own_sums) {
+  const std::size_t steps = rows.size() / slots;
+  const std::uint64_t weight = rank_weight(comm_.rank());
+  std::vector<std::uint64_t> mine(rows.size());
+  if (replica() == 0) std::ranges::copy(rows, mine.begin());
+  for (std::size_t i = 0; i < steps; ++i) mine.push_back(whole_fingerprint(rows.subspan(i * slots, slots)));
+  for (std::size_t i = 0; i < steps; ++i) mine.push_back(weight * mine[rows.size() + i]);
+  for (const std::uint64_t own : own_sums) mine.push_back(weight * own);
+  std::vector<std::int64_t> numbers(mine.begin(), mine.end());
   comm_.all_reduce(std::span(numbers));
   std::copy_n(numbers.begin(), rows.size(), rows.begin());
-  return {.apart = apart_from_first(rows, slots, std::span<const std::int64_t>(numbers).subspan(rows.size()),
-                                    plan_.replicas)};
+  const auto behind_rows = std::span(numbers).subspan(rows.size());
+  const auto copies = behind_rows.subspan(steps, steps), sums = behind_rows.subspan(2 * steps);
+  return {.apart = apart_from_first(rows, slots, behind_rows.first(steps), plan_.replicas),
+          .weighted_copies = {copies.begin(), copies.end()},
+          .weighted_sums = {sums.begin(), sums.end()}};
+}
+
+std::optional<std::vector<std::int64_t>> Pipeline::held_tensors() const {
+  std::vector<std::int64_t> numbers;
+  for (const HeldTensor& tensor : held_.tensors) numbers.push_back(static_cast<std::int64_t>(tensor.number));
+  return numbers;
 }
 
 StrategyDescription Pipeline::describe() const {

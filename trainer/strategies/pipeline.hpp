@@ -14,7 +14,9 @@
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/engine/training_step.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/ranks/device_choice.hpp"
+#include "trainer/strategies/stage_checks.hpp"
 #include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_links.hpp"
 #include "trainer/strategies/stage_plan.hpp"
@@ -47,8 +49,9 @@ class Pipeline final : public ParallelStrategy {
   CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                             std::span<const std::uint64_t> own_sums) override;
 
+  std::optional<std::vector<std::int64_t>> held_tensors() const override;
   std::optional<double> gradient_norm() override;
-  /// Of a step's sums, where there are replicas.
+  /// All but the sums behind their reduction; those on their way where there are replicas.
   void probe_next_step(const StepProbe& probe) override;
 
   const WeightUpdate& weight_update() const override { return update_; }
@@ -62,8 +65,10 @@ class Pipeline final : public ParallelStrategy {
   auto naming_silent_stages(const Work& work);
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   StageSums compute(const StepPosition& position);
-  /// All ranks leave if those of one stage do.
-  void expect_equal_sums(std::int64_t differences, std::int64_t step);
+  /// A step's reduction. @throws WrongRankError
+  StepSums reduce(const StepPosition& position, bool stop_requested);
+  /// What this rank's stages do for the share of a pipeline, which has so many micro-batches.
+  void train(const StepPosition& position, int pipeline, const std::function<void(int)>& begin);
   Evaluation evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
   StepSums sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step);
@@ -85,12 +90,13 @@ class Pipeline final : public ParallelStrategy {
   std::unique_ptr<StageEngine> engine_;
   std::unique_ptr<StageLinks> links_;
   StageWorker worker_;
+  StageChecks checks_;
+  WrongSteps wrong_steps_;
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's
   std::vector<TensorRefusals> refusals_;
-  std::optional<SumsDifferError> sums_differ_;  ///< those of this rank's stages
-  std::size_t slots_of_row_;                    ///< of the trail; 0: the job keeps none
-  double wall_seconds_ = 0;                     ///< in steps, without their updates
+  std::size_t slots_of_row_;  ///< of the trail; 0: the job keeps none
+  double wall_seconds_ = 0;   ///< in steps, without their updates
 };
 
 // Around the steps of a pipeline: what must fit before its ranks allocate, what a run says of its stages, and which

@@ -10,6 +10,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/replay.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/pipeline.hpp"
@@ -160,8 +161,9 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
   }
   const bool is_exact = job.parallel.determinism == Determinism::kWorld;
   const std::uint64_t results = plan.replicas > 1 && is_exact ? kExact : 0;  // beside this rank's own sums
+  const std::uint64_t replayed = !on_gpu && steps_between_replays(job, plan.replicas, false) > 0 ? kExact : 0;
   const std::uint64_t gradients =
-      results + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
+      results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
   worker.parameters = checked_product(held, state_bytes(job) + gradients);
   if (rank == 0) {  // the whole state, and the checkpoint that is being written of it
     memory.host.parameters =

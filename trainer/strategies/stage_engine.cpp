@@ -4,11 +4,14 @@
 #include "trainer/strategies/stage_engine.hpp"
 
 #include "common/machine.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 #include "models/layer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 
@@ -84,6 +87,11 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
+/// Each micro-batch has multipliers of its own.
+std::uint64_t fingerprint_of(const StageVisit& visit, std::span<const float> values) {
+  return cpu::fingerprint(kWeightsBuffer, at(visit.number) * values.size(), values);
+}
+
 std::vector<bool> goes_back(const StagePlan& plan) {
   std::vector<bool> answers;
   for (const PipelineStage& stage : plan.stages) answers.push_back(stage.goes_back());
@@ -100,6 +108,8 @@ StageWorker::StageWorker(const Job& job, const StagePlan& plan, int rank, StageL
       engine_(engine),
       order_(job.parallel.schedule),
       times_(plan.stages.size()),
+      messages_{.sent = std::vector<std::uint64_t>(2 * plan.stages.size()),
+                .arrived = std::vector<std::uint64_t>(2 * plan.stages.size())},
       timeline_(timeline) {
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     forward_names_.push_back(fmt::format("stage {} forward", stage));
@@ -116,6 +126,8 @@ const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {
 void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
   const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), order);
   for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, passes.in_flight[at(stage)]);
+  std::ranges::fill(messages_.sent, 0);
+  std::ranges::fill(messages_.arrived, 0);
   for (const PipelinePass& pass : passes.ranks[at(rank_)]) {
     const StageVisit visit{
         .stage = pass.stage,
@@ -131,25 +143,55 @@ void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
   }
 }
 
+bool StageWorker::compares(const StageVisit& visit, int other) const {
+  return visit.training && engine_.message_stream() == nullptr &&
+         plan_.rank_of(visit.stage) != plan_.rank_of(other);
+}
+
+void StageWorker::note_sent(const StageVisit& visit, int to, std::span<const float> values) {
+  if (compares(visit, to))
+    messages_.sent[at(StageLinks::tag_of(visit.stage, to))] += fingerprint_of(visit, values);
+}
+
+void StageWorker::note_arrived(const StageVisit& visit, int from, std::span<float> values) {
+  if (!compares(visit, from)) return;
+  if (message_probe_) std::exchange(message_probe_, {})(values);
+  messages_.arrived[at(StageLinks::tag_of(from, visit.stage))] += fingerprint_of(visit, values);
+}
+
 void StageWorker::forward(const StageVisit& visit) {
-  if (visit.stage > 0) links_.receive_forward(visit.stage, engine_.input(visit));
+  if (visit.stage > 0) {
+    const std::span<float> input = engine_.input(visit);
+    links_.receive_forward(visit.stage, input);
+    note_arrived(visit, visit.stage - 1, input);
+  }
   const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
                       forward_names_[at(visit.stage)], visit.number);
   const auto start = Clock::now();
   const auto output = engine_.forward(visit);
-  if (visit.stage < plan_.last()) links_.send_forward(visit.stage, output);
+  if (visit.stage < plan_.last()) {
+    note_sent(visit, visit.stage + 1, output);
+    links_.send_forward(visit.stage, output);
+  }
   if (!visit.training) return;
   times_[at(visit.stage)].forward += seconds_since(start);
   ++times_[at(visit.stage)].forwards;
 }
 
 void StageWorker::backward(const StageVisit& visit) {
-  if (visit.stage < plan_.last()) links_.receive_backward(visit.stage, engine_.output_gradient(visit));
+  if (visit.stage < plan_.last()) {
+    const std::span<float> gradient = engine_.output_gradient(visit);
+    links_.receive_backward(visit.stage, gradient);
+    note_arrived(visit, visit.stage + 1, gradient);
+  }
   const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
                       backward_names_[at(visit.stage)], visit.number);
   const auto start = Clock::now();
   const auto gradient = engine_.backward(visit);
-  if (!gradient.empty()) links_.send_backward(visit.stage, gradient);
+  if (!gradient.empty()) {
+    note_sent(visit, visit.stage - 1, gradient);
+    links_.send_backward(visit.stage, gradient);
+  }
   times_[at(visit.stage)].backward += seconds_since(start);
   ++times_[at(visit.stage)].backwards;
 }

@@ -13,6 +13,7 @@
 #include "models/network.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/replay.hpp"
 #include "trainer/engine/training_step.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/strategies/stage_links.hpp"
@@ -127,6 +128,20 @@ class StageEngine {
   virtual StageSums reduce() = 0;
   /// As GradientReducer::probe_next_step(). Only where parameters are held.
   virtual void probe_next_reduction(const SumProbe& probe) = 0;
+  /// As StepProbe::outputs, of this rank's last stage.
+  /// @throws ConfigError  they cannot be reached
+  virtual void probe_next_outputs(const std::function<void(std::span<float> outputs, int lanes)>& probe) = 0;
+
+  // For replays, where the job has some, between reduce() and update(): begin_replay(), passes, end_replay().
+
+  /// Of each tensor held, as GradientReducer::own_fingerprints(): of the step that was reduced.
+  virtual SumFingerprints own_fingerprints() = 0;
+  /// Passes over another pipeline's micro-batches of this step follow, and add to sums of their own.
+  virtual void begin_replay(int grains) = 0;
+  /// Of each tensor held. What the step has come to is as it was.
+  virtual SumFingerprints end_replay() = 0;
+  /// Where there are replicas and sums are exact: as GradientReducer::fingerprint_that_left(); 0 without parameters.
+  virtual std::uint64_t fingerprint_that_left() = 0;
   /// Of each tensor held, over the replicas: GradientUnits::refine().
   virtual std::vector<double> largest_sums() = 0;
   /// Moves the weights along the mean gradient.
@@ -158,6 +173,9 @@ class StageEngine {
   const Network& network() const { return parts_.setup.network; }
   const NetworkPart& part(int stage) const { return plan().stages[static_cast<std::size_t>(stage)].part; }
   bool clips_by_norm() const { return parts_.job.train.clip_norm > 0; }
+  bool replays() const {
+    return steps_between_replays(parts_.job, plan().replicas, parts_.setup.device.gpu != nullptr) > 0;
+  }
   int columns_for(int samples) const { return (samples + multiple_ - 1) / multiple_ * multiple_; }
   /// Numbers of a sample in front of a stage and behind it.
   std::size_t input_features(int stage) const;
@@ -201,6 +219,12 @@ struct StageTimes {
   std::int64_t forwards = 0, backwards = 0;
 };
 
+/// What this rank's stages and those of other ranks said to each other in a step: by StageLinks::tag_of(), fingerprints
+/// of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
+struct StageMessages {
+  std::vector<std::uint64_t> sent, arrived;
+};
+
 class StageWorker {
  public:
   /// Borrows all references.
@@ -214,6 +238,11 @@ class StageWorker {
 
   /// The training schedule for so many grains.
   const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }
+  /// Of the last train(). Zeros where messages are not in host memory.
+  const StageMessages& messages() const { return messages_; }
+  /// For faults on purpose: sees the next message that arrives from another rank in training, and may change it.
+  void probe_next_message(const std::function<void(std::span<float>)>& probe) { message_probe_ = probe; }
+
   const StageTimes& times(int stage) const { return times_[static_cast<std::size_t>(stage)]; }
   /// Seconds of passes, of all stages of this rank.
   double busy() const;
@@ -223,6 +252,10 @@ class StageWorker {
   void run(std::span<const StageGrain> grains, PipelineOrder order);
   void forward(const StageVisit& visit);
   void backward(const StageVisit& visit);
+  /// Whether messages between the two have fingerprints.
+  bool compares(const StageVisit& visit, int other) const;
+  void note_sent(const StageVisit& visit, int to, std::span<const float> values);
+  void note_arrived(const StageVisit& visit, int from, std::span<float> values);
 
   const StagePlan& plan_;
   int rank_;
@@ -231,6 +264,8 @@ class StageWorker {
   PipelineOrder order_;
   std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
   std::vector<StageTimes> times_;                                        ///< of each stage of the network
+  StageMessages messages_;
+  std::function<void(std::span<float>)> message_probe_;
   Timeline* timeline_;
   std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
 };

@@ -26,6 +26,9 @@ class StageLinks {
  public:
   virtual ~StageLinks() = default;
 
+  /// Between two neighbours there is one link in each direction: of activations, and of gradients.
+  static int tag_of(int from, int to) { return 2 * (from < to ? from : to) + (from < to ? 0 : 1); }
+
   /// "NCCL 2.28.9, from GPU to GPU", "through pinned host memory"; for people. Empty: nothing is worth a word.
   virtual std::string name() const = 0;
 
@@ -52,8 +55,6 @@ class StageLinks {
   virtual void send(int from, int to, std::span<const float> values) = 0;
   virtual void receive(int from, int to, std::span<float> values) = 0;
 
-  /// Between two neighbours there is one link in each direction.
-  static int tag_of(int from, int to) { return 2 * (from < to ? from : to) + (from < to ? 0 : 1); }
   bool on_one_rank(int from, int to) const { return plan_.rank_of(from) == plan_.rank_of(to); }
   int world_rank(int stage) const { return first_rank_ + plan_.rank_of(stage); }
   /// "stage 1 (conv2 to relu2), which takes activations from stage 0 (conv1) on rank 0"

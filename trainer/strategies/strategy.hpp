@@ -37,8 +37,10 @@ struct StepProbe {
   GradientReducer::SeeSums sums = {};
   /// On their way to and from the other ranks.
   SumProbe reduction = {};
-  /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane].
+  /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane]; of a stage, its own.
   std::function<void(std::span<float> outputs, int lanes)> outputs = {};
+  /// Of a pipeline: the next message of another rank's stage, as it arrived.
+  std::function<void(std::span<float> message)> message = {};
 };
 
 /// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.
@@ -145,6 +147,8 @@ class ParallelStrategy {
   /// Once kept: why a series failed on this rank, or an evaluation was left, where samples could not be read.
   UnreadSamples& unread() { return unread_; }
 
+  /// Which of the network's tensors this rank trains, in arena order; nothing: all.
+  virtual std::optional<std::vector<std::int64_t>> held_tensors() const { return std::nullopt; }
   virtual const WeightUpdate& weight_update() const = 0;
   /// Of this rank: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;

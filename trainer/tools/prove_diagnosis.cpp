@@ -64,17 +64,46 @@ std::optional<WrongRank> rank_of(const RecordedRanks& ranks, std::optional<int> 
   return WrongRank{*number, ranks.stretch.ranks[static_cast<std::size_t>(*number)]};
 }
 
-/// Whose copy is another than all others. Rank 0's is in the trail; it is wrong if it differs from the one here, and all
-/// others by the same from it.
+/// The one rank that holds all tensors of these slots. Of several copies, the first one's.
+std::optional<int> holder_of(const RecordedRanks& ranks, const std::vector<Slot>& slots) {
+  const auto holds_all = [&](const RankPlace& place) {
+    return std::ranges::all_of(
+        slots, [&](const Slot& slot) { return place.holds(static_cast<std::int64_t>(slot.tensor)); });
+  };
+  const auto found = std::ranges::find_if(ranks.stretch.ranks, holds_all);
+  if (slots.empty() || found == ranks.stretch.ranks.end()) return std::nullopt;
+  return static_cast<int>(found - ranks.stretch.ranks.begin());
+}
+
+/// The copies that all ranks would have, if the trail's were right, each times its rank_weight().
+std::uint64_t weighted_copies_of(const RecordedRanks& ranks, const TrailRecord& recorded,
+                                 const std::vector<Slot>& all) {
+  std::uint64_t sum = 0;
+  for (std::size_t rank = 0; rank < ranks.stretch.ranks.size(); ++rank) {
+    for (const Slot& slot : all)
+      if (ranks.stretch.ranks[rank].holds(static_cast<std::int64_t>(slot.tensor)))
+        sum += rank_weight(static_cast<int>(rank)) * recorded.fingerprints[slot.number];
+  }
+  return sum;
+}
+
+/// Whose copy is another than all others. The first one is in the trail; it is wrong if it differs from the one here,
+/// and all others by the same from it.
+/// @param different  slots in which the trail's copy is another than the one here   @param difference  of all of them
 std::optional<WrongRank> wrong_copy(const RecordedRanks& ranks, const TrailRecord& recorded,
-                                    std::uint64_t difference_of_rank_0) {
+                                    const std::vector<Slot>& all, const std::vector<Slot>& different,
+                                    std::uint64_t difference) {
   const std::size_t size = ranks.stretch.ranks.size();
-  if (size == 1) return rank_of(ranks, 0);
+  const auto copies = static_cast<std::size_t>(
+      std::ranges::count_if(ranks.stretch.ranks, [](const RankPlace& place) { return place.holds(0); }));
+  if (copies == 1) {  // of a pipeline, gradients may be wrong by what another rank sent
+    const bool is_known = size == 1 || (!different.empty() && different.front().of != Slot::Of::kGradient);
+    return is_known ? rank_of(ranks, holder_of(ranks, different)) : std::nullopt;
+  }
   if (recorded.apart == 0) return std::nullopt;
-  if (recorded.apart == (1 - size) * difference_of_rank_0) return rank_of(ranks, 0);
+  if (recorded.apart == (1 - copies) * difference) return rank_of(ranks, holder_of(ranks, different));
   if (!ranks.sums) return std::nullopt;
-  const std::uint64_t weights = size * (size + 1) / 2;  // the sum of all rank_weight()
-  const std::uint64_t weighted = ranks.sums->copies - weights * whole_fingerprint(recorded.fingerprints);
+  const std::uint64_t weighted = ranks.sums->copies - weighted_copies_of(ranks, recorded, all);
   return rank_of(ranks, find_wrong_rank(recorded.apart, weighted, size));
 }
 
@@ -106,9 +135,10 @@ class StepDiagnosis {
  private:
   /// Where rank 0's state is wrong, so may be the sums of all; where it is right, its sums alone may be.
   void find_wrong_copy(const RecordedRanks& ranks) {
+    const std::vector<Slot>& different = state_.empty() ? gradients_ : state_;
     std::uint64_t apart = 0;
-    for (const Slot& slot : state_.empty() ? gradients_ : state_) apart += difference(slot);
-    wrong_copy_ = wrong_copy(ranks, recorded_, apart);
+    for (const Slot& slot : different) apart += difference(slot);
+    wrong_copy_ = wrong_copy(ranks, recorded_, slots_of(layout_of(facts_.trail)), different, apart);
   }
   /// "rank 2 on node3 (cpu (AVX-512))", or else what is known of it.
   std::string named(const char* otherwise) const {
@@ -166,7 +196,9 @@ class StepDiagnosis {
     if (found.flipped) {
       found.text = fmt::format("{} on {} went into it with {} flipped", name_of(slot), named("rank 0"),
                                place_text(*found.flipped));
-      found.cause = "a flipped bit in the memory of rank 0, before this step and after the one before it";
+      found.cause =
+          fmt::format("a flipped bit in the memory of rank {}, before this step and after the one before it",
+                      wrong_copy_ ? wrong_copy_->number : 0);
       return found;
     }
     found.text = fmt::format("{} went into it with other values than here (in {})", name_of(slot),

@@ -240,7 +240,8 @@ std::optional<RecordedRanks> Replay::ranks_of(std::int64_t step) const {
 void Replay::note(const TrailRecord& recorded, const ReplayedStep& here) {
   const auto ranks = ranks_of(here.step);
   verdict_.findings.push_back(*diagnose_step(facts_, recorded, here, ranks));
-  if (!ranks || !ranks->sums || !is_of_a_share(verdict_.findings.back(), recorded)) return;
+  const bool has_shares = ranks && ranks->sums && ranks->stretch.strategy == "data";
+  if (!has_shares || !is_of_a_share(verdict_.findings.back(), recorded)) return;
   question_ = {here.step, sums_apart(run_.trail.head(), recorded, here.fingerprints)};
 }
 
@@ -249,7 +250,7 @@ std::vector<std::vector<Grain>> Replay::shares_of(const RankStretch& stretch) co
   auto options = sampler_options(run_.job, run_.setup.data->train, 0, static_cast<int>(stretch.ranks.size()));
   options.split = stretch.split == spelt(BatchSplit::kChunk) ? BatchSplit::kChunk : BatchSplit::kEven;
   const std::int64_t most_ranks = (options.global_batch + options.grain - 1) / options.grain;
-  if (stretch.strategy != "data" || std::ssize(stretch.ranks) > most_ranks) return {};
+  if (std::ssize(stretch.ranks) > most_ranks) return {};
   std::vector<std::vector<Grain>> shares;
   const DistributedSampler sampler(options);
   for (const RankPlace& place : stretch.ranks) {

@@ -116,15 +116,67 @@ TEST(FaultTest, StepWithWrongNumbersIsComputedAgain) {
   EXPECT_NE(lasting.err.find("its weights are not those of the others"), std::string::npos) << lasting.err;
 }
 
-TEST(FaultTest, ReplaysAreRefusedWhereAShareCannotBeComputedAlone) {
+/// Ranks as threads, each of which computes little.
+std::string few_samples(int ranks, const std::string& more) {
+  return " data.train_samples=72 data.test_samples=8 data.global_batch=24 parallel.grain=4 run.resume=never "
+         "parallel.backend=thread parallel.ranks=" +
+         std::to_string(ranks) + " " + more;
+}
+
+void expect_named(const Outcome& outcome, int rank, const std::string& in_front, const std::string& behind) {
+  const std::string named = "lockstep: step 3: " + in_front + "rank " + std::to_string(rank) + " on ";
+  const std::size_t place = outcome.err.find(named);
+  ASSERT_NE(place, std::string::npos) << named << "\n" << outcome.everything();
+  EXPECT_NE(outcome.err.find(behind, place), std::string::npos) << behind << "\n" << outcome.err;
+}
+
+TEST(FaultTest, ReplaysOfNetworksWithBatchNormUseTheSumsOfTheStep) {
+  const FaultsAllowed allowed;
   const TemporaryDirectory directory;
-  const auto outcome =
-      lockstep("train " + write_small_job(directory) + " model=resnet8 parallel.replay_every_steps=5");
+  const std::string job = "train " + write_small_job(directory) + " model=resnet8";
+  const auto alone = lockstep(job + few_samples(1, ""));
+  const auto honest = lockstep(job + few_samples(3, "parallel.replay_every_steps=1"));
+  EXPECT_EQ(honest.exit_code, 0) << honest.everything();
+  EXPECT_EQ(honest.last_line(), alone.last_line());
+  const auto outcome = lockstep(faulty(directory, "wrong-forward") + " model=resnet8" +
+                                few_samples(3, "parallel.replay_every_steps=1 parallel.on_wrong=continue"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(outcome.last_line(), alone.last_line());
+  expect_named(outcome, 1, "", "its processor computed wrongly");
+}
+
+TEST(FaultTest, RanksOfPipelinesAreNamed) {
+  const FaultsAllowed allowed;
+  const TemporaryDirectory directory;
+  const std::string pipelines = "parallel.strategy=pipeline parallel.stages=2 parallel.replay_every_steps=1 ";
+  const auto alone = lockstep("train " + write_small_job(directory) + few_samples(1, ""));
+  const auto wrong = [&](const std::string& fault, int rank, int ranks, const std::string& more) {
+    return lockstep(faulty(directory, fault, rank) + few_samples(ranks, pipelines + more));
+  };
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto outcome = wrong("wrong-forward", rank, 4, "parallel.on_wrong=continue");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    EXPECT_EQ(outcome.last_line(), alone.last_line());
+    expect_named(outcome, rank, "", "its processor computed wrongly");
+    const auto message = wrong("flip-bit message 7:9", rank, 4, "parallel.on_wrong=continue");
+    EXPECT_EQ(message.last_line(), alone.last_line()) << message.everything();
+    expect_named(message, rank, "what arrived at ",
+                 rank % 2 == 0 ? "is not the gradients of" : "is not the activations of");
+  }
+  const auto sums = wrong("flip-bit sums 5:3", 3, 4, "parallel.on_wrong=continue");
+  EXPECT_EQ(sums.last_line(), alone.last_line()) << sums.everything();
+  expect_named(sums, 3, "", "sent other sums of");
+  const auto weights = wrong("flip-bit weights 5:3", 5, 6, "parallel.on_wrong=continue");
+  EXPECT_EQ(weights.exit_code, 72) << weights.everything();
+  expect_named(weights, 5, "", "its weights are not those of the others");
+}
+
+TEST(FaultTest, ReplaysWithoutExactSumsAreRefused) {
+  const TemporaryDirectory directory;
+  const auto outcome = lockstep("train " + write_small_job(directory) +
+                                " parallel.determinism=off parallel.replay_every_steps=5");
   EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(
-      outcome.err.find("looks at the whole global batch, and a replay computes the share of one rank alone"),
-      std::string::npos)
-      << outcome.err;
+  EXPECT_NE(outcome.err.find("compares exact sums"), std::string::npos) << outcome.err;
 }
 
 TEST(FaultTest, SlowRankIsNamedAndChangesNoBit) {
@@ -200,7 +252,7 @@ TEST(RanksDifferTest, EveryKeyOfTheJobIsNamedAtOnce) {
     if (key.path == "data.set" || key.path == "data.balance_classes" || key.path == "data.shuffle_window" ||
         key.path == "data.size" || key.path == "data.fit" || key.path == "data.colour" ||
         key.path == "train.initial_scale" || key.path == "train.optimizer.dampening" ||
-        key.path == "train.clip_value")
+        key.path == "train.clip_value" || key.path == "parallel.replay_every_steps")
       continue;
     if (value.find(' ') != value.npos) continue;  // several words to a shell
     // Another choice would have other keys, and a warm-up is in steps or in epochs.

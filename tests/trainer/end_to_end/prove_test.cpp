@@ -149,6 +149,24 @@ TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
   EXPECT_NE(old.out.find("other data on some rank"), std::string::npos) << old.out;
 }
 
+/// Of two pipelines by their copies; of one alone by what its ranks hold.
+TEST_F(ProveTest, RankOfAPipelineIsNamedWhoseStateWasOther) {
+  for (const auto& [ranks, rank, what] : {std::tuple(4, 3, "weights"), std::tuple(4, 1, "weights"),
+                                          std::tuple(4, 2, "momentum"), std::tuple(2, 1, "momentum")}) {
+    const std::string run = "pipelines-" + std::to_string(ranks) + "-" + std::to_string(rank);
+    train(run,
+          "parallel.strategy=pipeline parallel.stages=2 parallel.backend=thread "
+          "parallel.check_replicas_every_steps=0 inject.step=5 parallel.ranks=" +
+              std::to_string(ranks) + " inject.rank=" + std::to_string(rank) + " 'inject.what=flip-bit " +
+              what + " 9:20'",
+          ranks == 4 ? 70 : 0);  // copies that differ are found at the end
+    const auto outcome = prove(run, "--json");
+    const auto first = parse_json(outcome.out).at("refuted").at(0);
+    EXPECT_EQ(first.at("step"), 5) << outcome.everything();
+    EXPECT_EQ(first.value("rank", -1), rank) << outcome.everything();
+  }
+}
+
 TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
   train("run",
         "run.checkpoint_every_steps=0 run.keep.best=false inject.step=2 'inject.what=flip-bit weights 9:20'");

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ TEST(ReplayTest, MostRanksAreRight) {
   const ReplayVerdict verdict = judge_share(results);
   EXPECT_TRUE(verdict.is_certain);
   EXPECT_EQ(verdict.wrong, std::vector{2});
-  EXPECT_EQ(verdict.tensor, 1);
+  EXPECT_EQ(verdict.place, 1);
 }
 
 TEST(ReplayTest, OfTwoRanksTheOneThatContradictsItselfIsWrong) {
@@ -36,7 +37,7 @@ TEST(ReplayTest, OfTwoRanksThatInsistNeitherIsBlamedAlone) {
   const ReplayVerdict verdict = judge_share(results);
   EXPECT_FALSE(verdict.is_certain);
   EXPECT_EQ(verdict.wrong, (std::vector{0, 1}));
-  EXPECT_EQ(verdict.tensor, 1);
+  EXPECT_EQ(verdict.place, 1);
 }
 
 TEST(ReplayTest, TwoRanksMayBeWrongEachInItsWay) {
@@ -45,23 +46,28 @@ TEST(ReplayTest, TwoRanksMayBeWrongEachInItsWay) {
   EXPECT_EQ(judge_share(results).wrong, (std::vector{0, 2}));
 }
 
-/// What four ranks say when one of them computes, remembers or holds something else.
-std::string said(const std::function<SumFingerprints(int rank, int share)>& compute,
-                 const std::function<SumFingerprints(int rank)>& weights,
-                 const std::function<std::uint64_t(int rank)>& samples) {
-  ParameterLayout layout;
-  for (const char* name : {"a", "b", "c"}) layout.parameters.emplace_back().name = name;
+using Compute = std::function<SumFingerprints(int rank, int share)>;
+using OfRank = std::function<SumFingerprints(int rank)>;
+
+/// What ranks say when one of them computes, remembers or holds something else.
+/// @param members  ranks that compute a share together
+std::string said(const Compute& compute, const OfRank& weights, const OfRank& samples, int members = 1) {
   const std::string device = "cpu";
-  std::vector<std::string> texts(4);
-  run_thread_ranks(4, [&](Communicator& comm) {
-    const int rank = comm.rank();
-    const ReplayWork work{.compute_share = [&](int share) { return compute(rank, share); },
-                          .weights = [&] { return weights(rank); },
-                          .samples = [&](int /*share*/) { return samples(rank); }};
+  std::vector<std::string> texts(static_cast<std::size_t>(4 * members));
+  run_thread_ranks(4 * members, [&](Communicator& comm) {
+    const auto teams = comm.split(comm.rank() % members);
+    const int team = teams->rank();
+    const ReplayWork work{
+        .share_parts = {{"the output of a"}, {"the output of a", members - 1, true}, {"the gradients of c"}},
+        .weight_parts = {{"a"}, {"b"}, {"c"}},
+        .sample_parts = {{"pictures"}, {"labels", members - 1}},
+        .compute_share = [&](int share) { return compute(team, share); },
+        .weights = [&] { return weights(team); },
+        .samples = [&](int /*share*/) { return samples(team); }};
     try {
-      replay_next_rank(comm, compute(rank, rank), work, 7, {layout, device});
-    } catch (const AgreedError& error) {
-      texts[static_cast<std::size_t>(rank)] = error.what();
+      replay_next_share(comm, *teams, compute(team, team), work, 7, device);
+    } catch (const WrongRankError& error) {
+      texts[static_cast<std::size_t>(comm.rank())] = error.what();
     }
   });
   for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
@@ -72,34 +78,63 @@ SumFingerprints share_of(int share) {
   return {static_cast<std::uint64_t>(share), 2, 3};
 }
 
+SumFingerprints right(int /*rank*/) {
+  return kRight;
+}
+
+/// In place `place`, on one of four.
+Compute wrong_on(int odd, std::size_t place) {
+  return [=](int rank, int share) {
+    SumFingerprints sums = share_of(share);
+    if (rank == odd) sums[place] += 1;
+    return sums;
+  };
+}
+
+OfRank other_on(int odd) {
+  return [odd](int rank) { return rank == odd ? kWrong : kRight; };
+}
+
 TEST(ReplayTest, AnHonestStepIsSilent) {
-  EXPECT_EQ(
-      said([](int, int share) { return share_of(share); }, [](int) { return kRight; }, [](int) { return 0; }),
-      "");
+  EXPECT_EQ(said([](int, int share) { return share_of(share); }, right, right), "");
 }
 
 TEST(ReplayTest, WhatIsAtFaultIsSaid) {
   for (int odd = 0; odd < 4; ++odd) {
-    const auto wrong_on_one = [odd](int rank, int share) {
-      SumFingerprints sums = share_of(share);
-      if (rank == odd) sums[2] += 1;
-      return sums;
-    };
-    const auto odd_weights = [odd](int rank) { return rank == odd ? kWrong : kRight; };
-    const auto right_weights = [](int) { return kRight; };
-    const auto odd_samples = [odd](int rank) { return std::uint64_t{rank == odd ? 1U : 0U}; };
-    const auto right_samples = [](int) { return std::uint64_t{0}; };
     const std::string who = "rank " + std::to_string(odd) + " on ";
-    const std::string processor = said(wrong_on_one, right_weights, right_samples),
-                      data = said(wrong_on_one, right_weights, odd_samples),
-                      memory = said(wrong_on_one, odd_weights, right_samples);
+    const std::string processor = said(wrong_on(odd, 2), right, right),
+                      data = said(wrong_on(odd, 2), right, other_on(odd)),
+                      memory = said(wrong_on(odd, 2), other_on(odd), right);
     for (const std::string& text : {processor, data, memory})
       EXPECT_EQ(text.find("step 7: " + who), 0) << text;
     EXPECT_NE(processor.find("its processor computed wrongly"), std::string::npos) << processor;
-    EXPECT_NE(processor.find("other gradients of c"), std::string::npos) << processor;
+    EXPECT_NE(processor.find("computed the gradients of c otherwise"), std::string::npos) << processor;
     EXPECT_NE(data.find("its training samples are not those of the others"), std::string::npos) << data;
     EXPECT_NE(memory.find("its weights are not those of the others from b on"), std::string::npos) << memory;
   }
+}
+
+TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
+  Job job;
+  EXPECT_EQ(steps_between_replays(job, 4, false), 0) << "unless asked for";
+  job.parallel.replay_every_steps = ParallelSection::kAutoReplays;
+  EXPECT_EQ(steps_between_replays(job, 4, false), 128);
+  EXPECT_EQ(steps_between_replays(job, 4, true), 8192);
+  EXPECT_EQ(steps_between_replays(job, 1, false), 0) << "there is no other";
+  job.parallel.determinism = Determinism::kOff;
+  EXPECT_EQ(steps_between_replays(job, 4, false), 0) << "sums are not exact";
+}
+
+/// Of a team of two, the first number that differs says which: what follows from it is wrong, too.
+TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
+  const std::string first = said(wrong_on(1, 0), right, right, 2),
+                    link = said(wrong_on(1, 1), right, right, 2),
+                    labels = said(wrong_on(3, 0), right, other_on(3), 2);
+  EXPECT_EQ(first.find("step 7: rank 2 on "), 0) << first;
+  EXPECT_NE(first.find("computed the output of a otherwise"), std::string::npos) << first;
+  EXPECT_EQ(link.find("step 7: rank 3 on "), 0) << link;
+  EXPECT_NE(link.find("the output of a arrived there otherwise than"), std::string::npos) << link;
+  EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
 }
 
 }  // namespace

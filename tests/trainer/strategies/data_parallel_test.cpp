@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -290,6 +291,133 @@ TEST(DataParallelTest, RankThatErrsAFourthTimeStopsTheRun) {
     }
     spoil();
     EXPECT_THROW(strategy->run(after({}, 3), 1, false), WrongRankError);
+  });
+}
+
+/// Those of small tensors are summed twice where units become finer.
+TEST(DataParallelTest, SecondSumThatArrivesWronglyIsComputedAgain) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    Job job = make_job();
+    job.parallel.on_wrong = "continue";
+    Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
+    BucketPlan plan = make_plan(network, std::size_t{1} << 20);
+    const JobSetup setup{make_data(), DeviceChoice(), std::move(network), std::move(plan)};
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
+    const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
+    const auto change_the_next = [&](const ShownSums& /*shown*/) {
+      strategy->probe_next_step({.reduction = {.arrived = change}});
+    };
+    if (comm.rank() == 1) strategy->probe_next_step({.reduction = {.arrived = change_the_next}});
+    const StepSeries series = strategy->run({}, 1, false);
+    EXPECT_EQ(series.steps, 1);
+    ASSERT_EQ(series.passed.size(), 1U);
+    EXPECT_NE(series.passed.front().second.find("what arrived at rank 1 on "), std::string::npos);
+  });
+}
+
+/// As NCCL sums, but at once.
+class StreamAllReduce final : public DeviceAllReduce {
+ public:
+  explicit StreamAllReduce(Communicator& comm) : comm_(comm) {}
+  std::string_view name() const override { return "on streams"; }
+  bool on_stream() const override { return true; }
+  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
+    std::vector<std::int64_t> sums(count);
+    stream.copy_to_host(sums.data(), device, count * sizeof *device);
+    stream.synchronize();
+    comm_.all_reduce(std::span(sums));
+    stream.copy_to_device(device, sums.data(), count * sizeof *device);
+    stream.synchronize();
+  }
+  void all_reduce(Stream& /*stream*/, float* /*device*/, std::size_t /*count*/) override { FAIL(); }
+  void check() override {}
+
+ private:
+  Communicator& comm_;
+};
+
+/// Seven steps on devices that sum on streams, and on rank 0 the weights in the end.
+/// @param spoil  before the third one
+std::vector<float> weights_after(Communicator& comm, std::int64_t replay_every, const std::string& on_wrong,
+                                 const char* model, const std::function<void(ParallelStrategy&)>& spoil,
+                                 std::vector<std::pair<std::int64_t, std::string>>& passed) {
+  Job job = make_job();
+  job.data.global_batch = 4;
+  job.parallel.replay_every_steps = replay_every;
+  job.parallel.on_wrong = on_wrong;
+  job.parallel.graph = GraphUse::kOff;  // such sums cannot be captured
+  Network network = Network::parse(model, "test.yaml", kImage, kClasses);
+  auto gpu = std::make_shared<Gpu>();
+  gpu->device = emulated::platform().make_device(0);
+  gpu->ops = emulated::platform().make_ops(*gpu->device);
+  gpu->all_reduce = std::make_unique<StreamAllReduce>(comm);
+  BucketPlan plan = make_plan(network, 1);
+  DeviceChoice choice;
+  choice.gpu = std::move(gpu);
+  auto data = make_data();
+  for (std::size_t i = 0; i < data->train.images.size(); ++i)
+    data->train.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);
+  const JobSetup setup{std::move(data), std::move(choice), std::move(network), std::move(plan)};
+  const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
+  for (std::size_t i = 0; i < strategy->whole_state().weights.size(); ++i)
+    strategy->whole_state().weights[i] = 0.01F * static_cast<float>(i % 17);
+  strategy->distribute();
+  for (std::int64_t step = 0; step < 7; ++step) {
+    if (step == 2 && comm.rank() == 1) spoil(*strategy);
+    const StepSeries series =
+        strategy->run({.epoch = 0, .step_in_epoch = step % 4, .global_step = step}, 1, false);
+    EXPECT_EQ(series.steps, 1);
+    passed.insert(passed.end(), series.passed.begin(), series.passed.end());
+  }
+  strategy->collect();
+  if (comm.rank() != 0) return {};
+  const auto weights = strategy->whole_state().weights;
+  return {weights.begin(), weights.end()};
+}
+
+constexpr const char* kWithBatchNorm =
+    "layers:\n  - linear: 3\n  - batch_norm\n  - relu\n  - linear: classes\n";
+
+TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    std::vector<std::pair<std::int64_t, std::string>> passed;
+    const auto none = [](ParallelStrategy&) {};
+    const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
+    const auto arrives = [&](ParallelStrategy& strategy) {
+      strategy.probe_next_step({.reduction = {.arrived = change}});
+    };
+    const auto leaves = [&](ParallelStrategy& strategy) {
+      strategy.probe_next_step({.reduction = {.leaving = change}});
+    };
+    for (const char* model : {"layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", kWithBatchNorm}) {
+      const auto right = weights_after(comm, 0, "stop", model, none, passed);
+      EXPECT_EQ(weights_after(comm, 3, "stop", model, none, passed), right);
+      EXPECT_TRUE(passed.empty());
+      EXPECT_EQ(weights_after(comm, 0, "continue", model, arrives, passed), right);
+      EXPECT_EQ(weights_after(comm, 0, "continue", model, leaves, passed), right);
+      ASSERT_EQ(passed.size(), 2U);
+      EXPECT_NE(passed[0].second.find("what arrived at rank 1 on "), std::string::npos) << passed[0].second;
+      EXPECT_NE(passed[1].second.find("rank 1 on "), std::string::npos) << passed[1].second;
+      EXPECT_NE(passed[1].second.find("its memory changed them"), std::string::npos) << passed[1].second;
+      passed.clear();
+    }
+  });
+}
+
+TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    std::vector<std::pair<std::int64_t, std::string>> passed;
+    const auto of_a_weight = [](ParallelStrategy& strategy) {
+      strategy.probe_next_step({.state = [](const TrainedState& state) { state.weights.front() += 1; }});
+    };
+    try {
+      weights_after(comm, 3, "stop", kWithBatchNorm, of_a_weight, passed);
+      ADD_FAILURE() << "not seen";
+    } catch (const WrongRankError& error) {
+      EXPECT_EQ(error.numbers().step, 3);
+      EXPECT_EQ(error.numbers().ranks, std::vector{1});
+      EXPECT_NE(error.numbers().what.find("its weights are not those of the others"), std::string::npos);
+    }
   });
 }
 

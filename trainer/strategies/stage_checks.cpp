@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// All ranks of a pipeline have the same fingerprints of it, so ranks of every stage judge alike. Messages come before
+/// gradients in them: the first number that differs belongs to the rank where it began.
+#include "trainer/strategies/stage_checks.hpp"
+
+#include "comm/agreement.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
+#include "trainer/engine/wrong_rank.hpp"
+#include "trainer/strategies/stage_links.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+std::size_t place_of(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+std::size_t place_of(const std::pair<int, int>& link) {
+  return static_cast<std::size_t>(StageLinks::tag_of(link.first, link.second));
+}
+
+}  // namespace
+
+StageChecks::StageChecks(const Parts& parts)
+    : parts_(parts),
+      replay_every_(
+          steps_between_replays(parts.job, parts.plan.replicas, parts.setup.device.gpu != nullptr)) {
+  if (replay_every_ == 0) return;
+  agree(parts.comm, [&] {
+    if (parts.plan.width > 1 && parts.engine.message_stream() != nullptr)
+      throw key_error(
+          parts.job, "parallel.replay_every_steps",
+          "messages that go from GPU to GPU have no fingerprints, without which it cannot be told which "
+          "stage is wrong; use parallel.backend=mpi, or remove the key");
+  });
+  pipeline_ = parts.comm.split(parts.comm.rank() / parts.plan.width);
+}
+
+void StageChecks::append_to(std::vector<std::int64_t>& numbers) const {
+  numbers.push_back(sums_differ_ ? 1 : 0);
+  const StageMessages& messages = parts_.worker.messages();
+  for (std::size_t link = 0; link < messages.sent.size(); ++link)
+    numbers.push_back(static_cast<std::int64_t>(messages.sent[link] - messages.arrived[link]));
+}
+
+void StageChecks::expect_right(std::span<const std::int64_t> summed, std::int64_t step) {
+  if (summed.front() > 0) throw_wrong_sums_of_a_stage(step);
+  if (std::ranges::any_of(summed, [](std::int64_t apart) { return apart != 0; })) throw_wrong_message(step);
+}
+
+/// Those of one stage know.
+void StageChecks::throw_wrong_sums_of_a_stage(std::int64_t step) {
+  std::optional<WrongNumbers> mine;
+  try {
+    if (const auto error = std::exchange(sums_differ_, {}))
+      throw_wrong_sums(parts_.replicas, *error, step, {parts_.held.layout, parts_.setup.device.description});
+  } catch (const WrongRankError& error) {
+    mine = error.numbers();
+  }
+  throw_on_all(parts_.comm, mine, step);
+}
+
+/// The first one in the order of links(): what follows from it may be wrong, too.
+void StageChecks::throw_wrong_message(std::int64_t step) const {
+  const StageMessages& messages = parts_.worker.messages();
+  const auto sent = gather(parts_.comm, std::span<const std::uint64_t>(messages.sent)),
+             arrived = gather(parts_.comm, std::span<const std::uint64_t>(messages.arrived));
+  const auto who = descriptions(parts_.comm, parts_.setup.device.description);
+  WrongNumbers numbers{.step = step,
+                       .what = "messages between stages are not those that were sent",
+                       .help = "look at that host's network, and leave it out if it happens again",
+                       .ranks = {},
+                       .may_pass = true};
+  for (int first = parts_.comm.size() - parts_.plan.width; first >= 0; first -= parts_.plan.width) {
+    for (const Link& link : links()) {
+      const int sender = first + parts_.plan.rank_of(link.first),
+                receiver = first + parts_.plan.rank_of(link.second);
+      if (sent[place_of(sender)][place_of(link)] == arrived[place_of(receiver)][place_of(link)]) continue;
+      numbers.ranks = {receiver};
+      numbers.what =
+          fmt::format("what arrived at {} is not {} that {} sent: a link or the memory behind it changed it",
+                      who[place_of(receiver)], message_name(link), who[place_of(sender)]);
+      break;
+    }
+  }
+  throw WrongRankError(numbers);
+}
+
+/// Between ranks, in the order in which a micro-batch passes them.
+std::vector<StageChecks::Link> StageChecks::links() const {
+  const int last = parts_.plan.last();
+  std::vector<Link> all;
+  for (int stage = 0; stage < last; ++stage) all.emplace_back(stage, stage + 1);
+  for (int stage = last; stage > 0; --stage) all.emplace_back(stage, stage - 1);
+  std::erase_if(all, [this](const Link& link) {
+    return parts_.plan.rank_of(link.first) == parts_.plan.rank_of(link.second);
+  });
+  return all;
+}
+
+/// "the activations of stage 0 (conv1 to relu1)"
+std::string StageChecks::message_name(const Link& link) const {
+  return fmt::format("the {} of {}", link.first < link.second ? "activations" : "gradients",
+                     parts_.plan.describe(link.first));
+}
+
+void StageChecks::replay(const StepPosition& position,
+                         const std::function<SumFingerprints(int pipeline)>& compute_share) const {
+  const int first = parts_.plan.rank_of(0), last = parts_.plan.rank_of(parts_.plan.last());
+  const ReplayWork work{.share_parts = share_parts(),
+                        .weight_parts = tensor_parts(""),
+                        .sample_parts = {{"pictures", first}, {"labels", last}},
+                        .compute_share = [&](int pipeline) { return of_share(compute_share(pipeline)); },
+                        .weights = [this] { return of_weights(); },
+                        .samples = [&](int pipeline) { return of_samples(position, pipeline); }};
+  const SumFingerprints own = of_share(parts_.engine.own_fingerprints());
+  replay_next_share(parts_.comm, parts_.replicas, own, work, position.global_step + 1,
+                    parts_.setup.device.description);
+}
+
+/// Each rank of a pipeline has its part, and zeros for the rest.
+SumFingerprints StageChecks::of_pipeline(const SumFingerprints& mine) const {
+  std::vector<std::int64_t> words(mine.begin(), mine.end());
+  pipeline_->all_reduce(std::span(words));
+  return {words.begin(), words.end()};
+}
+
+std::vector<ReplayedPart> StageChecks::tensor_parts(const std::string& before) const {
+  std::vector<ReplayedPart> parts;
+  for (const Parameter& tensor : parts_.setup.network.parameters().parameters) {
+    const auto holds = [&](const PipelineStage& stage) {
+      return stage.arena.offset <= tensor.offset && tensor.offset < stage.arena.offset + stage.arena.size;
+    };
+    parts.push_back({before + tensor.name, std::ranges::find_if(parts_.plan.stages, holds)->rank});
+  }
+  return parts;
+}
+
+std::vector<ReplayedPart> StageChecks::share_parts() const {
+  std::vector<ReplayedPart> parts;
+  for (const Link& link : links()) {
+    parts.push_back({message_name(link), parts_.plan.rank_of(link.first)});
+    parts.push_back({message_name(link), parts_.plan.rank_of(link.second), true});
+  }
+  for (ReplayedPart& tensor : tensor_parts("the gradients of ")) parts.push_back(std::move(tensor));
+  return parts;
+}
+
+/// As share_parts(). @param held  of the tensors that this rank holds
+SumFingerprints StageChecks::of_share(const SumFingerprints& held) const {
+  const StageMessages& messages = parts_.worker.messages();
+  SumFingerprints parts;
+  for (const Link& link : links()) {
+    parts.push_back(messages.sent[place_of(link)]);
+    parts.push_back(messages.arrived[place_of(link)]);
+  }
+  put_tensors(held, parts);
+  return of_pipeline(parts);
+}
+
+SumFingerprints StageChecks::of_weights() const {
+  SumFingerprints held, all;
+  if (!parts_.held.ranges.empty()) {
+    parts_.engine.fetch_state();
+    const std::span<const float> weights = parts_.engine.state().weights;
+    for (const HeldTensor& tensor : parts_.held.tensors)
+      held.push_back(
+          cpu::fingerprint(kWeightsBuffer, tensor.first, weights.subspan(tensor.local, tensor.size)));
+  }
+  put_tensors(held, all);
+  return of_pipeline(all);
+}
+
+/// The first stage reads the pictures, and the last one the labels.
+SumFingerprints StageChecks::of_samples(const StepPosition& position, int pipeline) const {
+  SumFingerprints found =
+      fingerprints_of_samples(parts_.setup.data->train, parts_.sampler, position.step_in_epoch, pipeline);
+  if (rank() != parts_.plan.rank_of(0)) found[0] = 0;
+  if (rank() != parts_.plan.rank_of(parts_.plan.last())) found[1] = 0;
+  return of_pipeline(found);
+}
+
+/// Behind what is there: a number for each tensor of the network.
+void StageChecks::put_tensors(const SumFingerprints& held, SumFingerprints& all) const {
+  const std::size_t first = all.size();
+  all.resize(first + parts_.setup.network.parameters().parameters.size());
+  for (std::size_t i = 0; i < held.size(); ++i) all[first + parts_.held.tensors[i].number] = held[i];
+}
+
+}  // namespace lockstep
