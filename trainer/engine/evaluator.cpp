@@ -6,6 +6,7 @@
 #include "comm/collectives.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "trainer/engine/memory_need.hpp"
 #include "trainer/engine/training_loss.hpp"
 
 #include <fmt/format.h>
@@ -175,6 +176,12 @@ EvaluatedShare share_of(std::int64_t samples, const Communicator& comm) {
   return {samples * comm.rank() / comm.size(), samples * (comm.rank() + 1) / comm.size()};
 }
 
+/// Samples of a batch.
+std::int64_t most_of(const Dataset& data, std::int64_t most, const Communicator* streams_to) {
+  most = std::min(most, data.size());
+  return streams_to == nullptr ? most : streamed_at_once(most, row_bytes_of(data));
+}
+
 /// Of batches of so many samples.
 std::optional<Streaming> streaming_to(const Communicator* comm, const Dataset& data, std::int64_t most) {
   if (comm == nullptr) return std::nullopt;
@@ -191,8 +198,9 @@ DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream&
       stream_(stream),
       classes_(network.classes()),
       loss_(*gpu.device, stream, evaluation_rule(loss, data), data),
-      data_(*gpu.device, stream, data, nullptr, streaming_to(streams_to, data, std::min(most, data.size()))),
-      execution_(network, *gpu.device, *gpu.ops, static_cast<int>(std::min(most, data.size())),
+      data_(*gpu.device, stream, data, nullptr,
+            streaming_to(streams_to, data, most_of(data, most, streams_to))),
+      execution_(network, *gpu.device, *gpu.ops, static_cast<int>(most_of(data, most, streams_to)),
                  DeviceExecution::Purpose::kEvaluation),
       counters_(*gpu.device, kCounterSlots),
       host_counters_(*gpu.device, kCounterSlots),

@@ -173,11 +173,18 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
     return memory;
   }
   const std::int64_t share = samples_of_a_rank(job, data.train_samples, ranks);
-  const std::uint64_t ring =
-      ring_bytes(job, data, share, samples_at_a_time(job, share), samples_at_a_time(job, kEvaluatedAtOnce));
+  const std::int64_t evaluated =
+      streamed_at_once(samples_at_a_time(job, kEvaluatedAtOnce), data.sample_bytes - sizeof(std::int32_t));
+  const std::uint64_t ring = ring_bytes(job, data, share, samples_at_a_time(job, share), evaluated);
   memory.device.data = checked_sum(labels, order, ring);
   memory.host.data = checked_sum(memory.host.data, ring);
   return memory;
+}
+
+std::int64_t streamed_at_once(std::int64_t most, std::uint64_t row_bytes) {
+  constexpr std::uint64_t kBatchBytes = std::uint64_t{32} << 20;
+  const auto fit = static_cast<std::int64_t>(kBatchBytes / std::max<std::uint64_t>(row_bytes, 1));
+  return std::clamp<std::int64_t>(fit, 1, std::max<std::int64_t>(most, 1));
 }
 
 std::uint64_t ring_bytes(const Job& job, const DataSizes& data, std::int64_t columns,

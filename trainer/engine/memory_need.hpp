@@ -60,6 +60,8 @@ std::string to_string(const MemoryNeed& need);
 void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device,
                            std::string_view help);
 
+/// Samples of a batch of an evaluation whose set streams, at most `most`: batches of 32 MiB leave no trace in its sums.
+std::int64_t streamed_at_once(std::int64_t most, std::uint64_t row_bytes);
 /// What streams past a device, on it and once more in pinned memory. @param columns  of a step that one rank has
 std::uint64_t ring_bytes(const Job& job, const DataSizes& data, std::int64_t columns,
                          std::int64_t spare_columns, std::int64_t evaluated_at_once);

@@ -123,6 +123,7 @@ void TrainingRun::end_if_unread() {
       if (const std::exception_ptr reason = strategy_->unread().take()) std::rethrow_exception(reason);
     });
   } catch (const AgreedError& error) {
+    if (state_.position.global_step == 0) throw;  // nothing to lose
     save();
     wait_until_saved(error.what());
     end_trace();

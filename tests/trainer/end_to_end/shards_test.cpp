@@ -110,10 +110,10 @@ TEST_F(ShardedRunTest, ADiskThatFailsLeavesTheLastWholeStep) {
     EXPECT_FALSE(fs::is_empty(path(run + "/checkpoints")));
     EXPECT_EQ(metrics_of(run, ""), expected);
   };
-  expect_to_be_saved("step", faults("train-0", 350), "");
+  expect_to_be_saved("step", faults("train-0", 900), "");
   expect_to_be_saved("evaluation", faults("test-0", 10), "");
-  expect_to_be_saved("ranks", faults("train-0", 250) + "mpirun -np 2", "");
-  expect_to_be_saved("device", faults("train-0", 350), "parallel.device=emulated data.on_device=stream");
+  expect_to_be_saved("ranks", faults("train-0", 700) + "mpirun -np 2", "");
+  expect_to_be_saved("device", faults("train-0", 900), "parallel.device=emulated data.on_device=stream");
 }
 
 TEST_F(ShardedRunTest, AFlippedBitEndsTheRunOfAllRanks) {
