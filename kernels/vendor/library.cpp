@@ -25,7 +25,7 @@ cudaStream_t Library::handle_of(Stream& stream) {
 
 Conv2d& Library::layer(const Conv2dShape& shape) {
   const auto& [batch, channels, height, width, out, kernel_height, kernel_width, stride, padding, groups,
-               dilation] = shape;
+               dilation, pool] = shape;  // whose gradients cuDNN computes as of all of y
   const std::array key = {batch,        channels, height,  width,  out,     kernel_height,
                           kernel_width, stride,   padding, groups, dilation};
   return convolutions_.try_emplace(key, shape, algorithms_).first->second;
