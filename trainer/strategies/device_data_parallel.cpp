@@ -80,9 +80,9 @@ StepSizes sizes_of_steps(const Job& job, const DistributedSampler& sampler, std:
 
 /// @param steps  of the ring; 0: the set does not stream
 std::optional<Streaming> streaming_of_steps(const JobSetup& setup, const DistributedSampler& sampler,
-                                            std::int64_t steps, int spare_columns) {
+                                            std::int64_t steps, int rank, int spare_columns) {
   if (steps == 0) return std::nullopt;
-  const RingSizes sizes{.columns = std::max(1, own_share(sampler)),
+  const RingSizes sizes{.columns = std::max(1, share_of_rank(sampler, rank)),
                         .has_pairs = setup.mixer.mixes(),
                         .steps = steps,
                         .spare_columns = spare_columns};
@@ -132,7 +132,7 @@ class DeviceDataParallel final : public DataParallel {
   SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
   StepSizes step_sizes(const Job& job) const {
     StepSizes sizes = sizes_of_steps(job, sampler_, longest_series_, comm_);
-    sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, sizes.max_columns);
+    sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, comm_.rank(), sizes.max_columns);
     return sizes;
   }
   /// Of the share that was computed last.

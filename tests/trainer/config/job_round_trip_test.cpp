@@ -40,6 +40,7 @@ class RandomJob {
                 flip(),
                 flip() ? whole(1, 1000000000) : 0,
                 flip(),
+                OnDevice::kAuto,
                 {},
                 PictureFit::kSqueeze,
                 false,
