@@ -235,9 +235,10 @@ bool is_file(const std::filesystem::path& path) {
   std::vector<std::string> names;
   for (const std::string& job : shipped_jobs()) names.push_back(std::filesystem::path(job).stem().string());
   const std::vector<std::string_view> known(names.begin(), names.end());
-  throw MissingDataError(fmt::format(
-      "{}: no such file{}; with the program come the jobs {}; behind one, model=NAME and data.set=NAME take others",
-      word, did_you_mean(word, known), fmt::join(names, ", ")));
+  throw MissingDataError(
+      fmt::format("{}: no such file{}; with the program come the jobs {}; behind one, model=NAME and "
+                  "data.set=NAME take others",
+                  word, did_you_mean(word, known), fmt::join(names, ", ")));
 }
 
 /// What `lockstep train mnist` means: a file of that name or else, unless mnist.yaml lies here, the job that comes
