@@ -250,9 +250,10 @@ TEST(RanksDifferTest, EveryKeyOfTheJobIsNamedAtOnce) {
     if (value.empty() || key.path == "parallel.backend" || key.path == "parallel.ranks") continue;
     // What does not go together with the rest.
     if (key.path == "data.set" || key.path == "data.balance_classes" || key.path == "data.shuffle_window" ||
-            key.path == "data.size" || key.path == "data.fit" || key.path == "data.colour",
-        "data.label" || key.path == "train.initial_scale" || key.path == "train.optimizer.dampening" ||
-            key.path == "train.clip_value" || key.path == "parallel.replay_every_steps")
+        key.path == "data.size" || key.path == "data.fit" || key.path == "data.colour" ||
+        key.path == "data.label" || key.path == "train.initial_scale" ||
+        key.path == "train.optimizer.dampening" || key.path == "train.clip_value" ||
+        key.path == "parallel.replay_every_steps")
       continue;
     if (value.find(' ') != value.npos) continue;  // several words to a shell
     // Another choice would have other keys, and a warm-up is in steps or in epochs.
