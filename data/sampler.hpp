@@ -81,6 +81,7 @@ class DistributedSampler {
     return static_cast<int>(
         std::max(grains_of(rank, 0).size(), grains_of(rank, steps_per_epoch() - 1).size()));
   }
+  int most_local_grains() const { return most_grains_of(options_.rank); }
 
   /// Moves to an epoch (counted from 0): makes its permutation. Cheap if already there.
   void set_epoch(std::int64_t epoch);

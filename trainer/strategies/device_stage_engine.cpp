@@ -230,7 +230,7 @@ void DeviceStageEngine::take_data() {
 /// A step is all grains of this rank's pipeline.
 std::optional<Streaming> DeviceStageEngine::streaming_of_steps() const {
   if (!parts_.setup.streams) return std::nullopt;
-  RingSizes sizes{.columns = grain_ * std::max(1, parts_.sampler.most_grains_of(parts_.rank)),
+  RingSizes sizes{.columns = grain_ * std::max(1, parts_.sampler.most_local_grains()),
                   .has_pairs = parts_.setup.mixer.mixes(),
                   .spare_columns = grain_};
   sizes.steps =

@@ -82,6 +82,13 @@ TEST_F(ShardedRunTest, WhatStreamsPastADeviceGivesTheSameRun) {
   EXPECT_EQ(
       metrics_of("stages", streamed + "parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2"),
       expected);
+  // The second pipeline has a grain more; each computes the share of the other again.
+  const std::string uneven = "data.global_batch=24 ";
+  EXPECT_EQ(
+      metrics_of("pipelines", streamed + uneven +
+                                  "parallel.strategy=pipeline parallel.stages=2 parallel.backend=thread "
+                                  "parallel.ranks=4 parallel.replay_every_steps=5"),
+      metrics_of("uneven", job + uneven));
   EXPECT_EQ(metrics_of("steps", streamed + "data.in_memory=true parallel.graph=off"), expected);
   Outcome outcome;
   for (int starts = 0; starts < 50; ++starts) {
