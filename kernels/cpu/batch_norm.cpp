@@ -270,18 +270,12 @@ HWY_AFTER_NAMESPACE();
 namespace lockstep::cpu {
 
 HWY_EXPORT(sums_of_squares);
-HWY_EXPORT(sums_of_gradients);
 HWY_EXPORT(sums_behind_steps);
 HWY_EXPORT(normalise);
 HWY_EXPORT(normalise_backward);
 
 void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* sums) {
   HWY_DYNAMIC_DISPATCH(sums_of_squares)(shape, x, sums);
-}
-
-void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const float* dy,
-                              const BatchNormChannel* channels, std::int64_t* sums) {
-  HWY_DYNAMIC_DISPATCH(sums_of_gradients)(shape, x, dy, channels, sums);
 }
 
 void batch_norm_gradient_sums(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,

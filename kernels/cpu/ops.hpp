@@ -89,10 +89,7 @@ struct NormSteps {
 /// @param weight, bias  [channels]; null: 1 and 0
 void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
                         const float* weight, const float* bias, const NormSteps& steps, float* y);
-/// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd.
-void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const float* dy,
-                              const BatchNormChannel* channels, std::int64_t* sums);
-/// The same with the steps before it, by which dy changes.
+/// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd; the steps come first, by which dy changes.
 void batch_norm_gradient_sums(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,
                               const BatchNormChannel* channels, std::int64_t* sums);
 /// dx = (dy - mean_dy - xhat mean_dy_xhat) (rstd weight); 0 in padding columns.

@@ -85,8 +85,9 @@ class DeviceBatchNormTest : public testing::TestWithParam<BatchNormCase> {
     for (std::size_t c = 0; c < channels(); ++c)
       set_batch_statistics(result.words.data() + c * kBatchNormWords, numbers(), 1e-5, of_batch[c]);
     for_each_grain([&](const BatchNormShape& shape, int first) {
-      cpu::batch_norm_gradient_sums(shape, part(x_, shape, first).data(), part(dy_, shape, first).data(),
-                                    of_batch.data(), result.gradient_words.data());
+      auto dy = part(dy_, shape, first);
+      cpu::batch_norm_gradient_sums(shape, {}, part(x_, shape, first).data(), dy.data(), of_batch.data(),
+                                    result.gradient_words.data());
     });
     for (std::size_t c = 0; c < channels(); ++c)
       set_batch_gradients(result.gradient_words.data() + c * kBatchNormWords, numbers(), of_batch[c]);
