@@ -20,6 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+[[noreturn]] void fail_to_read(const fs::path& path, const std::error_code& error) {
+  throw IoError(fmt::format("{}: cannot be read: {}; check its permissions", path.string(), error.message()));
+}
+
 /// The entries of a folder that do not begin with a dot, sorted by their bytes.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
@@ -30,17 +34,23 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
     throw MissingDataError(
         fmt::format("{}: no such folder; name one that holds a folder for each class", folder.string()));
-  if (error)
-    throw IoError(
-        fmt::format("{}: cannot be read: {}; check its permissions", folder.string(), error.message()));
+  if (error) fail_to_read(folder, error);
   std::sort(entries.begin(), entries.end(),
             [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return entries;
 }
 
+/// Of what a path leads to; a circle of links leads nowhere. A disk that fails must not look like one that lacks it.
+fs::file_status status_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (error == std::errc::too_many_symbolic_link_levels) return fs::file_status(fs::file_type::not_found);
+  if (error && status.type() != fs::file_type::not_found) fail_to_read(path, error);
+  return status;
+}
+
 bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return fs::is_directory(status_of(path));
 }
 
 constexpr const char* kReadFormats = "png, jpg, jpeg, webp, gif, bmp, pgm, ppm";
@@ -60,16 +70,15 @@ bool is_called_a_picture(const fs::path& path) {
 }
 
 bool is_picture(const fs::path& path) {
-  std::error_code ignored;
-  return is_called_a_picture(path) && fs::is_regular_file(path, ignored);
+  return is_called_a_picture(path) && fs::is_regular_file(status_of(path));
 }
 
 /// In a word or two: what that is, which is no picture.
 std::string kind_of(const fs::path& path) {
-  std::error_code ignored;
-  if (is_folder(path)) return "folder";
-  if (fs::is_symlink(path, ignored) && !fs::exists(path, ignored)) return "broken link";
-  if (!fs::is_regular_file(path, ignored)) return "device";
+  const fs::file_status status = status_of(path);
+  if (fs::is_directory(status)) return "folder";
+  if (!fs::exists(status)) return "broken link";
+  if (!fs::is_regular_file(status)) return "device";
   const std::string extension = extension_of(path);
   return extension.empty() ? "file without a format's ending" : extension + " file";
 }
@@ -220,7 +229,7 @@ void collect_pictures(const fs::path& folder, std::vector<fs::path>& pictures) {
     std::error_code ignored;
     if (is_picture(entry)) {
       pictures.push_back(entry);
-    } else if (fs::is_directory(fs::symlink_status(entry, ignored))) {
+    } else if (is_folder(entry) && !fs::is_symlink(entry, ignored)) {
       collect_pictures(entry, pictures);
     }
   }

@@ -351,6 +351,18 @@ TEST_F(PictureRunTest, WhatBecomesOfPicturesEndsTheRunAndLeavesItsCheckpoint) {
   EXPECT_EQ(weights_of("run"), weights_of("at-once")) << "the checkpoint was there";
 }
 
+/// Its folders must not look as if they were not there.
+TEST_F(PictureRunTest, ADiskThatFailsAtTheStartIsNoSmallerSet) {
+  const std::string faults =
+      fmt::format("LD_PRELOAD={} READ_FAULTS_PATH=photos/train/2 READ_FAULTS_ERRNO=5 READ_FAULTS_COUNT=1 ",
+                  std::getenv("LOCKSTEP_READ_FAULTS"));
+  for (const int at : {1, 2, 3, 9}) {
+    const Outcome outcome = train("failed", "", faults + fmt::format("READ_FAULTS_AT={}", at));
+    EXPECT_EQ(outcome.exit_code, 74) << at << ": " << outcome.everything();
+    EXPECT_NE(outcome.err.find("Input/output error"), outcome.err.npos) << outcome.err;
+  }
+}
+
 TEST_F(PictureRunTest, KeysOfPicturesAreForPictures) {
   Outcome outcome = train("run", "data.set=mnist");
   EXPECT_EQ(outcome.exit_code, 2);
