@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,13 +31,44 @@
 
 static atomic_long calls;
 
-static long number(const char* name, long otherwise) {
-  const char* text = getenv(name);
+/// What the environment said at the first call: MPI_Init changes it while threads read.
+enum {
+  kReadPath,
+  kReadAt,
+  kReadCount,
+  kReadErrno,
+  kSyncLog,
+  kSlowPath,
+  kSlowMs,
+  kStallPath,
+  kStallSign,
+  kSettings
+};
+static const char* settings[kSettings];
+static pthread_once_t read_once = PTHREAD_ONCE_INIT;
+
+static void read_settings(void) {
+  static const char* const names[kSettings] = {"READ_FAULTS_PATH",  "READ_FAULTS_AT", "READ_FAULTS_COUNT",
+                                               "READ_FAULTS_ERRNO", "SYNC_LOG",       "SYNC_SLOW_PATH",
+                                               "SYNC_SLOW_MS",      "STALL_PATH",     "STALL_WHILE"};
+  for (int i = 0; i < kSettings; ++i) {
+    const char* text = getenv(names[i]);
+    settings[i] = text == NULL ? NULL : strdup(text);
+  }
+}
+
+static const char* setting(int which) {
+  pthread_once(&read_once, read_settings);
+  return settings[which];
+}
+
+static long number(int which, long otherwise) {
+  const char* text = setting(which);
   return text != NULL ? strtol(text, NULL, 10) : otherwise;
 }
 
 static void stall(const char* path) {
-  const char *part = getenv("STALL_PATH"), *sign = getenv("STALL_WHILE");
+  const char *part = setting(kStallPath), *sign = setting(kStallSign);
   if (part == NULL || sign == NULL || path == NULL || strstr(path, part) == NULL) return;
   const struct timespec pause = {0, 5000000};
   const int before = errno;
@@ -46,11 +78,11 @@ static void stall(const char* path) {
 
 static bool fails(const char* path) {
   stall(path);
-  const char* part = getenv("READ_FAULTS_PATH");
+  const char* part = setting(kReadPath);
   if (part == NULL || path == NULL || strstr(path, part) == NULL) return false;
-  const long call = ++calls, first = number("READ_FAULTS_AT", 0), count = number("READ_FAULTS_COUNT", -1);
+  const long call = ++calls, first = number(kReadAt, 0), count = number(kReadCount, -1);
   if (first <= 0 || call < first || (count >= 0 && call >= first + count)) return false;
-  errno = (int)number("READ_FAULTS_ERRNO", EIO);
+  errno = (int)number(kReadErrno, EIO);
   return true;
 }
 
@@ -70,7 +102,7 @@ static bool file_fails(int fd) {
 }
 
 static void note(const char* call, const char* path, const char* to) {
-  const char* name = getenv("SYNC_LOG");
+  const char* name = setting(kSyncLog);
   FILE* log = name != NULL ? fopen(name, "a") : NULL;
   if (log == NULL) return;
   fprintf(log, "%s %s%s%s\n", call, path, to[0] != 0 ? " " : "", to);
@@ -79,14 +111,14 @@ static void note(const char* call, const char* path, const char* to) {
 
 static void file_stalls(int fd) {
   char path[4096];
-  if (getenv("STALL_PATH") != NULL && path_of(fd, path)) stall(path);
+  if (setting(kStallPath) != NULL && path_of(fd, path)) stall(path);
 }
 
 static void be_slow(const char* path) {
   static atomic_flag done = ATOMIC_FLAG_INIT;
-  const char* part = getenv("SYNC_SLOW_PATH");
+  const char* part = setting(kSlowPath);
   if (part == NULL || strstr(path, part) == NULL || atomic_flag_test_and_set(&done)) return;
-  const long ms = number("SYNC_SLOW_MS", 0);
+  const long ms = number(kSlowMs, 0);
   const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
   nanosleep(&pause, NULL);
 }
