@@ -6,7 +6,6 @@
 #include "data/pictures/picture.hpp"
 #include "data/ready_images.hpp"
 #include "data/sample_store.hpp"
-#include "data/stored_file.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>

@@ -7,9 +7,9 @@
 /// .cls it has version 1.
 #pragma once
 
+#include "data/sample_store.hpp"
 #include "data/sets/tar_labels.hpp"
 #include "data/sets/tar_reader.hpp"
-#include "data/stored_file.hpp"
 
 #include <cstdint>
 #include <string>
