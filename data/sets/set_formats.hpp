@@ -87,7 +87,7 @@ SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, cons
 TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 // Folders of pictures, a folder for each class, as `lockstep convert` reads them; the pictures are decoded when they are
-// needed (data/pictures/picture_sets.hpp).
+// needed (data/pictures/picture_store.hpp).
 
 std::vector<FileNames> picture_set_files(const SetEntry& set);
 /// @throws MissingDataError, DataError  as find_sorted_pictures; a picture that is damaged

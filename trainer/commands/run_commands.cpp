@@ -8,7 +8,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "data/pictures/picture.hpp"
-#include "data/ready_images.hpp"
+#include "data/pictures/picture_store.hpp"
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
