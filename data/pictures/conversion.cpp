@@ -11,7 +11,7 @@
 #include "data/pictures/image_queue.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/sample_names.hpp"
-#include "data/sets/set_files.hpp"
+#include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>

@@ -8,7 +8,6 @@
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
-#include "data/sets/label_sets.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>

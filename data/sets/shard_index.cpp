@@ -5,8 +5,8 @@
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 #include "data/class_names.hpp"
-#include "data/sets/label_sets.hpp"
 #include "data/sets/sample_names.hpp"
+#include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>

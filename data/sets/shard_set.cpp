@@ -7,7 +7,6 @@
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/sample_store.hpp"
-#include "data/sets/label_sets.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 

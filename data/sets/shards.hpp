@@ -15,7 +15,7 @@
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/set_files.hpp"
+#include "data/sets/set_formats.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>

@@ -6,7 +6,6 @@
 #include "common/error.hpp"
 #include "data/class_names.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 #include "tests/data/idx_fixture.hpp"
 

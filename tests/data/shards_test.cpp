@@ -11,7 +11,7 @@
 #include "data/mixing.hpp"
 #include "data/sample_store.hpp"
 #include "data/sampler.hpp"
-#include "data/sets/label_sets.hpp"
+#include "data/sets/set_formats.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "tests/data/idx_fixture.hpp"
 
