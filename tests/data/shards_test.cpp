@@ -8,7 +8,6 @@
 #include "common/error.hpp"
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
-#include "data/mixing.hpp"
 #include "data/sample_store.hpp"
 #include "data/sampler.hpp"
 #include "data/sets/set_formats.hpp"
