@@ -6,7 +6,7 @@
 #include "common/error.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include "common/text_layout.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/made_sets.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,8 +4,7 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
-#include "data/class_names.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 

@@ -4,7 +4,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/catalogue.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 

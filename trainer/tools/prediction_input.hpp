@@ -7,7 +7,7 @@
 #include "data/pictures/picture.hpp"
 #include "data/pictures/preparation.hpp"
 #include "data/sets/catalogue.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 #include "trainer/run/saved_model.hpp"
 
 #include <cstdint>
