@@ -9,8 +9,8 @@
 #include "data/sampler.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/replay.hpp"
 #include "trainer/engine/training_step.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_plan.hpp"
 
