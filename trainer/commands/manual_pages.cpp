@@ -4,7 +4,7 @@
 #include "trainer/commands/command_text.hpp"
 #include "trainer/commands/reference.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/run/run_contents.hpp"
+#include "trainer/run/metrics.hpp"
 
 #include <cctype>
 #include <fmt/format.h>

@@ -22,7 +22,7 @@
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
-#include "trainer/run/train.hpp"
+#include "trainer/run/training_run.hpp"
 #include "trainer/tools/prove.hpp"
 
 #include <fmt/format.h>
