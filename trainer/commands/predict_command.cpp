@@ -10,7 +10,6 @@
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/tools/prediction.hpp"
-#include "trainer/tools/prediction_input.hpp"
 
 #include <fmt/format.h>
 

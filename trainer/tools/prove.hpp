@@ -8,7 +8,6 @@
 #include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <cstdint>
