@@ -5,7 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "common/env.hpp"
-#include "trainer/checkpoint/checkpointer.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
