@@ -23,6 +23,12 @@
 namespace lockstep::burn {
 namespace {
 
+/// Word i of what memory is filled with.
+std::uint64_t word_of_pattern(std::uint64_t key, std::uint64_t i, bool complement) {
+  const std::uint64_t word = mix_bits(key + i);
+  return complement ? ~word : word;
+}
+
 using Words = std::unique_ptr<std::uint64_t[]>;
 
 constexpr std::size_t kBlockBytes = std::size_t{8} << 20;

@@ -182,6 +182,8 @@ WrongNumber ProductProof::locate(std::size_t row, const Pair& off) const {
 
 namespace {
 
+constexpr std::array kPasses{Pass::kForward, Pass::kDataGradient, Pass::kWeightGradient};
+
 std::vector<ProductCase> cases_for(const BurnRank& rank) {
   if (rank.is_emulated())
     return {{"conv2d 4@3x3 of 3x6x6", {4, 3, 6, 6, 4, 3, 3}, false},

@@ -80,8 +80,6 @@ std::int64_t integer_of(float number);
 
 // What the check of products is on every processor: which products there are, and what is counted and found.
 
-inline constexpr std::array kPasses{Pass::kForward, Pass::kDataGradient, Pass::kWeightGradient};
-
 /// Every product of every case in turn, as long as the slice lasts.
 class ProductCheck : public BurnCheck {
  public:
