@@ -29,6 +29,8 @@
 
 namespace lockstep {
 
+// Faults on purpose.
+
 /// @throws ConfigError  the job asks for a fault, and LOCKSTEP_ALLOW_INJECT is not 1
 void refuse_faults_unless_allowed(const Job& job);
 
@@ -72,7 +74,7 @@ class FaultInjector {
   Clock::time_point last_series_{};  ///< kSlow, kBusy: when it was let go
 };
 
-// A training run from start to end: epochs, evaluation, logs, checkpoints, stopping.
+// The run.
 
 /// Owns all that a run is made of. Every rank goes through the same steps; rank 0 alone, which has the run directory,
 /// speaks and writes.

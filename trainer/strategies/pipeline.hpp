@@ -37,6 +37,8 @@
 
 namespace lockstep {
 
+// Which rank is wrong.
+
 /// One rank's end. All errors come on all ranks, and each says the same.
 class StageChecks {
  public:
