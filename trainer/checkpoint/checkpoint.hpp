@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Saving, loading and verifying one checkpoint: RUN/checkpoints/step-00001180/ with model.safetensors,
-/// optimizer.safetensors and manifest.json.
+/// optimizer.safetensors and manifest.json. And those of a run: written while training goes on, and which of them stay.
 #pragma once
 
 #include "common/env.hpp"
@@ -72,8 +72,6 @@ Manifest load_manifest(Env& env, const std::string& path);
 /// Every checksum and every weight, and every damage rather than the first. Empty: the checkpoint is good.
 /// @throws MissingDataError if there is no such directory; IoError
 std::vector<Damage> verify_checkpoint(Env& env, const std::string& path);
-
-// Checkpoints of a run: written while training goes on, and which of them stay.
 
 // Which checkpoints of a run stay: the job's `run.keep`.
 

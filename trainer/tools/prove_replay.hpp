@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Steps of a run computed again and compared with its trail; and from one that came to something else, to what
-/// differs and why that may be.
+/// Steps of a run computed again and compared with its trail and with what its files say.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -27,6 +26,8 @@
 #include <vector>
 
 namespace lockstep {
+
+// From a step that came to something else than its trail says, to what differs and why that may be.
 
 /// Of the run, what a diagnosis speaks of.
 struct DiagnosisFacts {
@@ -71,8 +72,6 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
 /// The bucket, from 1, in which an element of the arena left. Nothing: the sizes are not known, or do not fit.
 /// @param sizes  of the buckets in elements, in the order in which they leave; the arena's end leaves first
 std::optional<int> bucket_of(std::span<const std::size_t> sizes, std::size_t element, std::size_t parameters);
-
-// Steps of a run computed again, and compared with its trail.
 
 // What a person at a terminal sees while steps are replayed, and how often the ranks hear of each other.
 
