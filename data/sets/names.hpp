@@ -40,9 +40,9 @@ std::vector<std::string> numbered_classes(int classes);
 // From which pictures the samples of a set were made, and how: a list and a note beside its images, which `lockstep
 // convert` writes.
 //
-// train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl have a line for each sample,
-// in their order: the path of the picture within the folder that was converted, as a JSON string in ASCII. So any name
-// is one line; what is no UTF-8 in it became U+FFFD.
+// train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl have a line for each
+// sample, in their order: the path of the picture within the folder that was converted, as a JSON string in ASCII. So
+// any name is one line; what is no UTF-8 in it became U+FFFD.
 
 /// @param half  "train", "t10k", "test" or "validation"
 std::string sample_names_file(std::string_view half);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep hash, inspect, verify, diff, export, import: what is in a checkpoint, is it whole, how do others get it, and
-/// how is one made of what others trained?
+/// lockstep hash, inspect, verify, diff, export, import: what is in a checkpoint, is it whole, how do others get it,
+/// and how is one made of what others trained?
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
