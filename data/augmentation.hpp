@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `data.augment`: its kinds with what they take, and a list of them as kernels read it.
+/// `data.augment`: its kinds with what they take, a list of them as kernels read it, and what mixes images.
 #pragma once
 
+#include "kernels/mix.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "kernels/shapes.hpp"
 
@@ -56,9 +57,77 @@ bool mixes_images(const std::vector<Augmentation>& list);
 std::span<const AugmentKindRow> augment_kinds();
 const AugmentKindRow& row_of(AugmentKind kind);
 
-/// For the kernels, without what mixes images (data/mixing.hpp); nothing, where the list is empty.
+/// For the kernels, without what mixes images; nothing, where the list is empty.
 /// @throws DatasetOptionError  images of this set cannot be changed so, or there are none
 std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& list, const Dataset& set,
                                              std::uint64_t seed);
+
+// Mixup and cutmix: which samples of a batch are mixed with which, and how much of each.
+
+/// The shares of Beta(alpha, alpha), in Q16: the share stays below [i] with probability i / 1024. Between two of them
+/// it goes along a line. The same numbers on every machine.
+using ShareTable = std::array<std::int32_t, 1025>;
+ShareTable beta_shares(double alpha);
+
+/// Draws for places of an epoch's order, by Philox: of each place the same, whichever rank or thread asks, and from
+/// whichever step on. docs/arithmetic.md has the rule.
+class SampleMixer {
+ public:
+  /// Mixes nothing.
+  SampleMixer() = default;
+  /// @param list  data.augment, of which it takes what mixes images; nothing of that: no sample is mixed
+  SampleMixer(const std::vector<Augmentation>& list, const ImageShape& shape, std::uint64_t seed);
+
+  bool mixes() const { return !entries_.empty(); }
+
+  /// Of `count` neighbouring places; nothing, where no sample is mixed.
+  /// @param order  of the epoch: samples of the set, from which partners are taken
+  /// @param first  place of the first one in it
+  std::vector<SampleMix> draw(std::int64_t epoch, std::span<const std::int32_t> order, std::int64_t first,
+                              std::int64_t count) const;
+
+ private:
+  struct Entry {
+    AugmentKind kind;
+    int number;           ///< in the list
+    std::int32_t chance;  ///< in Q30
+    ShareTable shares;
+  };
+
+  SampleMix draw_place(std::int64_t epoch, std::span<const std::int32_t> order, std::int64_t place) const;
+
+  std::vector<Entry> entries_;
+  ImageShape shape_;
+  std::uint64_t seed_ = 0;
+};
+
+// Labels of samples that may be mixed: of the set, by their indices in it. `mixes` are theirs; empty: none is mixed.
+
+/// labels[n] becomes the label of sample n, of a mixed one that of the larger part.
+void take_labels(std::span<const std::int32_t> of_set, std::span<const std::int32_t> indices,
+                 std::span<const SampleMix> mixes, std::int32_t* labels);
+/// The other ones, for LossShape::mixed; nothing, where nothing is mixed.
+std::vector<MixedLabel> second_labels(std::span<const std::int32_t> of_set,
+                                      std::span<const std::int32_t> indices,
+                                      std::span<const SampleMix> mixes);
+
+/// What a rank's share of a step is mixed with, by places in the epoch's order.
+class MixedShare {
+ public:
+  MixedShare() = default;
+  /// Of `count` places from `first` on. @param of_set  labels
+  MixedShare(const SampleMixer& mixer, std::int64_t epoch, std::span<const std::int32_t> order,
+             std::int64_t first, std::int64_t count, std::span<const std::int32_t> of_set);
+
+  /// Of `count` samples from a place on; nothing, where nothing is mixed.
+  std::span<const SampleMix> mixes(std::int64_t place, int count) const;
+  /// From a place on; null, where nothing is mixed.
+  const MixedLabel* second_labels(std::int64_t place) const;
+
+ private:
+  std::int64_t first_ = 0;
+  std::vector<SampleMix> mixes_;
+  std::vector<MixedLabel> second_labels_;
+};
 
 }  // namespace lockstep

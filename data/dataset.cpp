@@ -6,9 +6,9 @@
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "data/augmentation.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
-#include "data/mixing.hpp"
 #include "kernels/cpu/ops.hpp"
 
 #include <algorithm>

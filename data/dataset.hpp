@@ -269,7 +269,7 @@ class DatasetOptionError : public ConfigError {
 };
 
 /// The directory that holds the files of a set: `first`, if it is not empty and does; otherwise the first of
-/// candidate_places (data/sets/set_files.hpp) that has them all. Empty for a set that is made in memory.
+/// candidate_places (data/sets/set_formats.hpp) that has them all. Empty for a set that is made in memory.
 ///
 /// This is the only part of loading that reads the environment. A caller that loads in a thread while another
 /// thread may set variables (MPI_Init does) calls it first and passes its answer on as

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// SampleMixer, and the quantiles of the beta distribution by arithmetic that is the same on every machine.
-#include "data/mixing.hpp"
-
 #include "common/error.hpp"
+#include "data/augmentation.hpp"
 #include "kernels/numerics/portable_math.hpp"
 
 #include <cmath>

@@ -6,12 +6,11 @@
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "data/class_names.hpp"
 #include "data/idx.hpp"
 #include "data/pictures/image_queue.hpp"
 #include "data/sets/catalogue.hpp"
-#include "data/sets/sample_names.hpp"
-#include "data/sets/set_files.hpp"
+#include "data/sets/names.hpp"
+#include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "data/class_names.hpp"
 #include "data/pictures/conversion.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 
 #include <cctype>

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Inverting, whether the background is light, and telling the formats apart.
+/// Telling the formats of pictures apart, and what is made of any picture: inverted, laid on paper, grey, upright.
 #include "data/pictures/picture.hpp"
 
 #include "common/error.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
@@ -185,6 +186,148 @@ Picture parse_picture(std::span<const std::uint8_t> file, const std::string& nam
   if (form.starts_with("RIFF") && form.ends_with("WEBP")) return read_webp(name, file, colour);
   throw DataError(fmt::format("{}: {}neither PNG, JPEG, WEBP, GIF, BMP, binary PGM (P5) or PPM (P6) nor IDX",
                               name, file.empty() ? "is empty: " : ""));
+}
+
+// Transparent pictures laid on paper, and colours made grey.
+
+namespace {
+
+using Pixels = std::vector<std::uint8_t>;
+
+struct WithAlpha {
+  Pixels bytes;          ///< [pixel][channels + 1], alpha last
+  std::size_t channels;  ///< 1 or 3
+
+  std::size_t pixels() const { return bytes.size() / (channels + 1); }
+  int alpha(std::size_t pixel) const { return bytes[pixel * (channels + 1) + channels]; }
+  int value(std::size_t pixel, std::size_t channel) const { return bytes[pixel * (channels + 1) + channel]; }
+};
+
+/// [channels][pixel]
+Pixels laid_on(const WithAlpha& picture, int paper) {
+  Pixels opaque;
+  opaque.reserve(picture.channels * picture.pixels());
+  for (std::size_t c = 0; c < picture.channels; ++c) {
+    for (std::size_t i = 0; i < picture.pixels(); ++i) {
+      const int value = picture.value(i, c), alpha = picture.alpha(i);
+      opaque.push_back(static_cast<std::uint8_t>((value * alpha + paper * (255 - alpha) + 127) / 255));
+    }
+  }
+  return opaque;
+}
+
+int contrast(const Pixels& pixels) {
+  const auto [low, high] = std::minmax_element(pixels.begin(), pixels.end());
+  return *high - *low;
+}
+
+bool is_opaque(const WithAlpha& picture) {
+  for (std::size_t i = 0; i < picture.pixels(); ++i) {
+    if (picture.alpha(i) != 255) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// Dark strokes on nothing are what drawing programs save; light ones on nothing would vanish on white.
+void lay_on_paper(Picture& picture, Pixels with_alpha) {
+  constexpr int kInvisible = 16, kWhitePixel = 255, kBlackPixel = 0;
+  const WithAlpha source{std::move(with_alpha), static_cast<std::size_t>(picture.channels)};
+  picture.pixels = laid_on(source, kWhitePixel);
+  if (is_opaque(source)) return;
+  picture.notes.emplace_back("transparent: laid on white");
+  if (contrast(picture.pixels) >= kInvisible) return;
+  Pixels on_black = laid_on(source, kBlackPixel);
+  if (contrast(on_black) < kInvisible) return;
+  picture.pixels = std::move(on_black);
+  picture.notes.back() = "transparent and light: laid on black";
+}
+
+void recolour(Picture& picture, PictureColour colour) {
+  const std::size_t size = picture.plane_size();
+  const int wanted = channels_of(colour);
+  if (picture.channels == wanted) return;
+  if (colour == PictureColour::kRgb) {
+    picture.pixels.resize(3 * size);
+    for (const std::size_t plane : {size, 2 * size})
+      std::copy_n(picture.pixels.data(), size, picture.pixels.data() + plane);
+  } else {
+    for (std::size_t i = 0; i < size; ++i) {
+      const int red = picture.pixels[i], green = picture.pixels[size + i],
+                blue = picture.pixels[2 * size + i];
+      picture.was_coloured = picture.was_coloured || red != green || green != blue;
+      picture.pixels[i] = static_cast<std::uint8_t>(grey_of(red, green, blue));
+    }
+    picture.pixels.resize(size);
+  }
+  picture.channels = wanted;
+}
+
+// How a camera was held: EXIF is read as far as the one entry that matters, and the picture turned.
+
+namespace {
+
+/// Numbers of a TIFF block in its byte order; reading past the end gives 0.
+class Tiff {
+ public:
+  explicit Tiff(std::span<const std::uint8_t> bytes)
+      : bytes_(bytes), big_endian_(bytes.size() > 1 && bytes[0] == 'M') {}
+
+  std::uint32_t u16(std::size_t at) const {
+    if (at + 2 > bytes_.size()) return 0;
+    return big_endian_ ? bytes_[at] << 8U | bytes_[at + 1] : bytes_[at + 1] << 8U | bytes_[at];
+  }
+  std::uint32_t u32(std::size_t at) const {
+    const std::uint32_t first = u16(at), second = u16(at + 2);
+    return big_endian_ ? first << 16U | second : second << 16U | first;
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  bool big_endian_;
+};
+
+}  // namespace
+
+int exif_orientation(std::span<const std::uint8_t> marker) {
+  constexpr std::size_t kPrefix = 6, kEntryBytes = 12;
+  constexpr std::uint32_t kOrientationTag = 0x0112;
+  if (marker.size() < kPrefix || std::memcmp(marker.data(), "Exif\0\0", kPrefix) != 0) return 1;
+  const Tiff tiff(marker.subspan(kPrefix));
+  const std::size_t directory = tiff.u32(4);
+  const std::uint32_t entries = tiff.u16(directory);
+  for (std::uint32_t i = 0; i < entries; ++i) {
+    const std::size_t entry = directory + 2 + i * kEntryBytes;
+    if (tiff.u16(entry) != kOrientationTag) continue;
+    const std::uint32_t value = tiff.u16(entry + 8);
+    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
+}
+
+Picture upright(const Picture& picture, int orientation) {
+  if (orientation < 2 || orientation > 8) return picture;
+  const bool swaps = orientation >= 5;
+  // Where the picture's first row and first column are seen: 2 right, 3 bottom right, 4 bottom, and so on.
+  const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+  const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  Picture seen = picture;
+  if (swaps) std::swap(seen.width, seen.height);
+  std::size_t at = 0;
+  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size()) {
+    for (int y = 0; y < seen.height; ++y) {
+      for (int x = 0; x < seen.width; ++x) {
+        int row = swaps ? x : y, column = swaps ? y : x;
+        if (from_bottom) row = picture.height - 1 - row;
+        if (from_right) column = picture.width - 1 - column;
+        seen.pixels[at++] =
+            picture.pixels[plane + static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.width) +
+                           static_cast<std::size_t>(column)];
+      }
+    }
+  }
+  return seen;
 }
 
 }  // namespace lockstep

@@ -51,7 +51,7 @@ class Pictures {
 
   std::size_t size() const { return count_; }
   Picture operator[](std::size_t index) const;
-  /// Looks for the list beside an IDX file of what its images were made of (data/sets/sample_names.hpp). From then on
+  /// Looks for the list beside an IDX file of what its images were made of (data/sets/names.hpp). From then on
   /// they say it. @returns what is wrong with the list; empty: nothing, or there is none
   std::string look_up_originals();
 

@@ -1,18 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Folders of pictures as a set, and what any set of pictures is once it was found.
-#include "data/pictures/picture_sets.hpp"
-
+/// Sets whose samples are pictures as people keep them: folders, and WebDataset's archives, read as they are.
 #include "common/digest.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
 #include "data/pictures/conversion.hpp"
+#include "data/pictures/picture_store.hpp"
+#include "data/sets/names.hpp"
+#include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
+#include "data/sets/tar_index.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +27,21 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A half as it was found.
+struct PictureHalf {
+  PictureList pictures;
+  std::vector<std::int32_t> labels;   ///< of classes, or rows of the set's label_sets
+  std::string label_digest{};         ///< of samples with several labels: stands for them in a fingerprint
+  std::vector<std::int64_t> changed;  ///< when the files were: means measured before that do not count
+};
+
+struct PictureHalves {
+  PictureHalf train, test;
+  PictureHalf validation;            ///< as far as the options ask for it
+  bool has_validation_half = false;  ///< whether they do or not
+  std::vector<std::string> class_names;
+};
 
 template <typename Number>
 std::span<const std::byte> bytes_of(const Number& number) {
@@ -63,6 +85,34 @@ Dataset open_half(std::string name, PictureHalf half, std::size_t classes, const
   return set;
 }
 
+/// Decodes a picture at most. Fingerprints are of names and sizes of the pictures and of their form: none is read.
+/// @param set        names the halves
+/// @param directory  where measured sums are kept, in a file whose name begins with a dot
+TrainTestData open_pictures(const std::string& set, const fs::path& directory, PictureHalves halves,
+                            const PictureForm& form) {
+  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, form);
+  const auto open = [&](SetHalf half, PictureHalf& pictures) {
+    return open_half(fmt::format("{} {}", set, name_of(half)), std::move(pictures), halves.class_names.size(),
+                     shape, form, directory / fmt::format(".{}-sums.lockstep", name_of(half)));
+  };
+  TrainTestData data;
+  data.train = open(SetHalf::kTrain, halves.train);
+  data.test = open(SetHalf::kTest, halves.test);
+  if (halves.validation.pictures.size() > 0) data.validation = open(SetHalf::kValidation, halves.validation);
+  data.has_validation_half = halves.has_validation_half;
+  data.class_names = std::move(halves.class_names);
+  return data;
+}
+
+SetOutline outline_of_pictures(const PictureHalves& halves, const PictureForm& form) {
+  return {.shape = PictureStore::shape_of(halves.train.pictures, 0, form),
+          .classes = static_cast<int>(halves.class_names.size()),
+          .train_samples = halves.train.pictures.size(),
+          .test_samples = halves.test.pictures.size(),
+          .validation_samples = halves.validation.pictures.size(),
+          .on_disk = true};
+}
+
 // Folders.
 
 void add_file(const fs::path& path, const fs::path& root, PictureHalf& half) {
@@ -96,31 +146,6 @@ PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& option
 
 }  // namespace
 
-TrainTestData open_pictures(const std::string& set, const fs::path& directory, PictureHalves halves,
-                            const PictureForm& form) {
-  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, form);
-  const auto open = [&](SetHalf half, PictureHalf& pictures) {
-    return open_half(fmt::format("{} {}", set, name_of(half)), std::move(pictures), halves.class_names.size(),
-                     shape, form, directory / fmt::format(".{}-sums.lockstep", name_of(half)));
-  };
-  TrainTestData data;
-  data.train = open(SetHalf::kTrain, halves.train);
-  data.test = open(SetHalf::kTest, halves.test);
-  if (halves.validation.pictures.size() > 0) data.validation = open(SetHalf::kValidation, halves.validation);
-  data.has_validation_half = halves.has_validation_half;
-  data.class_names = std::move(halves.class_names);
-  return data;
-}
-
-SetOutline outline_of_pictures(const PictureHalves& halves, const PictureForm& form) {
-  return {.shape = PictureStore::shape_of(halves.train.pictures, 0, form),
-          .classes = static_cast<int>(halves.class_names.size()),
-          .train_samples = halves.train.pictures.size(),
-          .test_samples = halves.test.pictures.size(),
-          .validation_samples = halves.validation.pictures.size(),
-          .on_disk = true};
-}
-
 std::vector<FileNames> picture_set_files(const SetEntry& /*set*/) {
   return {};
 }
@@ -133,6 +158,125 @@ SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   return open_pictures(set.name, files.directory, find_in_folders(files.directory, options),
                        options.pictures);
+}
+
+// WebDataset's archives.
+
+namespace {
+
+/// HALF*.tar, sorted by their names.
+std::vector<fs::path> archives_of(const fs::path& directory, std::string_view half) {
+  std::vector<fs::path> archives;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(half) && name.ends_with(".tar")) archives.push_back(it->path());
+  }
+  if (error)
+    throw IoError(
+        fmt::format("{}: cannot be read: {}; check its permissions", directory.string(), error.message()));
+  std::ranges::sort(archives);
+  return archives;
+}
+
+/// A half, and the words of its labels.
+struct TarHalf {
+  PictureHalf half;
+  std::vector<std::string> labels;
+};
+
+TarHalf read_archives(const std::vector<fs::path>& archives, const std::string& label) {
+  TarHalf found;
+  PictureList& pictures = found.half.pictures;
+  pictures.in_archives = true;
+  const Clock::time_point start = Clock::now();
+  double next_word = 2;
+  for (const fs::path& path : archives) {
+    if (seconds_since(start) > next_word) {
+      print_error(fmt::format("reading the headers of {} ({} of {})", path.string(),
+                              pictures.places.size() + 1, archives.size()));
+      next_word += 10;
+    }
+    const StoredFile archive(path);
+    pictures.places.push_back(path);
+    found.half.changed.push_back(archive.changed());
+    for (auto& [picture, word] : indexed_tar_samples(archive, label)) {
+      pictures.add(picture.name, picture.offset, picture.bytes);
+      found.labels.push_back(std::move(word));
+    }
+  }
+  return found;
+}
+
+TarHalf read_half(const fs::path& directory, std::string_view name, const std::string& label) {
+  const auto archives = archives_of(directory, name);
+  if (archives.empty())
+    throw MissingDataError(
+        fmt::format("{}: holds no archives called {}*.tar; name the directory of WebDataset's tars",
+                    directory.string(), name));
+  TarHalf half = read_archives(archives, label);
+  if (half.half.pictures.size() > 0) return half;
+  throw DataError(fmt::format("{}: its archives {}*.tar hold no samples, pictures with a {}",
+                              directory.string(), name, label == kLabelInCls ? ".cls each" : ".json each"));
+}
+
+constexpr const char *kTrainArchives = "train", *kTestArchives = "test", *kValidationArchives = "val";
+
+/// Puts the classes of the labels in their place.
+PictureHalves combine(std::vector<TarHalf> halves, TarLabels& labels) {
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    halves[i].half.labels = std::move(labels.halves[i].labels);
+    halves[i].half.label_digest = std::move(labels.halves[i].sha256);
+  }
+  return {.train = std::move(halves[0].half),
+          .test = std::move(halves[1].half),
+          .validation = halves.size() > 2 ? std::move(halves[2].half) : PictureHalf(),
+          .class_names = std::move(labels.class_names)};
+}
+
+/// A set that was found, and its labels where a sample has several.
+struct TarSet {
+  PictureHalves halves;
+  std::optional<LabelSets> sets;
+};
+
+TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
+  constexpr std::size_t kMostNames = 10'000;
+  const fs::path& directory = files.directory;
+  const bool has_tests = !archives_of(directory, kTestArchives).empty();
+  const bool has_others = !archives_of(directory, kValidationArchives).empty();
+  const bool has_validation_half = has_tests && has_others;
+  std::vector<TarHalf> halves;
+  halves.push_back(read_half(directory, kTrainArchives, options.label));
+  halves.push_back(
+      read_half(directory, has_tests || !has_others ? kTestArchives : kValidationArchives, options.label));
+  if (has_validation_half && options.validation.is_files)
+    halves.push_back(read_half(directory, kValidationArchives, options.label));
+  std::vector<std::vector<std::string>> words;
+  for (TarHalf& half : halves) words.push_back(std::move(half.labels));
+  TarLabels labels = classes_of_words(
+      words, files.names.empty() ? std::vector<std::string>() : read_class_names(files.names, kMostNames),
+      (files.names.empty() ? directory : files.names).string());
+  TarSet set{.halves = combine(std::move(halves), labels), .sets = std::move(labels.sets)};
+  set.halves.has_validation_half = has_validation_half;
+  return set;
+}
+
+}  // namespace
+
+std::vector<FileNames> tar_set_files(const SetEntry& /*set*/) {
+  return {};
+}
+
+SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, const DatasetOptions& options) {
+  return outline_of_pictures(find_in_archives(files, options).halves, options.pictures);
+}
+
+TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
+  TarSet found = find_in_archives(files, options);
+  TrainTestData data = open_pictures(set.name, files.directory, std::move(found.halves), options.pictures);
+  if (found.sets) found.sets->give_to(data);
+  return data;
 }
 
 }  // namespace lockstep

@@ -5,8 +5,8 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "data/byte_source.hpp"
-#include "data/class_names.hpp"
 #include "data/idx.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>

@@ -6,9 +6,8 @@
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
-#include "data/class_names.hpp"
 #include "data/idx.hpp"
-#include "data/sets/label_sets.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>

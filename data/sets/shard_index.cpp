@@ -4,9 +4,8 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
-#include "data/class_names.hpp"
-#include "data/sets/label_sets.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
+#include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>

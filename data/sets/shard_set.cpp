@@ -5,9 +5,8 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "data/byte_source.hpp"
-#include "data/class_names.hpp"
 #include "data/sample_store.hpp"
-#include "data/sets/label_sets.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 

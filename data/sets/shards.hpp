@@ -7,7 +7,7 @@
 ///   train-00000.shard, ...           samples [sample][channel][row][column], one file going on where the last one ends
 ///   train-labels.u32                 [sample], little-endian; of several labels how many, and each, for every sample
 ///   train-blocks.sha256              [block] of 32 bytes
-///   train-names.jsonl                see sample_names.hpp; may be missing
+///   train-names.jsonl                see names.hpp; may be missing
 ///   test-..., validation-...         likewise; the latter may be missing
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/set_files.hpp"
+#include "data/sets/set_formats.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>

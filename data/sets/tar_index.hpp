@@ -1,26 +1,112 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which samples an archive of WebDataset holds, and the index that spares reading its headers again.
+/// WebDataset's archives: the files in a tar archive, found by reading its headers alone (ustar, pax, and GNU's
+/// long names), the labels and samples that they are, and an index.
 ///
-/// ARCHIVE.index: a line of JSON (version, bytes and time of the archive, number of samples; of version 2 the key of the
-/// labels); "OFFSET BYTES LABEL NAME" for each; and the SHA-256 of all that in hexadecimal. Where all labels are numbers of
-/// .cls it has version 1.
+/// ARCHIVE.index: a line of JSON (version, bytes and time of the archive, number of samples; of version 2 the key
+/// of the labels); "OFFSET BYTES LABEL NAME" for each; and the SHA-256 of all that in hexadecimal. Where all labels
+/// are numbers of .cls it has version 1.
 #pragma once
 
-#include "data/sets/tar_labels.hpp"
-#include "data/sets/tar_reader.hpp"
-#include "data/stored_file.hpp"
+#include "data/sample_store.hpp"
+#include "data/sets/set_formats.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep {
 
+/// A regular file in an archive.
+struct TarEntry {
+  std::string name;          ///< without NUL and line end
+  std::uint64_t offset = 0;  ///< of its first byte
+  std::uint64_t bytes = 0;   ///< all of them lie in the archive
+};
+
+/// Takes memory for one name, whatever the archive says.
+class TarReader {
+ public:
+  /// Bytes from an offset on; fewer than asked for only at the end. @returns how many
+  using ReadAt = std::function<std::size_t(std::uint64_t offset, std::span<std::uint8_t> to)>;
+
+  /// @param bytes  of the archive
+  /// @param name   for messages
+  TarReader(ReadAt read, std::uint64_t bytes, std::string name)
+      : read_(std::move(read)), bytes_(bytes), name_(std::move(name)) {}
+
+  /// The next file, directories left out; nothing: the mark at the end was reached.
+  /// @throws DataError  naming offset and cause: an archive that is cut off, a header that is damaged or as large as none
+  /// is, links, devices; IoError
+  std::optional<TarEntry> next();
+  [[noreturn]] void fail(std::uint64_t offset, const std::string& cause) const;
+
+ private:
+  /// What headers in front of a file's say of it.
+  struct Extended {
+    std::string path{};
+    std::optional<std::uint64_t> bytes{};
+  };
+
+  void read(std::uint64_t offset, std::span<std::uint8_t> to) const;
+  std::string read_text(std::uint64_t offset, std::uint64_t bytes) const;
+  void take_pax(std::uint64_t offset, std::string_view text, Extended& of_next) const;
+  void skip(std::uint64_t bytes);
+
+  ReadAt read_;
+  std::uint64_t bytes_;
+  std::string name_;
+  std::uint64_t at_ = 0;
+};
+
+// What samples are labelled with, and the classes that follow. A label is a word: JSON in ASCII without spaces, so
+// that it can stand in a line of an index. It is a whole number from 0 on, a name, or a list of either, of a sample
+// with any number of labels.
+
+/// DatasetOptions::label for the file .cls; all others are keys of .json.
+inline constexpr const char* kLabelInCls = "cls";
+
+inline constexpr std::uint64_t kMostBytesOfCls = std::uint64_t{64} << 10,
+                               kMostBytesOfJson = std::uint64_t{1} << 20;
+
+/// Of a .cls: whole numbers with spaces or commas between. One is the label, several are a list. Nothing: it
+/// holds none or something else, or a number above kMostShardClasses - 1.
+std::optional<std::string> label_of_cls(std::string_view text);
+/// Of a .json: what its object has under a key. Nothing: it is no such object, or has no label there.
+std::optional<std::string> label_of_json(std::string_view text, const std::string& key);
+bool is_tar_label(std::string_view word);
+
+/// Of one half.
+struct TarHalfLabels {
+  std::vector<std::int32_t> labels;  ///< [sample] of a class, or a row of the set's label_sets
+  std::string sha256;                ///< of samples with several: of how many, and each, as 32 bits
+};
+
+struct TarLabels {
+  std::vector<std::string> class_names;
+  std::vector<TarHalfLabels> halves;
+  std::optional<LabelSets> sets;  ///< there are lists: each sample has any number of labels
+};
+
+/// Numbers are classes; names are classes in the order of `names`, or where it is empty of their bytes.
+/// @param halves  [half][sample] words
+/// @param names   what the classes are called; empty: not known
+/// @param what    of which set they are, for messages
+/// @throws DataError  names and numbers, names that `names` does not have, more classes than it has or than there may be
+TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std::vector<std::string> names,
+                           const std::string& what);
+
+// Which samples an archive holds, and the index that spares reading its headers again.
+
 struct TarSample {
   TarEntry picture;
-  std::string label;  ///< a word, see tar_labels.hpp
+  std::string label;  ///< a word, see above
   friend bool operator==(const TarSample& a, const TarSample& b) {
     return a.label == b.label && a.picture.name == b.picture.name && a.picture.offset == b.picture.offset &&
            a.picture.bytes == b.picture.bytes;

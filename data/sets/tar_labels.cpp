@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From the text of a file to a word, and from all words to classes.
-#include "data/sets/tar_labels.hpp"
-
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
-#include "data/class_names.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
+#include "data/sets/tar_index.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

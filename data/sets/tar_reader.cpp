@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Blocks of 512 bytes. The format: POSIX.1-2017, pax, "ustar Interchange Format"; GNU tar's manual, "Basic Tar Format".
-#include "data/sets/tar_reader.hpp"
-
 #include "common/error.hpp"
 #include "common/yaml.hpp"
+#include "data/sets/tar_index.hpp"
 
 #include <fmt/format.h>
 

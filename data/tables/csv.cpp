@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// CsvReader, and tables in text.
-#include "data/tables/csv.hpp"
-
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 
 #include <fmt/format.h>

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Headers and elements of numpy's arrays, and tables of them.
-#include "data/tables/npy.hpp"
-
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
+#include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 /// Zip archives: the directory at their end, and the entries that it names.
 #include "common/error.hpp"
 #include "common/printable.hpp"
-#include "data/tables/npy.hpp"
+#include "data/tables/readers.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

@@ -5,7 +5,7 @@
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
-#include "data/class_names.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/table.hpp"
 

@@ -4,9 +4,8 @@
 #include "data/sets/catalogue.hpp"
 
 #include "common/error.hpp"
-#include "data/class_names.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/set_files.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "tests/data/idx_fixture.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"

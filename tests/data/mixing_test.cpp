@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Mixup and cutmix against their definition in double precision: shares, boxes, bytes, partners and labels.
-#include "data/mixing.hpp"
-
+#include "data/augmentation.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Sets of pictures, in folders and in WebDataset's archives: the samples that convert makes of them, and no others.
-#include "data/pictures/picture_sets.hpp"
-
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "data/dataset.hpp"

@@ -8,10 +8,9 @@
 #include "common/error.hpp"
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
-#include "data/mixing.hpp"
 #include "data/sample_store.hpp"
 #include "data/sampler.hpp"
-#include "data/sets/label_sets.hpp"
+#include "data/sets/set_formats.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "tests/data/idx_fixture.hpp"
 

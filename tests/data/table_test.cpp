@@ -7,8 +7,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/shards.hpp"
-#include "data/tables/csv.hpp"
-#include "data/tables/npy.hpp"
+#include "data/tables/readers.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 /// Any bytes as an IDX file and as one of CIFAR's: as they are, and packed by gzip, which must come to the
 /// same.
 #include "common/error.hpp"
-#include "data/class_names.hpp"
 #include "data/idx.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <zlib.h>

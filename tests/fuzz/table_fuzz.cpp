@@ -3,8 +3,7 @@
 /// Any bytes as rows of text, as an array of numpy's and as an archive of such.
 #include "common/error.hpp"
 #include "data/byte_source.hpp"
-#include "data/tables/csv.hpp"
-#include "data/tables/npy.hpp"
+#include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 
 #include <cmath>

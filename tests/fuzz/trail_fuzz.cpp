@@ -5,7 +5,7 @@
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
-#include "trainer/checkpoint/trail_file.hpp"
+#include "trainer/checkpoint/trail.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

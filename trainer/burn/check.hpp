@@ -65,12 +65,6 @@ inline std::uint64_t burn_key(std::uint64_t a, std::uint64_t b, std::uint64_t c 
   return mix_bits(mix_bits(mix_bits(a + 0xB0) ^ b) ^ c);
 }
 
-/// Word i of what memory is filled with.
-inline std::uint64_t word_of_pattern(std::uint64_t key, std::uint64_t i, bool complement) {
-  const std::uint64_t word = mix_bits(key + i);
-  return complement ? ~word : word;
-}
-
 // Each of them is null where this rank has nothing to try it on. Collective.
 std::unique_ptr<BurnCheck> make_products(const BurnRank& rank);
 std::unique_ptr<BurnCheck> make_jobs(const BurnRank& rank);

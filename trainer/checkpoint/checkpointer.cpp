@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Checkpoints of a run: written while training goes on, and which of them stay.
-#include "trainer/checkpoint/checkpointer.hpp"
-
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"

@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The trail of a run as a file: appended to while it trains, read and checked afterwards.
-#include "trainer/checkpoint/trail_file.hpp"
-
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/checkpoint/trail.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Heads and records in bytes, little-endian.
-#include "trainer/checkpoint/trail_format.hpp"
-
 #include "common/error.hpp"
+#include "trainer/checkpoint/trail.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,7 +8,7 @@
 #include "common/output.hpp"
 #include "trainer/burn/burn.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/commands/version_report.hpp"
+#include "trainer/commands/machine_report.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/stop_signal.hpp"

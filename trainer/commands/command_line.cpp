@@ -9,7 +9,7 @@
 #include "common/yaml.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "trainer/commands/command_text.hpp"
-#include "trainer/commands/version_report.hpp"
+#include "trainer/commands/machine_report.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"

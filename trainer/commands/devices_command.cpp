@@ -10,7 +10,7 @@
 #include "kernels/device.hpp"
 #include "kernels/nvml.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/commands/device_report.hpp"
+#include "trainer/commands/machine_report.hpp"
 #include "trainer/ranks/checks.hpp"
 
 #include <fmt/format.h>

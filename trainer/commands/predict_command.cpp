@@ -4,13 +4,12 @@
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "data/class_names.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/names.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/tools/prediction.hpp"
-#include "trainer/tools/prediction_input.hpp"
 
 #include <fmt/format.h>
 

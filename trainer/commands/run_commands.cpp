@@ -8,7 +8,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "data/pictures/picture.hpp"
-#include "data/ready_images.hpp"
+#include "data/pictures/picture_store.hpp"
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -22,7 +22,7 @@
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
-#include "trainer/run/train.hpp"
+#include "trainer/run/training_run.hpp"
 #include "trainer/tools/prove.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Facts about the build, the libraries that are loaded, and the files that come with the program.
-#include "trainer/commands/version_report.hpp"
-
 #include "comm/mpi/mpi_communicator.hpp"
 #include "common/error.hpp"
 #include "common/installed.hpp"
@@ -10,6 +8,7 @@
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device.hpp"
 #include "models/network.hpp"
+#include "trainer/commands/machine_report.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "data/augmentation.hpp"
 #include "data/dataset.hpp"
-#include "data/mixing.hpp"
 #include "data/sampler.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"

@@ -5,8 +5,8 @@
 
 #include "comm/communicator.hpp"
 #include "comm/reduce/bucket_plan.hpp"
+#include "data/augmentation.hpp"
 #include "data/dataset.hpp"
-#include "data/mixing.hpp"
 #include "data/sampler.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "models/network.hpp"

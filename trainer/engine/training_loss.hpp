@@ -3,8 +3,8 @@
 /// The loss that a job's steps make small: its kind, smoothed targets, weights of classes, and mixed labels.
 #pragma once
 
+#include "data/augmentation.hpp"
 #include "data/dataset.hpp"
-#include "data/mixing.hpp"
 #include "data/sampler.hpp"
 #include "kernels/device.hpp"
 #include "kernels/shapes.hpp"

@@ -1,7 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One line for all ranks.
+/// One line for all ranks; and shares that are computed again, and what their results say.
 #include "trainer/engine/wrong_rank.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -95,6 +99,190 @@ bool WrongSteps::may_have_passed(const WrongNumbers& wrong) {
   bool may = wrong.may_pass;
   for (const int rank : ranks) may = ++times_wrong_[rank] <= kMostTimes && may;
   return may;
+}
+
+// Shares that are computed again.
+
+namespace {
+
+/// A replay takes about as long as a step: less than 1 % of the time.
+constexpr std::int64_t kAutoOnCpus = 128;
+/// Of small networks it takes the host as long as dozens of steps that are queued in a graph.
+constexpr std::int64_t kAutoOnGpus = 8192;
+
+std::size_t at(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+std::size_t first_difference(const SumFingerprints& a, const SumFingerprints& b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+/// What most have; nullopt where no value has more than half.
+template <class T>
+std::optional<T> majority_of(const std::vector<T>& all) {
+  for (const T& candidate : all)
+    if (2 * std::ranges::count(all, candidate) > std::ssize(all)) return candidate;
+  return std::nullopt;
+}
+
+/// What a team says of a step in which nothing may be wrong.
+struct ShortAnswer {
+  std::uint64_t own = 0, again = 0;  ///< of its own share, and of the one that it computed again
+  std::uint64_t weights = 0;
+};
+
+/// The first share about which two teams differ.
+std::optional<int> disputed_share(const std::vector<ShortAnswer>& all) {
+  const int size = static_cast<int>(all.size());
+  for (int team = 0; team < size; ++team)
+    if (all[at(team)].own != all[at((team + size - 1) % size)].again) return team;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::int64_t steps_between_replays(const Job& job, int teams, bool on_gpu) {
+  if (teams == 1 || job.parallel.determinism == Determinism::kOff) return 0;
+  const std::int64_t steps = job.parallel.replay_every_steps;
+  if (steps != ParallelSection::kAutoReplays) return steps;
+  return on_gpu ? kAutoOnGpus : kAutoOnCpus;
+}
+
+ReplayVerdict judge_share(std::span<const ShareResult> results) {
+  std::vector<SumFingerprints> all;
+  for (const ShareResult& result : results) all.push_back(result.sums);
+  const auto right = majority_of(all);
+  ReplayVerdict verdict{.wrong = {}, .is_certain = right.has_value()};
+  const SumFingerprints& compared = right ? *right : all.front();
+  for (const ShareResult& result : results) {
+    if (right && result.sums == *right) continue;
+    if (std::ranges::find(verdict.wrong, result.team) == verdict.wrong.end())
+      verdict.wrong.push_back(result.team);
+    if (result.sums != compared) verdict.place = first_difference(result.sums, compared);
+  }
+  return verdict;
+}
+
+SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
+                                        std::int64_t step_in_epoch, int share) {
+  const std::size_t size = static_cast<std::size_t>(data.shape.features()) *
+                           (data.has_images() ? sizeof(std::uint8_t) : sizeof(float));
+  SumFingerprints found(2);
+  const auto add = [](std::uint64_t& fingerprint, const auto& numbers) {
+    for (const std::byte byte : std::as_bytes(numbers))
+      fingerprint = mix_bits(fingerprint ^ static_cast<std::uint64_t>(byte));
+  };
+  std::vector<std::uint8_t> bytes;
+  for (const Grain& grain : sampler.grains_of(share, step_in_epoch)) {
+    const auto indices = sampler.indices(step_in_epoch, grain);
+    bytes.resize(indices.size() * size);
+    read_samples(data, indices, bytes);
+    add(found[0], std::span(bytes));
+    for (const std::int32_t index : indices)
+      add(found[1], std::span(&data.labels[static_cast<std::size_t>(index)], 1));
+  }
+  return found;
+}
+
+namespace {
+
+/// A replay under way, as one rank sees it.
+struct Replaying {
+  Communicator& whole;
+  Communicator& teams;
+  const ReplayWork& work;
+  std::int64_t step;
+  const std::string& device;
+};
+
+/// Names the ranks of the verdict. Collective.
+/// @param part      what differs
+/// @param what      is said of one rank
+/// @param may_pass  what is wrong is no longer there when the step is computed again
+[[noreturn]] void throw_verdict(const Replaying& replaying, const ReplayVerdict& verdict,
+                                const ReplayedPart& part, const std::string& what, bool may_pass) {
+  const int members = replaying.whole.size() / replaying.teams.size();
+  const auto who = descriptions(replaying.whole, replaying.device);
+  std::vector<int> ranks;
+  std::vector<std::string> named;
+  for (const int team : verdict.wrong) {
+    ranks.push_back(team * members + part.member);
+    named.push_back(who[at(ranks.back())]);
+  }
+  const std::string undecided = fmt::format(
+      "they differ about {}, and each insists: it takes a third rank to tell which of them is wrong",
+      part.name);
+  throw WrongRankError(
+      {.step = replaying.step,
+       .what = fmt::format("{}: {}", fmt::join(named, " and "), verdict.is_certain ? what : undecided),
+       .help = part.arrived ? "look at that host's network, and leave it out if it happens again"
+                            : "test that host's memory and processor, and leave it out",
+       .ranks = ranks,
+       .may_pass = may_pass});
+}
+
+/// Of each team.
+std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprints& mine) {
+  const auto all = gather(teams, std::span<const std::uint64_t>(mine));
+  std::vector<ShareResult> results;
+  for (std::size_t team = 0; team < all.size(); ++team)
+    results.push_back({static_cast<int>(team), all[team]});
+  return results;
+}
+
+[[noreturn]] void name_wrong_weights(const Replaying& replaying, const SumFingerprints& own) {
+  const ReplayVerdict verdict = judge_share(gather_results(replaying.teams, own));
+  const ReplayedPart& part = replaying.work.weight_parts[verdict.place];
+  throw_verdict(
+      replaying, verdict, part,
+      fmt::format("its weights are not those of the others from {} on: its memory changed them", part.name),
+      false);
+}
+
+/// All compute it once more. What the two had before counts, too: a team that contradicts itself is wrong.
+[[noreturn]] void name_wrong_share(const Replaying& replaying, int share, const SumFingerprints& own,
+                                   const SumFingerprints& again) {
+  Communicator& teams = replaying.teams;
+  const ReplayWork& work = replaying.work;
+  const int other = (share + teams.size() - 1) % teams.size();
+  std::vector<ShareResult> results = gather_results(teams, work.compute_share(share));
+  const auto before = gather(teams, std::span<const std::uint64_t>(teams.rank() == share ? own : again));
+  results.push_back({share, before[at(share)]});
+  results.push_back({other, before[at(other)]});
+  const ReplayVerdict verdict = judge_share(results);
+
+  const ReplayVerdict samples = judge_share(gather_results(teams, work.samples(share)));
+  const bool is_data =
+      samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
+  if (is_data)
+    throw_verdict(replaying, verdict, work.sample_parts[samples.place],
+                  "its training samples are not those of the others: its memory changed them", false);
+  const ReplayedPart& part = work.share_parts[verdict.place];
+  throw_verdict(
+      replaying, verdict, part,
+      part.arrived
+          ? fmt::format(
+                "{} arrived there otherwise than they left: a link or the memory behind it changed them",
+                part.name)
+          : fmt::format("it computed {} otherwise than other ranks from the same weights and samples: its "
+                        "processor computed wrongly",
+                        part.name),
+      true);
+}
+
+}  // namespace
+
+void replay_next_share(Communicator& whole_run, Communicator& teams, const SumFingerprints& own,
+                       const ReplayWork& work, std::int64_t step, const std::string& device) {
+  const Replaying replaying{whole_run, teams, work, step, device};
+  const SumFingerprints weights = work.weights(),
+                        again = work.compute_share((teams.rank() + 1) % teams.size());
+  const auto all = gather(teams, ShortAnswer{whole(own), whole(again), whole(weights)});
+  const bool same_weights = std::ranges::all_of(
+      all, [&](const ShortAnswer& answer) { return answer.weights == all.front().weights; });
+  if (!same_weights) name_wrong_weights(replaying, weights);
+  if (const auto share = disputed_share(all)) name_wrong_share(replaying, *share, own, again);
 }
 
 }  // namespace lockstep

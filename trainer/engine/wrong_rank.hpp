@@ -1,18 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What a person reads when numbers of a rank turn out to be wrong while it trains: rank, host, device, tensor, and
-/// what was at fault.
+/// what was at fault. And the replay of shares, which finds such ranks.
 #pragma once
 
 #include "comm/agreement.hpp"
 #include "comm/communicator.hpp"
 #include "comm/reduce/sum_check.hpp"
+#include "data/dataset.hpp"
+#include "data/sampler.hpp"
 #include "models/arena.hpp"
+#include "trainer/config/job.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,5 +88,62 @@ std::vector<std::string> descriptions(Communicator& comm, const std::string& dev
 
 /// @param tensor  that of the counters is behind the last one
 std::string name_of(const ParameterLayout& layout, std::size_t tensor);
+
+// Ranks compute the share of others again, before the weights move. Every processor comes to the same bits, so where
+// two differ one of them is wrong, and all together say which. Who computes a share is a *team*: one rank, or the
+// ranks of a pipeline. Each team computes the share of the next one.
+
+/// Steps from one replay to the next, by parallel.replay_every_steps; 0: there are none.
+/// @param teams  one alone replays nothing
+std::int64_t steps_between_replays(const Job& job, int teams, bool on_gpu);
+
+/// What one team came to when it computed a share.
+struct ShareResult {
+  int team = 0;  ///< that computed it
+  SumFingerprints sums;
+};
+
+/// Who was wrong about one share.
+struct ReplayVerdict {
+  std::vector<int> wrong;  ///< teams; several: it cannot be told which of them
+  bool is_certain = false;
+  std::size_t place = 0;  ///< the first fingerprint that differs
+};
+
+/// The results of most say what is right. Of two teams one that contradicts itself is the wrong one; if both insist, it
+/// cannot be told.
+/// @param results  of at least two teams, of some several
+ReplayVerdict judge_share(std::span<const ShareResult> results);
+
+/// One of the numbers by which teams are compared.
+struct ReplayedPart {
+  std::string name;      ///< "the gradients of conv2.weight"
+  int member = 0;        ///< who answers for it: a rank of the team
+  bool arrived = false;  ///< from another member, which has a number of its own for what it sent
+};
+
+/// What a rank does for a replay. Each call is collective in its team, whose ranks get the same.
+struct ReplayWork {
+  /// In the order in which numbers follow from each other, so that the first one that is wrong tells where it began.
+  std::vector<ReplayedPart> share_parts, weight_parts, sample_parts;
+  /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
+  std::function<SumFingerprints(int team)> compute_share;
+  std::function<SumFingerprints()> weights;
+  /// Of a share, as this team has them in memory.
+  std::function<SumFingerprints(int team)> samples;
+};
+
+/// Of a share's samples, as they are in memory: one of pictures or features, one of labels.
+SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
+                                        std::int64_t step_in_epoch, int share);
+
+/// Collective.
+/// @param whole  all ranks: teams of equal size, one behind the other
+/// @param teams  of this rank and those at its place in the other teams
+/// @param own    of the share that this team has computed in this step
+/// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, what it computed, and
+///                      whether its weights, its data, its processor or a link is at fault
+void replay_next_share(Communicator& whole, Communicator& teams, const SumFingerprints& own,
+                       const ReplayWork& work, std::int64_t step, const std::string& device);
 
 }  // namespace lockstep

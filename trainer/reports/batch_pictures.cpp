@@ -3,7 +3,7 @@
 /// The sheet is as nearly square as its pictures allow, with a few grey pixels between them.
 #include "trainer/reports/batch_pictures.hpp"
 
-#include "data/mixing.hpp"
+#include "data/augmentation.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "trainer/engine/job_setup.hpp"

@@ -6,7 +6,7 @@
 #include "common/env.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "data/sets/sample_names.hpp"
+#include "data/sets/names.hpp"
 #include "kernels/cpu/ops.hpp"
 
 #include <fmt/format.h>

@@ -69,7 +69,7 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine);
 // As a person or a program reads it.
 
 /// Says of the mistakes on a part of a set where they stand in its file, and what pictures they were, where a list of
-/// them lies beside it (data/sets/sample_names.hpp). Once. @returns what is wrong with the list; empty: nothing, or
+/// them lies beside it (data/sets/names.hpp). Once. @returns what is wrong with the list; empty: nothing, or
 /// there is none
 std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& part);
 

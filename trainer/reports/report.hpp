@@ -64,7 +64,7 @@ struct LastFiles {
 void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads,
                          const LastFiles& wanted) noexcept;
 
-// For TensorBoard: report_tensorboard.cpp.
+// For TensorBoard.
 
 /// An event file in `folder` with all that a run of the document tells: scalars of each line of its metrics, the job,
 /// the network, classes and mistakes. @throws IoError

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The model of a run's newest checkpoint, as the document has it: layers, filters, classes, mistakes as pictures.
 #include "common/error.hpp"
-#include "data/class_names.hpp"
 #include "data/pictures/picture.hpp"
+#include "data/sets/names.hpp"
 #include "models/layer.hpp"
 #include "trainer/reports/class_evaluation.hpp"
 #include "trainer/reports/report.hpp"

@@ -5,7 +5,7 @@
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/trail_file.hpp"
+#include "trainer/checkpoint/trail.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/reports/runs.hpp"
 

@@ -6,7 +6,7 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
-#include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/checkpoint/trail.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// All ranks meet before the fault, so that it is written down before it strikes.
-#include "trainer/run/fault_injector.hpp"
-
 #include "comm/agreement.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
+#include "trainer/run/training_run.hpp"
 
 #include <fmt/format.h>
 

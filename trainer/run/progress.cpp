@@ -7,7 +7,7 @@
 #include "common/output.hpp"
 #include "common/plot.hpp"
 #include "common/printable.hpp"
-#include "data/stored_file.hpp"
+#include "data/sample_store.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The tables of events, fields and files.
-#include "trainer/run/run_contents.hpp"
+#include "trainer/run/metrics.hpp"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,6 @@
 #include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"

@@ -5,11 +5,11 @@
 
 #include "comm/communicator.hpp"
 #include "common/env.hpp"
-#include "trainer/checkpoint/checkpointer.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
-#include "trainer/checkpoint/trail_file.hpp"
+#include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/event_file.hpp"
 #include "trainer/run/metrics.hpp"

@@ -8,7 +8,7 @@
 #include "kernels/numerics/sums.hpp"
 #include "kernels/step_state.hpp"
 #include "trainer/checkpoint/state.hpp"
-#include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/checkpoint/trail.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/strategies/strategy.hpp"
 

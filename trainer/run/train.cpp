@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From a job to a run on every rank: in which directory it begins, from which checkpoint or weights.
-#include "trainer/run/train.hpp"
-
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"

@@ -1,14 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One rank's part in a training run: epochs, evaluation, logs, checkpoints, stopping.
+/// A training run from start to end: epochs, evaluation, logs, checkpoints, stopping; and faults on purpose, as
+/// `inject` in the job asks for them, to see, and to test, what a run does then.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "common/machine.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/config/job_values.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/run/fault_injector.hpp"
 #include "trainer/run/metrics.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -19,12 +21,60 @@
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep {
+
+// Faults on purpose.
+
+/// @throws ConfigError  the job asks for a fault, and LOCKSTEP_ALLOW_INJECT is not 1
+void refuse_faults_unless_allowed(const Job& job);
+
+/// One rank's part in a fault: every rank has one, and one of them fails. A run that has no fault has none.
+///
+/// A fault strikes once in a run: what a run directory has seen is written down there first (`injected`), so
+/// that a run which is started again after it goes past the step. With run.resume=never it strikes anew. Only
+/// `slow` and `busy` are no events: they last from their step on, in every start of the run.
+class FaultInjector {
+ public:
+  /// Collective. Borrows all but the job.
+  /// @param data          of this rank, in its memory
+  /// @throws AgreedError  there is no such rank
+  FaultInjector(const Job& job, const JobSetup& setup, TrainTestData& data, Communicator& comm,
+                ParallelStrategy& strategy);
+
+  /// At most `count`: a series of steps ends before the one of the fault.
+  std::int64_t series_from(std::int64_t steps_taken, std::int64_t count) const;
+  /// Before a series; strikes if its first step is the one. Collective at that step.
+  void before_series(std::int64_t steps_taken);
+
+ private:
+  bool is_mine() const { return rank_ == comm_.rank(); }
+  void note_that_it_strikes();
+  void strike();
+  void slow_down();
+  void flip_bits();
+  void flip_bits_of_a_sample();
+  void change_message();
+  void spoil_a_weight();
+
+  Fault fault_;
+  std::int64_t rank_, step_;
+  std::string story_;   ///< "rank 2, before step 7: die"
+  std::string marker_;  ///< rank 0's file
+  const JobSetup& setup_;
+  TrainTestData& data_;
+  Communicator& comm_;
+  ParallelStrategy& strategy_;
+  bool struck_ = false;
+  Clock::time_point last_series_{};  ///< kSlow, kBusy: when it was let go
+};
+
+// The run.
 
 /// Owns all that a run is made of. Every rank goes through the same steps; rank 0 alone, which has the run directory,
 /// speaks and writes.
@@ -176,5 +226,18 @@ class TrainingRun {
   bool curve_is_drawn_ = false, curve_failed_ = false;
   std::vector<std::string> rank_devices_;  ///< where the job wants shapes printed
 };
+
+// What starts one.
+
+using WhenFinished = std::function<void(const std::string& directory, const TrainTestData& data)>;
+
+/// Trains as the job says, on all ranks that were started, and writes the run directory. The last line on
+/// standard output is "weights sha256 HEX".
+/// @param when_finished  is called in rank 0's process with the directory and the data of a run that has come to its
+///                       end, when its lock is given back and no rank waits any more; may be empty
+/// @returns the exit code: 0, or 75 when stopped on request with everything saved
+/// @throws Error for what is wrong before the ranks are up; later errors are reported and become the exit
+/// code
+int train(const Job& job, const WhenFinished& when_finished = {});
 
 }  // namespace lockstep

@@ -7,7 +7,6 @@
 #include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/replay.hpp"
 #include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/strategy.hpp"
 
@@ -45,7 +44,7 @@ class DataParallel : public ParallelStrategy {
         wrong_steps_(comm.size() > 1 && job.parallel.on_wrong == "continue") {}
 
   bool replays() const { return replay_every_ > 0; }
-  /// After the step that follows so many, ranks compute each other's shares again (trainer/engine/replay.hpp).
+  /// After the step that follows so many, ranks compute each other's shares again (trainer/engine/wrong_rank.hpp).
   bool is_replayed(std::int64_t global_step) const {
     return replays() && (global_step + 1) % replay_every_ == 0;
   }

@@ -10,9 +10,9 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
-#include "trainer/engine/replay.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/pipeline.hpp"
 #include "trainer/strategies/stage_links.hpp"
 

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// All ranks of a pipeline have the same fingerprints of it, so ranks of every stage judge alike. Messages come before
 /// gradients in them: the first number that differs belongs to the rank where it began.
-#include "trainer/strategies/stage_checks.hpp"
-
 #include "comm/agreement.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/engine/wrong_rank.hpp"
+#include "trainer/strategies/pipeline.hpp"
 #include "trainer/strategies/stage_links.hpp"
 
 #include <fmt/format.h>

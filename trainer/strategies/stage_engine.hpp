@@ -13,9 +13,9 @@
 #include "models/network.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/replay.hpp"
 #include "trainer/engine/training_step.hpp"
 #include "trainer/engine/weight_update.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/stage_links.hpp"
 #include "trainer/strategies/stage_plan.hpp"
 

@@ -9,7 +9,6 @@
 #include "common/text_layout.hpp"
 #include "kernels/device.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/tools/allreduce_table.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>

@@ -6,7 +6,6 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/tools/allreduce_table.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>

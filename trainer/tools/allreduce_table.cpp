@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Rows in fixed columns, and the sums that the last lines are made of.
-#include "trainer/tools/allreduce_table.hpp"
-
 #include "comm/agreement.hpp"
 #include "comm/backends/device_reducers.hpp"
 #include "common/json_text.hpp"
 #include "trainer/ranks/device_choice.hpp"
+#include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Pictures are scaled as the training images were, or their ink is cut out; samples of a set are what they are.
-#include "trainer/tools/prediction_input.hpp"
-
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "trainer/tools/prediction.hpp"
 
 #include <fmt/format.h>
 

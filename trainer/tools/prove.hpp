@@ -5,10 +5,9 @@
 
 #include "common/env.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/trail_file.hpp"
+#include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <cstdint>

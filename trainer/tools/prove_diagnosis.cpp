@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// State first, then gradients: what a step was computed from is wrong before what it came to is.
-#include "trainer/tools/prove_diagnosis.hpp"
-
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/strategies/strategy.hpp"
+#include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>

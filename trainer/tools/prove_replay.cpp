@@ -11,7 +11,6 @@
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
 #include "trainer/strategies/strategy.hpp"
-#include "trainer/tools/prove_diagnosis.hpp"
 
 #include <fmt/format.h>
 

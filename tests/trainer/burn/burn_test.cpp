@@ -7,7 +7,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/support/test_settings.hpp"
-#include "trainer/burn/exact_product.hpp"
+#include "trainer/burn/products.hpp"
 
 #include <gtest/gtest.h>
 

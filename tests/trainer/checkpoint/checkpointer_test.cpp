@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Saving in the background: one at a time, errors delivered, nothing lost at the end.
-#include "trainer/checkpoint/checkpointer.hpp"
-
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
 

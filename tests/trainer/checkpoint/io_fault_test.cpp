@@ -5,7 +5,7 @@
 #include "tests/common/memory_env.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
-#include "trainer/checkpoint/checkpointer.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
-#include "trainer/checkpoint/checkpointer.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"

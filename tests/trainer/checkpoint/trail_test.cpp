@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The format of trails: round trip, every flipped bit located to its record, and files of a run under way.
+#include "trainer/checkpoint/trail.hpp"
+
 #include "common/error.hpp"
 #include "tests/support/small_disk.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
-#include "trainer/checkpoint/trail_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "trainer/commands/device_report.hpp"
-
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device_ops.hpp"
+#include "trainer/commands/machine_report.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,6 @@
 #include "data/augmentation.hpp"
 
 #include "data/dataset.hpp"
-#include "data/mixing.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"

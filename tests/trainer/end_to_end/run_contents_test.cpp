@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What runs write is what the tables of events, fields and files say: nothing else, and all of it.
-#include "trainer/run/run_contents.hpp"
-
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/run/metrics.hpp"
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Who is wrong about a share: what most have is right, and a rank that contradicts itself is not.
-#include "trainer/engine/replay.hpp"
-
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 
 #include <gtest/gtest.h>
 

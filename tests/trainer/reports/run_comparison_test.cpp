@@ -5,7 +5,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
-#include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/checkpoint/trail.hpp"
 #include "trainer/reports/runs.hpp"
 
 #include <gtest/gtest.h>

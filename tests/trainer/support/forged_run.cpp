@@ -9,7 +9,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
-#include "trainer/checkpoint/trail_file.hpp"
+#include "trainer/checkpoint/trail.hpp"
 
 #include <algorithm>
 #include <span>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "trainer/checkpoint/state.hpp"
-#include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <nlohmann/json.hpp>

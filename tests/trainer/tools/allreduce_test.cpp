@@ -6,7 +6,6 @@
 #include "common/error.hpp"
 #include "kernels/device_ops.hpp"
 #include "tests/support/leak_check.hpp"
-#include "trainer/tools/allreduce_table.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <gtest/gtest.h>

@@ -4,8 +4,7 @@
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
-#include "trainer/tools/prove_claims.hpp"
-#include "trainer/tools/prove_diagnosis.hpp"
+#include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>

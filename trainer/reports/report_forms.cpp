@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The document for TensorBoard: lines of metrics, network and job, and the classes as pictures.
+/// A report as a page, and as TensorBoard's event files.
+#include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "data/pictures/picture.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/reports/report.hpp"
@@ -14,6 +16,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -198,6 +201,55 @@ void write_event_pictures(Env& env, const Json& run, const std::string& folder) 
   if (!run.contains("classes")) return;
   EventFile file(env, folder);
   add_pictures(file, run);
+}
+
+// The page: style, scripts and the document are put into page/page.html. Nothing in the document becomes markup: it is
+// JSON in ASCII, and the scripts make text nodes of it.
+
+// What CMake has made of trainer/reports/page. NOLINTNEXTLINE(readability-redundant-declaration): in one piece with it
+extern const std::string_view kPageTemplate, kPageStyle, kPageScript;
+
+namespace {
+
+/// No byte of it ends a script element or begins another one, whatever the names in it are.
+std::string json_in_html(const nlohmann::ordered_json& json) {
+  std::string text;
+  for (const char c : json_text_in_ascii(json)) {
+    switch (c) {
+      case '<':
+        text += "\\u003c";
+        break;
+      case '>':
+        text += "\\u003e";
+        break;
+      case '&':
+        text += "\\u0026";
+        break;
+      default:
+        text += c;
+    }
+  }
+  return text;
+}
+
+/// Takes the template up to the marker, and what stands in its place.
+void pass(std::string_view& rest, std::string_view marker, std::string_view text, std::string& page) {
+  const std::size_t at = rest.find(marker);
+  LOCKSTEP_CHECK(at != rest.npos);
+  page += rest.substr(0, at);
+  page += text;
+  rest.remove_prefix(at + marker.size());
+}
+
+}  // namespace
+
+std::string report_page(const nlohmann::ordered_json& report) {
+  std::string_view rest = kPageTemplate;
+  std::string page;
+  pass(rest, "/*STYLE*/", kPageStyle, page);
+  pass(rest, "/*DATA*/", json_in_html(report), page);
+  pass(rest, "/*SCRIPT*/", kPageScript, page);
+  return page += rest;
 }
 
 }  // namespace lockstep

@@ -1,22 +1,164 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// WEBP by libwebp, whose pixels its format defines to the last bit; GIF by giflib.
+/// Formats of pictures that libraries decode, PNG, WEBP and GIF; and PGM and PPM by hand.
 #include "common/error.hpp"
+#include "data/byte_source.hpp"
 #include "data/pictures/picture.hpp"
 
 #include <fmt/format.h>
 #include <gif_lib.h>
+#include <png.h>
 #include <webp/decode.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
 namespace lockstep {
 
+// PNG by libpng's simplified interface.
+
 namespace {
 
+/// Frees what libpng holds, whatever happens.
+struct PngImage : png_image {
+  PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
+  ~PngImage() { png_image_free(this); }
+  PngImage(const PngImage&) = delete;
+  PngImage& operator=(const PngImage&) = delete;
+};
+
 using Pixels = std::vector<std::uint8_t>;
+
+}  // namespace
+
+Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
+  PngImage image;
+  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
+    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
+  }
+  check_picture_size(name, image.width, image.height);
+  const bool coloured = (image.format & PNG_FORMAT_FLAG_COLOR) != 0;
+  image.format = colour == PictureColour::kRgb ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
+  image.flags |=
+      PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too, unless the file says
+  Picture picture{.name = name,
+                  .width = static_cast<int>(image.width),
+                  .height = static_cast<int>(image.height),
+                  .channels = channels_of(colour),
+                  .was_coloured = coloured};
+  Pixels pixels(PNG_IMAGE_SIZE(image));
+  if (png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr) == 0) {
+    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
+  }
+  lay_on_paper(picture, std::move(pixels));
+  return picture;
+}
+
+Pixels write_png(const Picture& picture) {
+  const auto channels = static_cast<std::size_t>(picture.channels);
+  LOCKSTEP_CHECK(channels == 1 || channels == 3);
+  Pixels interleaved;
+  interleaved.reserve(channels * picture.plane_size());
+  for (std::size_t i = 0; i < picture.plane_size(); ++i)
+    for (std::size_t c = 0; c < channels; ++c)
+      interleaved.push_back(picture.pixels[c * picture.plane_size() + i]);
+  PngImage image;
+  image.width = static_cast<png_uint_32>(picture.width);
+  image.height = static_cast<png_uint_32>(picture.height);
+  image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  Pixels file(size);
+  if (png_image_write_to_memory(&image, file.data(), &size, 0, interleaved.data(), 0, nullptr) == 0)
+    throw InternalError(fmt::format("{}: no PNG can be made of it: {}", picture.name, image.message));
+  file.resize(size);
+  return file;
+}
+
+// PGM and PPM: numbers in text, then the pixels.
+
+namespace {
+
+/// Reads the header of a PGM: numbers between white space and comments.
+class PgmHeader {
+ public:
+  PgmHeader(const std::string& name, std::span<const std::uint8_t> file) : name_(name), file_(file) {}
+
+  int number(const char* what) {
+    skip_space();
+    const auto* begin = reinterpret_cast<const char*>(file_.data()) + at_;
+    int value = 0;
+    const auto [end, error] = std::from_chars(begin, begin + (file_.size() - at_), value);
+    if (error != std::errc() || value < 1) {
+      throw DataError(
+          fmt::format("{}: PGM header, offset {}: expected the {}, a positive number", name_, at_, what));
+    }
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  /// Offset of the pixels: one white space after the last number.
+  std::size_t pixels() const { return at_ + 1; }
+
+ private:
+  void skip_space() {
+    while (at_ < file_.size()) {
+      if (file_[at_] == '#') {
+        while (at_ < file_.size() && file_[at_] != '\n') ++at_;
+      } else if (std::strchr(" \t\r\n", file_[at_]) != nullptr && file_[at_] != 0) {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+
+  const std::string& name_;
+  std::span<const std::uint8_t> file_;
+  std::size_t at_ = 2;
+};
+
+/// The bytes of the pixels, from `begin` on, as they are stored; larger numbers than a byte holds are scaled.
+std::vector<std::uint8_t> read_values(std::span<const std::uint8_t> stored, int largest) {
+  const std::size_t bytes = largest > 255 ? 2 : 1;
+  std::vector<std::uint8_t> values;
+  values.reserve(stored.size() / bytes);
+  for (std::size_t i = 0; i < stored.size(); i += bytes) {
+    const int value = bytes == 2 ? stored[i] << 8 | stored[i + 1] : stored[i];
+    values.push_back(static_cast<std::uint8_t>(std::min(255, (value * 255 + largest / 2) / largest)));
+  }
+  return values;
+}
+
+}  // namespace
+
+Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
+  PgmHeader header(name, file);
+  const int width = header.number("width"), height = header.number("height"),
+            largest = header.number("largest value");
+  check_picture_size(name, width, height);
+  if (largest > 65535)
+    throw DataError(fmt::format("{}: PGM whose largest value is {}, above 65535", name, largest));
+  const int channels = file[1] == '6' ? 3 : 1;
+  Picture picture{.name = name, .width = width, .height = height, .channels = channels};
+  const std::size_t size =
+      picture.plane_size() * static_cast<std::size_t>(channels) * (largest > 255 ? 2 : 1);
+  const std::size_t begin = std::min(header.pixels(), file.size()), there = file.size() - begin;
+  if (there < size) {
+    throw DataError(
+        fmt::format("{}: truncated PGM: {} bytes of pixels promised, {} there", name, size, there));
+  }
+  picture.pixels = read_values(file.subspan(begin, size), largest);
+  separate_channels(picture.pixels, picture.plane_size(), channels);
+  recolour(picture, colour);
+  return picture;
+}
+
+// WEBP by libwebp, whose pixels its format defines to the last bit; GIF by giflib.
+
+namespace {
+
 constexpr std::size_t kRgba = 4;
 
 /// What becomes of red, green, blue and alpha of each pixel.

@@ -1,16 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From which pictures the samples of a set were made, and how: a list and a note beside its images, which `lockstep
-/// convert` writes.
-///
-/// train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl have a line for each sample, in their order: the path of the picture within
-/// the folder that was converted, as a JSON string in ASCII. So any name is one line; what is no UTF-8 in it became
-/// U+FFFD.
+/// What people call the classes of their data, and the pictures that its samples were. Names reach terminals, so
+/// those of classes are printable.
 #pragma once
 
 #include "common/env.hpp"
 #include "data/dataset.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -18,6 +15,34 @@
 #include <vector>
 
 namespace lockstep {
+
+/// Labels are bytes.
+inline constexpr std::size_t kMostClasses = 256;
+inline constexpr std::size_t kLongestClassName = 200;  ///< bytes
+
+/// What makes this no name of a class, for a message; null: it is fine.
+const char* trouble_with_class_name(std::string_view name);
+
+/// A name a line, in label order. Spaces around a name, a byte order mark, CR LF and empty lines at the end
+/// do not count.
+/// @param file  for messages
+/// @throws DataError  naming file and line: an empty name, one twice, one that is no printable UTF-8 or too
+/// long; none at all, or more than kMostClasses
+std::vector<std::string> parse_class_names(std::string_view text, const std::string& file,
+                                           std::size_t most = kMostClasses);
+
+/// The same from a file. @throws DataError also if it is larger than all names could be; IoError
+std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most = kMostClasses);
+
+/// "0", "1", ...
+std::vector<std::string> numbered_classes(int classes);
+
+// From which pictures the samples of a set were made, and how: a list and a note beside its images, which `lockstep
+// convert` writes.
+//
+// train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl have a line for each
+// sample, in their order: the path of the picture within the folder that was converted, as a JSON string in ASCII. So
+// any name is one line; what is no UTF-8 in it became U+FFFD.
 
 /// @param half  "train", "t10k", "test" or "validation"
 std::string sample_names_file(std::string_view half);
