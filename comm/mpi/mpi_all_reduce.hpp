@@ -7,7 +7,6 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,14 +39,17 @@ struct Slice {
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// One round: send a slice of the buffer as it is now to one rank, receive another one from one, mostly the same.
+/// Send a slice of the buffer as it is now to one rank, receive another one from one, mostly the same. Mostly a round.
 /// Either slice may be empty, and then there is no message. The slices overlap only if `add`, where the received slice
 /// arrives beside the buffer.
 struct Exchange {
   int to = 0, from = 0;
   Slice send, receive;
-  bool add = false;  ///< the received slice is added to the buffer; otherwise it replaces what is there
-  bool own = false;  ///< what is sent is this rank's own term, to which nothing was added yet
+  bool add = false;    ///< the received slice is added to the buffer; otherwise it replaces what is there
+  bool own = false;    ///< what is sent is this rank's own term, to which nothing was added yet
+  bool first = false;  ///< the first addition to that slice: this rank's own term and what arrived
+  bool together =
+      false;  ///< of one round with the exchange before it: all their messages are under way at once
 };
 
 /// From this size on each element is added up by one rank only instead of by all of them (doubling).
@@ -56,16 +58,21 @@ inline constexpr std::size_t kSharedOutFromBytes = 16 * 1024;
 /// The rounds of `rank`, to be done in order. All ranks end with the same bits, fp32 too.
 ///
 /// Small buffers: recursive doubling, log2(size) rounds of everything; partners add the same two numbers, and addition
-/// commutes. Where there are not a power of two of ranks, ranks 1, 3, 5 ... of the first ones, as many as are beyond it,
-/// first give their buffer to the rank before them, and at last receive the result: inside each host, if hosts are a
+/// commutes. Where there are not a power of two of ranks, every second of the last ones, as many as are beyond it, first
+/// gives its buffer to the rank before it, and at last receives the result: inside each host, if all are full and a
 /// power of two, otherwise among all ranks.
 ///
-/// Large ones: neighbours in groups of 2, 3 or 5 share their slice out, each adds up its part, ranks with the same part
-/// go on among themselves, and the same way back: halving (Rabenseifner) for a power of two. Each rank sends the buffer
-/// twice, less its own part. Ranks that no such group divides are in groups of three or four, up to three of which have
-/// a rank more, which keeps no part. Where hosts are not known, ranks beyond a power of two join the rank before them, as above.
+/// Large ones: neighbours in groups of 2, 3, 5 or 7 share their slice out, each adds up its part, ranks with the same
+/// part go on among themselves, and the same way back: halving (Rabenseifner) for a power of two. Each rank sends the
+/// buffer twice, less its own part. Ranks that no such group divides are in groups of three or four, up to three of which
+/// have a rank more, which keeps no part. Inside a host a rank has one partner after the other, between hosts all at once.
 ///
-/// @param ranks_per_host  of every host, neighbours: groups fill hosts before any goes beyond one; 0: it is not so
+/// Each host shares out among its own ranks first. Those of a last host that is not full keep several of the parts that
+/// the others' ranks keep, up to eight, and do with each what its other ranks do. Where they would have to keep more, the
+/// full hosts share out so far only that eight are enough; each of these goes to a rank of one full host, and the sum
+/// comes back from there.
+///
+/// @param ranks_per_host  of every host but the last, which may have fewer, all neighbours; 1: it is not so
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
                                           std::size_t bytes_per_element, int ranks_per_host);
 
@@ -80,7 +87,7 @@ class ReceiveBuffers {
   std::vector<std::vector<std::byte>> free_;
 };
 
-/// One under way: walks through its schedule, one round at a time. T is std::int64_t or float. `buffers`, `mine` and
+/// One under way: walks through its schedule, one round after the other. T is std::int64_t or float. `buffers`, `mine` and
 /// `data` outlive it. Of all operations under way on `comm`, the tag is this one's alone.
 template <typename T>
 class MpiPendingSum final : public PendingCollective {
@@ -104,13 +111,12 @@ class MpiPendingSum final : public PendingCollective {
   MPI_Comm comm_;
   int tag_;
   std::vector<Exchange> rounds_;
-  std::size_t round_ = 0;
+  std::size_t round_ = 0, next_round_ = 0;  ///< the exchanges under way: from the one to before the other
   std::span<const T> mine_;
   std::span<T> data_;
-  bool added_ = false;  ///< data_ has the first sums
   ReceiveBuffers& buffers_;
   std::vector<std::byte> incoming_;
-  std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::vector<MPI_Request> requests_;
 };
 
 extern template class MpiPendingSum<std::int64_t>;

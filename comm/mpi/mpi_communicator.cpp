@@ -72,18 +72,19 @@ HostShare share_of_host(int rank) {
   return share;
 }
 
-/// How many ranks of `comm` each host has, if they are as many everywhere and neighbours; otherwise 0.
+/// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer; otherwise 1.
 int ranks_per_host(MPI_Comm comm, int rank) {
   MPI_Comm host = MPI_COMM_NULL;
-  int place = 0, size = 1;
+  int place = 0, size = 1, most = 1;
   LOCKSTEP_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
   LOCKSTEP_MPI(MPI_Comm_rank(host, &place));
   LOCKSTEP_MPI(MPI_Comm_size(host, &size));
   LOCKSTEP_MPI(MPI_Comm_free(&host));
-  const std::array<int, 2> mine{rank % size == place ? size : 0, -size};
-  std::array<int, 2> least{};
-  LOCKSTEP_MPI(MPI_Allreduce(mine.data(), least.data(), 2, MPI_INT, MPI_MIN, comm));
-  return least[0] == -least[1] ? size : 0;
+  LOCKSTEP_MPI(MPI_Allreduce(&size, &most, 1, MPI_INT, MPI_MAX, comm));
+  int in_place = rank % most == place ? 1 : 0,
+      all_in_place = 0;  // so a host ends only where the next one begins
+  LOCKSTEP_MPI(MPI_Allreduce(&in_place, &all_in_place, 1, MPI_INT, MPI_LAND, comm));
+  return all_in_place != 0 ? most : 1;
 }
 
 void duplicate(MPI_Comm from, MPI_Comm& comm) {

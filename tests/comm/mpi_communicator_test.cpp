@@ -3,6 +3,7 @@
 /// The MPI backend: the common checks, and plain MPI as its oracle.
 #include "comm/mpi/mpi_communicator.hpp"
 
+#include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
@@ -58,6 +59,25 @@ TEST(MpiCommunicatorTest, SumsLikeMpiAllreduce) {
     MPI_Allreduce(ours.data(), theirs.data(), static_cast<int>(count), MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     comm->all_reduce(std::span(ours));
     EXPECT_TRUE(ours == theirs) << count << " elements";
+  }
+}
+
+/// As on hosts of any size, the last of which may not be full: its ranks have several messages under way at once.
+TEST(MpiCommunicatorTest, SumsAreRightWhereTheLastHostIsNotFull) {
+  const auto comm = make_comm();
+  for (int per_host = 1; per_host <= comm->size(); ++per_host) {
+    MpiAllReduce all_reduce(MPI_COMM_WORLD, comm->rank(), comm->size(), per_host);
+    for (const std::size_t count : {std::size_t{3}, std::size_t{8191}}) {
+      std::vector<std::int64_t> mine(count), sum(count, -1), expected(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto at = static_cast<std::int64_t>(i);
+        mine[i] = at + comm->rank();
+        expected[i] = at * comm->size() + comm->size() * (comm->size() - 1) / 2;
+      }
+      const auto pending = all_reduce.start(std::span<const std::int64_t>(mine), std::span(sum));
+      comm->wait(*pending, "a sum of hosts");
+      EXPECT_TRUE(sum == expected) << count << " elements, " << per_host << " ranks a host";
+    }
   }
 }
 

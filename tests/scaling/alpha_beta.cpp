@@ -26,8 +26,8 @@ class Play {
   Play(ReduceKind kind, const Cluster& cluster, std::size_t count, std::size_t bytes)
       : cluster_(cluster), bytes_(static_cast<double>(bytes)) {
     for (int rank = 0; rank < cluster.ranks; ++rank) {
-      rounds_.push_back(reduce_rounds(kind, cluster, rank, count, bytes));
-      for (std::size_t round = 0; round < rounds_.back().size(); ++round) count_sharers(rank, round);
+      rounds_.push_back(rounds_of(reduce_rounds(kind, cluster, rank, count, bytes)));
+      for (std::size_t round = 0; round < rounds_.back().size(); ++round) count_bytes(rank, round);
     }
     next_.resize(rounds_.size());
     clock_.resize(rounds_.size());
@@ -47,53 +47,69 @@ class Play {
   }
 
  private:
+  using Round = std::vector<Exchange>;
   struct Message {
     double began;  ///< when this end of it was ready
     std::size_t count;
     double seconds;  ///< on its way
   };
-  /// What one rank sends to another, in order.
+  /// What one rank sends to another, in order; one message a round at most.
   struct Channel {
     std::vector<Message> sent, received;
   };
 
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
-  void count_sharers(int rank, std::size_t round) {
-    const Exchange& exchange = rounds_[at(rank)][round];
-    if (exchange.send.count > 0 && cluster_.links_between(rank, exchange.to) > 0)
-      ++sharers_[{cluster_.node_of(rank), round}];
+  static std::vector<Round> rounds_of(const std::vector<Exchange>& exchanges) {
+    std::vector<Round> rounds;
+    for (const Exchange& exchange : exchanges) {
+      if (!exchange.together) rounds.emplace_back();
+      rounds.back().push_back(exchange);
+    }
+    return rounds;
   }
 
-  const Exchange* current(int rank) const {
+  void count_bytes(int rank, std::size_t round) {
+    for (const Exchange& exchange : rounds_[at(rank)][round]) {
+      if (exchange.send.count > 0 && cluster_.links_between(rank, exchange.to) > 0)
+        across_[{cluster_.node_of(rank), round}] += static_cast<double>(exchange.send.count) * bytes_;
+    }
+  }
+
+  const Round* current(int rank) const {
     const auto& rounds = rounds_[at(rank)];
     return next_[at(rank)] < rounds.size() ? &rounds[next_[at(rank)]] : nullptr;
   }
 
   void begin_round(int rank) {
-    const Exchange* round = current(rank);
+    const Round* round = current(rank);
     if (round == nullptr) return;
     const double now = clock_[at(rank)];
-    if (round->send.count > 0)
-      channels_[{rank, round->to}].sent.push_back({now, round->send.count, seconds(rank, *round)});
-    if (round->receive.count > 0)
-      channels_[{round->from, rank}].received.push_back({now, round->receive.count, 0});
+    for (const Exchange& exchange : *round) {
+      if (exchange.send.count > 0)
+        channels_[{rank, exchange.to}].sent.push_back({now, exchange.send.count, seconds(rank, exchange)});
+      if (exchange.receive.count > 0)
+        channels_[{exchange.from, rank}].received.push_back({now, exchange.receive.count, 0});
+    }
   }
 
   /// The current round of a rank, if the other ends of its messages are there, too.
   bool end_round(int rank) {
-    const Exchange* round = current(rank);
+    const Round* round = current(rank);
     if (round == nullptr) return false;
-    double end = clock_[at(rank)];
-    if (round->send.count > 0) {
-      const Channel& channel = channels_[{rank, round->to}];
-      if (!arrive(channel, channel.sent.size(), end)) return false;
+    double end = clock_[at(rank)], adding = 0;
+    for (const Exchange& exchange : *round) {
+      if (exchange.send.count > 0) {
+        const Channel& channel = channels_[{rank, exchange.to}];
+        if (!arrive(channel, channel.sent.size(), end)) return false;
+      }
+      if (exchange.receive.count > 0) {
+        const Channel& channel = channels_[{exchange.from, rank}];
+        if (!arrive(channel, channel.received.size(), end)) return false;
+      }
+      adding += added(exchange);
     }
-    if (round->receive.count > 0) {
-      const Channel& channel = channels_[{round->from, rank}];
-      if (!arrive(channel, channel.received.size(), end)) return false;
-    }
-    clock_[at(rank)] = end + added(*round);
+    clock_[at(rank)] = end + adding;
     ++next_[at(rank)];
     begin_round(rank);
     return true;
@@ -110,11 +126,13 @@ class Play {
 
   double seconds(int rank, const Exchange& exchange) {
     const NetworkConstants& network = cluster_.network;
-    const double sent = static_cast<double>(exchange.send.count) * bytes_;
     const int links = cluster_.links_between(rank, exchange.to);
-    if (links == 0) return network.local_latency + sent / network.local_bandwidth;
-    const int sharers = sharers_[{cluster_.node_of(rank), next_[at(rank)]}];
-    return network.latency + links * network.link_latency + sent * sharers / network.bandwidth;
+    if (links == 0) {
+      const double sent = static_cast<double>(exchange.send.count) * bytes_;
+      return network.local_latency + sent / network.local_bandwidth;
+    }
+    const double of_all = across_[{cluster_.node_of(rank), next_[at(rank)]}];
+    return network.latency + links * network.link_latency + of_all / network.bandwidth;
   }
 
   double added(const Exchange& exchange) const {
@@ -125,8 +143,9 @@ class Play {
 
   const Cluster& cluster_;
   double bytes_;
-  std::vector<std::vector<Exchange>> rounds_;
-  std::map<std::pair<int, std::size_t>, int> sharers_;  ///< by node and number of the round
+  std::vector<std::vector<Round>> rounds_;
+  std::map<std::pair<int, std::size_t>, double>
+      across_;  ///< bytes that a node sends to others, by number of the round
   std::map<std::pair<int, int>, Channel> channels_;
   std::vector<std::size_t> next_;
   std::vector<double> clock_;

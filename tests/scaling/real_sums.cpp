@@ -62,7 +62,7 @@ Term term_of_all(std::uint64_t key, int members) {
 }
 
 /// One to four sums at once, of random lengths; many are short. @returns how many elements are wrong
-std::size_t wrong_in_round(Communicator& comm, std::uint64_t key) {
+std::size_t wrong_in_round(Communicator& comm, AllReduce& all_reduce, std::uint64_t key) {
   std::mt19937_64 random(key);
   const std::size_t buckets = 1 + random() % kMostBuckets;
   std::vector<std::vector<std::int64_t>> mine(buckets), sums(buckets);
@@ -73,7 +73,7 @@ std::size_t wrong_in_round(Communicator& comm, std::uint64_t key) {
     sums[i].resize(mine[i].size(), -1);
     const Term term = term_of(key + i, comm.rank());
     for (std::size_t at = 0; at < mine[i].size(); ++at) mine[i][at] = term.at(at);
-    pending.push_back(comm.host_all_reduce().start(std::span<const std::int64_t>(mine[i]), sums[i]));
+    pending.push_back(all_reduce.start(std::span<const std::int64_t>(mine[i]), sums[i]));
   }
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < buckets; ++i) {
@@ -90,7 +90,8 @@ int tell(std::size_t wrong, const std::string& what) {
   return wrong == 0 ? 0 : 1;
 }
 
-/// In each round the ranks are divided at random into two parts, each of which adds up, both at once.
+/// In each round the ranks are divided at random into two parts, each of which adds up, both at once; then all add up as
+/// on hosts of a random size, the last of which is mostly not full.
 int check(const MpiRuntime& runtime, int rounds, std::uint64_t seed) {
   const auto all = make_mpi_communicator(runtime, kDeadline);
   std::int64_t wrong = 0;
@@ -102,7 +103,10 @@ int check(const MpiRuntime& runtime, int rounds, std::uint64_t seed) {
     const auto place = static_cast<std::uint64_t>(all->rank());
     const auto drawn = scattered ? mixed(key, place) % static_cast<std::uint64_t>(all->size()) : place;
     const auto part = all->split(drawn < first ? 0 : 1);
-    wrong += static_cast<std::int64_t>(wrong_in_round(*part, key));
+    wrong += static_cast<std::int64_t>(wrong_in_round(*part, part->host_all_reduce(), key));
+    const int per_host = 1 + static_cast<int>(random() % static_cast<std::uint64_t>(all->size()));
+    MpiAllReduce on_hosts(MPI_COMM_WORLD, all->rank(), all->size(), per_host);
+    wrong += static_cast<std::int64_t>(wrong_in_round(*all, on_hosts, key + kMostBuckets));
   }
   all->all_reduce(std::span(&wrong, 1));
   if (all->rank() != 0) return 0;
@@ -116,7 +120,8 @@ int check_threads(int most, int rounds, std::uint64_t seed) {
     const std::uint64_t key = mixed(seed, static_cast<std::uint64_t>(round));
     const int ranks = 1 + static_cast<int>(key % static_cast<std::uint64_t>(most));
     run_thread_ranks(
-        ranks, [&](Communicator& comm) { wrong += wrong_in_round(comm, key); }, kDeadline);
+        ranks, [&](Communicator& comm) { wrong += wrong_in_round(comm, comm.host_all_reduce(), key); },
+        kDeadline);
   }
   return tell(wrong, fmt::format("{} rounds of 1 to {} threads, seed {}", rounds, most, seed));
 }
@@ -124,9 +129,10 @@ int check_threads(int most, int rounds, std::uint64_t seed) {
 // Time of each schedule, in turns.
 
 /// Seconds of one sum, the slowest rank's.
-double seconds_of_sum(Communicator& comm, ReduceKind kind, std::size_t count, ReceiveBuffers& buffers) {
+double seconds_of_sum(Communicator& comm, ReduceKind kind, int per_host, std::size_t count,
+                      ReceiveBuffers& buffers) {
   const Cluster cluster{
-      .ranks = comm.size(), .ranks_per_node = comm.local_size(), .nodes_per_leaf = 16, .network = {}};
+      .ranks = comm.size(), .ranks_per_node = per_host, .nodes_per_leaf = 16, .network = {}};
   std::vector<std::int64_t> mine(count, comm.rank() + 1), sum(count);
   comm.barrier();
   const auto start = std::chrono::steady_clock::now();
@@ -147,9 +153,12 @@ double seconds_of_sum(Communicator& comm, ReduceKind kind, std::size_t count, Re
 int time_all(const MpiRuntime& runtime, int turns, const std::vector<std::size_t>& sizes) {
   const auto comm = make_mpi_communicator(runtime, kDeadline);
   ReceiveBuffers buffers;
+  const int here = comm->local_size();
+  int per_host = 1;
+  LOCKSTEP_MPI(MPI_Allreduce(&here, &per_host, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
   if (comm->rank() == 0)
-    fmt::print("{} ranks, {} on each host; median (least) of {} turns, milliseconds\n{:>9}", comm->size(),
-               comm->local_size(), turns, "bytes");
+    fmt::print("{} ranks, {} on a host; median (least) of {} turns, milliseconds\n{:>9}", comm->size(),
+               per_host, turns, "bytes");
   for (const std::string_view name : kReduceNames) {
     if (comm->rank() == 0) fmt::print("{:>22}", name);
   }
@@ -157,7 +166,7 @@ int time_all(const MpiRuntime& runtime, int turns, const std::vector<std::size_t
     std::array<std::vector<double>, std::size(kReduceNames)> times;
     for (int turn = 0; turn < turns; ++turn) {
       for (std::size_t kind = 0; kind < times.size(); ++kind)
-        times[kind].push_back(1e3 * seconds_of_sum(*comm, static_cast<ReduceKind>(kind),
+        times[kind].push_back(1e3 * seconds_of_sum(*comm, static_cast<ReduceKind>(kind), per_host,
                                                    bytes / sizeof(std::int64_t), buffers));
     }
     if (comm->rank() == 0) fmt::print("\n{:>9}", bytes);

@@ -65,7 +65,7 @@ int mirrored(int rank, int ranks) {
 }
 
 std::vector<Exchange> far_first(const Cluster& cluster, int rank, std::size_t count, std::size_t bytes) {
-  auto rounds = all_reduce_schedule(mirrored(rank, cluster.ranks), cluster.ranks, count, bytes, 0);
+  auto rounds = all_reduce_schedule(mirrored(rank, cluster.ranks), cluster.ranks, count, bytes, 1);
   for (Exchange& round : rounds) {
     for (int* peer : {&round.to, &round.from}) *peer = mirrored(*peer, cluster.ranks);
   }
@@ -81,7 +81,7 @@ std::vector<Exchange> by_leaders(const Cluster& cluster, int rank, std::size_t c
   int mask = 1;
   for (; mask < here && (local & mask) == 0; mask *= 2) {
     if (local + mask >= here) continue;
-    rounds.push_back({rank + mask, rank + mask, {}, all, true});
+    rounds.push_back({rank + mask, rank + mask, {}, all, true, false, rounds.empty()});
     down.push_back({rank + mask, rank + mask, all, {}});
   }
   if (local > 0) {
@@ -89,10 +89,11 @@ std::vector<Exchange> by_leaders(const Cluster& cluster, int rank, std::size_t c
     rounds.push_back({rank - mask, rank - mask, {}, all});
   } else {
     const bool alone = rounds.empty();
-    for (Exchange round : all_reduce_schedule(node, cluster.nodes(), count, bytes, 0)) {
+    for (Exchange round : all_reduce_schedule(node, cluster.nodes(), count, bytes, 1)) {
       round.to *= cluster.ranks_per_node;
       round.from *= cluster.ranks_per_node;
       round.own = round.own && alone;
+      round.first = round.first && alone;
       rounds.push_back(round);
     }
   }
@@ -123,8 +124,7 @@ std::vector<Exchange> reduce_rounds(ReduceKind kind, const Cluster& cluster, int
     case ReduceKind::kLeaders:
       return count > 0 ? by_leaders(cluster, rank, count, bytes_per_element) : std::vector<Exchange>();
     default:
-      return all_reduce_schedule(rank, cluster.ranks, count, bytes_per_element,
-                                 cluster.ranks % cluster.ranks_per_node == 0 ? cluster.ranks_per_node : 0);
+      return all_reduce_schedule(rank, cluster.ranks, count, bytes_per_element, cluster.ranks_per_node);
   }
 }
 
