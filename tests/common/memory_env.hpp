@@ -5,6 +5,7 @@
 
 #include "common/env.hpp"
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,12 +29,14 @@ struct MemoryDisk {
     bool directory = false;
     std::vector<std::byte> data;
     std::map<std::string, int> entries;
+    auto operator<=>(const Node&) const = default;
   };
   std::vector<Node> nodes{Node{true, {}, {}}};
 
   /// -1 if there is none.
   int find(const std::string& path) const;
   std::size_t used_bytes() const;
+  auto operator<=>(const MemoryDisk&) const = default;
 };
 
 /// One change, or one promise that earlier changes last.
