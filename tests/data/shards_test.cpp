@@ -13,6 +13,7 @@
 #include "data/sets/set_formats.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -225,7 +226,7 @@ TEST_F(ShardsTest, OtherSamplesHaveAnotherFingerprint) {
 /// Whichever bit it is: a sample of its block cannot be read, and the message says why; others can.
 TEST_F(ShardsTest, AFlippedBitIsNamed) {
   std::mt19937 generator(1);
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < test::effort(1000, 200); ++round) {
     const std::size_t at = generator() % static_cast<std::size_t>(kTrain * kShape.features());
     const std::string name = shard_file("train", at / kSizes.shard_bytes);
     flip(name, at % kSizes.shard_bytes);

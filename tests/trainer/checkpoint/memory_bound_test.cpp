@@ -4,6 +4,7 @@
 /// MiB.
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
+#include "tests/support/test_settings.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -58,8 +59,8 @@ void operator delete[](void* p, std::size_t) noexcept {
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kInputBytes = std::size_t{1} << 20;
-constexpr std::size_t kLimitBytes = std::size_t{64} << 20;
+constexpr std::size_t kInputBytes = test::effort(std::size_t{1} << 20, std::size_t{1} << 18);
+constexpr std::size_t kLimitBytes = 64 * kInputBytes;
 
 /// The pieces one after another, until the text is nearly full; {} in a piece is a number of its own.
 std::string repeated(const std::string& start, const std::string& piece, const std::string& end) {
