@@ -77,16 +77,23 @@ class MortalAllReduce final : public DeviceAllReduce {
   std::chrono::duration<double> time_;
 };
 
-JobSetup make_setup(bool& gone, double seconds = 0) {
-  Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
-  auto gpu = std::make_shared<Gpu>();
-  gpu->device = emulated::platform().make_device(0);
-  gpu->ops = emulated::platform().make_ops(*gpu->device);
-  gpu->all_reduce = std::make_unique<MortalAllReduce>(gone, seconds);
-  BucketPlan plan = make_plan(network, std::size_t{1} << 20);
+constexpr const char* kOneLayer = "layers:\n  - linear: classes\n";
+constexpr std::size_t kOneBucket = std::size_t{1} << 20;  // bytes
+
+/// @param all_reduce  of an emulated device; none: of a CPU
+JobSetup make_setup(const char* model, std::size_t bucket_bytes,
+                    std::unique_ptr<DeviceAllReduce> all_reduce = nullptr,
+                    std::shared_ptr<const TrainTestData> data = make_data()) {
+  Network network = Network::parse(model, "test.yaml", kImage, kClasses);
+  BucketPlan plan = make_plan(network, bucket_bytes);
   DeviceChoice choice;
-  choice.gpu = std::move(gpu);
-  return {make_data(), std::move(choice), std::move(network), std::move(plan)};
+  if (all_reduce != nullptr) {
+    choice.gpu = std::make_shared<Gpu>();
+    choice.gpu->device = emulated::platform().make_device(0);
+    choice.gpu->ops = emulated::platform().make_ops(*choice.gpu->device);
+    choice.gpu->all_reduce = std::move(all_reduce);
+  }
+  return {std::move(data), std::move(choice), std::move(network), std::move(plan)};
 }
 
 Job make_job() {
@@ -100,7 +107,7 @@ TEST(DataParallelTest, TheAllReduceStaysUntilTheStrategyIsGone) {
   run_thread_ranks(1, [](Communicator& comm) {
     const Job job = make_job();
     bool gone = false;
-    JobSetup setup = make_setup(gone);
+    JobSetup setup = make_setup(kOneLayer, kOneBucket, std::make_unique<MortalAllReduce>(gone));
     std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
     strategy->distribute();
     strategy->run({}, 2, false);
@@ -117,7 +124,8 @@ std::int64_t longest_series_after(int series, double seconds_a_step) {
   run_thread_ranks(1, [&](Communicator& comm) {
     const Job job = make_job();
     bool gone = false;
-    const JobSetup setup = make_setup(gone, seconds_a_step);
+    const JobSetup setup =
+        make_setup(kOneLayer, kOneBucket, std::make_unique<MortalAllReduce>(gone, seconds_a_step));
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
     strategy->distribute();
     EXPECT_EQ(strategy->longest_series(), 1) << "nothing is known of the steps yet";
@@ -253,13 +261,9 @@ TEST(DataParallelTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) 
   run_thread_ranks(2, [](Communicator& ranks) {
     NotingCommunicator comm(ranks);
     const Job job = make_job();
-    Network network =
-        Network::parse("layers:\n  - linear: 3\n  - relu\n  - linear: 3\n  - relu\n  - linear: classes\n",
-                       "test.yaml", kImage, kClasses);
-    BucketPlan plan = make_plan(network, 1);
-    ASSERT_EQ(plan.buckets.size(), 3);
-    DeviceChoice choice;
-    const JobSetup setup{make_data(), std::move(choice), std::move(network), std::move(plan)};
+    const JobSetup setup =
+        make_setup("layers:\n  - linear: 3\n  - relu\n  - linear: 3\n  - relu\n  - linear: classes\n", 1);
+    ASSERT_EQ(setup.plan.buckets.size(), 3);
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
     comm.events.clear();
     strategy->run({}, 1, false);
@@ -274,9 +278,7 @@ TEST(DataParallelTest, RankThatErrsAFourthTimeStopsTheRun) {
   run_thread_ranks(2, [](Communicator& comm) {
     Job job = make_job();
     job.parallel.on_wrong = "continue";
-    Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
-    BucketPlan plan = make_plan(network, std::size_t{1} << 20);
-    const JobSetup setup{make_data(), DeviceChoice(), std::move(network), std::move(plan)};
+    const JobSetup setup = make_setup(kOneLayer, kOneBucket);
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
     const auto spoil = [&] {
       const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
@@ -299,9 +301,7 @@ TEST(DataParallelTest, SecondSumThatArrivesWronglyIsComputedAgain) {
   run_thread_ranks(2, [](Communicator& comm) {
     Job job = make_job();
     job.parallel.on_wrong = "continue";
-    Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
-    BucketPlan plan = make_plan(network, std::size_t{1} << 20);
-    const JobSetup setup{make_data(), DeviceChoice(), std::move(network), std::move(plan)};
+    const JobSetup setup = make_setup(kOneLayer, kOneBucket);
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
     const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
     const auto change_the_next = [&](const ShownSums& /*shown*/) {
@@ -346,18 +346,10 @@ std::vector<float> weights_after(Communicator& comm, std::int64_t replay_every, 
   job.parallel.replay_every_steps = replay_every;
   job.parallel.on_wrong = on_wrong;
   job.parallel.graph = GraphUse::kOff;  // such sums cannot be captured
-  Network network = Network::parse(model, "test.yaml", kImage, kClasses);
-  auto gpu = std::make_shared<Gpu>();
-  gpu->device = emulated::platform().make_device(0);
-  gpu->ops = emulated::platform().make_ops(*gpu->device);
-  gpu->all_reduce = std::make_unique<StreamAllReduce>(comm);
-  BucketPlan plan = make_plan(network, 1);
-  DeviceChoice choice;
-  choice.gpu = std::move(gpu);
   auto data = make_data();
   for (std::size_t i = 0; i < data->train.images.size(); ++i)
     data->train.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);
-  const JobSetup setup{std::move(data), std::move(choice), std::move(network), std::move(plan)};
+  const JobSetup setup = make_setup(model, 1, std::make_unique<StreamAllReduce>(comm), std::move(data));
   const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
   for (std::size_t i = 0; i < strategy->whole_state().weights.size(); ++i)
     strategy->whole_state().weights[i] = 0.01F * static_cast<float>(i % 17);
