@@ -95,7 +95,7 @@ TEST_F(ShardedRunTest, WhatStreamsPastADeviceGivesTheSameRun) {
   Outcome outcome;
   int stops = 0;
   for (; stops < 50; ++stops) {
-    outcome = train("resumed", streamed + "run.max_seconds=0.2");
+    outcome = train("resumed", streamed + "run.max_seconds=0.05");
     if (outcome.exit_code != 75) break;
   }
   EXPECT_GT(stops, 0);
