@@ -22,6 +22,13 @@ struct ImageShape {
   friend constexpr bool operator==(const ImageShape&, const ImageShape&) = default;
 };
 
+/// Rows and columns of an image, from the first on.
+struct ImagePart {
+  int height = 0, width = 0;
+
+  friend constexpr bool operator==(const ImagePart&, const ImagePart&) = default;
+};
+
 /// x [in_channels, in_height, in_width, batch] → y [out_channels, out_height(), out_width(), batch],
 /// filters [out_channels, group_inputs(), kernel_height, kernel_width]. Group g makes its share of y's channels, which
 /// follow one another, of its share of x's.
@@ -34,19 +41,18 @@ struct Conv2dShape {
   int padding = 0;   ///< zeros around the image, on each side
   int groups = 1;    ///< divides in_channels and out_channels
   int dilation = 1;  ///< pixels of x from one tap to the next
-  /// Of gradients on a GPU: the window of a pool behind y, without overlap. In rows and columns where no window
-  /// fits, dy is 0, and products with it are left out: the same bits, as x and the filters are finite. Others need
-  /// not look at it.
-  int pool = 1;
+  /// What is read of y; with 0 rows, all. A pool behind y may drop the last rows and columns: there dy is 0, and
+  /// products with it are left out, which changes no bit, as x and the filters are finite. On a CPU no product of y is
+  /// computed there either: y is the bias.
+  ImagePart read = {};
 
   /// What the taps of a filter span.
   constexpr int reach_height() const { return (kernel_height - 1) * dilation + 1; }
   constexpr int reach_width() const { return (kernel_width - 1) * dilation + 1; }
   constexpr int out_height() const { return (in_height + 2 * padding - reach_height()) / stride + 1; }
   constexpr int out_width() const { return (in_width + 2 * padding - reach_width()) / stride + 1; }
-  /// Rows and columns of y with windows of the pool.
-  constexpr int pooled_height() const { return out_height() / pool * pool; }
-  constexpr int pooled_width() const { return out_width() / pool * pool; }
+  constexpr int read_height() const { return read.height > 0 ? read.height : out_height(); }
+  constexpr int read_width() const { return read.height > 0 ? read.width : out_width(); }
   constexpr int group_inputs() const { return in_channels / groups; }
   constexpr int group_outputs() const { return out_channels / groups; }
   /// The common case, which has kernels of its own on GPUs.
@@ -68,10 +74,11 @@ struct Conv2dShape {
   constexpr std::size_t weight_size() const {
     return std::size_t{1} * out_channels * group_inputs() * kernel_height * kernel_width;
   }
-  /// Multiplications and additions of one direction (forward, data gradient or weight gradient) without
-  /// padding.
+  /// Multiplications and additions of one direction (forward, data gradient or weight gradient) for what is read of y,
+  /// without padding.
   constexpr double flops() const {
-    return 2.0 * static_cast<double>(out_size()) * group_inputs() * kernel_height * kernel_width;
+    const double numbers = static_cast<double>(out_channels) * read_height() * read_width() * batch;
+    return 2.0 * numbers * group_inputs() * kernel_height * kernel_width;
   }
 };
 

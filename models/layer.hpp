@@ -171,6 +171,7 @@ struct LayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena: weight, then bias
   const float* x = nullptr;        ///< in backward: valid if needs_input()
   float* y = nullptr;              ///< in backward: valid if output_need() says so
+  ImagePart read = {};             ///< of y, the part that is read, as Conv2dShape::read
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
   float* dx = nullptr;              ///< the memory of dy where y has that of x
@@ -239,6 +240,10 @@ class Layer {
   virtual bool passes_gradient_to_branch() const { return false; }
   /// Whether the output of the layer before this one enters in its own.
   virtual bool reads_layer_before() const { return true; }
+  /// The part of the input that this part of the output is made of.
+  virtual ImagePart reads_for(const ImagePart& /*of_output*/) const {
+    return {input().height, input().width};
+  }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
   /// forward and backward_weights may be called for some channels of the output at a time.
   virtual bool splits_outputs() const { return false; }

@@ -109,6 +109,8 @@ class LayerWalk {
   LayerTensors tensors_with_steps(const Offsets& offsets, std::size_t i);
   void forward_at(const Offsets& offsets, std::size_t i);
   LayerRun run_of(const ChannelRun& layers) const;
+  /// @param first  of the part
+  std::vector<ImagePart> parts_read(const Network& network, std::size_t first) const;
   const LayerRun* run_at(std::size_t i) const { return runs_of_[i] == kNone ? nullptr : &runs_[runs_of_[i]]; }
   /// With the first layer of its run, or as a step of a BatchLayer.
   bool runs_with_another(std::size_t i) const;
@@ -130,6 +132,7 @@ class LayerWalk {
   TensorPlan plan_;
   AlignedBuffer<std::byte> memory_;
   std::vector<const Layer*> layers_;
+  std::vector<ImagePart> read_;  ///< layer → the part of its output that is read
   std::vector<LayerRun> runs_;
   std::vector<std::size_t> runs_of_;  ///< layer → its run, or kNone
   std::vector<std::size_t> norms_;    ///< a BatchLayer and its steps → that layer; others → kNone

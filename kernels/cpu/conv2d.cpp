@@ -221,10 +221,10 @@ int channels_at_once(int batch) {
 namespace {
 
 ConvAxis rows_of(const Conv2dShape& s) {
-  return {s.in_height, s.out_height(), s.kernel_height, s.stride, s.padding, s.dilation};
+  return {s.in_height, s.out_height(), s.read_height(), s.kernel_height, s.stride, s.padding, s.dilation};
 }
 ConvAxis columns_of(const Conv2dShape& s) {
-  return {s.in_width, s.out_width(), s.kernel_width, s.stride, s.padding, s.dilation};
+  return {s.in_width, s.out_width(), s.read_width(), s.kernel_width, s.stride, s.padding, s.dilation};
 }
 
 }  // namespace

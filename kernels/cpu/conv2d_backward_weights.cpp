@@ -35,7 +35,8 @@ using TermParts = std::array<std::vector<GradientRows>, kHalves>;
 
 /// As many rows of dy, of the channels of a tile, as fit the cache.
 std::size_t rows_at_once(const Conv2dShape& s) {
-  const std::size_t row = kGradientChannels * static_cast<std::size_t>(s.out_width()) * kLine * sizeof(float);
+  const std::size_t row =
+      kGradientChannels * static_cast<std::size_t>(s.read_width()) * kLine * sizeof(float);
   return std::max<std::size_t>(1, kCachedBytes / row);
 }
 
@@ -59,7 +60,7 @@ TermParts parts_of_term(const Conv2dShape& s, const GradientSplit& split, int t)
   const int end = std::min(split.units(), (t + 1) * split.units_of_term);
   for (int unit = t * split.units_of_term; unit < end; ++unit) {
     const int first_row = unit / split.sample_units * split.rows;
-    const int rows = std::min(split.rows, s.out_height() - first_row);
+    const int rows = std::clamp(s.read_height() - first_row, 0, split.rows);
     const int first_sample = unit % split.sample_units * split.samples_of_unit();
     const int last_sample = std::min(s.batch, first_sample + split.samples_of_unit());
     for (std::size_t half = 0; half < kHalves; ++half) {
@@ -67,7 +68,7 @@ TermParts parts_of_term(const Conv2dShape& s, const GradientSplit& split, int t)
       const std::size_t before = of_half.size();
       for (int n = first_sample + static_cast<int>(half * kLine); n < last_sample; n += GradientSplit::kLanes)
         add_parts(s, first_row, rows, n, of_half);
-      if (of_half.size() == before) continue;  // a grain with fewer samples
+      if (of_half.size() == before) continue;  // a grain with fewer samples, or rows that are not read
       of_half[before].begins = true;
       of_half.back().ends = true;
     }
@@ -100,7 +101,7 @@ struct Term {
     for (auto& of_half : packed) {
       for (GradientRows& part : of_half) {
         part.dy = channel;
-        channel += part.rows * s.out_width() * kLine;
+        channel += part.rows * s.read_width() * kLine;
       }
     }
     for (auto& of_half : packed)
@@ -112,9 +113,11 @@ struct Term {
   /// not like.
   void pack(const GradientCall& call, std::size_t k, float* to) const {
     for (const auto& of_half : parts) {
-      for (const GradientRows& part : of_half)
-        to = copy_pixels(call.dy + k * part.dy_channel + part.dy, call.dy_column, part.rows * call.columns,
-                         to);
+      for (const GradientRows& part : of_half) {
+        const float* row = call.dy + k * part.dy_channel + part.dy;
+        for (std::size_t p = 0; p < part.rows; ++p, row += call.dy_row)
+          to = copy_pixels(row, call.dy_column, call.columns, to);
+      }
     }
   }
 
@@ -123,8 +126,9 @@ struct Term {
     const int first = t * split.units_of_term,
               last = std::min(split.units(), first + split.units_of_term) - 1;
     const int first_row = first / split.sample_units, last_row = last / split.sample_units;
-    TermRange range{first_row * split.rows, std::min(s.out_height(), (last_row + 1) * split.rows), 0,
+    TermRange range{first_row * split.rows, std::min(s.read_height(), (last_row + 1) * split.rows), 0,
                     s.batch};
+    range.last_row = std::max(range.first_row, range.last_row);
     if (first_row < last_row) return range;
     range.first_sample = std::min(s.batch, first % split.sample_units * split.samples_of_unit());
     range.last_sample = std::min(s.batch, (last % split.sample_units + 1) * split.samples_of_unit());
@@ -215,11 +219,12 @@ struct ChannelBlock {
 };
 
 GradientCall gradient_call(const Conv2dShape& s) {
-  const std::size_t batch = s.batch, columns = s.out_width();
+  const std::size_t batch = s.batch;
   GradientCall call;
-  call.columns = columns;
+  call.columns = s.read_width();
   call.x_column = batch * s.stride;
   call.x_row = batch * s.stride * (s.in_width + 2 * s.padding);
+  call.dy_row = batch * s.out_width();
   call.dy_column = batch;
   return call;
 }
@@ -285,7 +290,7 @@ struct GroupGradient {
     const std::size_t channel = std::size_t{1} * shape.batch * shape.out_width() * shape.out_height();
     const bool is_packed = packs(term);
     const float* const dy = is_packed ? packed_channels(call, term, some) : call.dy + some[0].first * channel;
-    if (is_packed) call.dy_column = kLine;
+    if (is_packed) call.dy_row = call.columns * kLine, call.dy_column = kLine;
     for_each_block(taps.size(), kTapsOfGroup, [&](std::size_t tap, std::size_t size) {
       image.need(tap / filter, (tap + size - 1) / filter + 1);
       for (const ChannelBlock& block : some) {

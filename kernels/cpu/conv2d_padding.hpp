@@ -37,7 +37,7 @@ inline const float* copy_read_pixels(const Conv2dShape& s, const float* x, Scrat
 
 /// What a term of the gradient sums over: rows of output pixels, samples.
 struct TermRange {
-  int first_row = 0, last_row = 0;        ///< [first, last)
+  int first_row = 0, last_row = 0;        ///< [first, last); may be none
   int first_sample = 0, last_sample = 0;  ///< likewise
 };
 
@@ -85,7 +85,7 @@ class TermImage {
 
   /// Before taps of the channels [first, last) are read.
   void need(std::size_t first, std::size_t last) {
-    if (s_.padding == 0) return;
+    if (s_.padding == 0 || term_.first_row == term_.last_row) return;
     if (first + slots_ < next_) next_ = first;  // another one has its place
     for (; next_ < last; ++next_) copy(next_);
   }

@@ -46,11 +46,11 @@ struct GradientRows {
 /// One run of the tile. Each (channel, tap) has a line of 16 lanes.
 struct GradientCall {
   const GradientRows* parts = nullptr;
-  std::size_t count = 0;      ///< of them, at least one
-  std::size_t columns = 0;    ///< output columns
-  std::size_t x_row = 0;      ///< floats from one output row to the next, in x
-  std::size_t x_column = 0;   ///< likewise for columns
-  std::size_t dy_column = 0;  ///< and in dy, where rows follow one another
+  std::size_t count = 0;                  ///< of them, at least one
+  std::size_t columns = 0;                ///< output columns that are read
+  std::size_t x_row = 0;                  ///< floats from one output row to the next, in x
+  std::size_t x_column = 0;               ///< likewise for columns
+  std::size_t dy_row = 0, dy_column = 0;  ///< and in dy
   const float* x = nullptr;
   const float* dy = nullptr;
   const std::size_t* tap = nullptr;  ///< offset of each tap in x, in floats
@@ -119,7 +119,7 @@ struct GradientTile {
     const float* x[T];
     LOCKSTEP_UNROLL
     for (std::size_t t = 0; t < T; ++t) x[t] = call.x + call.tap[t] + part.x + lane;
-    for (std::size_t p = 0; p < part.rows; ++p, dy += call.columns * call.dy_column) {
+    for (std::size_t p = 0; p < part.rows; ++p, dy += call.dy_row) {
       add_row(call, x, dy, part.dy_channel);
       LOCKSTEP_UNROLL
       for (std::size_t t = 0; t < T; ++t) x[t] += call.x_row;

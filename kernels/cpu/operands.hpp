@@ -36,9 +36,9 @@ struct TapRange {
   int count = 0;
 };
 
-/// One axis of a convolution.
+/// One axis of a convolution. Of its outputs the first `read` are read.
 struct ConvAxis {
-  int in = 0, out = 0, kernel = 0, stride = 1, padding = 0, dilation = 1;
+  int in = 0, out = 0, read = 0, kernel = 0, stride = 1, padding = 0, dilation = 1;
 
   /// Of the data gradient: pixels of dy that meet the same pixel of dx lie so far apart, and their taps as below.
   int gradient_step() const { return dilation / std::gcd(stride, dilation); }
@@ -48,7 +48,7 @@ struct ConvAxis {
 /// Forward: output pixel p sums input pixels p * stride - padding + r * dilation, tap by tap.
 inline std::vector<TapRange> forward_taps(const ConvAxis& a) {
   std::vector<TapRange> ranges(static_cast<std::size_t>(a.out));
-  for (int p = 0; p < a.out; ++p) {
+  for (int p = 0; p < a.read; ++p) {
     const int start = p * a.stride - a.padding;
     const int first = start < 0 ? (a.dilation - 1 - start) / a.dilation : 0;
     const int end = start < a.in ? std::min(a.kernel, (a.in - 1 - start) / a.dilation + 1) : 0;
@@ -64,7 +64,7 @@ inline std::vector<TapRange> backward_taps(const ConvAxis& a) {
   for (int h = 0; h < a.in; ++h) {
     const int from_first = h + a.padding;  // how far h lies behind the first pixel under output pixel 0
     int first = from_first < reach ? 0 : (from_first - reach) / a.stride + 1;
-    const int end = std::min(a.out, from_first / a.stride + 1), last_try = std::min(end, first + step);
+    const int end = std::min(a.read, from_first / a.stride + 1), last_try = std::min(end, first + step);
     while (first < last_try && (from_first - first * a.stride) % a.dilation != 0) ++first;
     if (first < last_try)
       ranges[static_cast<std::size_t>(h)] = {first, (from_first - first * a.stride) / a.dilation,

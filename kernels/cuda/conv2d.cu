@@ -238,8 +238,8 @@ void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2d
   const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
   const WeightGradientArgs args = {.shape = s.group(),
                                    .y = y,
-                                   .rows = s.pooled_height(),
-                                   .columns = s.pooled_width(),
+                                   .rows = s.read_height(),
+                                   .columns = s.read_width(),
                                    .grain = grain,
                                    .split = GradientSplit(s, grain),
                                    .x = x,

@@ -162,10 +162,10 @@ FilterView transposed(const Conv2dShape& s, const float* w) {
 template <int kSize>
 void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* dy,
                           const float* w, const GradientStore& store) {
-  if (can_scatter(s.pooled_width())) {
+  if (can_scatter(s.read_width())) {
     ScatterArgs args(s.out_channels);
     args.batch = s.batch, args.height = s.out_height(), args.width = s.out_width();
-    args.rows = s.pooled_height(), args.columns = s.pooled_width();
+    args.rows = s.read_height(), args.columns = s.read_width();
     args.padding = s.padding, args.dy = dy, args.filters = transposed(s, w);
     launch_scatter<kSize>(stream, chip, store.size, args, store);
   } else {

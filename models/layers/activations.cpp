@@ -91,6 +91,7 @@ class ActivationLayer final : public Layer {
   OutputNeed output_need() const override {
     return function_.saves_input() ? OutputNeed::kNothing : OutputNeed::kNumbers;
   }
+  ImagePart reads_for(const ImagePart& of_output) const override { return of_output; }
   /// Networks with tanh, sigmoid and gelu keep the memory that they had.
   bool is_channelwise() const override { return function_.kind >= Activation::kLeakyRelu; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
@@ -137,6 +138,7 @@ class ReluLayer final : public Layer {
   /// Logits need both signs.
   bool may_be_last() const override { return false; }
   bool is_channelwise() const override { return true; }
+  ImagePart reads_for(const ImagePart& of_output) const override { return of_output; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::relu_forward(size_of(pass), tensors.x, tensors.y, pass.training ? tensors.saved : nullptr);
   }
@@ -175,6 +177,7 @@ class DropoutLayer final : public Layer {
   }
   LayerOp op() const override { return DropoutOp{probability_, drops_channels(), index()}; }
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
+  ImagePart reads_for(const ImagePart& of_output) const override { return of_output; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
     DropoutShape shape = shape_of(pass.batch);
     if (!pass.training) shape.probability = 0;

@@ -96,19 +96,28 @@ class Conv2dLayer final : public WeightedLayer {
   }
   /// Not with padding, for which each call of the gradient copies the input.
   bool splits_outputs() const override { return shape_.padding == 0 && shape_.groups == 1; }
+  ImagePart reads_for(const ImagePart& of_output) const override {
+    const auto pixels = [&](int outputs, int reach, int image) {
+      return std::min(image, (outputs - 1) * shape_.stride + reach - shape_.padding);
+    };
+    return {pixels(of_output.height, shape_.reach_height(), shape_.in_height),
+            pixels(of_output.width, shape_.reach_width(), shape_.in_width)};
+  }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::conv2d_forward(shape_of(pass), tensors.x, tensors.weights + weights_before(pass),
+    cpu::conv2d_forward(shape_of(pass, tensors), tensors.x, tensors.weights + weights_before(pass),
                         bias(tensors) + pass.channels.first, tensors.y);
   }
   int gradient_terms(int grain) const override { return GradientSplit(shape_, grain).terms; }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::conv2d_backward_weights(
-        shape_of(pass), GradientSplit(shape_, pass.grain), tensors.x, tensors.dy,
+        shape_of(pass, tensors), GradientSplit(shape_, pass.grain), tensors.x, tensors.dy,
         {tensors.gradients + weights_before(pass),
          bias_gradient(tensors, gradient_terms(pass.grain)) + pass.channels.first, tensors.term_stride});
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::conv2d_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, nullptr, tensors.dx);
+    Conv2dShape shape = shape_of(pass.batch);
+    shape.read = tensors.read;
+    cpu::conv2d_backward_data(shape, tensors.dy, tensors.weights, nullptr, tensors.dx);
   }
   DeviceForm device_form() const override {
     return {.takes_epilogue = true, .stores_through = DeviceForm::StoresThrough::kSameShape};
@@ -140,13 +149,15 @@ class Conv2dLayer final : public WeightedLayer {
   }
   Conv2dShape shape_before(const Epilogue& epilogue, int batch) const {
     Conv2dShape shape = shape_of(batch);
-    shape.pool = epilogue.pool;
+    const auto with_windows = [&](int size) { return size / epilogue.pool * epilogue.pool; };
+    shape.read = {with_windows(shape.out_height()), with_windows(shape.out_width())};
     return shape;
   }
   /// Of the pass's channels.
-  Conv2dShape shape_of(const LayerPass& pass) const {
+  Conv2dShape shape_of(const LayerPass& pass, const LayerTensors& tensors) const {
     Conv2dShape shape = shape_of(pass.batch);
     shape.out_channels = pass.channels.of(shape.out_channels);
+    shape.read = tensors.read;
     return shape;
   }
   /// Weights before those of the pass's channels.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ namespace {
 class WindowPoolLayer : public Layer {
  public:
   bool is_channelwise() const override { return true; }
+  ImagePart reads_for(const ImagePart& of_output) const override {
+    const auto pixels = [&](int windows, int image) {
+      return std::min(image, (windows - 1) * shape_.stride + shape_.kernel - shape_.padding);
+    };
+    return {pixels(of_output.height, shape_.in_height), pixels(of_output.width, shape_.in_width)};
+  }
 
  protected:
   /// @param shape  with batch 1

@@ -7,6 +7,8 @@
 #include "tests/kernels/layer_on_cpu.hpp"
 #include "tests/kernels/layer_problem.hpp"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 namespace lockstep::linear_test {
@@ -172,6 +174,44 @@ TEST(Conv2dTest, RowsThatDoNotFitTheCacheMakeNoDifference) {
                                    {terms.data(), terms.data() + s.weight_size(), size});
       return terms;
     });
+  }
+}
+
+/// Calls use(index, whether the number is of a part of an output).
+template <class Use>
+void for_each_output(const Conv2dShape& s, const ImagePart& part, const Use& use) {
+  const auto batch = static_cast<std::size_t>(s.batch), width = static_cast<std::size_t>(s.out_width());
+  for (std::size_t i = 0; i < s.out_size(); ++i) {
+    const int row = static_cast<int>(i / batch / width) % s.out_height(),
+              column = static_cast<int>(i / batch % width);
+    use(i, row < part.height && column < part.width);
+  }
+}
+
+/// What gradients would read there is NaN, and without it they are those of zeros there.
+TEST(Conv2dTest, WhatIsNotReadOfTheOutputIsLeftOut) {
+  for (const Conv2dShape& shape : Convolution::kShapes) {
+    const int rows = shape.out_height(), columns = shape.out_width();
+    for (const ImagePart& read : {ImagePart{(rows + 1) / 2, columns},
+                                  {rows, (columns + 2) / 3},
+                                  {std::max(1, rows - 1), std::max(1, columns - 1)}}) {
+      test::CpuProblem<Conv2dShape> whole(shape), part(shape);
+      part.shape.read = read;
+      for_each_output(shape, read, [&](std::size_t i, bool is_read) {
+        if (!is_read) whole.dy_tensor.data()[i] = 0, part.dy_tensor.data()[i] = NAN;
+      });
+      for (const std::int64_t target : reference::fast_targets()) {
+        SCOPED_TRACE(test::describe(shape) + ", read " + std::to_string(read.height) + " x " +
+                     std::to_string(read.width) + " on " + hwy::TargetName(target));
+        const reference::ForcedTarget forced(target);
+        Convolution::Results expected(whole), results(part);
+        const std::size_t channel = std::size_t{1} * rows * columns * shape.batch;
+        for_each_output(shape, read, [&](std::size_t i, bool is_read) {
+          if (!is_read) expected.y.data()[i] = part.b_tensor.data()[i / channel];
+        });
+        EXPECT_TRUE(same_bits(expected, results));
+      }
+    }
   }
 }
 

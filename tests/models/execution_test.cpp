@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -127,6 +128,40 @@ TEST(ExecutionTest, LeadingDropoutCopiesTheInputInEvaluation) {
   const float* a = with.execution().forward_evaluation(with.weights().data(), 16);
   const float* b = without.execution().forward_evaluation(without.weights().data(), 16);
   EXPECT_EQ(std::vector<float>(a, a + kClasses * 16), std::vector<float>(b, b + kClasses * 16));
+}
+
+/// Logits and gradients of 16 samples, in whose images the rows and columns from `side` on are `number`.
+std::vector<float> trained_with(TrainingRig& rig, int side, float number) {
+  const ImageShape& image = rig.network().input_shape();
+  rig.load(0, 16);
+  for (int i = 0; i < image.features(); ++i) {
+    if (i / image.width % image.height >= side || i % image.width >= side)
+      std::fill_n(rig.execution().input() + i * 16, 16, number);
+  }
+  float* logits = rig.execution().forward_training(rig.weights().data(), 16, {1, 2, 0});
+  std::vector<float> numbers(logits, logits + kClasses * 16);
+  std::vector<float> gradients(rig.network().parameters().size);
+  rig.execution().backward(rig.weights().data(), logits, gradients.data(), {});
+  numbers.insert(numbers.end(), gradients.begin(), gradients.end());
+  return numbers;
+}
+
+/// Of 5 x 5 the second pool drops a row and a column, so that nothing reads the last ones of the first pool's output,
+/// the last two of the first convolution's, nor of the input.
+TEST(ExecutionTest, WhatPoolsDropIsNotComputed) {
+  TrainingRig rig(
+      "  - conv2d: {out: 7, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: {out: 6, kernel: 2}\n"
+      "  - dropout2d: 0.4\n  - max_pool: 2\n  - tanh\n  - linear: classes\n",
+      {2, 14, 14}, kClasses, 16);
+  EXPECT_EQ(trained_with(rig, 12, std::numeric_limits<float>::quiet_NaN()), trained_with(rig, 12, 0));
+}
+
+TEST(ExecutionTest, WhatPoolsDropIsComputedForABranch) {
+  TrainingRig rig(
+      "  - conv2d: {name: a, out: 3, kernel: 3}\n  - max_pool: 2\n  - global_avg_pool: {name: b}\n"
+      "  - route: a\n  - global_avg_pool\n  - add: b\n  - linear: classes\n",
+      {2, 7, 7}, kClasses, 16);
+  EXPECT_NE(trained_with(rig, 6, 1), trained_with(rig, 6, 0));
 }
 
 /// A dropout of nothing ends a run of layers, which are then called one after the other with all channels.

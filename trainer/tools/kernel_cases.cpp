@@ -39,8 +39,12 @@ std::string text_of(const ImageShape& image) {
   return fmt::format("{}x{}x{}", image.channels, image.height, image.width);
 }
 
+/// Without rows and columns in which the epilogue's pool has no window.
 double flops_of(const Stage& stage, int batch) {
-  return stage.head == nullptr ? 0 : stage.head->flops_per_sample() * batch;
+  if (stage.head == nullptr) return 0;
+  const ImageShape &before = stage.before_epilogue, &output = stage.output;
+  const double windows = double{1} * output.height * output.width * stage.epilogue.pool * stage.epilogue.pool;
+  return stage.head->flops_per_sample() * batch * windows / (double{1} * before.height * before.width);
 }
 
 const EpilogueStep* pool_of(const Epilogue& epilogue) {

@@ -160,6 +160,12 @@ void add_input(int batch, Tensors& t, std::vector<Case>& out) {
                  }});
 }
 
+/// What pools behind it leave of its output.
+Conv2dShape with_read(Conv2dShape shape, const ImagePart& read) {
+  shape.read = read;
+  return shape;
+}
+
 std::vector<Case> all_cases(int n, Tensors& t) {
   std::vector<Case> out;
   add_input(n, t, out);
@@ -168,9 +174,9 @@ std::vector<Case> all_cases(int n, Tensors& t) {
   add_conv2d("Net conv2 20@5x5 of 10x12x12", {n, 10, 12, 12, 20, 5, 5}, false, t, out);
   add_linear("Net fc1 320-50", {n, 320, 50}, t, out);
   add_linear("Net fc2 50-10", {n, 50, 10}, t, out);
-  add_conv2d("LeNet conv1 20@3x3 of 1x28x28", {n, 1, 28, 28, 20, 3, 3}, true, t, out);
+  add_conv2d("LeNet conv1 20@3x3 of 1x28x28", with_read({n, 1, 28, 28, 20, 3, 3}, {24, 24}), true, t, out);
   add_pool("LeNet avg-pool 2 of 20x26x26", {n, 20, 26, 26}, false, t, out);
-  add_conv2d("LeNet conv2 50@5x5 of 20x13x13", {n, 20, 13, 13, 50, 5, 5}, false, t, out);
+  add_conv2d("LeNet conv2 50@5x5 of 20x13x13", with_read({n, 20, 13, 13, 50, 5, 5}, {8, 8}), false, t, out);
   add_linear("LeNet fc1 800-128", {n, 800, 128}, t, out);
   add_conv2d("ResNet 16@3x3 of 16x28x28", {n, 16, 28, 28, 16, 3, 3, 1, 1}, false, t, out);
   add_conv2d("ResNet 64@3x3 of 64x7x7", {n, 64, 7, 7, 64, 3, 3, 1, 1}, false, t, out);
