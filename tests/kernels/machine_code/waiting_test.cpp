@@ -20,7 +20,7 @@ constexpr Instruction kAtomic = {0x000000060400098e, 0x000000000010e580};     //
 constexpr Instruction kExit = {0x000000000000094d, 0x000fea0003800000};       // @P0 EXIT
 constexpr Instruction kBranch = {0xfffffffc00f48947, 0x3ffff};                // BRA -0x30
 
-std::vector<std::string> findings_of(std::vector<Instruction> code) {
+std::vector<std::string> findings_of_code(std::vector<Instruction> code) {
   CubinKernel kernel;
   kernel.symbol = "relu";
   kernel.capability = 90;
@@ -28,39 +28,39 @@ std::vector<std::string> findings_of(std::vector<Instruction> code) {
   return findings_of_waiting(kernel);
 }
 
-std::vector<std::string> findings_of(std::vector<std::string> operations) {
+std::vector<std::string> findings_of_ptx(std::vector<std::string> operations) {
   return findings_of_waiting(PtxKernel{"relu", std::move(operations), 90});
 }
 
 TEST(WaitingTest, AKernelThatWaitsFirstPasses) {
-  EXPECT_EQ(findings_of({kParameter, kThread, kWait, kStart, kExit, kLoad, kStore, kAtomic, kBranch}),
+  EXPECT_EQ(findings_of_code({kParameter, kThread, kWait, kStart, kExit, kLoad, kStore, kAtomic, kBranch}),
             std::vector<std::string>{});
-  EXPECT_EQ(findings_of({"ld.param.u64", "griddepcontrol.wait", "griddepcontrol.launch_dependents", "bra",
-                         "ld.global.f32", "st.global.f32"}),
+  EXPECT_EQ(findings_of_ptx({"ld.param.u64", "griddepcontrol.wait", "griddepcontrol.launch_dependents", "bra",
+                             "ld.global.f32", "st.global.f32"}),
             std::vector<std::string>{});
 }
 
 TEST(WaitingTest, AKernelThatNeverWaitsIsNamed) {
-  EXPECT_EQ(findings_of({kParameter, kLoad, kStore}),
+  EXPECT_EQ(findings_of_code({kParameter, kLoad, kStore}),
             std::vector<std::string>{"relu (9.0): does not await the kernels before it"});
-  EXPECT_EQ(findings_of({"ld.param.u64", "ret"}),
+  EXPECT_EQ(findings_of_ptx({"ld.param.u64", "ret"}),
             std::vector<std::string>{"relu (9.0): PTX: does not await the kernels before it"});
 }
 
 TEST(WaitingTest, WhatCouldTouchMemoryOrGoElsewhereMayNotStandBefore) {
   for (const Instruction& early : {kLoad, kStore, kAtomic, kExit, kBranch})
-    EXPECT_EQ(findings_of({kParameter, early, kWait}).size(), 1U) << std::hex << early.low;
+    EXPECT_EQ(findings_of_code({kParameter, early, kWait}).size(), 1U) << std::hex << early.low;
   for (const char* early : {"ld.global.f32", "ld.f32", "st.global.f32", "red.global.add.u64",
                             "atom.global.add.u32", "ret", "bra", "call.uni", "prefetch.global.L2"})
-    EXPECT_EQ(findings_of({"ld.param.u64", early, "griddepcontrol.wait"}).size(), 1U) << early;
-  EXPECT_EQ(findings_of({kLoad, kWait}),
+    EXPECT_EQ(findings_of_ptx({"ld.param.u64", early, "griddepcontrol.wait"}).size(), 1U) << early;
+  EXPECT_EQ(findings_of_code({kLoad, kWait}),
             std::vector<std::string>{
                 "relu (9.0): instruction 0, LDG: before the kernels ahead of this one have ended"});
 }
 
 TEST(WaitingTest, LoadsThroughTheCacheForConstantsMayStandNowhere) {
-  EXPECT_EQ(findings_of({kWait, kLoad, kConstant}).size(), 1U);
-  EXPECT_EQ(findings_of({"griddepcontrol.wait", "ld.global.nc.v4.u32"}).size(), 1U);
+  EXPECT_EQ(findings_of_code({kWait, kLoad, kConstant}).size(), 1U);
+  EXPECT_EQ(findings_of_ptx({"griddepcontrol.wait", "ld.global.nc.v4.u32"}).size(), 1U);
 }
 
 }  // namespace
