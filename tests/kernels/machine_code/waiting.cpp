@@ -15,19 +15,20 @@ constexpr std::string_view kEarly = "before the kernels ahead of this one have e
 constexpr std::string_view kConstant =
     "may give what lay there before the kernels ahead of this one wrote it";
 
-/// Of PTX: parameters, registers and addresses.
+/// Of PTX: parameters, registers and addresses, of a thread's stack for one.
 bool may_stand_before(const std::string& operation) {
-  constexpr std::string_view kBeginnings[] = {"ld.param.", "mov.", "cvta.to.global."};
+  constexpr std::string_view kBeginnings[] = {"ld.param.", "mov.", "cvta.to.global.", "add.u64"};
   return std::any_of(std::begin(kBeginnings), std::end(kBeginnings), [&](std::string_view beginning) {
     return operation.compare(0, beginning.size(), beginning) == 0;
   });
 }
 
-/// Of machine code: constants, registers and the numbers of threads and blocks. The same in 9.0, 10.0 and 12.0.
+/// Of machine code: constants, registers, the thread's stack pointer, and the numbers of threads and blocks. The same in
+/// 9.0, 10.0 and 12.0.
 bool may_stand_before(const Instruction& instruction) {
   static const std::set<unsigned> kHarmless = {
-      0x002, 0x005, 0x024, 0x082, 0x0B9,  // MOV, CS2R, IMAD, UMOV, ULDC
-      0x118, 0x119, 0x182, 0x1AC, 0x1C3,  // NOP, S2R, LDC, LDCU, S2UR
+      0x002, 0x005, 0x010, 0x024, 0x036, 0x082,  // MOV, CS2R, IADD3, IMAD, VIADD, UMOV
+      0x0B9, 0x118, 0x119, 0x182, 0x1AC, 0x1C3,  // ULDC, NOP, S2R, LDC, LDCU, S2UR
   };
   return kHarmless.count(static_cast<unsigned>(instruction.operation())) > 0;
 }
