@@ -210,11 +210,10 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
           "more GPUs, or parallel.device=cpu");
     const DeviceProperties& gpu = gpu_->device->properties();
     if (job.parallel.graph == GraphUse::kOverlapped && !gpu.overlaps_kernels)
-      throw DeviceError(
-          fmt::format("parallel.graph=overlapped: kernels on {} cannot overlap, which takes compute "
-                      "capability 9.0, CUDA 12.3 "
-                      "and a program built for 9.0; parallel.graph=on gives the same weights",
-                      gpu.name));
+      throw DeviceError(fmt::format(
+          "parallel.graph=overlapped: kernels on {} cannot overlap, which takes compute capability "
+          "9.0, CUDA 12.3 and a program built for 9.0; parallel.graph=on gives the same weights",
+          gpu.name));
   });
 }
 
