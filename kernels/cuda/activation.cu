@@ -41,6 +41,7 @@ struct Sum {
 /// @param size  in packs
 template <typename Function, int kWidth>
 __global__ void each(std::uint32_t size, Function f, const float* a, const float* b, float* y) {
+  await_earlier_kernels();
   const std::uint32_t i = thread_number();
   if (i >= size) return;
   const std::size_t at = std::size_t{i} * kWidth;
@@ -93,9 +94,10 @@ namespace {
 /// @param pixels    of an output channel of a sample, in packs
 template <int kWidth>
 __global__ void add_bias(std::uint32_t size, Divisor pixels, Divisor channels, const float* b, float* y) {
+  await_earlier_kernels();
   const std::uint32_t i = thread_number();
   if (i >= size) return;
-  const float of_channel = __ldg(b + divide(divide(i, pixels).quotient, channels).remainder);
+  const float of_channel = load_input(b + divide(divide(i, pixels).quotient, channels).remainder);
   float* const at = y + std::size_t{i} * kWidth;
   Pack<float, kWidth> values = load_pack<kWidth>(at);
 #pragma unroll

@@ -82,7 +82,7 @@ struct ForwardStore {
   __device__ std::uint32_t step() const { return state == nullptr ? 0 : state->step; }
   __device__ Early early(const TilePlace& tile) const {
     const int lane = static_cast<int>(threadIdx.x) % kSamplesPerWarp;
-    return {step(), __ldg(bias + min(tile.filter + lane, size.filters - 1)) + 0.0F};
+    return {step(), load_input(bias + min(tile.filter + lane, size.filters - 1)) + 0.0F};
   }
 
   __device__ void write(std::size_t pixel, int sample, const EpilogueResult& result) const {
@@ -103,7 +103,7 @@ struct ForwardStore {
   template <int kPool>
   __device__ void window(const WindowPlace& place, float (&v)[kPool * kPool], LastDraw& last) const {
     if (!is_there<kPool>(place)) return;
-    finish<kPool>(place, __ldg(bias + place.channel) + 0.0F, step(), v, last);
+    finish<kPool>(place, load_input(bias + place.channel) + 0.0F, step(), v, last);
   }
   template <int kPool>
   __device__ void finish(const WindowPlace& place, float of_filter, std::uint32_t step,

@@ -65,7 +65,7 @@ struct GradientStore {
   }
 
   __device__ float with_bias(int channel, float sum) const {
-    return bias == nullptr ? sum : sum + __ldg(bias + channel);
+    return bias == nullptr ? sum : sum + load_input(bias + channel);
   }
 
   __device__ Early early(const TilePlace& /*tile*/) const { return {}; }
@@ -132,8 +132,9 @@ struct GradientStore {
   }
   /// A pixel of dx is a window of the epilogue before.
   __device__ unsigned mask_of(const WindowPlace& at) const {
-    return __ldg(expand.mask + pixel_index(at.channel, size.height, at.row, size.width, at.column) * batch +
-                 at.sample);
+    return load_input(expand.mask +
+                      pixel_index(at.channel, size.height, at.row, size.width, at.column) * batch +
+                      at.sample);
   }
   template <int kPool>
   __device__ void write(const WindowPlace& at, unsigned mask, float gradient) const {

@@ -77,7 +77,7 @@ struct InnerPlace {
       const float* pixel = row;
 #pragma unroll
       for (int j = 0; j < Pixels::kWidth; ++j) {
-        patch.at[i][j] = __ldg(pixel);
+        patch.at[i][j] = load_input(pixel);
         pixel += pixel_stride;
       }
       row += row_stride;
@@ -125,7 +125,7 @@ struct BorderPlace {
       const float* pixel = row;
 #pragma unroll
       for (int j = 0; j < Pixels::kWidth; ++j) {
-        patch.at[i][j] = __ldg(pixel);
+        patch.at[i][j] = load_input(pixel);
         if (j + 1 < Pixels::kWidth) pixel += right[j];
       }
       if (i + 1 < Pixels::kHeight) row += down[i];
@@ -197,6 +197,7 @@ template <int kSize, bool kBorder, int kColumns, int kFilters, class Store>
 __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
                                   kDirectBlocks<kSize, kBorder, kFilters>)
     convolve_directly(DirectArgs args, OutputSize y, Store store) {
+  await_earlier_kernels();
   using Cache = FilterCache<kSize * kSize, kSize * kSize, kFilters>;
   using Place = std::conditional_t<kBorder, BorderPlace<kSize, kColumns>, InnerPlace<kSize, kColumns>>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);

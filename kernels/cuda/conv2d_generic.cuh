@@ -26,7 +26,7 @@ __device__ inline void load_under_tap(const Conv2dShape& shape, const float* pla
     const int h = (p + k / kPool) * shape.stride - shape.padding + r * shape.dilation;
     const int w = (q + k % kPool) * shape.stride - shape.padding + s * shape.dilation;
     const bool inside = h >= 0 && h < shape.in_height && w >= 0 && w < shape.in_width;
-    x[k] = inside ? __ldg(plane + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch) : 0.0F;
+    x[k] = inside ? load_input(plane + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch) : 0.0F;
   }
 }
 
@@ -38,6 +38,7 @@ template <int kPool, class Store>
 __global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp, kPool == 2 ? 7 : 0)
     convolve_generic(Conv2dShape shape, ChannelGroups chains, OutputSize y, const float* x, const float* w,
                      Store store) {
+  await_earlier_kernels();
   const int columns = y.width / kPool, rows = y.height / kPool;
   const int window = static_cast<int>(blockIdx.x * kGenericWarps + threadIdx.x / kSamplesPerWarp);
   const int row = window / columns, column = window - row * columns;
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp, kPool == 2 ? 7
         load_under_tap<kPool>(shape, x + c * plane, row * kPool, column * kPool, r, s, under);
 #pragma unroll
         for (int f = 0; f < kGenericFilters; ++f) {
-          const float factor = f < block.count ? __ldg(weight + f * filter) : 0.0F;
+          const float factor = f < block.count ? load_input(weight + f * filter) : 0.0F;
 #pragma unroll
           for (int k = 0; k < kWindow; ++k)
             sums[f * kWindow + k] = fmaf(under[k], factor, sums[f * kWindow + k]);
@@ -125,7 +126,7 @@ struct TapGroup {
   __device__ float at(const Conv2dShape& shape, int i, int p, int q, int sample) const {
     const int h = p * shape.stride - shape.padding + r[i], w = q * shape.stride - shape.padding + s[i];
     if (h < 0 || h >= shape.in_height || w < 0 || w >= shape.in_width) return 0;
-    return __ldg(planes[i] + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch + sample);
+    return load_input(planes[i] + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch + sample);
   }
 };
 
@@ -144,7 +145,7 @@ struct GenericSums {
     for (int f = 0; f < kFilters; ++f) {
       const int k = filters.first + min(f, filters.count - 1);
       const std::size_t pixel = static_cast<std::size_t>(k * args.y.height + p) * args.y.width + q;
-      const float dy = __ldg(args.dy + pixel * args.shape.batch + sample);
+      const float dy = load_input(args.dy + pixel * args.shape.batch + sample);
       at[kBias + f] += dy;
 #pragma unroll
       for (int i = 0; i < kTaps; ++i) at[f * kTaps + i] = fmaf(x[i], dy, at[f * kTaps + i]);
@@ -155,6 +156,7 @@ struct GenericSums {
 /// Grid: tap groups x groups x filters of a group / 4, terms, grains.
 __global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp)
     generic_weight_gradient(WeightGradientArgs args, int tap_groups) {
+  await_earlier_kernels();
   using Totals = TermSums<GenericSums::kCount>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int block = static_cast<int>(blockIdx.x), filter_block = block / tap_groups;

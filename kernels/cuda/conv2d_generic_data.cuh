@@ -51,6 +51,7 @@ template <class Store>
 __global__ void __launch_bounds__(kGenericDataWarps* kSamplesPerWarp)
     generic_data_gradient(Conv2dShape shape, ChannelGroups chains, TapSteps steps, OutputSize y,
                           const float* dy, const float* w, Store store) {
+  await_earlier_kernels();
   const int pixel = static_cast<int>(blockIdx.x * kGenericDataWarps + threadIdx.x / kSamplesPerWarp);
   const int row = pixel / shape.in_width, column = pixel - row * shape.in_width;
   const GroupBlock block(static_cast<int>(blockIdx.y), shape.in_channels, kGenericChannels);
@@ -77,11 +78,11 @@ __global__ void __launch_bounds__(kGenericDataWarps* kSamplesPerWarp)
       const float* line = dy + (filter * y.height + p) * y.width * shape.batch + sample;
 #pragma unroll 2  // Four at a time take registers for which others wait: 40 warps at a time, not 48.
       for (int q = columns.first, s = columns.tap; q < columns.end; q += steps.output, s -= steps.tap) {
-        const float gradient = __ldg(line + static_cast<std::size_t>(q) * shape.batch);
+        const float gradient = load_input(line + static_cast<std::size_t>(q) * shape.batch);
         const float* weight = weights + r * shape.kernel_width + s;
 #pragma unroll
         for (int c = 0; c < kGenericChannels; ++c)
-          sums[c] = fmaf(gradient, c < block.count ? __ldg(weight + c * taps) : 0.0F, sums[c]);
+          sums[c] = fmaf(gradient, c < block.count ? load_input(weight + c * taps) : 0.0F, sums[c]);
       }
     }
   }

@@ -110,7 +110,7 @@ struct FilterCache {
         for (int f = 0; f < kFilters; ++f) {
           const bool is_there = c < channels && f < filters;
           weights[step][f] =
-              is_there ? __ldg(from + (c * view.channel_stride + f * view.filter_stride)) : 0.0F;
+              is_there ? load_input(from + (c * view.channel_stride + f * view.filter_stride)) : 0.0F;
         }
       }
 #pragma unroll

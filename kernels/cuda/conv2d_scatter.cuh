@@ -61,7 +61,7 @@ struct RowWalk {
     const float* pixel = plane + next;
 #pragma unroll
     for (int q = 0; q < kColumns; ++q) {
-      pixels[q] = q + 1 < kColumns || is_full ? __ldg(pixel) : 0.0F;
+      pixels[q] = q + 1 < kColumns || is_full ? load_input(pixel) : 0.0F;
       pixel += batch;
     }
     const bool is_last = ++row == rows;
@@ -163,6 +163,7 @@ template <int kSize, int kColumns, int kFilters, class Store>
 __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
                                   RowQueue<kSize, kColumns, kFilters>::kBlocks)
     scatter_rows(ScatterArgs args, Store store) {
+  await_earlier_kernels();
   using Queue = RowQueue<kSize, kColumns, kFilters>;
   using Sums = typename Queue::Sums;
   using Cache = typename Queue::Cache;

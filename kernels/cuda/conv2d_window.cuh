@@ -55,7 +55,7 @@ struct SlidingWindow {
 #pragma unroll
     for (int r = 0; r < kSize; ++r) {
       const bool inside = is_there && (!kPadded || (outside >> r & 1) == 0);
-      at[r][slot] = inside ? __ldg(rows[r]) : 0.0F;
+      at[r][slot] = inside ? load_input(rows[r]) : 0.0F;
       rows[r] += step;
     }
   }
@@ -99,7 +99,7 @@ struct FilterPixels {
   __device__ void load(int /*i*/, float (&to)[kFilters]) {
 #pragma unroll
     for (int f = 0; f < kFilters; ++f) {
-      to[f] = __ldg(at[f]);
+      to[f] = load_input(at[f]);
       at[f] += batch;
     }
   }
@@ -164,6 +164,7 @@ __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp, 
                                                                                 : kFilters == 1            ? 3
                                                                                                 : 2)
     square_weight_gradient(WeightGradientArgs args) {
+  await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const TapPlace<kFilters, kChannels> place(args);
   const GradientUnit unit(args, place.warp);

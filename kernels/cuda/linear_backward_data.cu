@@ -69,7 +69,7 @@ __device__ inline void load_tile(const float* matrix, int rows, int columns, int
   const std::size_t step = static_cast<std::size_t>(kRowStep) * columns;
 #pragma unroll
   for (int j = 0; j < kChunk / kRowStep; ++j, from += step)
-    part[j] = first + j * kRowStep < rows ? __ldg(from) : 0.0F;
+    part[j] = first + j * kRowStep < rows ? load_input(from) : 0.0F;
 }
 
 template <int kCount>
@@ -137,7 +137,8 @@ __device__ inline void load_masks(const DataArgs& args, const DataTile<kFeatures
 #pragma unroll
     for (int s = 0; s < kSamples; ++s) {
       const int column = min(tile.sample(s), args.shape.batch - 1);
-      mask[f][s] = __ldg(args.expand.mask + static_cast<std::size_t>(feature) * args.shape.batch + column);
+      mask[f][s] =
+          load_input(args.expand.mask + static_cast<std::size_t>(feature) * args.shape.batch + column);
     }
   }
 }
@@ -177,6 +178,7 @@ __device__ inline void store_windows(const DataArgs& args, const DataTile<kFeatu
 template <int kFeatures, int kSamples, int kPool>
 __global__ void __launch_bounds__(kThreads, DataTile<kFeatures, kSamples>::kBlocks)
     backward_data_kernel(DataArgs args) {
+  await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   using Tile = DataTile<kFeatures, kSamples>;
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;

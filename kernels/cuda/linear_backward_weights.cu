@@ -53,7 +53,7 @@ __device__ inline void load_column(const float* matrix, int rows, int batch, int
   for (int r = 0; r < kSide * kPer; ++r) {
     const float* from = matrix + static_cast<std::size_t>(min(row + r, rows - 1)) * batch + n;
     const bool is_one = kOnes && row + r == rows;
-    part[r] = !inside ? 0.0F : is_one ? 1.0F : __ldg(from);
+    part[r] = !inside ? 0.0F : is_one ? 1.0F : load_input(from);
   }
 }
 
@@ -130,6 +130,7 @@ __device__ inline void add_weight(const WeightsArgs& args, int o, int i, float t
 /// As many blocks on a multiprocessor as leave registers for all loads of a chunk.
 template <int kPer>
 __global__ void __launch_bounds__(kThreads, kPer == 2 ? 7 : 5) backward_weights_kernel(WeightsArgs args) {
+  await_earlier_kernels();
   constexpr int kRows = kSide * kPer;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int o = blockIdx.y * kRows + threadIdx.x / kSide, i = blockIdx.x * kRows + threadIdx.x % kSide;

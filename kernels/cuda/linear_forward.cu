@@ -77,7 +77,7 @@ __device__ inline void load_x(const ForwardArgs& args, int i, const Slice& slice
 #pragma unroll
   for (int k = 0; k < kGroup; ++k, row += args.shape.batch) {
 #pragma unroll
-    for (int s = 0; s < kSamples; ++s) x[s][k] = i + k < slice.end ? __ldg(row + column[s]) : 0.0F;
+    for (int s = 0; s < kSamples; ++s) x[s][k] = i + k < slice.end ? load_input(row + column[s]) : 0.0F;
   }
 }
 
@@ -93,7 +93,7 @@ __device__ inline void stage_weights(const ForwardArgs& args, int i, const Slice
     for (int o = 0; o < kOutputs; ++o) {
       const int row = min(output + o, args.shape.out_features - 1);
       const float* from = args.w + static_cast<std::size_t>(row) * args.shape.in_features + i + k;
-      w[part][o] = k < rows && i + k < slice.end ? __ldg(from) : 0.0F;
+      w[part][o] = k < rows && i + k < slice.end ? load_input(from) : 0.0F;
     }
   }
 #pragma unroll
@@ -161,6 +161,7 @@ __device__ inline void finish(const ForwardArgs& args, std::uint32_t step, int o
 
 template <int kOutputs, int kSamples>
 __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) forward_kernel(ForwardArgs args) {
+  await_earlier_kernels();
   using Tile = ForwardTile<kOutputs, kSamples>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) forward_kernel(
   float sum[kOutputs][kSamples];
 #pragma unroll
   for (int o = 0; o < kOutputs; ++o) {
-    const float bias = warp == 0 ? __ldg(args.b + min(output + o, args.shape.out_features - 1)) : 0.0F;
+    const float bias = warp == 0 ? load_input(args.b + min(output + o, args.shape.out_features - 1)) : 0.0F;
 #pragma unroll
     for (int s = 0; s < kSamples; ++s) sum[o][s] = bias;
   }

@@ -318,6 +318,7 @@ __device__ inline int count_samples(bool which) {
 
 template <Form kForm>
 __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
+  await_earlier_kernels();
   const int n = static_cast<int>(blockIdx.x) * kPerWarp + static_cast<int>(threadIdx.x) % kPerWarp;
   const bool counts_stops = blockIdx.x == 0 && args.target.state != nullptr;
   const std::uint32_t stops = counts_stops ? args.target.state->stop_requested : 0;

@@ -22,7 +22,7 @@ namespace lockstep::LOCKSTEP_GPU {
 /// @throws NoGpuError, DeviceError: why there is none and what to do
 int device_count();
 
-/// All but free_bytes.
+/// All but free_bytes and overlaps_kernels.
 DeviceProperties read_properties(int index);
 
 /// [from][to]

@@ -19,6 +19,7 @@ __device__ inline void store_or_add(float number, bool adds, float* to) {
 /// @param channel_size  pixels * columns
 __global__ void scale_numbers(std::uint32_t size, Divisor columns, Divisor channel_size, const float* x,
                               const float* scale, bool adds, float* y) {
+  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= size) return;
   const Division channel = divide(thread, channel_size);
@@ -29,6 +30,7 @@ __global__ void scale_numbers(std::uint32_t size, Divisor columns, Divisor chann
 /// A thread for each channel of a sample, in the CPU's order. Pixels of a channel are `columns` apart.
 __global__ void sum_channels(std::uint32_t outputs, Divisor columns, int pixels, const float* a,
                              const float* b, bool adds, float* y) {
+  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= outputs) return;
   const Division channel = divide(thread, columns);
@@ -49,6 +51,7 @@ __global__ void sum_channels(std::uint32_t outputs, Divisor columns, int pixels,
 /// Rows of `length` numbers.
 __global__ void copy_rows(std::uint32_t size, Divisor length, std::size_t from_stride, std::size_t to_stride,
                           const float* from, bool adds, float* to) {
+  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= size) return;
   const Division row = divide(thread, length);

@@ -44,17 +44,20 @@ if(version VERSION_LESS LOCKSTEP_MINIMUM_CUDA)
   return()
 endif()
 
-# Machine code for the A100 and its kin, the H100 and, where nvcc knows them, both kinds of Blackwell; and PTX from compute
-# capability 7.5 on, which the driver compiles for all others. All of it from one pass of nvcc's front end: given a list of
-# architectures, CMake asks for one pass each, which costs a third of the time and makes the same machine code to the byte.
-# Packed for size, four kinds take less room than two did.
-set(one_pass_flags "")
+# Two passes of nvcc's front end. From that for compute capability 7.5 comes machine code for the A100 and its kin, and PTX,
+# which the driver compiles for all others before 9.0; from that for 9.0, whose kernels may overlap, machine code for the
+# H100 and, where nvcc knows them, both kinds of Blackwell, and PTX for what comes after. Given a list of architectures, CMake
+# asks for a pass each. Packed for size, four kinds take less room than two did.
+set(front_end_flags "")
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES OFF)
-  set(one_pass_flags "--generate-code=arch=compute_75,code=[compute_75,sm_80,sm_90]")
+  set(newest compute_90,sm_90)
   if(version VERSION_GREATER_EQUAL 12.8)
-    set(one_pass_flags "--generate-code=arch=compute_75,code=[compute_75,sm_80,sm_90,sm_100,sm_120]" --compress-mode=size)
+    set(newest compute_90,sm_90,sm_100,sm_120)
+    set(front_end_flags --compress-mode=size)
   endif()
+  list(APPEND front_end_flags "--generate-code=arch=compute_75,code=[compute_75,sm_80]"
+    "--generate-code=arch=compute_90,code=[${newest}]")
 endif()
 set(ENV{CUDACXX} ${LOCKSTEP_NVCC})
 if(NOT CMAKE_CUDA_COMPILER)
@@ -76,8 +79,8 @@ if(NOT TARGET CUDA::nvToolsExt) # CMake 3.25's module marks it as deprecated, bu
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()
 find_package(CUDAToolkit REQUIRED)
-if(one_pass_flags)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${one_pass_flags}>")
+if(front_end_flags)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${front_end_flags}>")
 endif()
 set(LOCKSTEP_CUDA ON)
 lockstep_cuda_summary("with CUDA ${version} (${LOCKSTEP_NVCC})")

@@ -132,13 +132,6 @@ T atomicCAS(T* address, T compare, T value) {
   return atomicExch(address, *address == compare ? value : *address);
 }
 
-// --- loads with a cache hint
-
-template <typename T>
-T __ldg(const T* address) {
-  return *address;
-}
-
 // --- arithmetic
 
 using std::max;

@@ -101,8 +101,9 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (* /*kernel*/)()) {
   if (!has_kernels) return finish(cudaErrorNoKernelImageForDevice);
-  attributes->binaryVersion = attributes->ptxVersion =
+  attributes->binaryVersion =
       10 * value_of(cudaDevAttrComputeCapabilityMajor) + value_of(cudaDevAttrComputeCapabilityMinor);
+  attributes->ptxVersion = 90;  // As in code for 9.0 kernels await those before them, which a launch checks.
   return cudaSuccess;
 }
 

@@ -110,6 +110,7 @@ print_table() {
   printf '| | %s | %s | from |\n|---|---|---|---|\n' "${title[net]}" "${title[lenet]}"
   our_row "Lockstep" "native, graph" 3
   our_row "its part on the host" "native, graph" 2
+  our_row "Lockstep, kernels overlap" "native, overlapped" 3
   our_row "Lockstep, no graph" "native, no graph" 3
   our_row "Lockstep, cuDNN and cuBLAS" "vendor, graph" 3
   their_row "PyTorch, eager" eager

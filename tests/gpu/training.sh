@@ -134,6 +134,9 @@ check_training() {
   curve gpu-fp32-sums no parallel.determinism=off
   train alone 1 || { failed "training on one rank; log: $logs/train-alone.log" && return; }
   same_bits "no graph" 1 no parallel.graph=off
+  same_bits "kernels overlap" 1 yes parallel.graph=overlapped
+  same_bits "kernels overlap, micro-batches" 1 yes parallel.graph=overlapped data.micro_batch=8
+  same_bits "kernels overlap, 2 ranks on one" 2 yes parallel.device="$one" parallel.graph=overlapped
   same_bits "micro-batches" 1 no data.micro_batch=8
   same_bits "micro-batches, no graph" 1 no data.micro_batch=8 parallel.graph=off
   same_bits "2 ranks on one" 2 no parallel.device="$one"

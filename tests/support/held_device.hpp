@@ -42,7 +42,7 @@ class HeldStream final : public Stream {
   void record(Event& event) override { inner_->record(static_cast<HeldEvent&>(event).inner()); }
   void wait(const Event& event) override { inner_->wait(static_cast<const HeldEvent&>(event).inner()); }
   void synchronize() override { inner_->synchronize(); }
-  void begin_capture() override { inner_->begin_capture(); }
+  void begin_capture(KernelOrder kernels) override { inner_->begin_capture(kernels); }
   std::unique_ptr<Graph> end_capture() override { return inner_->end_capture(); }
   void launch(Graph& graph) override { inner_->launch(graph); }
 

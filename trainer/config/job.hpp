@@ -109,7 +109,11 @@ enum class PipelineOrder {
   kForward,  ///< forward passes only: evaluation
 };
 enum class Kernels { kNative, kVendor };
-enum class GraphUse { kOn, kOff };
+enum class GraphUse {
+  kOn,
+  kOff,
+  kOverlapped,  ///< kernels begin before those ahead of them have ended
+};
 using BatchSplit = DistributedSampler::Split;
 
 /// How a job file spells the values of keys that have a few; nowhere else are these words compared.
@@ -124,7 +128,8 @@ template <>
 inline constexpr Spellings<Kernels> kSpellings<Kernels>{
     {{"native", Kernels::kNative}, {"vendor", Kernels::kVendor}}};
 template <>
-inline constexpr Spellings<GraphUse> kSpellings<GraphUse>{{{"on", GraphUse::kOn}, {"off", GraphUse::kOff}}};
+inline constexpr Spellings<GraphUse, 3> kSpellings<GraphUse>{
+    {{"on", GraphUse::kOn}, {"off", GraphUse::kOff}, {"overlapped", GraphUse::kOverlapped}}};
 template <>
 inline constexpr Spellings<Determinism> kSpellings<Determinism>{
     {{"world", Determinism::kWorld}, {"off", Determinism::kOff}}};

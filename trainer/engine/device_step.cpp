@@ -216,11 +216,15 @@ namespace {
 /// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
 constexpr int kSeries = 8;
 
+}  // namespace
+
 /// What `queue` queues, as a graph. Where it throws, the capture ends too: until then the thread could not
 /// even free memory.
 template <typename Queue>
-std::unique_ptr<Graph> record(Stream& stream, const Queue& queue) {
-  stream.begin_capture();
+std::unique_ptr<Graph> StepGraphs::record(const Queue& queue) {
+  Stream& stream = step_.stream();
+  stream.begin_capture(use_ == GraphUse::kOverlapped ? Stream::KernelOrder::kOverlapped
+                                                     : Stream::KernelOrder::kInTurn);
   try {
     queue();
   } catch (...) {
@@ -233,10 +237,8 @@ std::unique_ptr<Graph> record(Stream& stream, const Queue& queue) {
   return stream.end_capture();
 }
 
-}  // namespace
-
 void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
-  if (!enabled_) {
+  if (use_ == GraphUse::kOff) {
     for (; count > 0; --count) queue_directly(share);
     return;
   }
@@ -270,15 +272,14 @@ void StepGraphs::capture(Captured& captured) {
     return;
   }
   for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
-    captured.gradients.push_back(
-        record(step_.stream(), [&] { step_.queue_gradients(captured.share, piece); }));
+    captured.gradients.push_back(record([&] { step_.queue_gradients(captured.share, piece); }));
     captured.cuts.push_back(step_.cut());
   }
-  captured.update = record(step_.stream(), [&] { step_.queue_update(); });
+  captured.update = record([&] { step_.queue_update(); });
 }
 
 std::unique_ptr<Graph> StepGraphs::capture_steps(const BatchShare& share, int count) {
-  return record(step_.stream(), [&] {
+  return record([&] {
     for (; count > 0; --count) {
       step_.queue_gradients(share);
       step_.queue_update();

@@ -162,8 +162,7 @@ class DeviceStep {
 /// captured. All ranks see the same shapes in the same order, so all capture at the same step.
 class StepGraphs {
  public:
-  /// @param enabled  false: never capture
-  StepGraphs(DeviceStep& step, bool enabled) : step_(step), enabled_(enabled) {}
+  StepGraphs(DeviceStep& step, GraphUse use) : step_(step), use_(use) {}
 
   /// Queues `count` steps of the same share of the batch.
   void queue(const BatchShare& share, std::int64_t count);
@@ -185,11 +184,13 @@ class StepGraphs {
   void queue_directly(const BatchShare& share);
   Captured* find(const BatchShare& share);
   void capture(Captured& captured);
+  template <typename Queue>
+  std::unique_ptr<Graph> record(const Queue& queue);
   std::unique_ptr<Graph> capture_steps(const BatchShare& share, int count);
   void launch(Captured& captured, std::int64_t count);
 
   DeviceStep& step_;
-  bool enabled_;
+  GraphUse use_;
   std::vector<Captured> captured_;
 };
 

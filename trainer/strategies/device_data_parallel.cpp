@@ -13,6 +13,8 @@
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -192,7 +194,7 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
       series_(longest_series_),
       step_(job, setup, step_sizes(job)),
       arena_(step_.arena()),
-      graphs_(step_, job.parallel.graph == GraphUse::kOn),
+      graphs_(step_, job.parallel.graph),
       evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, job.train.loss,
                  samples_at_a_time(job, kEvaluatedAtOnce), setup.streams ? &comm : nullptr),
       series_done_(gpu_->device->make_event()) {
@@ -206,6 +208,12 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
           job, "train.recompute",
           "a GPU keeps all activations; remove the key, and where they do not fit, use data.micro_batch, "
           "more GPUs, or parallel.device=cpu");
+    const DeviceProperties& gpu = gpu_->device->properties();
+    if (job.parallel.graph == GraphUse::kOverlapped && !gpu.overlaps_kernels)
+      throw DeviceError(fmt::format(
+          "parallel.graph=overlapped: kernels on {} cannot overlap, which takes compute capability "
+          "9.0, CUDA 12.3 and a program built for 9.0; parallel.graph=on gives the same weights",
+          gpu.name));
   });
 }
 

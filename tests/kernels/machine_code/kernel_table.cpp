@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 namespace lockstep::machine_code {
@@ -22,8 +23,10 @@ std::string short_name(const std::string& name) {
 }
 
 std::map<std::string, Kernels> by_name(const Program& program) {
+  std::set<std::string> symbols;  // each once, whatever the number of front ends
+  for (const PtxKernel& kernel : program.ptx) symbols.insert(kernel.symbol);
   std::map<std::string, int> uses;
-  for (const PtxKernel& kernel : program.ptx) ++uses[short_name(readable(kernel.symbol))];
+  for (const std::string& symbol : symbols) ++uses[short_name(readable(symbol))];
   std::map<std::string, Kernels> kernels;
   for (const CubinKernel& kernel : program.cubins) {
     const std::string name = readable(kernel.symbol);

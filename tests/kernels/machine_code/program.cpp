@@ -25,10 +25,13 @@ void append(std::vector<T>& to, std::vector<T> from) {
 
 }  // namespace
 
-const PtxKernel* Program::ptx_of(const std::string& symbol) const {
-  const auto found =
-      std::find_if(ptx.begin(), ptx.end(), [&](const PtxKernel& kernel) { return kernel.symbol == symbol; });
-  return found == ptx.end() ? nullptr : &*found;
+const PtxKernel* Program::ptx_of(const CubinKernel& kernel) const {
+  const PtxKernel* newest = nullptr;
+  for (const PtxKernel& one : ptx) {
+    const bool may_be = one.symbol == kernel.symbol && one.capability <= kernel.capability;
+    if (may_be && (newest == nullptr || one.capability > newest->capability)) newest = &one;
+  }
+  return newest;
 }
 
 Program read_program(const std::filesystem::path& file) {
@@ -37,7 +40,9 @@ Program read_program(const std::filesystem::path& file) {
     if (image.kind == ImageKind::kCubin) {
       append(program.cubins, kernels_of_cubin(image.bytes, image.capability));
     } else {
-      append(program.ptx, kernels_of_ptx(image.bytes));
+      std::vector<PtxKernel> kernels = kernels_of_ptx(image.bytes);
+      for (PtxKernel& kernel : kernels) kernel.capability = image.capability;
+      append(program.ptx, std::move(kernels));
       program.ptx_options.push_back(image.options);
       if (std::find(program.ptx_for.begin(), program.ptx_for.end(), image.capability) ==
           program.ptx_for.end())

@@ -18,6 +18,7 @@ namespace lockstep::machine_code {
 struct PtxKernel {
   std::string symbol;                   ///< mangled
   std::vector<std::string> operations;  ///< "fma.rn.f32", one for each statement
+  int capability = 0;                   ///< what the front end compiled for: 75 for 7.5
 
   /// How many begin so: "fma.rn.f32", or "div." for all divisions.
   int count(std::string_view beginning) const;
@@ -40,8 +41,9 @@ struct Program {
   std::vector<PtxKernel> ptx;
   std::vector<CubinKernel> cubins;
 
-  /// The PTX of a kernel; nullptr if there is none.
-  const PtxKernel* ptx_of(const std::string& symbol) const;
+  /// The PTX that a kernel's machine code was made of: of the newest capability that is not above its own. nullptr if
+  /// there is none.
+  const PtxKernel* ptx_of(const CubinKernel& kernel) const;
 };
 
 /// @throws what images_of() and kernels_of_cubin() throw
@@ -55,6 +57,15 @@ Program read_program(const std::filesystem::path& file);
 /// multiply-adds make it exact; a routine behind the kernel takes what the sequence cannot. So these are permitted
 /// where PTX has such an operation, and nowhere else.
 std::vector<std::string> findings_in(const CubinKernel& kernel, const PtxKernel& ptx);
+
+// From 9.0 on a kernel may begin before those ahead of it in its graph have ended, and awaits them by its first
+// statement (await_earlier_kernels() in gpu/launch.cuh).
+
+/// One line for each thing by which the kernel could read or write too early: that it never awaits the others; what
+/// stands before it does and is not known to leave memory alone and to go straight on; and loads that may give what
+/// lay there before (ld.global.nc: "read-only for the duration of the kernel", PTX ISA), wherever they stand.
+std::vector<std::string> findings_of_waiting(const PtxKernel& kernel);
+std::vector<std::string> findings_of_waiting(const CubinKernel& kernel);
 
 // What a kernel costs, as far as its machine code says: without a GPU, and so without its memory.
 

@@ -107,7 +107,7 @@ BucketPlan make_plan(const Network& network, Buckets buckets) {
 class Training {
  public:
   /// @param at_a_time  samples: a share of more is computed in micro-batches
-  Training(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach, int at_a_time = kBatch)
+  Training(Reduce reduce, GraphUse graphs, Buckets buckets = Buckets::kEach, int at_a_time = kBatch)
       : job_(make_job(reduce)),
         setup_(make_setup(reduce, buckets)),
         step_(job_, setup_,
@@ -186,7 +186,7 @@ class Training {
 };
 
 /// Full batches, the last one of an epoch, and once more.
-std::vector<float> train(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach,
+std::vector<float> train(Reduce reduce, GraphUse graphs, Buckets buckets = Buckets::kEach,
                          int at_a_time = kBatch) {
   constexpr BatchShare kFull = {kBatch, 0, kBatch}, kLast = {kLastBatch, 0, kLastBatch};
   Training training(reduce, graphs, buckets, at_a_time);
@@ -198,24 +198,32 @@ std::vector<float> train(Reduce reduce, bool graphs, Buckets buckets = Buckets::
 }
 
 TEST(StepGraphsTest, LeaveTheBitsOfDirectSteps) {
-  const std::vector<float> expected = train(Reduce::kNone, false);
-  EXPECT_EQ(train(Reduce::kNone, true), expected);
-  EXPECT_EQ(train(Reduce::kExact, false), expected);
-  const std::vector<float> fp32 = train(Reduce::kFp32, false);
-  EXPECT_EQ(train(Reduce::kFp32, true), fp32);
+  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
+  EXPECT_EQ(train(Reduce::kNone, GraphUse::kOn), expected);
+  EXPECT_EQ(train(Reduce::kExact, GraphUse::kOff), expected);
+  const std::vector<float> fp32 = train(Reduce::kFp32, GraphUse::kOff);
+  EXPECT_EQ(train(Reduce::kFp32, GraphUse::kOn), fp32);
+}
+
+TEST(StepGraphsTest, OverlappedKernelsLeaveTheBitsOfDirectSteps) {
+  if (!platform_under_test().make_device(0)->properties().overlaps_kernels)
+    GTEST_SKIP() << "kernels of this device cannot overlap";
+  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
+  EXPECT_EQ(same_in_every_order([] { return train(Reduce::kNone, GraphUse::kOverlapped); }), expected);
+  EXPECT_EQ(train(Reduce::kExact, GraphUse::kOverlapped), expected);
 }
 
 TEST(StepGraphsTest, AllReducesBesideBackwardLoseNothing) {
-  const std::vector<float> expected = train(Reduce::kNone, false);
+  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
   for (const Buckets buckets : {Buckets::kOne, Buckets::kEach})
-    EXPECT_EQ(same_in_every_order([&] { return train(Reduce::kExact, true, buckets); }), expected);
+    EXPECT_EQ(same_in_every_order([&] { return train(Reduce::kExact, GraphUse::kOn, buckets); }), expected);
 }
 
 /// The emulator carries out at once what is queued, so the sums show how far backward had come.
 TEST(StepGraphsTest, ABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
   if (platform_under_test().make_device(0)->kind() == "cuda")
     GTEST_SKIP() << "a GPU may be faster than its host";
-  Training training(Reduce::kExact, false);
+  Training training(Reduce::kExact, GraphUse::kOff);
   training.copy_sums_at_first_all_reduce();
   training.queue({kBatch, 0, kBatch}, 1);
   const auto is_there = [](std::int64_t sum) { return sum != 0; };
@@ -227,10 +235,10 @@ TEST(StepGraphsTest, ABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
 }
 
 TEST(StepGraphsTest, MicroBatchesLeaveTheBitsOfWholeBatches) {
-  const std::vector<float> expected = train(Reduce::kNone, false);
+  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
   for (const int at_a_time : {2, 4}) {
     SCOPED_TRACE(at_a_time);
-    for (const bool graphs : {false, true}) {
+    for (const GraphUse graphs : {GraphUse::kOff, GraphUse::kOn}) {
       EXPECT_EQ(train(Reduce::kNone, graphs, Buckets::kEach, at_a_time), expected);
       EXPECT_EQ(train(Reduce::kExact, graphs, Buckets::kOne, at_a_time), expected);
     }
@@ -243,7 +251,7 @@ TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
   if (platform_under_test().make_device(0)->kind() == "cuda")
     GTEST_SKIP() << "a GPU may be faster than its host";
   const auto sums_when_the_first_leaves = [](int at_a_time, int columns) {
-    Training training(Reduce::kExact, false, Buckets::kEach, at_a_time);
+    Training training(Reduce::kExact, GraphUse::kOff, Buckets::kEach, at_a_time);
     training.copy_sums_at_first_all_reduce();
     training.queue({columns, 0, kBatch}, 1);
     EXPECT_EQ(training.all_reduces(), kLayers);
@@ -302,7 +310,7 @@ TEST(StepGraphsTest, GradientsOfALargeNetworkLeaveWhileBackwardRuns) {
 
 TEST(StepGraphsTest, RanksWithoutSamplesTakePart) {
   constexpr BatchShare kIdle = {0, 0, kBatch};
-  Training training(Reduce::kExact, true);
+  Training training(Reduce::kExact, GraphUse::kOn);
   training.queue({kBatch, 0, kBatch}, 1);
   training.queue(kIdle, 1);
   EXPECT_EQ(training.all_reduces(), 2 * kLayers);
@@ -311,7 +319,7 @@ TEST(StepGraphsTest, RanksWithoutSamplesTakePart) {
 /// Whether an all-reduce is captured must be the same on all ranks, and this rank's columns are the same in
 /// both batches, while another rank's may not be.
 TEST(StepGraphsTest, ShareOfABatchOfAnotherSizeIsCapturedAnew) {
-  Training training(Reduce::kExact, true);
+  Training training(Reduce::kExact, GraphUse::kOn);
   training.queue({kLastBatch, 0, kBatch}, 3);
   const int calls = training.all_reduces();
   training.queue({kLastBatch, 0, kLastBatch}, 1);
@@ -319,7 +327,7 @@ TEST(StepGraphsTest, ShareOfABatchOfAnotherSizeIsCapturedAnew) {
 }
 
 TEST(StepGraphsTest, FailureDuringCaptureLeavesTheStreamUsable) {
-  Training training(Reduce::kExact, true);
+  Training training(Reduce::kExact, GraphUse::kOn);
   training.fail_at_all_reduce(kLayers + 2);
   EXPECT_THROW(training.queue({kBatch, 0, kBatch}, 2), PeerLostError);
   training.weights(1);
