@@ -58,19 +58,20 @@ inline constexpr std::size_t kSharedOutFromBytes = 16 * 1024;
 /// The rounds of `rank`, to be done in order. All ranks end with the same bits, fp32 too.
 ///
 /// Small buffers: recursive doubling, log2(size) rounds of everything; partners add the same two numbers, and addition
-/// commutes. Where there are not a power of two of ranks, every second of the last ones, as many as are beyond it, first
-/// gives its buffer to the rank before it, and at last receives the result: inside each host, if all are full and a
-/// power of two, otherwise among all ranks.
+/// commutes. Where there are not a power of two of ranks, every second of the last ones, as many as are beyond it,
+/// first gives its buffer to the rank before it, and at last receives the result: inside each host, if all are full and
+/// a power of two, otherwise among all ranks.
 ///
 /// Large ones: neighbours in groups of 2, 3, 5 or 7 share their slice out, each adds up its part, ranks with the same
 /// part go on among themselves, and the same way back: halving (Rabenseifner) for a power of two. Each rank sends the
-/// buffer twice, less its own part. Ranks that no such group divides are in groups of three or four, up to three of which
-/// have a rank more, which keeps no part. Inside a host a rank has one partner after the other, between hosts all at once.
+/// buffer twice, less its own part. Ranks that no such group divides are in groups of three or four, up to three of
+/// which have a rank more, which keeps no part. Inside a host a rank has one partner after the other, between hosts all
+/// at once.
 ///
 /// Each host shares out among its own ranks first. Those of a last host that is not full keep several of the parts that
-/// the others' ranks keep, up to eight, and do with each what its other ranks do. Where they would have to keep more, the
-/// full hosts share out so far only that eight are enough; each of these goes to a rank of one full host, and the sum
-/// comes back from there.
+/// the others' ranks keep, up to eight, and do with each what its other ranks do. Where they would have to keep more,
+/// the full hosts share out so far only that eight are enough; each of these goes to a rank of one full host, and the
+/// sum comes back from there.
 ///
 /// @param ranks_per_host  of every host but the last, which may have fewer, all neighbours; 1: it is not so
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
@@ -87,8 +88,8 @@ class ReceiveBuffers {
   std::vector<std::vector<std::byte>> free_;
 };
 
-/// One under way: walks through its schedule, one round after the other. T is std::int64_t or float. `buffers`, `mine` and
-/// `data` outlive it. Of all operations under way on `comm`, the tag is this one's alone.
+/// One under way: walks through its schedule, one round after the other. T is std::int64_t or float. `buffers`, `mine`
+/// and `data` outlive it. Of all operations under way on `comm`, the tag is this one's alone.
 template <typename T>
 class MpiPendingSum final : public PendingCollective {
  public:
