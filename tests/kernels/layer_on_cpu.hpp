@@ -41,10 +41,10 @@ struct ExpectedSums {
   reference::Sums y, dx, dw, db;
 };
 
+/// Of every fourth shape under sanitizers, with which naive loops take minutes: what the kernels read and write of all
+/// shapes they see where the bits of every width are compared.
 /// @tparam Layer  has Shape, kShapes, Results (a CpuRoom that its constructor fills from a CpuProblem), and
 ///     naive(problem)
-/// Sanitizers make naive loops take minutes, which are not what they look into: what the kernels read and write shows
-/// where the bits of every width are compared.
 template <class Layer>
 void expect_naive_loops() {
   const std::span shapes(Layer::kShapes);
