@@ -190,16 +190,36 @@ void forget_flight_records(const std::string& directory) noexcept {
   }
 }
 
-void forget_lost_flight_records() noexcept {
+namespace {
+
+/// A rank that is killed at once leaves a folder that names no directory; one that has only made it goes on without.
+void forget_if_lost(const std::string& folder) noexcept {
   try {
     Env& env = Env::posix();
-    for (const std::string& name : env.list(kMemory)) {
-      const std::string folder = std::string(kMemory) + "/" + name;
-      if (!name.starts_with(memory_of_this_user()) || !is_ours(folder)) continue;
+    const auto names = env.list(folder);
+    std::string directory;
+    if (std::ranges::find(names, kWhose) != names.end()) {
       const auto bytes = env.read_first(folder + "/" + kWhose, 4096);
-      const std::string directory(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      if (flight_memory(directory) == folder && env.entry(directory).kind == EntryKind::kNothing)
-        forget_flight_records(directory);
+      directory.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    if (flight_memory(directory) != folder) {
+      const bool is_empty =
+          std::ranges::all_of(names, [](const std::string& name) { return name == kWhose; });
+      if (is_empty) env.remove_directory(folder, names);
+    } else if (env.entry(directory).kind == EntryKind::kNothing) {
+      forget_flight_records(directory);
+    }
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): its run has ended meanwhile
+  }
+}
+
+}  // namespace
+
+void forget_lost_flight_records() noexcept {
+  try {
+    for (const std::string& name : Env::posix().list(kMemory)) {
+      const std::string folder = std::string(kMemory) + "/" + name;
+      if (name.starts_with(memory_of_this_user()) && is_ours(folder)) forget_if_lost(folder);
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another start finds them
   }

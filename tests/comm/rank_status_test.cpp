@@ -143,6 +143,22 @@ TEST_F(FlightRecordTest, OfARunThatIsGoneIsRemoved) {
   EXPECT_FALSE(std::filesystem::exists(flight_memory(directory)));
 }
 
+/// The first and the last folder are those of ranks that were killed before, and while, they wrote whose they are.
+TEST_F(FlightRecordTest, FoldersThatNameNoDirectoryGoAndHoldBackNoOthers) {
+  const std::string memory = flight_memory(directory), of_user = memory.substr(0, memory.rfind('-') + 1);
+  const std::string first = of_user + std::string(16, '!'), last = of_user + std::string(16, '~');
+  std::filesystem::create_directory(first);
+  std::filesystem::create_directory(last);
+  std::filesystem::permissions(first, std::filesystem::perms::owner_all);
+  std::filesystem::permissions(last, std::filesystem::perms::owner_all);
+  std::ofstream(last + "/directory") << "/tm";
+  leave_a_record(0);
+  std::filesystem::remove_all(directory);
+  forget_lost_flight_records();
+  for (const std::string& folder : {first, memory, last})
+    EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
 TEST_F(FlightRecordTest, FolderOfOthersIsNotWrittenInto) {
   const std::string elsewhere = directory + "/elsewhere";
   std::filesystem::create_directory(elsewhere);
