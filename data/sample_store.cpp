@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,6 +129,10 @@ std::size_t StoredFile::read(std::uint64_t offset, std::span<std::uint8_t> to) c
   return done;
 }
 
+void StoredFile::expect_no_order() const {
+  ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);
+}
+
 void StoredFile::bring_in(std::uint64_t offset, std::uint64_t bytes) const {
   ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
 }
@@ -182,14 +187,64 @@ class ShardStore::ReadAhead {
   std::thread thread_;
 };
 
+// Which blocks have been compared, as the processes of a host tell each other.
+
+/// Of memory that others map, too. Its name is there until all have it, and the memory until the last process ends.
+class ShardStore::SharedFlags {
+ public:
+  /// Empty where the host has no memory for it, or a file of that name is not ours.
+  SharedFlags(const std::string& name, std::size_t flags)
+      : path_(fmt::format("/dev/shm/lockstep-{}-blocks-{}", ::geteuid(), name)), size_(flags) {
+    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    struct stat status {};
+    const bool is_ours =
+        ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+    // Allocated now: memory that is short later would be a SIGBUS.
+    if (size_ > 0 && is_ours && ::posix_fallocate(file, 0, static_cast<off_t>(size_)) == 0) {
+      void* map = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (map != MAP_FAILED) flags_ = static_cast<Flag*>(map);
+    }
+    ::close(file);
+  }
+  ~SharedFlags() {
+    forget_name();
+    if (flags_ != nullptr) ::munmap(static_cast<void*>(flags_), size_);
+  }
+  SharedFlags(const SharedFlags&) = delete;
+  SharedFlags& operator=(const SharedFlags&) = delete;
+
+  Flag* flags() const { return flags_; }
+  void forget_name() const { ::unlink(path_.c_str()); }
+
+ private:
+  static_assert(Flag::is_always_lock_free && sizeof(Flag) == 1);
+
+  std::string path_;
+  std::size_t size_;
+  Flag* flags_ = nullptr;
+};
+
+void ShardStore::share_checks(const std::string& name, const std::function<void()>& await_others) const {
+  std::unique_ptr<SharedFlags> shared;
+  if (!shared_) shared = std::make_unique<SharedFlags>(name, contents_.blocks.size());
+  await_others();
+  if (!shared || shared->flags() == nullptr) return;
+  shared->forget_name();
+  shared_ = std::move(shared);
+  checked_ = shared_->flags();
+}
+
 ShardStore::ShardStore(Contents contents)
     : contents_(std::move(contents)),
-      checked_(std::make_unique<std::atomic<bool>[]>(contents_.blocks.size())),
+      own_(std::make_unique<Flag[]>(contents_.blocks.size())),
+      checked_(own_.get()),
       ahead_(std::make_unique<ReadAhead>(*this)) {
   LOCKSTEP_CHECK(contents_.blocks.size() == (bytes() + contents_.block_bytes - 1) / contents_.block_bytes);
   std::uint64_t left = bytes();
   for (const auto& path : contents_.files) {
     const StoredFile& file = files_.emplace_back(path);
+    file.expect_no_order();
     const std::uint64_t size = std::min(left, contents_.file_bytes);
     if (file.size() != size)
       throw DataError(fmt::format("{}: {} bytes, and the index says {}; {}", file.name(), file.size(), size,
@@ -236,24 +291,33 @@ void ShardStore::check_blocks(std::uint64_t first, std::uint64_t count) const {
   if (count == 0) return;
   const std::uint64_t last = (first + count - 1) / contents_.block_bytes;
   for (std::uint64_t block = first / contents_.block_bytes; block <= last; ++block)
-    if (!checked_[block].load(std::memory_order_relaxed)) check_block(block, first);
+    if (!checked(block).load(std::memory_order_relaxed)) check_block(block, first);
 }
 
 /// @param wanted  the byte of the half that is read for now, for the message
 void ShardStore::check_block(std::uint64_t block, std::uint64_t wanted) const {
+  // Small enough to stay in the second-level cache between the two.
+  constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;
+  thread_local std::vector<std::uint8_t> piece(kPiece);
   const std::uint64_t first = block * contents_.block_bytes;
-  std::vector<std::uint8_t> data(std::min(contents_.block_bytes, bytes() - first));
-  read_bytes(first, data);
-  if (sha256(std::as_bytes(std::span(data))) != contents_.blocks[block])
+  const std::uint64_t size = std::min(contents_.block_bytes, bytes() - first);
+  files_[first / contents_.file_bytes].bring_in(first % contents_.file_bytes, size);
+  Sha256 hash;
+  for (std::uint64_t done = 0; done < size; done += kPiece) {
+    const auto data = std::span(piece).first(std::min(kPiece, size - done));
+    read_bytes(first + done, data);
+    hash.update(std::as_bytes(data));
+  }
+  if (hash.finish() != contents_.blocks[block])
     throw DataError(fmt::format(
         "{}: bytes {} to {} (block {} of the half) are not those that the set was made with: their SHA-256 "
         "differs. "
         "They hold samples {} to {}, and sample {} was wanted; {}",
         contents_.files[first / contents_.file_bytes].string(), first % contents_.file_bytes,
-        first % contents_.file_bytes + data.size() - 1, block, first / contents_.sample_bytes,
-        (first + data.size() - 1) / contents_.sample_bytes, std::max(wanted, first) / contents_.sample_bytes,
+        first % contents_.file_bytes + size - 1, block, first / contents_.sample_bytes,
+        (first + size - 1) / contents_.sample_bytes, std::max(wanted, first) / contents_.sample_bytes,
         kFixForStore));
-  checked_[block].store(true, std::memory_order_relaxed);
+  checked(block).store(true, std::memory_order_relaxed);
 }
 
 void ShardStore::bring_in(std::int64_t sample) const {

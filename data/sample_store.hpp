@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,8 @@ class StoredFile {
   /// @returns bytes read, fewer than asked for only at the end
   /// @throws IoError  the disk fails, three times in half a second
   std::size_t read(std::uint64_t offset, std::span<std::uint8_t> to) const;
+  /// Otherwise the system reads on behind what was read, for what it takes for the next reads.
+  void expect_no_order() const;
   /// Asks the system to have these bytes in memory soon; returns at once.
   void bring_in(std::uint64_t offset, std::uint64_t bytes) const;
 
@@ -87,6 +90,11 @@ class SampleStore {
   virtual void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const = 0;
   /// Has threads of its own make these samples ready. Returns at once; errors show when the samples are read.
   virtual void prefetch(std::vector<std::int64_t> samples) const = 0;
+  /// Has the processes of a host that call this on the same set compare each of its files' blocks once between them.
+  /// @param name          the same in all of them, and never used before. Once is enough; again does nothing
+  /// @param await_others  returns when all have come so far; called at most once
+  virtual void share_checks(const std::string& /*name*/,
+                            const std::function<void()>& /*await_others*/) const {}
   /// The picture that a sample is, as people call it; empty: not known here.
   virtual std::string_view name_of(std::int64_t /*sample*/) const { return {}; }
 };
@@ -114,13 +122,18 @@ class ShardStore final : public SampleStore {
   void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override;
   /// Brings them into the system's cache, and compares blocks that were never read.
   void prefetch(std::vector<std::int64_t> samples) const override;
+  /// Where the host has no memory for it, each process compares all blocks that it reads.
+  void share_checks(const std::string& name, const std::function<void()>& await_others) const override;
 
  private:
   class ReadAhead;
+  class SharedFlags;
+  using Flag = std::atomic<bool>;
 
   std::uint64_t bytes() const {
     return static_cast<std::uint64_t>(contents_.samples) * contents_.sample_bytes;
   }
+  Flag& checked(std::uint64_t block) const { return checked_.load(std::memory_order_acquire)[block]; }
   void read_bytes(std::uint64_t first, std::span<std::uint8_t> to) const;
   void check_blocks(std::uint64_t first, std::uint64_t count) const;
   void check_block(std::uint64_t block, std::uint64_t wanted) const;
@@ -128,8 +141,10 @@ class ShardStore final : public SampleStore {
 
   Contents contents_;
   std::vector<StoredFile> files_;
-  std::unique_ptr<std::atomic<bool>[]> checked_;  ///< [block]
-  std::unique_ptr<ReadAhead> ahead_;              ///< the last member: its thread uses the others
+  std::unique_ptr<Flag[]> own_;  ///< [block]
+  mutable std::unique_ptr<SharedFlags> shared_;
+  mutable std::atomic<Flag*> checked_;  ///< [block], of one of the two
+  std::unique_ptr<ReadAhead> ahead_;    ///< the last member: its thread uses the others
 };
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -245,6 +246,21 @@ TEST_F(ShardsTest, AFlippedBitIsNamed) {
     flip(name, at % kSizes.shard_bytes);
   }
   EXPECT_NO_THROW(load());
+}
+
+TEST_F(ShardsTest, ProcessesOfAHostCompareABlockOnceBetweenThem) {
+  const Dataset one = load().train, other = load().train, stranger = load().train;
+  const std::string name = "test-" + std::to_string(::getpid());
+  one.store->share_checks(name, [&] { other.store->share_checks(name, [] {}); });
+  for (const auto& entry : fs::directory_iterator("/dev/shm"))
+    EXPECT_EQ(entry.path().string().find(name), std::string::npos) << entry.path();
+  const std::int32_t first = 0, far = 50;
+  EXPECT_NO_THROW(ImageRows(one, {&first, 1}));
+  flip(shard_file("train", 0), 0);
+  flip(shard_file("train", 2), 2 * kSizes.block_bytes);
+  EXPECT_NO_THROW(ImageRows(other, {&first, 1}));
+  expect_error<DataError>([&] { ImageRows(stranger, {&first, 1}); }, {"sample 0 was wanted"});
+  expect_error<DataError>([&] { ImageRows(other, {&far, 1}); }, {"sample 50 was wanted"});
 }
 
 TEST_F(ShardsTest, EveryOtherDamageIsNamed) {

@@ -17,12 +17,14 @@
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -184,6 +186,28 @@ void await_data(Communicator& comm, const DatasetFuture& data) {
   }
 }
 
+bool are_in_one_process(Communicator& comm) {
+  pid_t pid = ::getpid();
+  comm.broadcast(std::as_writable_bytes(std::span(&pid, 1)), 0);
+  std::int64_t ranks_in_it = pid == ::getpid() ? 1 : 0;
+  comm.all_reduce(std::span(&ranks_in_it, 1));
+  return ranks_in_it == comm.size();
+}
+
+/// Sets on disk compare their blocks as they are read: the processes of a host do so once between them.
+void share_checks(Communicator& comm, const TrainTestData& sets) {
+  std::vector<const SampleStore*> stores;
+  for (const Dataset* set : {&sets.train, &sets.test, &sets.validation})
+    for (const auto& store : {set->store, set->rows})
+      if (store != nullptr && std::ranges::count(stores, store.get()) == 0) stores.push_back(store.get());
+  if (stores.empty() || are_in_one_process(comm)) return;
+  std::random_device device;
+  std::array<unsigned, 4> run{device(), device(), device(), device()};
+  comm.broadcast(std::as_writable_bytes(std::span(run)), 0);
+  for (std::size_t i = 0; i < stores.size(); ++i)
+    stores[i]->share_checks(fmt::format("{:08x}-{}", fmt::join(run, ""), i), [&] { comm.barrier(); });
+}
+
 }  // namespace
 
 JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, const StrategySetup& strategy,
@@ -207,6 +231,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
   });
   if (device.gpu != nullptr) comm.all_reduce(std::span(&ranks_that_stream, 1));  // one that must, and all do
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
+  share_checks(comm, *loaded.sets);
   BucketPlan plan = strategy.plan(job, *network, device, comm);
   return {.data = std::move(loaded.sets),
           .device = std::move(device),
