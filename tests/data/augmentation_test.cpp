@@ -6,6 +6,7 @@
 #include "data/dataset.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/common/config_error_of.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +44,7 @@ const Augmentation kColourful = {AugmentKind::kJitter, {same(0), same(0), same(0
 const Augmentation kJitter = {AugmentKind::kJitter, {same(0.2), same(0.2), same(0.2)}};
 
 const ImageShape kShapes[] = {{3, 32, 32}, {3, 17, 23}, {1, 28, 28}, {1, 40, 9}, {4, 8, 8}};
-constexpr int kSamples = 200;  ///< of each list and shape
+constexpr int kSamples = test::effort(200, 20);  ///< of each list and shape
 
 /// Noise, whose steps from pixel to pixel show every place that is a little off.
 Image noise(const ImageShape& shape, unsigned seed) {
@@ -273,7 +274,7 @@ TEST(AugmentationTest, EachKindIsItsDefinitionInDoublePrecisionRoundedOnce) {
     images += expect_model({entry}, kOneRounding);
   images +=
       expect_model({kColourful}, kOneRounding + 0.5 * 0.8);  // the grey is rounded, and 1 - factor of it
-  EXPECT_GE(images, 10'000);
+  EXPECT_GE(images, 50 * kSamples);
 }
 
 TEST(AugmentationTest, MapsAreComposedInTheOrderOfTheList) {

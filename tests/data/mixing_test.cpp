@@ -5,6 +5,7 @@
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -196,7 +197,7 @@ Image augmented(const AugmentPlan& plan, const Dataset& set, std::int64_t epoch,
 }
 
 TEST(BatchLoaderTest, MixedImagesAreThoseOfBothAugmentedAndRoundedOnce) {
-  constexpr int kSamples = 300, kColumns = 304;
+  constexpr int kSamples = 300, kColumns = 304, kEpochs = test::effort(6, 1);
   int images = 0;
   for (const ImageShape& shape : {ImageShape{3, 32, 32}, {1, 17, 23}}) {
     const Dataset set = noise_set(shape, kSamples);
@@ -207,7 +208,7 @@ TEST(BatchLoaderTest, MixedImagesAreThoseOfBothAugmentedAndRoundedOnce) {
              {{AugmentKind::kCrop, {{{3, 3}}}}, mixup(0.4, 0.5), cutmix(0.8, 0.7)}}) {
       const AugmentPlan plan = *make_augment_plan(list, set, kSeed);
       const BatchLoader loader(set, &plan);
-      for (std::int64_t epoch = 0; epoch < 6; ++epoch) {
+      for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
         const auto mixes = SampleMixer(list, shape, kSeed).draw(epoch, order, 0, kSamples);
         std::vector<float> x(static_cast<std::size_t>(shape.features()) * kColumns);
         std::vector<std::int32_t> labels(kSamples);
@@ -235,7 +236,7 @@ TEST(BatchLoaderTest, MixedImagesAreThoseOfBothAugmentedAndRoundedOnce) {
       }
     }
   }
-  EXPECT_GE(images, 10'000);
+  EXPECT_EQ(images, 2 * 3 * kEpochs * kSamples);
 }
 
 TEST(MixedShareTest, GrainsGetTheirOwnPlaces) {

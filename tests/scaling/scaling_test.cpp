@@ -4,6 +4,7 @@
 /// ranks add up right is what they check themselves: tests/launch/simulate_test.sh.)
 #include "common/error.hpp"
 #include "tests/scaling/scenario.hpp"
+#include "tests/support/test_settings.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -85,7 +86,8 @@ double times_bound(int ranks, int per_node) {
 }
 
 TEST(AlphaBetaTest, AllReduceIsNearTheBoundForAnyNumberOfRanksOfAHost) {
-  for (int ranks = 2; ranks <= 192; ++ranks) EXPECT_LE(times_bound(ranks, ranks), 1.5) << ranks;
+  for (int ranks = 2; ranks <= test::effort(192, 24); ++ranks)
+    EXPECT_LE(times_bound(ranks, ranks), 1.5) << ranks;
 }
 
 /// Whether the last host is full or not. (All numbers of ranks were tried once: docs/scaling.md.)
@@ -94,7 +96,7 @@ TEST(AlphaBetaTest, AllReduceIsNearTheBoundOnHostsOfAnySize) {
     for (const int hosts : {2, 3, 5, 7, 10, 11, 21, 128}) {
       for (const int last : {1, 2, 3, 11, per_host / 2 - 1, per_host - 1, per_host}) {
         const int ranks = per_host * (hosts - 1) + last;
-        if (ranks > 1024) continue;
+        if (ranks > test::effort(1024, 64)) continue;
         EXPECT_LE(times_bound(ranks, per_host), 1.5) << ranks << " by " << per_host;
       }
     }

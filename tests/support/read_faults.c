@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// To be preloaded: lets reading below some path fail, as a disk, a network file system or a full table of
-/// files does; writes down what is synced, makes a sync slow, and lets a file system stall.
+/// files does; writes down what is synced, makes a sync slow or leaves it out, and lets a file system stall.
 ///
 ///   READ_FAULTS_PATH=checkpoints   calls whose path, or whose file's path, contains this are counted
 ///   READ_FAULTS_AT=7               from this one on (the first is 1) they fail
@@ -10,6 +10,8 @@
 ///   SYNC_LOG=FILE                  gets a line for each fsync, fdatasync and rename: "fsync PATH", "rename FROM TO"
 ///   SYNC_SLOW_PATH=manifest.json   the first fsync of a file whose path contains this takes
 ///   SYNC_SLOW_MS=4000              so long
+///   NO_SYNC=1                      files are not synced: tests kill processes, never the machine, and need not
+///                                  wait for the disk
 ///   STALL_PATH=run                 all calls whose path, or whose file's path, contains this wait
 ///   STALL_WHILE=FILE               while there is this file
 /// Counted: open, opendir, read, pread, readdir, stat, lstat, fstat. What would create a file is not reading.
@@ -40,6 +42,7 @@ enum {
   kSyncLog,
   kSlowPath,
   kSlowMs,
+  kNoSync,
   kStallPath,
   kStallSign,
   kSettings
@@ -48,9 +51,9 @@ static const char* settings[kSettings];
 static pthread_once_t read_once = PTHREAD_ONCE_INIT;
 
 static void read_settings(void) {
-  static const char* const names[kSettings] = {"READ_FAULTS_PATH",  "READ_FAULTS_AT", "READ_FAULTS_COUNT",
-                                               "READ_FAULTS_ERRNO", "SYNC_LOG",       "SYNC_SLOW_PATH",
-                                               "SYNC_SLOW_MS",      "STALL_PATH",     "STALL_WHILE"};
+  static const char* const names[kSettings] = {
+      "READ_FAULTS_PATH", "READ_FAULTS_AT", "READ_FAULTS_COUNT", "READ_FAULTS_ERRNO", "SYNC_LOG",
+      "SYNC_SLOW_PATH",   "SYNC_SLOW_MS",   "NO_SYNC",           "STALL_PATH",        "STALL_WHILE"};
   for (int i = 0; i < kSettings; ++i) {
     const char* text = getenv(names[i]);
     settings[i] = text == NULL ? NULL : strdup(text);
@@ -97,6 +100,7 @@ static bool path_of(int fd, char path[4096]) {
 }
 
 static bool file_fails(int fd) {
+  if (setting(kReadPath) == NULL && setting(kStallPath) == NULL) return false;
   char path[4096];
   return path_of(fd, path) && fails(path);
 }
@@ -121,6 +125,10 @@ static void be_slow(const char* path) {
   const long ms = number(kSlowMs, 0);
   const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
   nanosleep(&pause, NULL);
+}
+
+static bool syncs_nothing(int fd) {
+  return setting(kNoSync) != NULL && fcntl(fd, F_GETFD) >= 0;
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -194,14 +202,14 @@ int fsync(int fd) {
     be_slow(path);
     note("fsync", path, "");
   }
-  return REAL(fsync)(fd);
+  return syncs_nothing(fd) ? 0 : REAL(fsync)(fd);
 }
 
 int fdatasync(int fd) {
   file_stalls(fd);
   char path[4096];
   if (path_of(fd, path)) note("fdatasync", path, "");
-  return REAL(fdatasync)(fd);
+  return syncs_nothing(fd) ? 0 : REAL(fdatasync)(fd);
 }
 
 int rename(const char* from, const char* to) {

@@ -17,7 +17,7 @@ constexpr const char* kSmallJob =
     "model: linear\n"
     "data: {set: synthetic, train_samples: 600, test_samples: 90, global_batch: 128, validation: 0.1}\n"
     "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
-    "parallel: {device: cpu, grain: 16}\n"
+    "parallel: {device: cpu, grain: 16, backend: thread}\n"
     "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n";
 
 const std::string kLosses[] = {
@@ -117,7 +117,7 @@ class LabelSetsRunTest : public LossRunTest {
                    path("set") +
                    "', global_batch: 96, validation: 0.1}\n"
                    "train: {epochs: 2, loss: binary_cross_entropy, optimizer: {lr: 0.5}}\n"
-                   "parallel: {device: cpu, grain: 16}\n"
+                   "parallel: {device: cpu, grain: 16, backend: thread}\n"
                    "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n");
   }
 
