@@ -3,6 +3,7 @@
 /// Convolution forward and the gradient of its weights; that of the data is in conv2d_backward_data.cu.
 #include "kernels/cuda/conv2d_direct.cuh"
 #include "kernels/cuda/conv2d_generic.cuh"
+#include "kernels/cuda/conv2d_generic_weights.cuh"
 #include "kernels/cuda/conv2d_staged.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
@@ -101,11 +102,6 @@ struct ForwardStore {
   }
 
   template <int kPool>
-  __device__ void window(const WindowPlace& place, float (&v)[kPool * kPool], LastDraw& last) const {
-    if (!is_there<kPool>(place)) return;
-    finish<kPool>(place, load_input(bias + place.channel) + 0.0F, step(), v, last);
-  }
-  template <int kPool>
   __device__ void finish(const WindowPlace& place, float of_filter, std::uint32_t step,
                          float (&v)[kPool * kPool], LastDraw& last) const {
 #pragma unroll
@@ -118,10 +114,11 @@ struct ForwardStore {
   __device__ void windows(const GroupSums& sums, const TilePlace& tile, const Early& early) const {
     constexpr int kWide = kColumns / kPool, kWindows = kTileRows / kPool * kWide;
     LastDraw last;
-    for (int i = threadIdx.x / kSamplesPerWarp; i < kFilters * kWindows; i += sums.groups) {
+    for (int i = sums.group; i < kFilters * kWindows; i += sums.groups) {
       const int filter = i / kWindows, a = i % kWindows / kWide * kPool, b = i % kWide * kPool;
       const float of_filter = early.bias_of(filter);
-      if (tile.row + a < tile.first_row || tile.column + b < tile.first_column) continue;
+      const bool is_mine = tile.row + a >= tile.first_row && tile.column + b >= tile.first_column;
+      if (!is_mine || tile.filter + filter >= tile.end_filter) continue;
       float v[kPool * kPool];
 #pragma unroll
       for (int k = 0; k < kPool * kPool; ++k)
@@ -184,12 +181,16 @@ bool has_dropout(const Epilogue& epilogue) {
                      [](const EpilogueStep& step) { return step.kind == EpilogueKind::kDropout; });
 }
 
-DirectArgs direct_args(const Conv2dShape& s, const float* x, const float* w) {
+FilterView filters_of(const Conv2dShape& s, const float* w) {
   const int taps = s.kernel_height * s.kernel_width;
+  return {w, s.out_channels, s.in_channels * taps, taps};
+}
+
+DirectArgs direct_args(const Conv2dShape& s, const float* x, const float* w) {
   DirectArgs args(s.in_channels);
   args.batch = s.batch, args.height = s.in_height, args.width = s.in_width, args.padding = s.padding;
   args.x = x;
-  args.filters = {w, s.out_channels, s.in_channels * taps, taps};
+  args.filters = filters_of(s, w);
   return args;
 }
 
@@ -208,10 +209,20 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
     launch_direct<5, /*kAlwaysBorder=*/false>(stream, chip, size, direct_args(s, x, w), store);
   } else if (is_direct && s.kernel_height == 3) {
     launch_direct<3, /*kAlwaysBorder=*/false>(stream, chip, size, direct_args(s, x, w), store);
-  } else if (pool == 2) {
-    launch_generic_forward<2>(stream, s, x, w, store);
   } else {
-    launch_generic_forward<1>(stream, s, x, w, store);
+    const Conv2dShape group = s.group();
+    const GenericArgs args = {
+        .shape = group,
+        .steps = TapSteps::forward(s),
+        .chains = ChannelGroups(group.in_channels),
+        .outputs = group.out_channels,
+        .y = size,
+        .height = s.in_height,
+        .width = s.in_width,
+        .x = x,
+        .filters = filters_of(group, w),
+    };
+    launch_generic(stream, args, store);
   }
 }
 
@@ -219,7 +230,7 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 //
 // Versions:
 // 1. A warp for each weight, a lane for each sample: two loads for each fma.
-// 2. 4 taps x 4 filters in registers (conv2d_generic.cuh).
+// 2. 4 taps x 4 filters in registers; by now 8 x 8 (conv2d_generic_weights.cuh).
 // 3. All taps of a channel for up to 5 filters in registers, under a window that slides along rows of x: 10
 // loads for 125 fmas. Warps take turns in rows and samples, and the warps of a block add up before
 // anything reaches the exact sum (conv2d_window.cuh).

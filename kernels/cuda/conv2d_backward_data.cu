@@ -3,8 +3,8 @@
 /// Convolution, gradient of its input, and the way back through the epilogue before it.
 ///
 /// Versions:
-/// 1. One thread for a pixel of dx of a sample, everything from global memory (conv2d_generic_data.cuh, which
-///    computes 4 channels of it).
+/// 1. One thread for a pixel of dx of a sample, everything from global memory (by now of 8 x 8 and 8
+///    channels, conv2d_generic.cuh).
 /// 2. The forward kernel on dy with a border of zeros and the filters turned around (conv2d_direct.cuh). For
 ///    conv2 of Net and LeNet more than half of the products are with zeros of the border.
 /// 3. Rows of dy are scattered into whole rows of dx (conv2d_scatter.cuh): no such product is left. Version 2
@@ -26,7 +26,7 @@
 /// which takes 19 us.
 #include "common/error.hpp"
 #include "kernels/cuda/conv2d_direct.cuh"
-#include "kernels/cuda/conv2d_generic_data.cuh"
+#include "kernels/cuda/conv2d_generic.cuh"
 #include "kernels/cuda/conv2d_scatter.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
@@ -73,10 +73,12 @@ struct GradientStore {
   /// The warps of the block take pixels in turn.
   template <int kColumns, int kFilters>
   __device__ void tile(const GroupSums& sums, const TilePlace& tile, const Early& /*early*/) const {
-    for (int i = threadIdx.x / kSamplesPerWarp; i < sums.outputs; i += sums.groups) {
-      const int filter = i / (kTileRows * kColumns), a = i / kColumns % kTileRows, b = i % kColumns;
+    for (int i = sums.group; i < sums.outputs; i += sums.groups) {
+      const int filter = tile.filter + i / (kTileRows * kColumns), a = i / kColumns % kTileRows,
+                b = i % kColumns;
       if (tile.row + a < tile.first_row || tile.column + b < tile.first_column) continue;
-      one(tile.filter + filter, tile.row + a, tile.column + b, tile.sample, sums.total(i) + 0.0F);
+      if (filter >= tile.end_filter) continue;
+      one(filter, tile.row + a * tile.apart, tile.column + b * tile.apart, tile.sample, sums.total(i) + 0.0F);
     }
   }
   template <int kWidth, int kFilters>
@@ -199,7 +201,19 @@ void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dSha
   } else if (is_square && s.kernel_height == 3) {
     square_data_gradient<3>(stream, chip, s, dy, w, store);
   } else {
-    launch_generic_data(stream, s, dy, w, store);
+    const Conv2dShape group = s.group();
+    const GenericArgs args = {
+        .shape = group,
+        .steps = TapSteps::backward(s),
+        .chains = ChannelGroups(group.out_channels),
+        .outputs = group.in_channels,
+        .y = size,
+        .height = s.out_height(),
+        .width = s.out_width(),
+        .x = dy,
+        .filters = transposed(group, w),
+    };
+    launch_generic(stream, args, store);
   }
 }
 

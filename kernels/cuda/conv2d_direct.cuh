@@ -32,8 +32,9 @@ struct DirectArgs {
 struct TilePlace {
   int row, column;              ///< of the tile's first pixel
   int first_row, first_column;  ///< pixels before these are another tile's
-  int filter;                   ///< first one
+  int filter, end_filter;       ///< filters of the tile; others are another tile's, or none
   int sample;
+  int apart = 1;  ///< pixels of the output, from one of the tile to the next
 
   /// Tiles of images that have no border are moved to lie inside.
   template <int kColumns, int kFilters, bool kBorder>
@@ -45,6 +46,7 @@ struct TilePlace {
             row,
             column,
             static_cast<int>(blockIdx.y) * kFilters,
+            y.filters,
             static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp)};
   }
 };
@@ -170,13 +172,13 @@ struct TileSums {
       }
     }
   }
-  __device__ void put(const GroupSums& sums, int group) const {
+  __device__ void put(const GroupSums& sums) const {
 #pragma unroll
     for (int f = 0; f < kFilters; ++f)
 #pragma unroll
       for (int a = 0; a < kTileRows; ++a)
 #pragma unroll
-        for (int b = 0; b < kColumns; ++b) sums.put(group, (f * kTileRows + a) * kColumns + b, at[f][a][b]);
+        for (int b = 0; b < kColumns; ++b) sums.put((f * kTileRows + a) * kColumns + b, at[f][a][b]);
   }
 };
 
@@ -234,8 +236,8 @@ __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
     if (store.from_registers) return store.registers(sums, tile, early);
   }
   __syncthreads();  // The caches are no longer needed.
-  const GroupSums all = {shared, args.groups.count, sums.kCount};
-  sums.put(all, group);
+  const GroupSums all = {shared, args.groups.count, sums.kCount, group};
+  sums.put(all);
   __syncthreads();
   store.template tile<kColumns, kFilters>(all, tile, early);
 }

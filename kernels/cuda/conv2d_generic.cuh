@@ -1,208 +1,255 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Convolutions with filters of any size, stride, padding, dilation and number of groups: forward, and the gradient of
-/// the weights. (Of the data: kernels/cuda/conv2d_generic_data.cuh.)
+/// the data. (Of the weights: kernels/cuda/conv2d_generic_weights.cuh.)
+///
+/// Such a convolution is one with filters of 1 x 1 over all pairs of an input channel and a tap, so its tiles are those
+/// of conv2d_direct.cuh. A table in shared memory says of each pair what its weights are, where its pixels lie, and
+/// which of them are inside the image. Pixels of dx that are `stride` apart get their gradient through the same taps,
+/// from pixels of dy that are neighbours: a tile of the data gradient consists of such.
+///
+/// Versions:
+/// 1. A thread has an output, or the four of a pool window, of 4 filters, and loads weights from global memory: 16 of
+/// 150 instructions of the loop were fmas, in the data gradient 8 of 96.
+/// 2. As above: a thread has 2 x 4 pixels of 8 filters, a warp a chain of channels, a block up to 8 warps, of which those
+/// of other filters find each other's pixels in the L1 cache.
 #pragma once
 
-#include "kernels/cuda/conv2d_lane_sums.cuh"
+#include "kernels/cuda/conv2d_direct.cuh"
 #include "kernels/cuda/conv2d_plan.cuh"
-#include "kernels/cuda/epilogue.cuh"
-#include "kernels/cuda/sums.cuh"
 #include "kernels/shapes.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
 
 namespace lockstep::LOCKSTEP_GPU {
 
-// Forward: a thread has one pool window of 4 filters of one group, of one sample.
+/// In pixels, of rows and of columns alike. The input is what is read, x or dy; the output what is computed, y or dx.
+struct TapSteps {
+  int output;  ///< of the output, from one pixel of a tile to the next
+  int pixel;   ///< of the input, likewise
+  int tap;     ///< of the input, from one tap to the next that a pixel has
+  int number;  ///< from that tap's number to the next one's; the data gradient's fall
 
-inline constexpr int kGenericFilters = 4;
-inline constexpr int kGenericWarps = 4;
-
-/// The pixels of x under tap (r, s) of a window whose first output is (p, q); 0 outside the image.
-template <int kPool>
-__device__ inline void load_under_tap(const Conv2dShape& shape, const float* plane, int p, int q, int r,
-                                      int s, float (&x)[kPool * kPool]) {
-#pragma unroll
-  for (int k = 0; k < kPool * kPool; ++k) {
-    const int h = (p + k / kPool) * shape.stride - shape.padding + r * shape.dilation;
-    const int w = (q + k % kPool) * shape.stride - shape.padding + s * shape.dilation;
-    const bool inside = h >= 0 && h < shape.in_height && w >= 0 && w < shape.in_width;
-    x[k] = inside ? load_input(plane + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch) : 0.0F;
+  static TapSteps forward(const Conv2dShape& s) { return {1, s.stride, s.dilation, 1}; }
+  static TapSteps backward(const Conv2dShape& s) {
+    const int common = std::gcd(s.stride, s.dilation);
+    return {s.stride, 1, s.dilation / common, -s.stride / common};
   }
-}
+};
 
-/// @param shape  of a group
-/// @param store  store.template window<kPool>(place, sums, last) takes what a thread has summed
-/// Grid: windows / kGenericWarps, groups x filters of a group / kGenericFilters, batch / 32. A warp for each window.
-/// Blocks on a multiprocessor at a time: 0 leaves them to nvcc.
-template <int kPool, class Store>
-__global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp, kPool == 2 ? 7 : 0)
-    convolve_generic(Conv2dShape shape, ChannelGroups chains, OutputSize y, const float* x, const float* w,
-                     Store store) {
-  await_earlier_kernels();
-  const int columns = y.width / kPool, rows = y.height / kPool;
-  const int window = static_cast<int>(blockIdx.x * kGenericWarps + threadIdx.x / kSamplesPerWarp);
-  const int row = window / columns, column = window - row * columns;
-  const GroupBlock block(static_cast<int>(blockIdx.y), shape.out_channels, kGenericFilters);
-  const int sample = static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp);
-  if (row >= rows || sample >= shape.batch) return;
+struct GenericArgs {
+  Conv2dShape shape;  ///< of a group, as it is forward
+  TapSteps steps;
+  ChannelGroups chains;    ///< of the input's channels of a group
+  int outputs;             ///< channels of a group that are computed
+  OutputSize y;            ///< what is computed, of all groups
+  int height, width;       ///< of the input
+  int tiles_of_block = 1;  ///< those of other filters
+  const float* x;          ///< the input
+  FilterView filters;      ///< of the first group: its filters are the channels that are computed
+};
 
-  const int taps = shape.kernel_height * shape.kernel_width;
-  const std::size_t plane = static_cast<std::size_t>(shape.in_height) * shape.in_width * shape.batch;
-  const std::size_t filter = static_cast<std::size_t>(shape.in_channels) * taps;
-  x += static_cast<std::size_t>(block.group) * shape.in_channels * plane + sample;
-  const float* weight = w + block.first * filter;
-  constexpr int kWindow = kPool * kPool, kCount = kGenericFilters * kWindow;
-  constexpr int kThreads = kGenericWarps * kSamplesPerWarp;
-  LOCKSTEP_SHARED(float, earlier_floats, (kCount * kThreads));
-  const EarlierSums<kCount> earlier(earlier_floats, threadIdx.x, kThreads);
-  float sums[kCount] = {};
-  const auto sum = [&](int i) -> float& { return sums[i]; };
-  for (int c = 0, end = chains.per_group; c < shape.in_channels; ++c) {
-    if (c == end) {
-      earlier.fold(end == chains.per_group, sum);
-      end += chains.per_group;
+/// The taps of a row or column of the output.
+struct TapLine {
+  int first;   ///< pixel of the input under the first tap; it may lie outside
+  int number;  ///< of that tap
+  int count;
+
+  __device__ TapLine(int pixel, const GenericArgs& args, int taps) {
+    const Conv2dShape& s = args.shape;
+    if (args.steps.number > 0) {
+      first = pixel * s.stride - s.padding, number = 0, count = taps;
+      return;
     }
-    for (int r = 0; r < shape.kernel_height; ++r) {
-      for (int s = 0; s < shape.kernel_width; ++s, ++weight) {
-        float under[kPool * kPool];
-        load_under_tap<kPool>(shape, x + c * plane, row * kPool, column * kPool, r, s, under);
+    const int behind = pixel + s.padding;  // of the first pixel under output 0
+    number = taps - 1;
+    for (int tries = -args.steps.number; tries > 1 && (behind - number * s.dilation) % s.stride != 0; --tries)
+      --number;
+    const int pixels = behind - number * s.dilation;
+    first = pixels / s.stride;
+    count = number >= 0 && pixels % s.stride == 0 ? number / -args.steps.number + 1 : 0;
+  }
+};
+
+/// A pair of a channel and a tap.
+template <int kFilters>
+struct alignas(16) TapEntry {
+  float weights[kFilters];
+  int place;        ///< of the tile's first pixel, from the first one of the chain's first channel on
+  unsigned inside;  ///< bit row * kColumns + column of a tile: whether that pixel is
+};
+
+/// A warp has a chain of a tile, a block the same tile of some filters, 8 each.
+struct GenericTile {
+  static constexpr int kColumns = 4, kFilters = 8;
+  static constexpr int kEntries = 128;  ///< of a warp at a time
+  static constexpr int kMostWarps = 8;
+  using Entry = TapEntry<kFilters>;
+  using Sums = TileSums<kColumns, kFilters>;
+  using Pixels = Patch<1, kColumns>;
+  static constexpr int kWarpFloats =
+      Sums::kCount * kSamplesPerWarp;  ///< in shared memory: entries, then sums
+  static_assert(kEntries * sizeof(Entry) <= kWarpFloats * sizeof(float));
+
+  /// Of `tiles` with different filters, those of a block: as many as it has warps for, if they share the tiles evenly.
+  static int tiles_of_block(const ChannelGroups& chains, int tiles) {
+    int count = std::max(kMostWarps / chains.count, 1);
+    while (tiles % count != 0) --count;
+    return count;
+  }
+
+  /// Tiles whose pixels are `steps.output` apart, one set of them behind the other.
+  __host__ __device__ static int tiles(int pixels, int most, const TapSteps& steps) {
+    return pieces(pieces(pixels, steps.output), most);
+  }
+  static __device__ TilePlace place(const GenericArgs& args, const GroupBlock& block) {
+    const int apart = args.steps.output, wide = tiles(args.y.width, kColumns, args.steps),
+              of_set = tiles(args.y.height, kTileRows, args.steps) * wide;
+    const int set = static_cast<int>(blockIdx.x) / of_set, tile = static_cast<int>(blockIdx.x) - set * of_set;
+    const int down = tile / wide, right = tile - down * wide;
+    const int row = set / apart + down * kTileRows * apart, column = set % apart + right * kColumns * apart;
+    return {.row = row,
+            .column = column,
+            .first_row = row,
+            .first_column = column,
+            .filter = block.first,
+            .end_filter = block.first + block.count,
+            .sample = static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp),
+            .apart = apart};
+  }
+};
+
+/// What a warp knows of its tile and its chain.
+struct TapTable {
+  const GenericArgs& args;
+  const GroupBlock& block;
+  TapLine rows, columns;
+  int first_channel;  ///< of the input, within the group
+
+  __device__ int taps() const { return rows.count * columns.count; }
+
+  /// The warp writes entries [first, first + count) of the chain: channel by channel, then in the order of the taps.
+  __device__ void fill(GenericTile::Entry* entries, int first, int count) const {
+    for (int i = static_cast<int>(threadIdx.x) % kSamplesPerWarp; i < count; i += kSamplesPerWarp) {
+      const int channel = (first + i) / taps(), tap = first + i - channel * taps();
+      const int r = tap / columns.count, s = tap - r * columns.count;
+      const int row = rows.first + r * args.steps.tap, column = columns.first + s * args.steps.tap;
+      GenericTile::Entry entry;
+      entry.place = ((channel * args.height + row) * args.width + column) * args.shape.batch;
+      entry.inside = inside(row, column);
+      const float* weights = args.filters.weights + weight_place(channel, r, s);
 #pragma unroll
-        for (int f = 0; f < kGenericFilters; ++f) {
-          const float factor = f < block.count ? load_input(weight + f * filter) : 0.0F;
+      for (int f = 0; f < GenericTile::kFilters; ++f)
+        entry.weights[f] = f < block.count ? load_input(weights + f * args.filters.filter_stride) : 0.0F;
+      entries[i] = entry;
+    }
+  }
+
+ private:
+  __device__ unsigned inside(int row, int column) const {
+    unsigned bits = 0;
 #pragma unroll
-          for (int k = 0; k < kWindow; ++k)
-            sums[f * kWindow + k] = fmaf(under[k], factor, sums[f * kWindow + k]);
-        }
+    for (int a = 0; a < kTileRows; ++a)
+#pragma unroll
+      for (int b = 0; b < GenericTile::kColumns; ++b) {
+        const int h = row + a * args.steps.pixel, w = column + b * args.steps.pixel;
+        const bool is_inside = h >= 0 && h < args.height && w >= 0 && w < args.width;
+        bits |= is_inside ? 1U << (a * GenericTile::kColumns + b) : 0U;
       }
-    }
+    return bits;
   }
-  if (chains.per_group < shape.in_channels) earlier.finish(sum);
-  LastDraw last;
-#pragma unroll
-  for (int f = 0; f < kGenericFilters; ++f) {
-    if (f >= block.count) break;
-    float of_filter[kWindow];
-#pragma unroll
-    for (int k = 0; k < kWindow; ++k) of_filter[k] = sums[f * kWindow + k];
-    store.template window<kPool>({y.height, y.width, block.first + f, row, column, sample}, of_filter, last);
-  }
-}
-
-/// Queues one launch; nothing if there are no outputs.
-template <int kPool, class Store>
-void launch_generic_forward(cudaStream_t stream, const Conv2dShape& s, const float* x, const float* w,
-                            const Store& store) {
-  const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
-  const int windows = y.height / kPool * (y.width / kPool);
-  if (windows == 0) return;
-  const dim3 grid(pieces(windows, kGenericWarps), s.groups * pieces(s.group_outputs(), kGenericFilters),
-                  pieces(s.batch, kSamplesPerWarp));
-  launch(stream, {grid, dim3(kGenericWarps * kSamplesPerWarp)}, convolve_generic<kPool, Store>, s.group(),
-         ChannelGroups(s.group_inputs()), y, x, w, store);
-}
-
-// Weight gradient: a thread has 4 taps, counted through all channels of a group, of 4 of its filters.
-
-/// Four taps in a row of a group's filters, from `first` on; beyond the last one they repeat it.
-struct TapGroup {
-  static constexpr int kTaps = 4;
-  const float* planes[kTaps];  ///< of x
-  int r[kTaps], s[kTaps];      ///< in pixels
-
-  __device__ TapGroup(const WeightGradientArgs& args, int group, int first) {
+  __device__ int weight_place(int channel, int r, int s) const {
     const Conv2dShape& shape = args.shape;
-    const int channels = shape.in_channels;
-    const int taps = shape.kernel_height * shape.kernel_width;
-    const std::size_t plane = static_cast<std::size_t>(shape.in_height) * shape.in_width * shape.batch;
-#pragma unroll
-    for (int i = 0; i < kTaps; ++i) {
-      const int tap = min(first + i, channels * taps - 1), channel = tap / taps;
-      planes[i] = args.x + (static_cast<std::size_t>(group) * channels + channel) * plane;
-      r[i] = (tap - channel * taps) / shape.kernel_width * shape.dilation;
-      s[i] = (tap - channel * taps) % shape.kernel_width * shape.dilation;
-    }
-  }
-  /// x under tap i for pixel (p, q) of dy; 0 outside the image.
-  __device__ float at(const Conv2dShape& shape, int i, int p, int q, int sample) const {
-    const int h = p * shape.stride - shape.padding + r[i], w = q * shape.stride - shape.padding + s[i];
-    if (h < 0 || h >= shape.in_height || w < 0 || w >= shape.in_width) return 0;
-    return load_input(planes[i] + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch + sample);
+    const int steps = args.steps.number, taps = shape.kernel_height * shape.kernel_width;
+    const int tap = (rows.number + r * steps) * shape.kernel_width + columns.number + s * steps;
+    const int of_groups_before = block.group * shape.out_channels * shape.in_channels * taps;
+    return of_groups_before +
+           args.filters.place(block.first - block.group * args.outputs, first_channel + channel, tap, taps);
   }
 };
 
-/// The sums of a thread, [filter][tap], and those for the bias behind them.
-struct GenericSums {
-  static constexpr int kFilters = 4, kTaps = TapGroup::kTaps, kBias = kFilters * kTaps;
-  static constexpr int kCount = kBias + kFilters;
-  float at[kCount] = {};
-
-  __device__ void add_pixel(const WeightGradientArgs& args, const TapGroup& taps, const GroupBlock& filters,
-                            int p, int q, int sample) {
-    float x[kTaps];
+/// The pixels of a tile under one tap; 0 outside the image.
+///
+/// @param first  this lane's first pixel, which may lie outside
+__device__ inline void load_inside(const float* first, unsigned inside, unsigned pixel_stride,
+                                   unsigned row_stride, GenericTile::Pixels& pixels) {
 #pragma unroll
-    for (int i = 0; i < kTaps; ++i) x[i] = taps.at(args.shape, i, p, q, sample);
+  for (int a = 0; a < kTileRows; ++a) {
+    const float* pixel = first;
 #pragma unroll
-    for (int f = 0; f < kFilters; ++f) {
-      const int k = filters.first + min(f, filters.count - 1);
-      const std::size_t pixel = static_cast<std::size_t>(k * args.y.height + p) * args.y.width + q;
-      const float dy = load_input(args.dy + pixel * args.shape.batch + sample);
-      at[kBias + f] += dy;
-#pragma unroll
-      for (int i = 0; i < kTaps; ++i) at[f * kTaps + i] = fmaf(x[i], dy, at[f * kTaps + i]);
+    for (int b = 0; b < GenericTile::kColumns; ++b) {
+      const bool is_inside = (inside >> (a * GenericTile::kColumns + b) & 1) != 0;
+      pixels.at[a][b] = is_inside ? load_input(pixel) : 0.0F;
+      pixel += pixel_stride;
     }
-  }
-};
-
-/// Grid: tap groups x groups x filters of a group / 4, terms, grains.
-__global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp)
-    generic_weight_gradient(WeightGradientArgs args, int tap_groups) {
-  await_earlier_kernels();
-  using Totals = TermSums<GenericSums::kCount>;
-  LOCKSTEP_DYNAMIC_SHARED(float, shared);
-  const int block = static_cast<int>(blockIdx.x), filter_block = block / tap_groups;
-  const int first_tap = (block - filter_block * tap_groups) * GenericSums::kTaps;
-  const GroupBlock filters(filter_block, args.shape.out_channels, GenericSums::kFilters);
-  const TapGroup taps(args, filters.group, first_tap);
-  const int warp = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
-  const GradientUnit unit(args, warp);
-
-  GenericSums sums;
-  for (int n = unit.first_sample + static_cast<int>(threadIdx.x) % kSamplesPerWarp; n < unit.end_sample;
-       n += kSamplesPerWarp) {
-    for (int p = unit.first_row; p < unit.end_row; ++p)
-      for (int q = 0; q < args.columns; ++q) sums.add_pixel(args, taps, filters, p, q, n);
-  }
-  const Totals all = {shared, args.split.units_of_term, warp};
-  all.add(sums.at);
-  __syncthreads();
-  const int filter_taps = args.shape.in_channels * args.shape.kernel_height * args.shape.kernel_width;
-  const ExactGradient& gradient = args.gradient;
-  for (int i = threadIdx.x; i < GenericSums::kCount; i += blockDim.x) {
-    const bool is_bias = i >= GenericSums::kBias;
-    const int within = is_bias ? i - GenericSums::kBias : i / GenericSums::kTaps,
-              filter = filters.first + within;
-    const int tap = is_bias ? first_tap : first_tap + i % GenericSums::kTaps;
-    if (within >= filters.count || tap >= filter_taps || (is_bias && first_tap > 0)) continue;
-    if (is_bias) {
-      add_exact(gradient.bias, filter, all.totals()[i]);
-    } else {
-      add_exact(gradient.weight, static_cast<std::size_t>(filter) * filter_taps + tap, all.totals()[i]);
-    }
+    first += row_stride;
   }
 }
 
-/// Queues one launch, or several for more than 65,535 grains.
-inline void launch_generic_weights(cudaStream_t stream, const WeightGradientArgs& args) {
-  const Conv2dShape& s = args.shape;
-  const int tap_groups = pieces(s.in_channels * s.kernel_height * s.kernel_width, GenericSums::kTaps);
-  const int groups = args.y.filters / s.out_channels;
-  const int blocks = tap_groups * groups * pieces(s.out_channels, GenericSums::kFilters);
-  for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
-    const std::size_t shared_bytes =
-        TermSums<GenericSums::kCount>::floats(args.split.units_of_term) * sizeof(float);
-    launch(stream, {dim3(blocks, args.split.terms, grains), dim3(threads_of(args.split)), shared_bytes},
-           generic_weight_gradient, part, tap_groups);
-  });
+/// @param store  as that of convolve_directly; registers are not asked for
+/// Grid: tiles, groups x outputs of a group / kFilters / tiles of a block, batch / 32. Block: a warp for each chain of
+/// channels of each of its tiles.
+template <class Store>
+__global__ void __launch_bounds__(GenericTile::kMostWarps* kSamplesPerWarp, 2)
+    convolve_generic(GenericArgs args, Store store) {
+  await_earlier_kernels();
+  using Tile = GenericTile;
+  LOCKSTEP_DYNAMIC_SHARED(float, shared);
+  const int warp = static_cast<int>(threadIdx.x) / kSamplesPerWarp, of_block = warp / args.chains.count;
+  const int chain = warp - of_block * args.chains.count;
+  const GroupBlock block(static_cast<int>(blockIdx.y) * args.tiles_of_block + of_block, args.outputs,
+                         Tile::kFilters);
+  const TilePlace tile = Tile::place(args, block);
+  const auto early = store.early(tile);
+  const int first_channel = chain * args.chains.per_group;
+  const TapTable table = {args, block, TapLine(tile.row, args, args.shape.kernel_height),
+                          TapLine(tile.column, args, args.shape.kernel_width), first_channel};
+  const std::size_t plane = static_cast<std::size_t>(args.height) * args.width * args.shape.batch;
+  const float* x = args.x + (block.group * args.chains.channels + first_channel) * plane + tile.sample;
+  const unsigned pixel_stride = args.steps.pixel * args.shape.batch, row_stride = pixel_stride * args.width;
+  auto* const entries = reinterpret_cast<Tile::Entry*>(shared + warp * Tile::kWarpFloats);
+
+  Tile::Sums sums;
+  const int all = min(args.chains.per_group, args.chains.channels - first_channel) * table.taps();
+#pragma unroll 1
+  for (int first = 0; first < all; first += Tile::kEntries) {
+    const int count = min(Tile::kEntries, all - first);
+    __syncwarp();  // The warp has done with the entries before.
+    table.fill(entries, first, count);
+    __syncwarp();
+    const int mine = tile.sample < args.shape.batch ? count : 0;
+#pragma unroll 1
+    for (int i = 0; i < mine; ++i) {
+      Tile::Pixels pixels;
+      load_inside(x + entries[i].place, entries[i].inside, pixel_stride, row_stride, pixels);
+      sums.add_channel(pixels, entries[i].weights);
+    }
+  }
+  __syncthreads();  // The tables are no longer needed.
+  const GroupSums chains = {shared + (warp - chain) * Tile::kWarpFloats, args.chains.count,
+                            Tile::Sums::kCount, chain};
+  sums.put(chains);
+  __syncthreads();
+  store.template tile<Tile::kColumns, Tile::kFilters>(chains, tile, early);
+}
+
+/// Queues one launch; nothing if there are no outputs. `args` lacks the tiles of a block.
+template <class Store>
+void launch_generic(cudaStream_t stream, GenericArgs args, const Store& store) {
+  using Tile = GenericTile;
+  const OutputSize& y = args.y;
+  if (y.height == 0 || y.width == 0) return;
+  const int tiles = args.steps.output * args.steps.output * Tile::tiles(y.height, kTileRows, args.steps) *
+                    Tile::tiles(y.width, Tile::kColumns, args.steps);
+  const int filter_tiles = y.filters / args.outputs * pieces(args.outputs, Tile::kFilters);
+  args.tiles_of_block = Tile::tiles_of_block(args.chains, filter_tiles);
+  const int warps = args.tiles_of_block * args.chains.count;
+  const LaunchShape shape = {
+      dim3(tiles, filter_tiles / args.tiles_of_block, pieces(args.shape.batch, kSamplesPerWarp)),
+      dim3(warps * kSamplesPerWarp), warps * Tile::kWarpFloats * sizeof(float)};
+  launch(stream, shape, convolve_generic<Store>, args, store);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -48,8 +48,9 @@ constexpr int threads_of(const ChannelGroups& groups) {
 struct GroupSums {
   float* sums;
   int groups, outputs;
+  int group;  ///< of this warp
 
-  __device__ void put(int group, int output, float sum) const {
+  __device__ void put(int output, float sum) const {
     sums[(group * outputs + output) * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp] = sum;
   }
   /// The output of this lane's sample.
@@ -57,8 +58,8 @@ struct GroupSums {
     const float* sum = sums + output * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp;
     float result = sum[0];
 #pragma unroll
-    for (int group = 1; group < ChannelGroups::kMost; ++group)
-      if (group < groups) result += sum[group * outputs * kSamplesPerWarp];
+    for (int other = 1; other < ChannelGroups::kMost; ++other)
+      if (other < groups) result += sum[other * outputs * kSamplesPerWarp];
     return result;
   }
 };

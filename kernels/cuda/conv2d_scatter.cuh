@@ -97,11 +97,11 @@ struct RowSums {
       }
     }
   }
-  __device__ void put(const GroupSums& sums, int group) const {
+  __device__ void put(const GroupSums& sums) const {
 #pragma unroll
     for (int f = 0; f < kFilters; ++f)
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) sums.put(group, f * kWidth + j, at[f][j]);
+      for (int j = 0; j < kWidth; ++j) sums.put(f * kWidth + j, at[f][j]);
   }
 };
 
@@ -192,8 +192,8 @@ __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
     rows.add_all(sums, cache + (end - 1) * Cache::kLineFloats, std::make_index_sequence<Queue::kSlots>());
   }
   __syncthreads();  // The caches are no longer needed.
-  const GroupSums all = {shared, args.groups.count, Sums::kCount};
-  sums.put(all, group);
+  const GroupSums all = {shared, args.groups.count, Sums::kCount, group};
+  sums.put(all);
   __syncthreads();
   store.template row<Sums::kWidth, kFilters>(all, place);
 }
