@@ -3,8 +3,8 @@
 /// Convolution, gradient of its input, and the way back through the epilogue before it.
 ///
 /// Versions:
-/// 1. One thread for a pixel of dx of a sample, everything from global memory (by now of 8 x 8 and 8
-///    channels, conv2d_generic.cuh).
+/// 1. One thread for a pixel of dx of a sample, everything from global memory. Filters that no other version is for
+///    take tiles by now (conv2d_generic.cuh).
 /// 2. The forward kernel on dy with a border of zeros and the filters turned around (conv2d_direct.cuh). For
 ///    conv2 of Net and LeNet more than half of the products are with zeros of the border.
 /// 3. Rows of dy are scattered into whole rows of dx (conv2d_scatter.cuh): no such product is left. Version 2

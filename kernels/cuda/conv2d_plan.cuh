@@ -25,8 +25,8 @@ struct OutputSize {
   int filters = 0, height = 0, width = 0;
 };
 
-/// Which channels of a convolution with groups a block of threads has: `most` of one group, or fewer at the group's
-/// end.
+/// Which channels of a convolution with groups a tile has: `most` of one group, or fewer at the group's end. Tiles are
+/// counted through all groups.
 struct GroupBlock {
   int group, first, count;
 

@@ -158,7 +158,7 @@ struct Permission {
 /// Whose source says fma, and where doubles become floats.
 const Permission kPermissions[] = {
     // Chains of products.
-    {"fma.rn.f32", "^(convolve_directly|convolve_generic|scatter_rows|generic_data_gradient)<"},
+    {"fma.rn.f32", "^(convolve_directly|convolve_generic|scatter_rows)<"},
     {"fma.rn.f32", "^((square|staged)_weight_gradient<|generic_weight_gradient)"},
     {"fma.rn.f32", "^(forward_kernel|backward_data_kernel|backward_weights_kernel)<"},
     // byte * scale + shift.
