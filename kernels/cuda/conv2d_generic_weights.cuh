@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(GenericTaps::kMostWarps* kSamplesPerWarp, 2)
       for_rows([&](int n, int row) {
         const int pixel = (taps.filters.first * args.y.height + row) * args.y.width;
         const float* dy = args.dy + static_cast<std::size_t>(pixel) * args.shape.batch + n;
-        add_to_bias(FilterPixels<GenericTaps::kFilters>(args, taps.filters.count, dy), args.columns, bias);
+        add_to_bias(FilterPixels<GenericTaps::kFilters>(args, taps.filters.first, dy), args.columns, bias);
       });
     }
     biases.add(bias);

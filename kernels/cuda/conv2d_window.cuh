@@ -88,13 +88,12 @@ struct FilterPixels {
   const int batch;
   const float* at[kFilters];
 
-  /// @param filters  of the thread, at least one
-  /// @param dy       this lane's first pixel of the row in the first of them
-  __device__ FilterPixels(const WeightGradientArgs& args, int filters, const float* dy)
+  /// @param dy  this lane's first pixel of the row in the first filter
+  __device__ FilterPixels(const WeightGradientArgs& args, int first_filter, const float* dy)
       : batch(args.shape.batch) {
     const auto filter_stride = static_cast<unsigned>(args.y.height * args.y.width * args.shape.batch);
 #pragma unroll
-    for (int f = 0; f < kFilters; ++f) at[f] = dy + min(f, filters - 1) * filter_stride;
+    for (int f = 0; f < kFilters; ++f) at[f] = dy + min(f, args.y.filters - 1 - first_filter) * filter_stride;
   }
   /// In order. @param i  of a round
   __device__ void load(int /*i*/, float (&to)[kFilters]) {
@@ -177,7 +176,6 @@ __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp, 
 
   TapSums<kSize, kFilters> sums;
   float bias[kFilters] = {};
-  const int filters = args.y.filters - place.first_filter;
   const bool is_there = kChannels == 1 || place.channel < args.shape.in_channels;
   const int end_sample = is_there ? unit.end_sample : 0;
   for (int n = unit.first_sample + static_cast<int>(threadIdx.x) % kSamplesPerWarp; n < end_sample;
@@ -186,10 +184,10 @@ __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp, 
 #pragma unroll 1
     for (int row = unit.first_row; row < unit.end_row; ++row) {
       if (place.channel == 0) {
-        add_to_bias(FilterPixels<kFilters>(args, filters, dy), args.columns, bias);
+        add_to_bias(FilterPixels<kFilters>(args, place.first_filter, dy), args.columns, bias);
       }
       walk_row(SlidingWindow<kSize, kPadded, kFilters>(args.shape, plane + n, row),
-               FilterPixels<kFilters>(args, filters, dy), args.columns, sums);
+               FilterPixels<kFilters>(args, place.first_filter, dy), args.columns, sums);
       dy += args.y.width * batch;
     }
   }
