@@ -28,7 +28,7 @@ struct TapOrigin {
   int row, column;  ///< may be outside
 };
 
-/// The tiles of a block, of a launch: neighbours along the taps of a filter, and along filters.
+/// How many tiles a block has: neighbours along the taps of a filter, and along filters.
 struct TapTiles {
   int along_taps, along_filters;
   int tap_blocks;  ///< that share the taps of a filter
