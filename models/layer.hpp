@@ -254,9 +254,11 @@ class Layer {
   virtual const BatchLayer* over_batch() const { return nullptr; }
   /// Elements of a bias, or of another parameter, that the layer's kernels take and it does not have.
   virtual std::size_t missing_bias() const { return 0; }
-  /// Multiplications and additions of one direction for one sample, without padding; of layers with
-  /// parameters.
+  /// Multiplications and additions of one direction for one sample, as torchvision counts them: of all outputs, those
+  /// with an image's padding, too; of layers with parameters.
   virtual double flops_per_sample() const { return 0; }
+  /// Those that this part of the output needs, none with padding.
+  virtual double needed_flops_per_sample(const ImagePart& /*of_output*/) const { return flops_per_sample(); }
 
   // On a CPU.
 

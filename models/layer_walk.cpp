@@ -47,7 +47,7 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_ba
   LOCKSTEP_CHECK(max_batch > 0 && max_batch % cpu::kLanes == 0);
   const std::size_t last = std::min(part.last, network.layers().size());
   for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());
-  read_ = parts_read(network, part.first);
+  read_ = parts_read(network.layers(), part.first, last);
   runs_of_.assign(layers_.size(), kNone);
   norms_.assign(layers_.size(), kNone);
   for (std::size_t i = 0; i < layers_.size(); ++i)
@@ -59,15 +59,6 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_ba
               run.has_steps ? run.first : runs_.size());
     if (!run.has_steps) runs_.push_back(run_of(run));
   }
-}
-
-std::vector<ImagePart> LayerWalk::parts_read(const Network& network, std::size_t first) const {
-  const std::vector<bool> branches = layers_that_branch(network.layers());
-  std::vector<ImagePart> parts;
-  for (const Layer* layer : layers_) parts.push_back({layer->output().height, layer->output().width});
-  for (std::size_t i = size() - 1; i-- > 0;)
-    if (!branches[first + i]) parts[i] = layer(i + 1).reads_for(parts[i + 1]);
-  return parts;
 }
 
 LayerWalk::LayerRun LayerWalk::run_of(const ChannelRun& layers) const {

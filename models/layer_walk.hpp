@@ -109,8 +109,6 @@ class LayerWalk {
   LayerTensors tensors_with_steps(const Offsets& offsets, std::size_t i);
   void forward_at(const Offsets& offsets, std::size_t i);
   LayerRun run_of(const ChannelRun& layers) const;
-  /// @param first  of the part
-  std::vector<ImagePart> parts_read(const Network& network, std::size_t first) const;
   const LayerRun* run_at(std::size_t i) const { return runs_of_[i] == kNone ? nullptr : &runs_[runs_of_[i]]; }
   /// With the first layer of its run, or as a step of a BatchLayer.
   bool runs_with_another(std::size_t i) const;

@@ -69,6 +69,16 @@ std::vector<bool> layers_that_branch(Layers layers) {
   return branches;
 }
 
+std::vector<ImagePart> parts_read(Layers layers, std::size_t first, std::size_t last) {
+  const std::vector<bool> branches = layers_that_branch(layers);
+  std::vector<ImagePart> parts;
+  for (std::size_t i = first; i < last; ++i)
+    parts.push_back({layers[i]->output().height, layers[i]->output().width});
+  for (std::size_t i = last - 1; i-- > first;)
+    if (!branches[i]) parts[i - first] = layers[i + 1]->reads_for(parts[i + 1 - first]);
+  return parts;
+}
+
 std::vector<std::size_t> output_tensors(Layers layers) {
   using Need = Layer::OutputNeed;
   const std::vector<bool> branches = layers_that_branch(layers);

@@ -12,6 +12,7 @@
 #include "models/arena.hpp"
 #include "models/layer.hpp"
 #include "models/network_builder.hpp"
+#include "models/tensor_plan.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,15 +48,30 @@ Network Network::parse(const std::string& yaml, const std::string& file, const I
   return network;
 }
 
-double Network::training_flops_per_sample() const {
+namespace {
+
+/// @param flops_of  of layer i, of one direction
+template <typename Flops>
+double training_flops(Layers layers, const Flops& flops_of) {
   double flops = 0;
   bool is_first = true;
-  for (const auto& layer : layers_) {
-    if (layer->parameters().empty()) continue;
-    flops += (is_first ? 2 : 3) * layer->flops_per_sample();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i]->parameters().empty()) continue;
+    flops += (is_first ? 2 : 3) * flops_of(i);
     is_first = false;
   }
   return flops;
+}
+
+}  // namespace
+
+double Network::training_flops_per_sample() const {
+  return training_flops(layers_, [&](std::size_t i) { return layers_[i]->flops_per_sample(); });
+}
+
+double Network::needed_training_flops_per_sample() const {
+  const std::vector<ImagePart> read = parts_read(layers_, 0, layers_.size());
+  return training_flops(layers_, [&](std::size_t i) { return layers_[i]->needed_flops_per_sample(read[i]); });
 }
 
 void Network::initialise(std::uint64_t seed, std::span<float> weights, double normal_std) const {

@@ -46,8 +46,10 @@ class Network {
   const ParameterLayout& parameters() const { return parameters_; }
   const std::vector<std::shared_ptr<const Layer>>& layers() const { return layers_; }
   /// Multiplications and additions to train on one sample: forward, weight gradients, data gradients (not of
-  /// the first parameterised layer), without padding.
+  /// the first parameterised layer), as torchvision counts them.
   double training_flops_per_sample() const;
+  /// Those without which the gradients would be others: none for outputs that a pool drops, none with padding.
+  double needed_training_flops_per_sample() const;
   /// The YAML text that this network was built from: Network::parse of it gives the same network.
   const std::string& yaml() const { return yaml_; }
   /// Layer, output shape and parameters of each layer as a table for people.

@@ -20,6 +20,9 @@ using Layers = std::span<const std::shared_ptr<const Layer>>;
 /// For each layer, whether its output is the branch of a later one.
 std::vector<bool> layers_that_branch(Layers layers);
 
+/// For each layer in [first, last), the part of its output that those behind it read; of the last one, all.
+std::vector<ImagePart> parts_read(Layers layers, std::size_t first, std::size_t last);
+
 /// For each layer, the number of the tensor that it writes; 0 is the network's input, and a layer reads what
 /// the one before it wrote. In place where the layer can and the bits that it would overwrite are not needed.
 std::vector<std::size_t> output_tensors(Layers layers);

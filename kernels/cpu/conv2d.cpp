@@ -227,7 +227,19 @@ ConvAxis columns_of(const Conv2dShape& s) {
   return {s.in_width, s.out_width(), s.read_width(), s.kernel_width, s.stride, s.padding, s.dilation};
 }
 
+/// Over all pixels.
+double taps_in(const std::vector<TapRange>& axis) {
+  double taps = 0;
+  for (const TapRange& pixel : axis) taps += pixel.count;
+  return taps;
+}
+
 }  // namespace
+
+double conv2d_flops(const Conv2dShape& s) {
+  const double pairs = static_cast<double>(s.group_inputs()) * s.out_channels;
+  return 2 * pairs * s.batch * taps_in(forward_taps(rows_of(s))) * taps_in(forward_taps(columns_of(s)));
+}
 
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* b, float* y) {
   const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;

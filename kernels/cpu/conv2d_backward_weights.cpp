@@ -26,26 +26,46 @@ namespace {
 
 /// What tiles read of dy stays in the first-level cache while all taps of a group pass over it, beside their lines.
 constexpr std::size_t kCachedBytes = (kManyRegisters ? 32 : 12) * 1024;
-constexpr std::size_t kTapsOfGroup = 25;
+constexpr std::size_t kTapsOfGroup = 25, kFiltersOfGroup = 4;
 constexpr std::size_t kHalves = 2;  ///< lines of a sum's 32 lanes
 static_assert(GradientSplit::kLanes == kHalves * kLine);
 
 /// Of a term, 16 lanes: its units in order, cut into rows that fit the cache.
 using TermParts = std::array<std::vector<GradientRows>, kHalves>;
 
+/// Whether tiles are filters, which know where the padding is. Then each channel of dy is read once more, for the bias,
+/// which a few channels of x are not worth.
+/// @param s  of a group
+bool has_filter_tiles(const Conv2dShape& s) {
+  constexpr int kLeastChannels = 16;
+  return kManyRegisters && s.padding == 1 && s.kernel_height == 3 && s.kernel_width == 3 && s.dilation == 1 &&
+         s.in_height > 1 && s.in_width > 1 && (s.in_channels >= kLeastChannels || s.out_channels == 1);
+}
+/// Whether padding is made real.
+bool copies_image(const Conv2dShape& s) {
+  return s.padding > 0 && !has_filter_tiles(s);
+}
+std::size_t image_width(const Conv2dShape& s) {
+  return s.in_width + (copies_image(s) ? 2 * s.padding : 0);
+}
+std::size_t channels_of_tile(const Conv2dShape& s) {
+  return has_filter_tiles(s) ? kFilterChannels : kGradientChannels;
+}
+
 /// As many rows of dy, of the channels of a tile, as fit the cache.
 std::size_t rows_at_once(const Conv2dShape& s) {
   const std::size_t row =
-      kGradientChannels * static_cast<std::size_t>(s.read_width()) * kLine * sizeof(float);
+      channels_of_tile(s) * static_cast<std::size_t>(s.read_width()) * kLine * sizeof(float);
   return std::max<std::size_t>(1, kCachedBytes / row);
 }
 
 /// The unit's rows of 16 samples.
 void add_parts(const Conv2dShape& s, std::size_t first_row, std::size_t rows, std::size_t first_sample,
                std::vector<GradientRows>& parts) {
-  const std::size_t batch = s.batch, width = s.in_width + 2 * s.padding, at_once = rows_at_once(s);
+  const std::size_t batch = s.batch, width = image_width(s), at_once = rows_at_once(s);
   for (std::size_t row = first_row; row < first_row + rows; row += at_once) {
-    parts.push_back({.x = row * s.stride * width * batch + first_sample,
+    parts.push_back({.first_row = row,
+                     .x = row * s.stride * width * batch + first_sample,
                      .dy = row * s.out_width() * batch + first_sample,
                      .dy_channel = batch * s.out_width() * s.out_height(),
                      .rows = std::min(at_once, first_row + rows - row),
@@ -152,11 +172,31 @@ constexpr std::size_t kWorthPacking = 100;  // taps; measured on a processor wit
 struct TapGroup {
   const std::size_t* taps = nullptr;
   std::size_t count = 0, channels = 0;
-  bool has_bias = false;
+  bool has_bias = false, of_filters = false;
 
-  /// Of a channel.
-  std::size_t lines() const { return count + (has_bias ? 1 : 0); }
+  /// Of a channel: those of the taps, one that is not read where tiles are filters, and the bias.
+  std::size_t lines() const { return count + (has_bias ? of_filters ? 2 : 1 : 0); }
 };
+
+/// All tiles of a group, over the same parts.
+void run_tiles(GradientCall call, const TapGroup& group, float* term, float* chain) {
+  const auto run = [&](std::size_t tap, std::size_t line, GradientFunction tile) {
+    call.tap = group.taps + tap;
+    call.term = term + line * kLine;
+    call.chain = chain + line * kLine;
+    tile(call);
+  };
+  if (!group.of_filters) {
+    call.bias = group.count * kLine;
+    return for_each_tile(group.count, group.has_bias, [&](std::size_t tap, std::size_t size) {
+      run(tap, tap, find_gradient_tile(group.channels, size, group.has_bias && tap == 0));
+    });
+  }
+  for (std::size_t tap = 0; tap < group.count; tap += kFilterTaps)
+    run(tap, tap, find_filter_tile(group.channels));
+  call.bias = kLine;  // behind a tap that lies inside the image for all pixels: the middle one
+  if (group.has_bias) run(kFilterTaps / 2, group.count, find_gradient_tile(group.channels, 1, true));
+}
 
 /// The sums over the units of 16 lanes: lines [channel][tap], and the bias behind the taps.
 void add_units(GradientCall call, const std::vector<GradientRows>& parts, std::size_t rows,
@@ -171,12 +211,7 @@ void add_units(GradientCall call, const std::vector<GradientRows>& parts, std::s
       if ((taken += next.rows) > rows) break;
       ends |= next.ends;
     }
-    for_each_tile(group.count, group.has_bias, [&](std::size_t tap, std::size_t size) {
-      call.tap = group.taps + tap;
-      call.term = term + tap * kLine;
-      call.chain = chain + tap * kLine;
-      find_gradient_tile(group.channels, size, group.has_bias && tap == 0)(call);
-    });
+    run_tiles(call, group, term, chain);
     call.begins_term = call.begins_term && !ends;
   }
 }
@@ -196,20 +231,24 @@ struct TermOutput {
 /// All units of a term, for a group of taps and a block of channels.
 void write_group(GradientCall call, const Conv2dShape& s, const TermParts& parts, const TapGroup& group,
                  const TermOutput& to) {
-  constexpr std::size_t kMostLines = (kGradientChannels * (kTapsOfGroup + 1) + 3) / 4 * 4;
+  constexpr std::size_t kOfFilters = kFilterChannels * (kFiltersOfGroup * kFilterTaps + 2);
+  constexpr std::size_t kMostLines =
+      (std::max(kGradientChannels * (kTapsOfGroup + 1), kOfFilters) + 3) / 4 * 4;
   HWY_ALIGN float lines[kHalves][kMostLines * kLine];
   HWY_ALIGN float chain[kMostLines * kLine];
   float sums[kMostLines];
   call.line_channel = group.lines() * kLine;
-  call.bias = group.count * kLine;
+  HWY_ALIGN static constexpr float kNoLines[kMostLines * kLine] = {};
+  const float* of_half[kHalves] = {kNoLines, kNoLines};
   for (std::size_t half = 0; half < kHalves; ++half) {
-    if (parts[half].empty()) std::fill_n(lines[half], group.channels * call.line_channel, 0.0F);
+    if (parts[half].empty()) continue;
     add_units(call, parts[half], rows_at_once(s), group, lines[half], chain);
+    of_half[half] = lines[half];
   }
-  sum_lines(lines[0], lines[1], group.channels * group.lines(), sums);
+  sum_lines(of_half[0], of_half[1], group.channels * group.lines(), sums);
   for (std::size_t k = 0; k < group.channels; ++k) {
     std::copy_n(sums + k * group.lines(), group.count, to.dw + k * to.filter);
-    if (group.has_bias) to.db[k] = sums[k * group.lines() + group.count];
+    if (group.has_bias) to.db[k] = sums[(k + 1) * group.lines() - 1];
   }
 }
 
@@ -223,7 +262,11 @@ GradientCall gradient_call(const Conv2dShape& s) {
   GradientCall call;
   call.columns = s.read_width();
   call.x_column = batch * s.stride;
-  call.x_row = batch * s.stride * (s.in_width + 2 * s.padding);
+  call.x_line = batch * image_width(s);
+  call.x_row = call.x_line * s.stride;
+  call.x_pixel = batch;
+  call.last_row = pieces(s.in_height - 1, s.stride);  // the first one with row * stride + 1 >= in_height
+  call.has_right_edge = (s.read_width() - 1) * s.stride + 1 >= s.in_width;
   call.dy_row = batch * s.out_width();
   call.dy_column = batch;
   return call;
@@ -240,9 +283,9 @@ struct GroupGradient {
   GroupGradient(const Conv2dShape& s, const GradientSplit& split, Scratch& scratch)
       : shape(s.group()),
         terms(terms_of(shape, split)),
-        image(shape, kTapsOfGroup, most_rows(terms), scratch),
+        image(shape, copies_image(shape), kTapsOfGroup, most_rows(terms), scratch),
         taps(image.tap_offsets()) {
-    for_each_block(static_cast<std::size_t>(shape.out_channels), kGradientChannels,
+    for_each_block(static_cast<std::size_t>(shape.out_channels), channels_of_tile(shape),
                    [&](std::size_t first, std::size_t size) {
                      blocks.push_back({first, size});
                    });
@@ -272,12 +315,12 @@ struct GroupGradient {
     return most;
   }
   bool packs(const Term& term) const {
-    return taps.size() > kWorthPacking && term.channel * kGradientChannels <= kMostOfBlock;
+    return taps.size() > kWorthPacking && term.channel * channels_of_tile(shape) <= kMostOfBlock;
   }
   /// Where x is copied for them as many as fit, or some, so that they share the copy; otherwise one.
   std::size_t blocks_at_once(const Term& term) const {
     constexpr std::size_t kShareCopy = 4;
-    const std::size_t block = std::max<std::size_t>(1, term.channel * kGradientChannels);
+    const std::size_t block = std::max<std::size_t>(1, term.channel * channels_of_tile(shape));
     const std::size_t fitting = std::max<std::size_t>(1, kMostPackedFloats / block);
     if (packs(term)) return fitting;
     return shape.padding > 0 ? std::max(kShareCopy, fitting) : 1;
@@ -291,14 +334,19 @@ struct GroupGradient {
     const bool is_packed = packs(term);
     const float* const dy = is_packed ? packed_channels(call, term, some) : call.dy + some[0].first * channel;
     if (is_packed) call.dy_row = call.columns * kLine, call.dy_column = kLine;
-    for_each_block(taps.size(), kTapsOfGroup, [&](std::size_t tap, std::size_t size) {
-      image.need(tap / filter, (tap + size - 1) / filter + 1);
-      for (const ChannelBlock& block : some) {
-        call.dy = dy + (block.first - some[0].first) * (is_packed ? term.channel : channel);
-        write_group(call, shape, is_packed ? term.packed : term.parts,
-                    {taps.data() + tap, size, block.size, tap == 0}, to.of(block.first, tap));
-      }
-    });
+    const bool of_filters = has_filter_tiles(shape);
+    const std::size_t step = of_filters ? filter : 1;
+    for_each_block(taps.size() / step, of_filters ? kFiltersOfGroup : kTapsOfGroup,
+                   [&](std::size_t at, std::size_t size) {
+                     const std::size_t tap = at * step, count = size * step;
+                     image.need(tap / filter, (tap + count - 1) / filter + 1);
+                     for (const ChannelBlock& block : some) {
+                       call.dy = dy + (block.first - some[0].first) * (is_packed ? term.channel : channel);
+                       write_group(call, shape, is_packed ? term.packed : term.parts,
+                                   {taps.data() + tap, count, block.size, tap == 0, of_filters},
+                                   to.of(block.first, tap));
+                     }
+                   });
   }
   const float* packed_channels(const GradientCall& call, const Term& term,
                                std::span<const ChannelBlock> some) const {

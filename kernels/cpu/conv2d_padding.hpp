@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Images as the weight gradient reads them: with their padding made real, so that its inner loop never meets an
-/// edge, or without the pixels that a filter of 1x1 passes over.
+/// Images as the weight gradient reads them: as they are, where its tiles know the edges; with their padding made real,
+/// so that its inner loop never meets one; or without the pixels that a filter of 1x1 passes over.
 #pragma once
 
 #include "kernels/cpu/operands.hpp"
@@ -41,22 +41,24 @@ struct TermRange {
   int first_sample = 0, last_sample = 0;  ///< likewise
 };
 
-/// The image that terms read: x itself if the shape has no padding, else a copy of the term's rows inside a frame of
-/// zeros, in which every tap of every output pixel lies. The copy is of a few channels at a time: caches hold them, and
-/// their places go round.
+/// The image that terms read: x itself, of which tiles know the padding if there is any, or a copy of the term's rows
+/// inside a frame of zeros, in which every tap of every output pixel lies. The copy is of a few channels at a time:
+/// caches hold them, and their places go round.
 class TermImage {
  public:
+  /// @param is_copy    otherwise x itself
   /// @param taps       neighbours in the order of the filter that are read at a time, at most
   /// @param most_rows  of output pixels of a term
-  TermImage(const Conv2dShape& s, std::size_t taps, int most_rows, Scratch& scratch)
+  TermImage(const Conv2dShape& s, bool is_copy, std::size_t taps, int most_rows, Scratch& scratch)
       : s_(s),
         scratch_(scratch),
+        is_copy_(is_copy),
         slots_(s.in_channels),
-        rows_(s.padding == 0 ? s.in_height : rows_of(most_rows)),
-        width_(s.in_width + 2 * s.padding),
+        rows_(is_copy ? rows_of(most_rows) : s.in_height),
+        width_(is_copy ? s.in_width + 2 * s.padding : s.in_width),
         batch_(s.batch) {
     const auto filter = static_cast<std::size_t>(s.kernel_height) * static_cast<std::size_t>(s.kernel_width);
-    if (s.padding > 0) slots_ = std::min(slots_, (taps + filter - 2) / filter + 1);
+    if (is_copy_) slots_ = std::min(slots_, (taps + filter - 2) / filter + 1);
   }
 
   /// Where tap (c, r, q) of output pixel (0, 0) lies behind begin(), in floats, in the order of the filter.
@@ -76,7 +78,7 @@ class TermImage {
   /// @returns where the image would begin, of which only what the term reads is there
   const float* begin(const float* x, const TermRange& term) {
     x_ = x;
-    if (s_.padding == 0) return x;
+    if (!is_copy_) return x - s_.padding * (width_ + 1) * batch_;
     term_ = term;
     next_ = 0;
     data_ = scratch_.floats(slots_ * rows_ * width_ * batch_);
@@ -85,7 +87,7 @@ class TermImage {
 
   /// Before taps of the channels [first, last) are read.
   void need(std::size_t first, std::size_t last) {
-    if (s_.padding == 0 || term_.first_row == term_.last_row) return;
+    if (!is_copy_ || term_.first_row == term_.last_row) return;
     if (first + slots_ < next_) next_ = first;  // another one has its place
     for (; next_ < last; ++next_) copy(next_);
   }
@@ -127,6 +129,7 @@ class TermImage {
 
   Conv2dShape s_;
   Scratch& scratch_;
+  bool is_copy_;
   std::size_t slots_, rows_, width_, batch_;
   const float* x_ = nullptr;
   TermRange term_;

@@ -4,7 +4,8 @@
 /// and samples.
 ///
 /// One step loads T vectors of x and K vectors of dy and makes K * T multiply-adds; 5 x 5 keep 31 registers
-/// busy and need 10 loads for 25 multiply-adds.
+/// busy and need 10 loads for 25 multiply-adds. Where an image has a padding of 1, the tile is a filter of 3 x 3 for
+/// three channels, if there are as many registers: it knows which taps lie outside the image, and multiplies no zeros.
 #include "kernels/cpu/lanes_inl.hpp"
 
 #include <array>
@@ -35,8 +36,12 @@ inline constexpr std::size_t kGradientChannels = kMostOfATile;
 inline constexpr std::size_t kGradientTaps = kMostOfATile;
 inline constexpr std::size_t kGradientTapsWithBias = kMostOfATile == 5 ? 4 : kMostOfATile;
 
+/// Output channels of a tile that is a filter, and its taps.
+inline constexpr std::size_t kFilterChannels = 3, kFilterTaps = 9;
+
 /// Some rows of pixels of 16 samples that follow one another in a chain (kernels/sum_cuts.hpp).
 struct GradientRows {
+  std::size_t first_row = 0;   ///< of output pixels
   std::size_t x = 0, dy = 0;   ///< where the first pixel's first sample lies, in floats
   std::size_t dy_channel = 0;  ///< in dy, to the next output channel
   std::size_t rows = 0;
@@ -59,6 +64,10 @@ struct GradientCall {
   std::size_t line_channel = 0;  ///< floats from one channel to the next, in both
   std::size_t bias = 0;      ///< from `term` to the line of the first channel's bias; used by tiles with bias
   bool begins_term = false;  ///< nothing is in `term` yet
+  // Of a tile that is a filter:
+  std::size_t x_line = 0, x_pixel = 0;  ///< floats from a row of the image to the next, from a pixel
+  std::size_t last_row = 0;     ///< of output pixels, whose last taps lie below the image; or behind all
+  bool has_right_edge = false;  ///< the last taps of the last column lie outside the image
 };
 
 template <std::size_t K, std::size_t T, bool kBias>
@@ -127,14 +136,80 @@ struct GradientTile {
   }
 };
 
-template <std::size_t K, std::size_t T, bool kBias>
+/// Without it g++ loads a vector anew for each of its multiply-adds: more loads than the processor has time for.
+HWY_INLINE void keep_in_register(Lanes& vector) {
+#if HWY_TARGET == HWY_AVX3 && HWY_COMPILER_GCC
+  asm("" : "+v"(vector.raw));
+#else
+  (void)vector;
+#endif
+}
+
+/// A filter of 3 x 3 over an image with a padding of 1, of more than one row and column.
+template <std::size_t K>
+struct FilterTile : GradientTile<K, 9, false> {
+  /// Adds a pixel's products with some rows and columns of the filter.
+  template <std::size_t kFirstRow, std::size_t kLastRow, std::size_t kFirst, std::size_t kLast>
+  HWY_INLINE void add_pixel(std::size_t pixel, const float* const (&x)[3], const float* dy,
+                            std::size_t channel) {
+    Lanes gradient[K];
+    LOCKSTEP_UNROLL
+    for (std::size_t k = 0; k < K; ++k) gradient[k] = hn::LoadU(kTag, dy + k * channel);
+    LOCKSTEP_UNROLL
+    for (std::size_t r = kFirstRow; r < kLastRow; ++r) {
+      LOCKSTEP_UNROLL
+      for (std::size_t q = kFirst; q < kLast; ++q) {
+        Lanes source = hn::LoadU(kTag, x[r] + q * pixel);
+        keep_in_register(source);
+        LOCKSTEP_UNROLL
+        for (std::size_t k = 0; k < K; ++k)
+          this->sum[k][3 * r + q] = multiply_add(gradient[k], source, this->sum[k][3 * r + q]);
+      }
+    }
+  }
+
+  template <std::size_t kFirstRow, std::size_t kLastRow>
+  HWY_INLINE void add_row(const GradientCall& call, const float* first, const float* dy,
+                          std::size_t channel) {
+    const std::size_t x_column = call.x_column, dy_column = call.dy_column, pixel = call.x_pixel;
+    const float* x[3] = {first, first + call.x_line, first + 2 * call.x_line};
+    const auto next = [&]() HWY_ATTR {
+      LOCKSTEP_UNROLL
+      for (std::size_t r = kFirstRow; r < kLastRow; ++r) x[r] += x_column;
+      dy += dy_column;
+    };
+    add_pixel<kFirstRow, kLastRow, 1, 3>(pixel, x, dy, channel);
+    next();
+    for (std::size_t q = call.columns - (call.has_right_edge ? 2 : 1); q > 0; --q, next())
+      add_pixel<kFirstRow, kLastRow, 0, 3>(pixel, x, dy, channel);
+    if (call.has_right_edge) add_pixel<kFirstRow, kLastRow, 0, 2>(pixel, x, dy, channel);
+  }
+
+  HWY_INLINE void add_rows(const GradientCall& call, const GradientRows& part, std::size_t lane) {
+    const float* dy = call.dy + part.dy + lane;
+    const float* x = call.x + *call.tap + part.x + lane;
+    for (std::size_t p = part.first_row; p < part.first_row + part.rows; ++p) {
+      if (p == 0) {
+        add_row<1, 3>(call, x, dy, part.dy_channel);
+      } else if (p == call.last_row) {
+        add_row<0, 2>(call, x, dy, part.dy_channel);
+      } else {
+        add_row<0, 3>(call, x, dy, part.dy_channel);
+      }
+      x += call.x_row;
+      dy += call.dy_row;
+    }
+  }
+};
+
+template <class Tile>
 HWY_NOINLINE void run_gradient_tile(const GradientCall& call) {
   const auto load = [](Lanes& sum, const float* at) HWY_ATTR { sum = hn::LoadU(kTag, at); };
   const auto store = [](const Lanes& sum, float* at) HWY_ATTR { hn::StoreU(sum, kTag, at); };
   const auto add = [](const Lanes& sum, float* at)
                        HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(kTag, at), sum), kTag, at); };
   for (std::size_t lane = 0; lane < kLine; lane += kVector) {
-    GradientTile<K, T, kBias> tile;
+    Tile tile;
     tile.begin();
     if (!call.parts[0].begins) tile.for_each(call, call.chain, lane, load);
     bool is_first = call.begins_term, ends = true;
@@ -158,7 +233,7 @@ using GradientFunction = void (*)(const GradientCall&);
 
 template <std::size_t K, bool kBias, std::size_t... T>
 constexpr std::array<GradientFunction, sizeof...(T)> gradient_row(std::index_sequence<T...> /*unused*/) {
-  return {&run_gradient_tile<K, T + 1, kBias>...};
+  return {&run_gradient_tile<GradientTile<K, T + 1, kBias>>...};
 }
 
 template <bool kBias, std::size_t kTaps, std::size_t... K>
@@ -172,6 +247,21 @@ inline GradientFunction find_gradient_tile(std::size_t channels, std::size_t tap
   static constexpr auto kPlain = gradient_table<false, kGradientTaps>(Channels());
   static constexpr auto kWithBias = gradient_table<true, kGradientTapsWithBias>(Channels());
   return bias ? kWithBias[channels - 1][taps - 1] : kPlain[channels - 1][taps - 1];
+}
+
+template <std::size_t... K>
+constexpr std::array<GradientFunction, sizeof...(K)> filter_tiles(std::index_sequence<K...> /*unused*/) {
+  return {&run_gradient_tile<FilterTile<K + 1>>...};
+}
+
+/// Likewise, of a filter; null where registers are few.
+template <std::size_t kMost = kManyRegisters ? kFilterChannels : 0>
+GradientFunction find_filter_tile(std::size_t channels) {
+  if constexpr (kMost > 0) {
+    static constexpr auto kTiles = filter_tiles(std::make_index_sequence<kMost>());
+    return kTiles[channels - 1];
+  }
+  return nullptr;
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE

@@ -43,6 +43,8 @@ inline constexpr int kLanes = 16;
 /// Output channels of a convolution that are computed at a time, for this batch: fewer in a call are slower.
 int channels_at_once(int batch);
 
+/// Multiplications and additions that a direction of a convolution needs: of what is read of y, none with padding.
+double conv2d_flops(const Conv2dShape& shape);
 /// y = conv(x, w) + b: cross-correlation, as everywhere in deep learning.
 /// x [C,H,W,N]  w [K,C,R,S]  b [K]; null: zeros  y [K,P,Q,N]
 void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, const float* b, float* y);

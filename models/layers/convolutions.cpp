@@ -89,6 +89,11 @@ class Conv2dLayer final : public WeightedLayer {
   }
   LayerOp op() const override { return shape_; }
   double flops_per_sample() const override { return shape_.flops(); }
+  double needed_flops_per_sample(const ImagePart& of_output) const override {
+    Conv2dShape shape = shape_;
+    shape.read = of_output;
+    return cpu::conv2d_flops(shape);
+  }
   std::uint64_t scratch_numbers(int columns) const override {
     const int terms = gradient_terms(columns);
     return checked_sum(convolution_scratch(shape_, columns, terms, parameter_size()),
@@ -227,6 +232,9 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   }
   LayerOp op() const override { return ConvTransposeOp{convolution_}; }
   double flops_per_sample() const override { return convolution_.flops(); }
+  double needed_flops_per_sample(const ImagePart& /*of_output*/) const override {
+    return cpu::conv2d_flops(convolution_);
+  }
   std::uint64_t scratch_numbers(int columns) const override {
     const int terms = gradient_terms(columns);
     return checked_sum(convolution_scratch(convolution_, columns, terms, parameter_size()), missing_bias(),

@@ -136,7 +136,13 @@ const std::vector<Conv2dShape> Convolution::kShapes = {
     {112, 4, 7, 7, 12, 3, 3, 3, 1},
     {16, 2, 3, 4, 3, 5, 5, 1, 2},
     // A weight gradient that copies channels of x more than once.
-    {64, 12, 7, 7, 72, 3, 3, 1, 1},
+    {64, 12, 7, 7, 72, 3, 3, 1, 1, 1, 2},
+    // Filters at the edges of images that are hardly larger than they are, or not at all.
+    {64, 16, 7, 7, 72, 3, 3, 1, 1},
+    {16, 17, 2, 2, 7, 3, 3, 1, 1},
+    {32, 16, 4, 1, 6, 3, 3, 1, 1},
+    {48, 18, 4, 6, 5, 3, 3, 2, 1},
+    {16, 16, 6, 9, 11, 3, 3, 1, 1},
     {32, 8, 6, 6, 16, 1, 1, 1, 1},
     // Groups, among them one for each channel; taps that are apart, with strides that share a factor with that and not.
     {32, 12, 7, 9, 8, 3, 3, 1, 1, 4},

@@ -53,6 +53,9 @@ TEST(NetworkTest, LenetHas129068ParametersAndTrainsWith13258800Flops) {
   const Network lenet = Network::load("lenet", kMnist, 10);
   EXPECT_EQ(lenet.parameters().size, 129068U);
   EXPECT_EQ(lenet.training_flops_per_sample(), 13258800.0);
+  // conv1 24 x 24 of 26 x 26, conv2 8 x 8 of 9 x 9
+  EXPECT_EQ(lenet.needed_training_flops_per_sample(),
+            2 * (2 * 20 * 9 * 576) + 3 * (2 * 50 * 20 * 25 * 64 + 2 * 800 * 128 + 2 * 128 * 10));
 }
 
 /// The output of the layer of that name.
@@ -104,6 +107,8 @@ layers:
   EXPECT_EQ(network.layers()[0]->describe(), "conv2d 6@3x3 padding 2 dilation 3");
   EXPECT_EQ(network.layers()[1]->describe(), "conv2d 12@5x5 stride 2 groups 3, no bias");
   EXPECT_EQ(network.layers()[1]->flops_per_sample(), 2.0 * 12 * 11 * 11 * 2 * 25);
+  // Along an axis the middle tap meets 26 pixels, the others 24: two are padding.
+  EXPECT_EQ(network.layers()[0]->needed_flops_per_sample({26, 26}), 2.0 * 6 * 74 * 74);
 }
 
 TEST(NetworkTest, TransposedConvolutionsHaveTheShapesOfPyTorch) {

@@ -62,14 +62,14 @@ void add_conv2d(const std::string& name, const Conv2dShape& s, bool first, Tenso
   const std::size_t gradients = s.weight_size() + static_cast<std::size_t>(s.out_channels);
   float* dw = t.make(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * gradients);
   const GradientOutput to{dw, dw + s.weight_size(), gradients};
-  const double bytes = bytes_of(s.in_size() + s.out_size() + s.weight_size());
-  out.push_back({name + " forward", s.flops(), bytes, [=] { cpu::conv2d_forward(s, x, w, b, y); }});
-  out.push_back({name + " weight gradient", s.flops(), bytes,
+  const double flops = cpu::conv2d_flops(s), bytes = bytes_of(s.in_size() + s.out_size() + s.weight_size());
+  out.push_back({name + " forward", flops, bytes, [=] { cpu::conv2d_forward(s, x, w, b, y); }});
+  out.push_back({name + " weight gradient", flops, bytes,
                  [=] { cpu::conv2d_backward_weights(s, GradientSplit(s, s.batch), x, y, to); }});
   if (first) return;
   float* dx = t.make(s.in_size());
   out.push_back(
-      {name + " data gradient", s.flops(), bytes, [=] { cpu::conv2d_backward_data(s, y, w, nullptr, dx); }});
+      {name + " data gradient", flops, bytes, [=] { cpu::conv2d_backward_data(s, y, w, nullptr, dx); }});
 }
 
 void add_linear(const std::string& name, const LinearShape& s, Tensors& t, std::vector<Case>& out) {
