@@ -107,13 +107,13 @@ std::string script_command(const std::string& name) {
 
 // shared_directories: beside the program first.
 
-std::vector<std::filesystem::path> shared_directories(const std::string& folder, const std::string& source) {
+std::vector<std::filesystem::path> shared_directories(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> directories;
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   if (!program.empty())
-    directories.push_back(program.parent_path().parent_path() / "share/lockstep" / folder);
-  directories.emplace_back(source);
+    directories.push_back(program.parent_path().parent_path() / "share/lockstep" / folder.filename());
+  directories.push_back(LOCKSTEP_SOURCE_DIR / folder);
   return directories;
 }
 

@@ -47,9 +47,9 @@ Function* plugin_function(const Plugin& plugin, const std::string& symbol) {
 /// "launch/get-data".
 std::string script_command(const std::string& name);
 
-/// Where `folder` of such files may be, in the order in which to look: ../share/lockstep/FOLDER beside the
-/// program, for an installed program has its own, whatever has become of its sources; then `source`, where it
-/// was built from.
-std::vector<std::filesystem::path> shared_directories(const std::string& folder, const std::string& source);
+/// Where a folder of such files, "launch/jobs" or "models" of the sources, may be, in the order in which to look:
+/// ../share/lockstep/jobs beside the program, for an installed program has its own, whatever has become of its sources;
+/// then in the sources that it was built from.
+std::vector<std::filesystem::path> shared_directories(const std::filesystem::path& folder);
 
 }  // namespace lockstep

@@ -185,8 +185,7 @@ std::vector<fs::path> model_directories() {
   if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0') {  // NOLINT
     directories.emplace_back(given);
   }
-  for (fs::path& directory : shared_directories("models", LOCKSTEP_MODELS_SOURCE_DIR))
-    directories.push_back(std::move(directory));
+  for (fs::path& directory : shared_directories("models")) directories.push_back(std::move(directory));
   return directories;
 }
 

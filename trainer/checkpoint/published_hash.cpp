@@ -96,7 +96,7 @@ std::vector<PublishedHash> read_published_hashes(std::string_view text, const st
 }
 
 std::vector<PublishedHash> published_hashes() {
-  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR)) {
+  for (const auto& directory : shared_directories("launch/jobs")) {
     const std::string file = (directory / "hashes.txt").string();
     if (!Env::posix().exists(file)) continue;
     const auto bytes = Env::posix().read(file);

@@ -46,7 +46,7 @@ std::string path_of_program() {
 /// The first of the folders that exists.
 std::string jobs_folder() {
   std::error_code ignored;
-  for (const auto& folder : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR))
+  for (const auto& folder : shared_directories("launch/jobs"))
     if (fs::is_directory(folder, ignored)) return folder.string();
   return "not found";
 }

@@ -249,7 +249,7 @@ std::string find_job(const std::string& path) {
     if (is_file(path + ending))
       throw MissingDataError(fmt::format("{}: no such file (did you mean {}{}?)", path, path, ending));
   if (path.find_first_of("/.~") != path.npos) return path;
-  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR))
+  for (const auto& directory : shared_directories("launch/jobs"))
     if (const auto file = directory / (path + ".yaml"); is_file(file)) return file.string();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) fail_unknown_job(path);
@@ -276,7 +276,7 @@ std::string data_beside(const std::string& job_file, const std::string& root) {
 std::vector<std::string> shipped_jobs() {
   std::vector<std::string> jobs;
   std::error_code ignored;
-  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR)) {
+  for (const auto& directory : shared_directories("launch/jobs")) {
     for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
       if (entry.path().extension() == ".yaml") jobs.push_back(entry.path().string());
     if (!jobs.empty()) break;
