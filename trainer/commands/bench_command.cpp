@@ -12,6 +12,7 @@
 #include "trainer/run/step_trace.hpp"
 #include "trainer/tools/bench.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <memory>

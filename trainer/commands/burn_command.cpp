@@ -13,6 +13,7 @@
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/stop_signal.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

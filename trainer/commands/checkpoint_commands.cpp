@@ -21,6 +21,7 @@
 #include "trainer/run/saved_model.hpp"
 #include "trainer/strategies/strategy.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -14,6 +14,7 @@
 #include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -7,12 +7,16 @@
 #include "data/tables/table.hpp"
 #include "trainer/config/job.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
+
+namespace CLI {  // whose headers take seconds to read
+class App;
+class Option;
+class ParseError;
+}  // namespace CLI
 
 namespace lockstep {
 

@@ -15,6 +15,7 @@
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -13,6 +13,7 @@
 #include "trainer/commands/machine_report.hpp"
 #include "trainer/ranks/checks.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sched.h>

@@ -12,6 +12,7 @@
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/tools/doctor.hpp"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>

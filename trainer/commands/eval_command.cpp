@@ -15,6 +15,7 @@
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -11,6 +11,7 @@
 #include "trainer/commands/command_line.hpp"
 #include "trainer/tools/prediction.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 #include "trainer/commands/reference.hpp"
 #include "trainer/config/job_schema.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

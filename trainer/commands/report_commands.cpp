@@ -14,6 +14,7 @@
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/event_file.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -25,6 +25,7 @@
 #include "trainer/run/training_run.hpp"
 #include "trainer/tools/prove.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
