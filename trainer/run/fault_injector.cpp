@@ -179,7 +179,7 @@ void FaultInjector::strike() {
       return change_message();
     case Kind::kWrongForward:
       return strategy_.probe_next_step({.outputs = [](std::span<float> outputs, int lanes) {
-        std::ranges::rotate(outputs, outputs.begin() + lanes);
+        std::rotate(outputs.begin(), outputs.begin() + lanes, outputs.end());
       }});
     case Kind::kWrongLane:
       return strategy_.probe_next_step(
@@ -234,8 +234,8 @@ void FaultInjector::flip_bits() {
 void FaultInjector::change_message() {
   if (fault_.kind == Kind::kSwapped)
     return strategy_.probe_next_step({.reduction = {.arrived = [](const ShownSums& shown) {
-                                        std::ranges::rotate(shown.sums,
-                                                            shown.sums.begin() + std::ssize(shown.sums) / 2);
+                                        const auto middle = shown.sums.begin() + std::ssize(shown.sums) / 2;
+                                        std::rotate(shown.sums.begin(), middle, shown.sums.end());
                                       }}});
   auto before = std::make_shared<std::map<std::size_t, std::vector<std::int64_t>>>();
   strategy_.probe_next_step(
