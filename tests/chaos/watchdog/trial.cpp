@@ -163,6 +163,7 @@ void Trial::took(const std::string& what, double allowed, double seconds) {
 void Trial::check(const Attempt& attempt, const Seen& seen, int exit_code) {
   const Said said = read_said(attempt.err());
   try {
+    if (blow_.kind == Kind::kStopAndGoOn && !seen.named) return check_too_late(attempt, said, exit_code);
     if (blow_.kills()) {
       check_kill(attempt, said, seen, exit_code);
     } else if (blow_.kind == Kind::kStopForGood) {
@@ -229,6 +230,17 @@ void Trial::check_stop_for_good(const Attempt& attempt, const Said& said, const 
   require(*seen.others_gone > placement_.timeout_seconds - 1,
           fmt::format("they left after {:.1f} s, and the timeout is {} s", *seen.others_gone,
                       placement_.timeout_seconds));
+}
+
+/// A run that was over when the blow fell: no rank watches any more, and those that wait in MPI_Finalize have its deadline.
+void Trial::check_too_late(const Attempt& attempt, const Said& said, int exit_code) {
+  const std::string text = attempt.err();
+  require(said.verdicts == 0 && !said.has_notice(), "words of a watch that is over");
+  require(text.find(fmt::format("in MPI_Finalize: rank {} (pid", blow_.victim)) != std::string::npos &&
+              text.find(") is stopped: kill -CONT") != std::string::npos,
+          fmt::format("rank {} is not named", blow_.victim));
+  require(exit_code == 71 || attempt.launcher_hung(), fmt::format("exit code {} instead of 71", exit_code));
+  world_.tally.counts().add(kStoppedTooLate);
 }
 
 void Trial::check_survival(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code) {

@@ -146,6 +146,8 @@ inline constexpr const char* kKilledTwo = "two killed at once: both initiating";
 inline constexpr const char* kKilledAnother = "another killed soon after: the first is initiating";
 inline constexpr const char* kStopped = "stopped for good: named, lost at the deadline, 71 in the shell";
 inline constexpr const char* kWentOn = "stopped until it was named: it went on to the same SHA-256";
+inline constexpr const char* kStoppedTooLate =
+    "stopped after its last step: named in MPI_Finalize, 71 in the shell";
 inline constexpr const char* kUnnoticed = "stopped shortly: no word, the same SHA-256";
 inline constexpr const char* kCalm = "left alone: no word, the same SHA-256";
 inline constexpr const char* kPipelines = "of all these, pipelines";
@@ -190,6 +192,7 @@ class Trial {
   void check_kill(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
   void check_initiating(const Said& said) const;
   void check_stop_for_good(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
+  void check_too_late(const Attempt& attempt, const Said& said, int exit_code);
   void check_survival(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
   void check_records(const Attempt& attempt) const;
   void count(const Said& said);

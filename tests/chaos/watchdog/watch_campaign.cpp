@@ -74,7 +74,7 @@ void WatchCampaign::open_sections() {
   Tally& counts = tally_.counts();
   counts.section("ranks of 2 to 5 under mpirun, struck once at a random step",
                  {kKilled, kKilledTwo, kKilledAnother, kSaidBoth, kSaidCascading, kSaidFirstOnly, kStopped,
-                  kWentOn, kUnnoticed, kCalm, kPipelines});
+                  kWentOn, kStoppedTooLate, kUnnoticed, kCalm, kPipelines});
   counts.section("how jobs ended", {kExit137, kExit71, kLauncherHung, kLauncherFirst});
 }
 
