@@ -38,8 +38,8 @@ struct SignalSeries {
   std::int64_t step = 0;   ///< the last one logged then
 
   /// A launcher was told to end itself, or Slurm to end the job: then it may kill ranks, and its exit code
-  /// says nothing about them.
-  bool ends_launcher() const;
+  /// says nothing about them. So it is if a signal came to it when it had nothing left to pass it to, and ended it.
+  bool ends_launcher(int exit_code) const;
   std::string describe() const;
 };
 
@@ -120,7 +120,7 @@ const char* judge(const Attempt& attempt, const SignalSeries& series, int exit_c
   }
   const bool said_so = attempt.err().find(kLeavingWords) != std::string::npos;
   if (said_so && exit_code > kLeftBehind && series.sent.size() >= 3) return kLeft;
-  const bool launcher_ends = attempt.placement().has_launcher() && series.ends_launcher();
+  const bool launcher_ends = attempt.placement().has_launcher() && series.ends_launcher(exit_code);
   if (launcher_ends || attempt.launcher_hung()) return judge_ended_launcher(attempt, series);
   if (!series.announced) return kEarly;
   throw Violation(fmt::format("exit code {}, expected 75:\n{}", exit_code, attempt.err()));
@@ -269,9 +269,10 @@ std::string SentSignal::describe() const {
   return fmt::format("{}{} {}", pause, name, names[static_cast<int>(target)]);
 }
 
-bool SignalSeries::ends_launcher() const {
-  return std::any_of(sent.begin(), sent.end(), [](const SentSignal& signal) {
-    return (signal.target != Target::kOneProcess && ends_a_launcher(signal.number));
+bool SignalSeries::ends_launcher(int exit_code) const {
+  return std::any_of(sent.begin(), sent.end(), [&](const SentSignal& signal) {
+    const bool ended_it = ends_a_launcher(signal.number) || exit_code == kLeftBehind + signal.number;
+    return signal.target != Target::kOneProcess && ended_it;
   });
 }
 

@@ -131,7 +131,24 @@ static bool syncs_nothing(int fd) {
   return setting(kNoSync) != NULL && fcntl(fd, F_GETFD) >= 0;
 }
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define CALLS(X)                                                                                            \
+  X(open)                                                                                                   \
+  X(open64) X(opendir) X(read) X(pread) X(readdir) X(stat) X(lstat) X(fstat) X(write) X(ftruncate) X(fsync) \
+      X(fdatasync) X(rename)
+#define FIELD(name) __typeof__(&name) name;
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define FIND(name) real.name = NEXT(name);
+/// Constructors of other libraries may call before ours has run.
+#define REAL(name) (real.name != NULL ? real.name : NEXT(name))
+
+/// The calls behind ours, found before main(): the handler of a signal writes, too, and may interrupt dlsym, whose lock
+/// would then be waited for by the thread that has it.
+static struct { CALLS(FIELD) } real;
+
+__attribute__((constructor)) static void find_calls(void) {
+  CALLS(FIND)
+  pthread_once(&read_once, read_settings);
+}
 
 static mode_t mode_of(int flags, va_list more) {
   return (flags & O_CREAT) != 0 ? (mode_t)va_arg(more, int) : 0;

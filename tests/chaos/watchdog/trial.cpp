@@ -66,12 +66,16 @@ void Trial::run() {
   Attempt attempt(blow_.is_survived() ? world_.finite : world_.endless, placement_, directories_);
   Seen seen;
   if (blow_.kind != Kind::kNone) {
-    await_moment(attempt);
-    const auto pids = processes(attempt);
-    saving_ = is_saving(attempt.run_dir());
-    struck_ = Clock::now();
-    strike(pids);
-    seen = watch(attempt, pids);
+    const auto pids = processes_at_moment(attempt);
+    if (pids.empty()) {  // a campaign that is late finds a short run over: it was left alone
+      blow_ = {};
+      story_ += "; it was over";
+    } else {
+      saving_ = is_saving(attempt.run_dir());
+      struck_ = Clock::now();
+      strike(pids);
+      seen = watch(attempt, pids);
+    }
   }
   if (blow_.is_survived()) await_step(attempt, world_.finite.steps());
   const int code = blow_.is_survived() ? attempt.wait() : attempt.wait_after_blow();
@@ -94,17 +98,16 @@ void Trial::await_step(Attempt& attempt, std::int64_t step) const {
   }
 }
 
-void Trial::await_moment(Attempt& attempt) const {
+/// By rank; empty: it had come to its end.
+std::vector<pid_t> Trial::processes_at_moment(Attempt& attempt) const {
   const KillTime moment{KillTime::Kind::kStep, blow_.step, blow_.delay};
   await_step(attempt, blow_.step);
-  require(await(moment, attempt.process(), attempt.run_dir()),
-          "it ended before it was struck:\n" + attempt.err());
-}
-
-/// By rank.
-std::vector<pid_t> Trial::processes(const Attempt& attempt) const {
-  auto pids = processes_by_rank(attempt.ranks(), placement_.ranks);
-  require(!pids.empty(), "not all ranks are there");
+  std::vector<pid_t> pids;
+  if (await(moment, attempt.process(), attempt.run_dir()))
+    pids = processes_by_rank(attempt.ranks(), placement_.ranks);
+  const bool may_be_over =
+      blow_.is_survived() && last_logged_step(attempt.run_dir()) >= world_.finite.steps();
+  require(!pids.empty() || may_be_over, "not all ranks are there:\n" + attempt.err());
   return pids;
 }
 

@@ -180,8 +180,7 @@ class Trial {
   };
 
   void await_step(Attempt& attempt, std::int64_t step) const;
-  void await_moment(Attempt& attempt) const;
-  std::vector<pid_t> processes(const Attempt& attempt) const;
+  std::vector<pid_t> processes_at_moment(Attempt& attempt) const;
   void strike(const std::vector<pid_t>& pids) const;
   Seen watch(Attempt& attempt, const std::vector<pid_t>& pids);
   bool others_are_gone(const std::vector<pid_t>& pids) const;

@@ -63,12 +63,8 @@ const Conv2dShape kShapes[] = {
 // The same; their weight gradients take the emulator long. The second convolutions of Net and LeNet, and four
 // that have filters of some channels, or taps, at a time in shared memory: the last two, one direction each.
 const Conv2dShape kLargeShapes[] = {
-    {3, 10, 12, 12, 20, 5, 5, 1, 0},
-    {1, 20, 13, 13, 50, 5, 5, 1, 0},
-    {1, 200, 5, 6, 5, 5, 5, 1, 0},
-    {1, 3, 7, 7, 200, 5, 5, 1, 0},
-    {1, 12, 6, 7, 10, 7, 7, 2, 3},
-    {1, 2, 8, 6, 32, 7, 3, 1, 1},
+    {3, 10, 12, 12, 20, 5, 5, 1, 0}, {1, 20, 13, 13, 50, 5, 5, 1, 0}, {1, 200, 5, 6, 5, 5, 5, 1, 0},
+    {1, 3, 7, 7, 200, 5, 5, 1, 0},   {1, 12, 6, 7, 10, 7, 7, 2, 3},   {1, 2, 8, 6, 32, 7, 3, 1, 1},
 };
 
 constexpr EpilogueStep kRelu = {}, kMax = {EpilogueKind::kMaxPool}, kAvg = {EpilogueKind::kAvgPool};
