@@ -145,7 +145,7 @@ Trial::Seen Trial::watch(Attempt& attempt, const std::vector<pid_t>& pids) {
     if (!seen.named && said.silent.contains(blow_.victim)) seen.named = since_blow();
     if (!seen.verdict && said.verdicts > 0) seen.verdict = since_blow();
     if (!seen.others_gone && gone) seen.others_gone = since_blow();
-    if (blow_.kind == Kind::kStopAndGoOn && seen.named) {
+    if (blow_.kind == Kind::kStopAndGoOn && (seen.named || gone)) {  // gone: their run was over
       std::this_thread::sleep_for(blow_.pause);
       kill(victim, SIGCONT);
       return seen;
@@ -166,7 +166,9 @@ void Trial::took(const std::string& what, double allowed, double seconds) {
 void Trial::check(const Attempt& attempt, const Seen& seen, int exit_code) {
   const Said said = read_said(attempt.err());
   try {
-    if (blow_.kind == Kind::kStopAndGoOn && !seen.named) return check_too_late(attempt, said, exit_code);
+    const bool too_late = blow_.kind == Kind::kStopAndGoOn && !seen.named;
+    if (too_late && exit_code != 0) return check_too_late(attempt, said, exit_code);
+    if (too_late) blow_ = {};  // as good as left alone
     if (blow_.kills()) {
       check_kill(attempt, said, seen, exit_code);
     } else if (blow_.kind == Kind::kStopForGood) {
