@@ -26,7 +26,7 @@ using Clock = MachinePulse::Clock;
 
 /// 40 steps each.
 constexpr std::int64_t kEndlessEpochs = 100'000;
-constexpr std::int64_t kFiniteEpochs = 16;  ///< still under way when a late campaign strikes
+constexpr std::int64_t kFiniteEpochs = 8;  ///< still under way when a late campaign strikes
 /// Work for five ranks; and most moments are no save.
 const std::vector<std::string> kSettings = {"parallel.grain=12", "run.checkpoint_every_steps=20"};
 
