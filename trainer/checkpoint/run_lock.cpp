@@ -29,18 +29,21 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Field 22 of /proc/PID/stat; 0 if there is no such process. Field 2, the name, may hold anything but ends
-/// with ')'.
+/// Field 22 of /proc/PID/stat; 0 if there is no such process, or it has ended, all threads, and only waits for its parent
+/// to ask how: a container's first process may never do so. Field 2, the name, may hold anything but ends with ')'.
 std::uint64_t start_ticks_of(std::int64_t pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(stat.substr(name_end + 1));
+  char state = 'X';
   std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  std::uint64_t ticks = 0;
-  fields >> ticks;
-  return ticks;
+  fields >> state;
+  for (int field = 4; field < 20; ++field) fields >> skipped;
+  std::uint64_t threads = 0, timer = 0, ticks = 0;
+  fields >> threads >> timer >> ticks;
+  const bool has_ended = (state == 'Z' || state == 'X') && threads <= 1;
+  return has_ended ? 0 : ticks;
 }
 
 std::string to_text(const LockOwner& owner) {

@@ -120,12 +120,14 @@ RemoteProcess process_in(const std::string& text) {
   return process;
 }
 
-/// The name of the process, in brackets, may hold anything: what stands behind the last one counts.
+/// The name of the process, in brackets, may hold anything: what stands behind the last one counts. One whose threads
+/// have all ended is gone, although its parent has not asked how yet.
 RemoteProcess ask_host(const LockOwner& owner, const std::string& place) {
   const auto output = run_on_host(
       owner.host,
       fmt::format("echo lockstep-boot: $(cat /proc/sys/kernel/random/boot_id); echo lockstep-ticks: "
-                  "$(sed \"s/.*) //\" /proc/{}/stat 2>/dev/null | cut -d \" \" -f 20)",
+                  "$(sed \"s/.*) //; /^[ZX]\\( [^ ]*\\)\\{{16\\}} 1 /d\" /proc/{}/stat 2>/dev/null | cut -d "
+                  "\" \" -f 20)",
                   owner.pid));
   RemoteProcess process = process_in(output.text);
   if (process.boot_id.empty()) {

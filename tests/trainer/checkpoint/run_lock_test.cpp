@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -107,6 +108,25 @@ TEST_F(RunLockTest, RecycledPidIsNotTheOwner) {
   owner.start_ticks += 1;
   leave_behind(owner_text(owner));
   EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, OwnerWhoseEndItsParentHasNotAskedForIsGone) {
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string text = owner_text(LockOwner::self("x"));
+    ::_exit(::write(pipe_ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  }
+  std::string text(4096, ' ');
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(::read(pipe_ends[0], text.data(), text.size()), 0)));
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  leave_behind(text);
+  EXPECT_EQ(refusal("b"), "granted");
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
 }
 
 TEST_F(RunLockTest, OwnerFromBeforeARestartOfThisHostIsGone) {
