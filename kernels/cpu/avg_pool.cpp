@@ -29,16 +29,12 @@ HWY_INLINE float share_of_tap(const Pool2dShape& shape) {
 
 void avg_halving_forward(const Pool2dShape& shape, const float* x, float* y) {
   const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
   const auto share = hn::Set(d, share_of_tap(shape));
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
-    const Quad quad = quad_of(shape, window);
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
-      auto sum = hn::Add(hn::LoadU(d, x + quad.upper_left + n), hn::LoadU(d, x + quad.upper_right + n));
-      sum = hn::Add(sum, hn::LoadU(d, x + quad.lower_left + n));
-      sum = hn::Add(sum, hn::LoadU(d, x + quad.lower_right + n));
-      hn::StoreU(hn::Mul(sum, share), d, y + window.y_offset + n);
-    }
+  for_each_quad(shape, hn::Lanes(d), [&](const Quad& quad) HWY_ATTR {
+    auto sum = hn::Add(hn::LoadU(d, x + quad.upper_left), hn::LoadU(d, x + quad.upper_right));
+    sum = hn::Add(sum, hn::LoadU(d, x + quad.lower_left));
+    sum = hn::Add(sum, hn::LoadU(d, x + quad.lower_right));
+    hn::StoreU(hn::Mul(sum, share), d, y + quad.y);
   });
 }
 
@@ -59,18 +55,14 @@ void avg_any_forward(const Pool2dShape& shape, const float* x, float* y) {
 
 void avg_halving_backward(const Pool2dShape& shape, const float* dy, float* dx) {
   const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
   const auto share = hn::Set(d, share_of_tap(shape));
   zero_odd_edges(shape, dx);
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
-    const Quad quad = quad_of(shape, window);
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
-      const auto gradient = hn::Mul(hn::LoadU(d, dy + window.y_offset + n), share);
-      hn::StoreU(gradient, d, dx + quad.upper_left + n);
-      hn::StoreU(gradient, d, dx + quad.upper_right + n);
-      hn::StoreU(gradient, d, dx + quad.lower_left + n);
-      hn::StoreU(gradient, d, dx + quad.lower_right + n);
-    }
+  for_each_quad(shape, hn::Lanes(d), [&](const Quad& quad) HWY_ATTR {
+    const auto gradient = hn::Mul(hn::LoadU(d, dy + quad.y), share);
+    hn::StoreU(gradient, d, dx + quad.upper_left);
+    hn::StoreU(gradient, d, dx + quad.upper_right);
+    hn::StoreU(gradient, d, dx + quad.lower_left);
+    hn::StoreU(gradient, d, dx + quad.lower_right);
   });
 }
 

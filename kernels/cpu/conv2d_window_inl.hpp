@@ -42,10 +42,20 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
 
 /// How many pixels of a row take turns in each group of channels. What a tile reads of the source should come from the
 /// first-level cache, where the window of the pixel before left it: one, where the windows of all groups fit there.
+/// One channel has one group.
 inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
   constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
   const std::size_t taps = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
-  return taps * vectors * kVector * sizeof(float) <= kCachedBytes ? 1 : kColumnsAtOnce;
+  const bool fits = taps * vectors * kVector * sizeof(float) <= kCachedBytes;
+  return fits && c.sources > 1 ? 1 : kColumnsAtOnce;
+}
+
+/// How many columns of [first, last) in a row sum over the same taps as the first one.
+inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::size_t last) {
+  const TapRange& taps = c.columns[first];
+  std::size_t end = first + 1;
+  while (end < last && c.columns[end].tap == taps.tap && c.columns[end].count == taps.count) ++end;
+  return end - first;
 }
 
 /// Some neighbouring pixels of a row, group by group, since what windows have in common is of the same channels.
@@ -57,13 +67,16 @@ inline void correlate_columns(const Correlation& c, const TileCall& row, TileFun
                               std::size_t last) {
   TileCall call = row;
   call.groups = 1;
+  call.target_pixel = c.batch;
   for (std::size_t g = 0; g < row.groups; ++g) {
     const auto group = static_cast<std::ptrdiff_t>(g);
     call.joins = g > 0;
     call.finishes = g + 1 == row.groups;
     call.last_channels = call.finishes ? row.last_channels : row.channels;
-    for (std::size_t q = first; q < last; ++q) {
+    for (std::size_t q = first; q < last; q += call.pixels) {
       const TapRange& column = c.columns[q];
+      call.pixels = columns_alike(c, q, last);
+      if (call.pixels > 1) call.source_pixel = (c.columns[q + 1].source - column.source) * pixel;
       call.last_columns = static_cast<std::size_t>(column.count);
       call.source = row.source + group * row.source_group + std::ptrdiff_t{column.source} * pixel;
       call.weights = row.weights + group * row.weight_group + column.tap * size;

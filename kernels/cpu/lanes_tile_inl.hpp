@@ -22,12 +22,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-/// One run of the tile. Target k, vector v: the sum over taps of weight * source. Taps are a grid of groups *
-/// channels * rows * columns, visited in this order; a group is one chain of multiply-adds, and groups are added in
-/// order (kernels/sum_cuts.hpp). Steps are in floats.
+/// One run of the tile, for some pixels one after the other. Target k, vector v: the sum over taps of weight * source.
+/// Taps are a grid of groups * channels * rows * columns, visited in this order; a group is one chain of multiply-adds,
+/// and groups are added in order (kernels/sum_cuts.hpp). Steps are in floats.
 struct TileCall {
   std::size_t groups = 1, channels = 1, rows = 1, columns = 1;
   std::size_t last_channels = 1, last_columns = 1;  ///< of the last group, which may be smaller
+  std::size_t pixels = 1;                           ///< with the same taps; of one group
+  std::ptrdiff_t source_pixel = 0, target_pixel = 0;
   std::ptrdiff_t source_group = 0, weight_group = 0;
   std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
   std::ptrdiff_t weight_channel = 0, weight_row = 0, weight_column = 0;
@@ -38,8 +40,8 @@ struct TileCall {
   const float* start = nullptr;  ///< where the first chain of each target begins; null: at 0
   const float* end = nullptr;  ///< what is added to each target's sum at last; null: 0, so that no sum is -0
   float* target = nullptr;
-  bool joins = false;    ///< groups before the first of these wait in the target
-  bool finishes = true;  ///< the last of these is the last of all
+  bool joins = false;    ///< of one group: those before it wait in the target
+  bool finishes = true;  ///< likewise: it is the last
 };
 
 inline constexpr std::size_t kTileTargets = kManyRegisters ? 10 : 6;  ///< of a tile of one or two vectors
@@ -150,10 +152,9 @@ struct Tile {
   }
 
   /// Adds this group to those before, which wait in the target.
-  HWY_INLINE void join(const TileCall& call) {
-    const float* target = call.target;
+  HWY_INLINE void join(const float* target, std::ptrdiff_t target_lane) {
     LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < K; ++k, target += call.target_lane) {
+    for (std::size_t k = 0; k < K; ++k, target += target_lane) {
       LOCKSTEP_UNROLL
       for (std::size_t v = 0; v < V; ++v)
         sum[k][v] = hn::Add(hn::LoadU(kTag, target + v * kVector), sum[k][v]);
@@ -169,9 +170,7 @@ struct Tile {
     }
   }
 
-  HWY_INLINE void store(const TileCall& call) const {
-    float* target = call.target;
-    const std::ptrdiff_t target_lane = call.target_lane;
+  HWY_INLINE void store(float* target, std::ptrdiff_t target_lane) const {
     LOCKSTEP_UNROLL
     for (std::size_t k = 0; k < K; ++k, target += target_lane) {
       LOCKSTEP_UNROLL
@@ -180,20 +179,42 @@ struct Tile {
   }
 };
 
+/// One group, of some pixels. The loop over them is in here, so that the multiply-adds of a pixel begin while the sums of
+/// the one before are stored.
 template <bool kPacked, std::size_t K, std::size_t V>
-HWY_NOINLINE void run_tile(const TileCall& call) {
+HWY_INLINE void run_pixels(const TileCall& call) {
+  const float* source = call.source;
+  float* target = call.target;
+  for (std::size_t p = call.pixels; p > 0; --p, source += call.source_pixel, target += call.target_pixel) {
+    Tile<kPacked, K, V> tile;
+    tile.begin(call.start);
+    tile.add_group(call, source, call.weights, call.last_channels, call.last_columns);
+    if (call.joins) tile.join(target, call.target_lane);
+    if (call.finishes) tile.finish(call.end);
+    tile.store(target, call.target_lane);
+  }
+}
+
+/// Groups of a matrix product: they have one row.
+template <bool kPacked, std::size_t K, std::size_t V>
+HWY_INLINE void run_groups(const TileCall& call) {
   const float *source = call.source, *weights = call.weights, *start = call.start;
   for (std::size_t g = 0;; ++g, source += call.source_group, weights += call.weight_group, start = nullptr) {
     const bool is_last = g + 1 == call.groups;
     Tile<kPacked, K, V> tile;
     tile.begin(start);
-    tile.add_group(call, source, weights, is_last ? call.last_channels : call.channels,
-                   is_last ? call.last_columns : call.columns);
-    if (g > 0 || call.joins) tile.join(call);
-    if (is_last && call.finishes) tile.finish(call.end);
-    tile.store(call);
+    tile.template add_rows<0>(call, source, weights, is_last ? call.last_channels : call.channels,
+                              is_last ? call.last_columns : call.columns);
+    if (g > 0) tile.join(call.target, call.target_lane);
+    if (is_last) tile.finish(call.end);
+    tile.store(call.target, call.target_lane);
     if (is_last) return;
   }
+}
+
+template <bool kPacked, std::size_t K, std::size_t V>
+HWY_NOINLINE void run_tile(const TileCall& call) {
+  call.groups == 1 ? run_pixels<kPacked, K, V>(call) : run_groups<kPacked, K, V>(call);
 }
 
 using TileFunction = void (*)(const TileCall&);

@@ -52,16 +52,12 @@ HWY_INLINE hn::Vec<Pixels> gradient_at(int position, hn::Vec<Positions> best, hn
 
 void max_halving_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax) {
   const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
-    const Quad quad = quad_of(shape, window);
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
-      Best best = {hn::LoadU(d, x + quad.upper_left + n), hn::Zero(Positions())};
-      challenge(best, hn::LoadU(d, x + quad.upper_right + n), 1);
-      challenge(best, hn::LoadU(d, x + quad.lower_left + n), 2);
-      challenge(best, hn::LoadU(d, x + quad.lower_right + n), 3);
-      store_best(best, y + window.y_offset + n, argmax + window.y_offset + n);
-    }
+  for_each_quad(shape, hn::Lanes(d), [&](const Quad& quad) HWY_ATTR {
+    Best best = {hn::LoadU(d, x + quad.upper_left), hn::Zero(Positions())};
+    challenge(best, hn::LoadU(d, x + quad.upper_right), 1);
+    challenge(best, hn::LoadU(d, x + quad.lower_left), 2);
+    challenge(best, hn::LoadU(d, x + quad.lower_right), 3);
+    store_best(best, y + quad.y, argmax + quad.y);
   });
 }
 
@@ -82,18 +78,14 @@ void max_any_forward(const Pool2dShape& shape, const float* x, float* y, std::ui
 
 void max_halving_backward(const Pool2dShape& shape, const float* dy, const std::uint8_t* argmax, float* dx) {
   const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
   zero_odd_edges(shape, dx);
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
-    const Quad quad = quad_of(shape, window);
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
-      const auto best = load_positions(argmax + window.y_offset + n);
-      const auto gradient = hn::LoadU(d, dy + window.y_offset + n);
-      hn::StoreU(gradient_at(0, best, gradient), d, dx + quad.upper_left + n);
-      hn::StoreU(gradient_at(1, best, gradient), d, dx + quad.upper_right + n);
-      hn::StoreU(gradient_at(2, best, gradient), d, dx + quad.lower_left + n);
-      hn::StoreU(gradient_at(3, best, gradient), d, dx + quad.lower_right + n);
-    }
+  for_each_quad(shape, hn::Lanes(d), [&](const Quad& quad) HWY_ATTR {
+    const auto best = load_positions(argmax + quad.y);
+    const auto gradient = hn::LoadU(d, dy + quad.y);
+    hn::StoreU(gradient_at(0, best, gradient), d, dx + quad.upper_left);
+    hn::StoreU(gradient_at(1, best, gradient), d, dx + quad.upper_right);
+    hn::StoreU(gradient_at(2, best, gradient), d, dx + quad.lower_left);
+    hn::StoreU(gradient_at(3, best, gradient), d, dx + quad.lower_right);
   });
 }
 

@@ -67,17 +67,31 @@ HWY_INLINE void for_each_tap(const Pool2dShape& shape, const PoolWindow& window,
   }
 }
 
-/// Where the pixels of a 2 x 2 window start in x.
+/// Where the pixels of a 2 x 2 window start in x, of some samples, and its result in y.
 struct Quad {
-  std::size_t upper_left, upper_right, lower_left, lower_right;
+  std::size_t upper_left, upper_right, lower_left, lower_right, y;
 };
 
-HWY_INLINE Quad quad_of(const Pool2dShape& shape, const PoolWindow& window) {
+/// Calls body(quad) for `lanes` samples of each window of a pool that halves, in the order of y.
+template <class Body>
+HWY_INLINE void for_each_quad(const Pool2dShape& shape, std::size_t lanes, const Body& body) {
   const auto batch = static_cast<std::size_t>(shape.batch);
-  const int pixel = window.rows.origin * shape.in_width + window.columns.origin;
-  const std::size_t upper = window.channel_offset + static_cast<std::size_t>(pixel) * batch;
-  const std::size_t lower = upper + static_cast<std::size_t>(shape.in_width) * batch;
-  return {upper, upper + batch, lower, lower + batch};
+  const std::size_t row = static_cast<std::size_t>(shape.in_width) * batch;
+  const std::size_t y_row = static_cast<std::size_t>(shape.out_width()) * batch;
+  Quad quad = {};
+  for (int c = 0; c < shape.channels; ++c) {
+    std::size_t upper = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.in_height) * row;
+    for (int p = 0; p < shape.out_height(); ++p, upper += 2 * row) {
+      const std::size_t y = quad.y;
+      for (std::size_t at = upper; quad.y < y + y_row; at += batch) {
+        for (const std::size_t end = at + batch; at < end; at += lanes, quad.y += lanes) {
+          quad.upper_left = at, quad.upper_right = at + batch;
+          quad.lower_left = at + row, quad.lower_right = at + row + batch;
+          body(quad);
+        }
+      }
+    }
+  }
 }
 
 /// Zeroes the last row and column of an odd image, which no 2 x 2 window covers.
