@@ -178,8 +178,11 @@ struct TapGroup {
   std::size_t lines() const { return count + (has_bias ? of_filters ? 2 : 1 : 0); }
 };
 
+// These fill in one call: a copy would wait until its newest numbers are in the cache, and with it until all
+// multiply-adds before are done.
+
 /// All tiles of a group, over the same parts.
-void run_tiles(GradientCall call, const TapGroup& group, float* term, float* chain) {
+void run_tiles(GradientCall& call, const TapGroup& group, float* term, float* chain) {
   const auto run = [&](std::size_t tap, std::size_t line, GradientFunction tile) {
     call.tap = group.taps + tap;
     call.term = term + line * kLine;
@@ -199,7 +202,7 @@ void run_tiles(GradientCall call, const TapGroup& group, float* term, float* cha
 }
 
 /// The sums over the units of 16 lanes: lines [channel][tap], and the bias behind the taps.
-void add_units(GradientCall call, const std::vector<GradientRows>& parts, std::size_t rows,
+void add_units(GradientCall& call, const std::vector<GradientRows>& parts, std::size_t rows,
                const TapGroup& group, float* term, float* chain) {
   call.begins_term = true;
   for (std::size_t first = 0; first < parts.size(); first += call.count) {
@@ -229,7 +232,7 @@ struct TermOutput {
 };
 
 /// All units of a term, for a group of taps and a block of channels.
-void write_group(GradientCall call, const Conv2dShape& s, const TermParts& parts, const TapGroup& group,
+void write_group(GradientCall& call, const Conv2dShape& s, const TermParts& parts, const TapGroup& group,
                  const TermOutput& to) {
   constexpr std::size_t kOfFilters = kFilterChannels * (kFiltersOfGroup * kFilterTaps + 2);
   constexpr std::size_t kMostLines =
