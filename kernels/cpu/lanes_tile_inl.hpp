@@ -181,12 +181,12 @@ struct Tile {
 
 /// One group, of some pixels. The loop over them is in here, so that the multiply-adds of a pixel begin while the sums of
 /// the one before are stored.
-template <bool kPacked, std::size_t K, std::size_t V>
-HWY_INLINE void run_pixels(const TileCall& call) {
+template <std::size_t K, std::size_t V>
+HWY_INLINE void run_group(const TileCall& call) {
   const float* source = call.source;
   float* target = call.target;
   for (std::size_t p = call.pixels; p > 0; --p, source += call.source_pixel, target += call.target_pixel) {
-    Tile<kPacked, K, V> tile;
+    Tile<true, K, V> tile;
     tile.begin(call.start);
     tile.add_group(call, source, call.weights, call.last_channels, call.last_columns);
     if (call.joins) tile.join(target, call.target_lane);
@@ -195,7 +195,7 @@ HWY_INLINE void run_pixels(const TileCall& call) {
   }
 }
 
-/// Groups of a matrix product: they have one row.
+/// Groups of a matrix product, whose taps are in one row.
 template <bool kPacked, std::size_t K, std::size_t V>
 HWY_INLINE void run_groups(const TileCall& call) {
   const float *source = call.source, *weights = call.weights, *start = call.start;
@@ -214,7 +214,10 @@ HWY_INLINE void run_groups(const TileCall& call) {
 
 template <bool kPacked, std::size_t K, std::size_t V>
 HWY_NOINLINE void run_tile(const TileCall& call) {
-  call.groups == 1 ? run_pixels<kPacked, K, V>(call) : run_groups<kPacked, K, V>(call);
+  if constexpr (kPacked) {  // as all convolutions are
+    if (call.groups == 1) return run_group<K, V>(call);
+  }
+  run_groups<kPacked, K, V>(call);
 }
 
 using TileFunction = void (*)(const TileCall&);
