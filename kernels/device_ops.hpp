@@ -110,6 +110,12 @@ struct LossTarget {
   const StepState* state = nullptr;
 };
 
+/// What the samples of a pass lose, where it is a part of the pass.
+struct DeviceLoss {
+  LossShape shape;
+  LossTarget target;
+};
+
 /// Ranges of the arena that the update tells apart, in device memory. None: all parameters are alike, as the
 /// step says; not for rules that look at norms.
 struct UpdateTensors {
@@ -323,6 +329,14 @@ class DeviceOps {
   /// null: not wanted. In place when dlogits == logits. LossShape::samples equals batch.
   virtual void loss_and_gradient(Stream&, const LossShape&, const float* logits, const LossTarget&,
                                  float* dlogits) = 0;
+  /// linear_forward without an epilogue and loss_and_gradient of what it gives as one launch, with the same bits;
+  /// dlogits [O,N], and the logits are stored nowhere. False, and nothing is queued: it takes two launches for this
+  /// layer, batch or loss, or by these ops.
+  virtual bool linear_forward_loss(Stream&, const LinearShape&, const float* /*x*/, const float* /*w*/,
+                                   const float* /*b*/, const LossShape&, const LossTarget&,
+                                   float* /*dlogits*/) {
+    return false;
+  }
 
   /// Accumulates: sums[i] += round(g[i] * scale), half to even.
   virtual void accumulate_exact(Stream&, std::size_t size, const float* g, const ExactTarget&) = 0;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ struct DevicePass {
   // For layers that look at the global batch:
   int grain = 0;                   ///< columns of a grain
   std::int64_t batch_samples = 0;  ///< of the global batch
+  /// What the output loses, in training: the forward pass ends with it, and the gradient of the logits takes their
+  /// place. None: that is the caller's business.
+  std::optional<DeviceLoss> loss = std::nullopt;
 };
 
 /// Where the gradients of all parameters go: arena order, as exact sums.
@@ -73,11 +77,12 @@ class DeviceExecution {
   std::int32_t* labels() { return labels_.data(); }
   int max_batch() const { return max_batch_; }
 
-  /// Returns the output, which is the logits [classes, batch], valid until the next pass.
+  /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss; valid until the
+  /// next pass.
   float* forward_training(Stream& stream, const float* weights, const DevicePass& pass);
   float* forward_evaluation(Stream& stream, const float* weights, int batch);
 
-  /// After forward_training of the same pass and the loss: data gradients on `main`, weight gradients on
+  /// After forward_training of the same pass, and the loss if the pass has none: data gradients on `main`, weight gradients on
   /// `side` and the last one on `main`. Afterwards `main` waits for `side`.
   /// @param dlogits  gradient of the output, [classes, batch]; may be the buffer that forward_training returned
   void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
@@ -144,6 +149,8 @@ class DeviceExecution {
   /// Adds this rank's terms to zeroed sums.
   CutSums queue_sums(Stream& stream, std::size_t i, bool forward);
   void forward_stage(Stream& stream, std::size_t i);
+  /// Where the last stage did not take it along.
+  void queue_loss(Stream& stream);
   const float* branch_of(const Unit& unit) const;
   /// Adds what branches bring to the gradient of the output of a unit.
   void join_branches(Stream& stream, Unit& unit, int batch);
@@ -178,6 +185,7 @@ class DeviceExecution {
   float* weights_ = nullptr;
   DevicePass pass_;
   bool training_ = false;
+  bool loss_is_queued_ = false;
   std::size_t next_ = 0;      ///< of forward: the unit to run; of backward: the one behind it
   bool terms_added_ = false;  ///< of that unit, if it is a cut
   DeviceTimeline* timeline_ = nullptr;

@@ -40,7 +40,7 @@ void DeviceExecution::begin_training(float* weights, const DevicePass& pass) {
   pass_ = pass;
   training_ = true;
   next_ = 0;
-  terms_added_ = forked_ = false;
+  terms_added_ = forked_ = loss_is_queued_ = false;
 }
 
 CutSums DeviceExecution::forward_to_cut(Stream& stream) {
@@ -54,7 +54,14 @@ CutSums DeviceExecution::forward_to_cut(Stream& stream) {
     }
     if (pass_.batch > 0) forward_stage(stream, next_);
   }
+  if (pass_.loss && !loss_is_queued_) queue_loss(stream);
   return {};
+}
+
+void DeviceExecution::queue_loss(Stream& stream) {
+  const DeviceSpan span(timeline_, stream, Work::kLoss);
+  ops_.loss_and_gradient(stream, pass_.loss->shape, logits(), pass_.loss->target, logits());
+  loss_is_queued_ = true;
 }
 
 void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
@@ -70,16 +77,20 @@ void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
     ops_.epilogue_forward(stream, stage.input, pass_.batch, x, epilogue, pass_.state, unit.y.data(), mask);
     return;
   }
-  stage.head->device_forward(layer_pass(stream), {.weights = weights_of(unit),
-                                                  .x = x,
-                                                  .branch = branch_of(unit),
-                                                  .y = unit.y.data(),
-                                                  .saved = unit.mask.data(),
-                                                  .epilogue = &epilogue,
-                                                  .state = pass_.state,
-                                                  .mask = mask,
-                                                  .statistics = unit.statistics.data(),
-                                                  .zero_bias = zero_bias_.data()});
+  const DeviceLayerTensors tensors{.weights = weights_of(unit),
+                                   .x = x,
+                                   .branch = branch_of(unit),
+                                   .y = unit.y.data(),
+                                   .saved = unit.mask.data(),
+                                   .epilogue = &epilogue,
+                                   .state = pass_.state,
+                                   .mask = mask,
+                                   .statistics = unit.statistics.data(),
+                                   .zero_bias = zero_bias_.data()};
+  const bool is_last = i + 1 == units_.size();
+  loss_is_queued_ =
+      is_last && pass_.loss && stage.head->device_forward_loss(layer_pass(stream), tensors, *pass_.loss);
+  if (!loss_is_queued_) stage.head->device_forward(layer_pass(stream), tensors);
 }
 
 // Backward on a device: gradients of data on one stream, those of weights beside them on another.

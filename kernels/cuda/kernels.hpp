@@ -115,6 +115,10 @@ void copy_features(cudaStream_t, const FeatureCopy&, bool batch_innermost, const
 void loss_and_gradient(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,
                        const LossTarget&, float* dlogits);
 
+// linear_loss.cu
+bool linear_forward_loss(cudaStream_t, const Chip&, const LinearShape&, const float* x, const float* w,
+                         const float* b, const LossShape&, const LossTarget&, float* dlogits);
+
 // exact_sum.cu
 void accumulate_exact(cudaStream_t, std::size_t size, const float* g, const ExactTarget&);
 void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, const std::int16_t* exponents,

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Losses: loss, correct answers and the gradient, four lanes for each sample. The cross-entropy of the softmax is a
-/// kernel without what smoothed targets, weights and other losses ask for.
+/// kernel without what smoothed targets, weights and other losses ask for; behind a small fully connected layer it is a
+/// part of that one's kernel (linear_loss.cu).
 ///
 /// Versions:
 /// 1. Three loops over the classes, a load in each turn: 30 trips to L2 one after another.
@@ -18,22 +19,10 @@
 /// to L2, one exp and one log one after another, and the shuffles: about 0.6 us by its instructions; one
 /// launch.
 #include "common/error.hpp"
-#include "kernels/cuda/activation_math.cuh"
-#include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/linear_tile.cuh"
-#include "kernels/cuda/sums.cuh"
-#include "kernels/sum_cuts.hpp"
+#include "kernels/cuda/loss_sample.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
-
-constexpr int kParts = kLossSums;          ///< lanes that share a sample
-constexpr int kPerWarp = kLanes / kParts;  ///< of a warp; lane = part * kPerWarp + sample
-constexpr int kPerLane = 4;                ///< logits of a lane in registers at once
-constexpr int kChunk = kParts * kPerLane;  ///< logits of a sample in registers at once
-constexpr unsigned kAllLanes = 0xFFFFFFFFU;
-constexpr unsigned kOneSample = 0x01010101U;  ///< the lanes of sample 0
-static_assert(kPerWarp == 8 && kParts == 4);
 
 /// What a kernel is compiled for.
 enum class Form { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
@@ -49,96 +38,13 @@ struct LossArgs {
   const MixedLabel* mixed;
 };
 
-/// A lane's part of a sample: every kParts-th class. Not __ldg: the gradient may be in place.
-struct LanePart {
-  const float* logits;  ///< of the sample
-  std::size_t stride;
-  int classes, first;
-  float v[kPerLane];  ///< the first ones, which stay in registers
-
-  __device__ void load(int from, float (&to)[kPerLane]) const {
-#pragma unroll
-    for (int k = 0; k < kPerLane; ++k) {
-      const int c = from + k * kParts;
-      to[k] = c < classes ? logits[static_cast<std::size_t>(c) * stride] : -INFINITY;
-    }
-  }
-
-  /// Calls f(class, logit), in the order of the classes; minus infinity beyond the last one.
-  template <typename F>
-  __device__ void for_each(const F& f) const {
-#pragma unroll
-    for (int k = 0; k < kPerLane; ++k) f(first + k * kParts, v[k]);
-    for (int from = first + kChunk; from < classes; from += kChunk) {
-      float more[kPerLane];
-      load(from, more);
-#pragma unroll
-      for (int k = 0; k < kPerLane; ++k) f(from + k * kParts, more[k]);
-    }
-  }
-};
-
-/// The largest logit of the sample; NaN is none here, the sum of exps will show it.
-__device__ inline float find_peak(const LanePart& part) {
-  float peak = -INFINITY;
-  part.for_each([&](int, float v) { peak = fmaxf(peak, v); });
-#pragma unroll
-  for (int distance = kPerWarp; distance < kLanes; distance *= 2)
-    peak = fmaxf(peak, __shfl_xor_sync(kAllLanes, peak, distance));
-  return peak;
-}
-
-/// Over the lanes of a sample: each pair of lanes adds the same two numbers, so all lanes hold the same bits.
-__device__ inline float sum_of_lanes(float sum) {
-#pragma unroll
-  for (int distance = kPerWarp; distance < kLanes; distance *= 2)
-    sum += __shfl_xor_sync(kAllLanes, sum, distance);
-  return sum;
-}
-
-/// Of exp(logit - peak) over the sample. Each lane adds its classes in their order.
-__device__ inline float sum_exp(const LanePart& part, float peak) {
-  float sum = 0;
-  part.for_each([&](int, float v) { sum += exp_nonpositive(v - peak); });
-  return sum_of_lanes(sum);
-}
-
-/// softmax - onehot, with the stride of the logits.
-__device__ inline void store_gradient(const LanePart& part, float peak, float sum, int label, float* to) {
-  const float scale = 1.0F / sum;
-  part.for_each([&](int c, float v) {
-    const float softmax = exp_nonpositive(v - peak) * scale;
-    if (c < part.classes)
-      to[static_cast<std::size_t>(c) * part.stride] = softmax - (c == label ? 1.0F : 0.0F);
-  });
-}
-
 /// The logit of a label, in all lanes of the sample.
 __device__ inline float logit_of(const LanePart& part, int label) {
   float logit = 0;
   part.for_each([&](int c, float v) { logit = c == label ? v : logit; });
-  const int sample = static_cast<int>(threadIdx.x) % kPerWarp;
+  const int sample = static_cast<int>(threadIdx.x) % kSamplesOfWarp;
   return __shfl_sync(kAllLanes, logit,
-                     static_cast<int>(static_cast<unsigned>(label) % kParts) * kPerWarp + sample);
-}
-
-struct Answer {
-  float logit;      ///< of the label
-  bool is_largest;  ///< and the first of the largest ones
-};
-
-__device__ inline Answer find_answer(const LanePart& part, float peak, int label) {
-  float logit = 0;
-  int first = label;  // the first of the largest, if it comes before
-  part.for_each([&](int c, float v) {
-    logit = c == label ? v : logit;
-    first = min(first, v == peak ? c : label);
-  });
-  const int sample = static_cast<int>(threadIdx.x) % kPerWarp;
-  logit = __shfl_sync(kAllLanes, logit,
-                      static_cast<int>(static_cast<unsigned>(label) % kParts) * kPerWarp + sample);
-  const unsigned lanes = __ballot_sync(kAllLanes, first < label) >> sample & kOneSample;
-  return {logit, lanes == 0 && logit == peak};
+                     static_cast<int>(static_cast<unsigned>(label) % kLossLanes) * kSamplesOfWarp + sample);
 }
 
 /// Cross-entropy of smoothed targets, with weights of classes, or of two labels, as kernels/cpu/loss.cpp.
@@ -225,32 +131,9 @@ __device__ inline OutputsLoss mean_over_outputs(const LanePart& part, const Loss
   });
   const float loss = sum_of_lanes(sum) * share;
   if constexpr (kForm != Form::kLabelSets) return {loss, false};
-  const int sample = static_cast<int>(threadIdx.x) % kPerWarp;
+  const int sample = static_cast<int>(threadIdx.x) % kSamplesOfWarp;
   return {loss, (__ballot_sync(kAllLanes, differs) >> sample & kOneSample) == 0};
 }
-
-struct SampleScore {
-  std::int64_t loss = 0;  ///< in units of 1 / kLossScale; 0 if it is too large for that
-  float wide_loss = 0;    ///< it then
-  bool correct = false, refused = false;
-};
-
-/// Adds a finite loss of at least 2^31 units to the limbs of the loss, of which its 24 bits touch two. Only
-/// where the network went astray, so that it costs nothing elsewhere.
-__device__ void add_wide_loss(std::int64_t* counters, float loss) {
-  const unsigned bits = __float_as_uint(loss);
-  const int lowest = static_cast<int>((bits >> 23) & 0xFFU) - 127 - 23 + 32;  // bit of the sum
-  const auto digits = static_cast<std::int64_t>((bits & 0x7FFFFFU) | 0x800000U) << lowest % kWideLimbBits;
-  const std::int64_t sign = loss < 0 ? -1 : 1;
-  const int limb = lowest / kWideLimbBits;
-  add_integer(counters + kLoss + limb, sign * (digits & 0xFFFFFFFFLL));
-  add_integer(counters + kLoss + limb + 1, sign * (digits >> kWideLimbBits));
-}
-
-struct SampleLoss {
-  float loss;
-  bool is_largest;  ///< the label's logit; of kLabelSets: the answer is the sample's labels
-};
 
 /// @param to  for the gradient; null: this lane stores none
 template <Form kForm>
@@ -260,6 +143,7 @@ __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart
     const OutputsLoss of_outputs = mean_over_outputs<kForm>(part, args.rule, label, to);
     return {of_outputs.loss, of_outputs.are_labels};
   }
+  if constexpr (kForm == Form::kPlain) return cross_entropy(part, label, to);
   const float peak = find_peak(part);
   if constexpr (kForm == Form::kMeanSquares || kForm == Form::kBinaryCrossEntropy) {
     const Answer answer = find_answer(part, peak, label);
@@ -267,15 +151,10 @@ __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart
   } else {
     const float sum = sum_exp(part, peak);
     const Answer answer = find_answer(part, peak, label);
-    if constexpr (kForm == Form::kPlain) {
-      if (to != nullptr) store_gradient(part, peak, sum, label, to);
-      return {log_from_one(sum) + (peak - answer.logit), answer.is_largest};
-    } else {
-      const WeightedTarget<kForm == Form::kMixed> target(args, n, label);
-      const float loss = target.loss(part, peak, answer.logit, sum);
-      if (to != nullptr) target.store_gradient(part, peak, sum, label, to);
-      return {loss, answer.is_largest};
-    }
+    const WeightedTarget<kForm == Form::kMixed> target(args, n, label);
+    const float loss = target.loss(part, peak, answer.logit, sum);
+    if (to != nullptr) target.store_gradient(part, peak, sum, label, to);
+    return {loss, answer.is_largest};
   }
 }
 
@@ -287,56 +166,25 @@ __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool cou
   LanePart part = {args.logits + start,
                    args.layout.feature_stride,
                    args.classes,
-                   static_cast<int>(threadIdx.x) / kPerWarp,
+                   static_cast<int>(threadIdx.x) / kSamplesOfWarp,
                    {}};
   part.load(part.first, part.v);
-  const auto [loss, is_largest] =
+  const SampleLoss loss =
       loss_of_sample<kForm>(args, part, n, args.target.labels[n],
                             args.dlogits != nullptr && counts ? args.dlogits + start : nullptr);
-  SampleScore score;
-  score.correct = is_largest && loss == loss;  // NOLINT(misc-redundant-expression): a NaN equals nothing
-  const bool narrow = fabsf(loss) < args.target.narrow_limit;
-  if (narrow) score.loss = __double2ll_rn(static_cast<double>(loss) * kLossScale);
-  score.refused = !(fabsf(loss) < INFINITY);
-  if (!narrow && !score.refused) score.wide_loss = loss;
-  return score;
-}
-
-/// Over the samples of the warp, in its first lane.
-__device__ inline std::int64_t sum_of_samples(std::int64_t term) {
-  auto sum = static_cast<long long>(term);
-#pragma unroll
-  for (unsigned distance = kPerWarp / 2; distance > 0; distance /= 2)
-    sum += __shfl_down_sync(kAllLanes, sum, distance);
-  return sum;
-}
-
-/// How many samples of the warp.
-__device__ inline int count_samples(bool which) {
-  return __popc(__ballot_sync(kAllLanes, which) & ((1U << kPerWarp) - 1));
+  return score_of(loss, args.target.narrow_limit);
 }
 
 template <Form kForm>
 __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
   await_earlier_kernels();
-  const int n = static_cast<int>(blockIdx.x) * kPerWarp + static_cast<int>(threadIdx.x) % kPerWarp;
-  const bool counts_stops = blockIdx.x == 0 && args.target.state != nullptr;
-  const std::uint32_t stops = counts_stops ? args.target.state->stop_requested : 0;
+  const int n =
+      static_cast<int>(blockIdx.x) * kSamplesOfWarp + static_cast<int>(threadIdx.x) % kSamplesOfWarp;
+  const std::uint32_t stops = stops_of_block(args.target);
   const bool counts = n < args.batch;
   SampleScore score = score_sample<kForm>(args, counts ? n : args.batch - 1, counts);
   if (!counts) score = {};
-  if (score.wide_loss != 0 && threadIdx.x < kPerWarp) add_wide_loss(args.target.counters, score.wide_loss);
-  const std::int64_t loss = sum_of_samples(score.loss);
-  const int correct = count_samples(score.correct);
-  const int refused = count_samples(score.refused);
-  if (threadIdx.x != 0) return;
-  std::int64_t* const counters = args.target.counters;
-  add_integer(counters + kLoss, loss);
-  add_integer(counters + kCorrect, correct);
-  if (refused > 0) add_integer(counters + kRefused, refused);
-  if (blockIdx.x != 0) return;
-  add_integer(counters + kSamples, args.batch);
-  if (stops > 0) add_integer(counters + kStopRequests, stops);
+  add_scores(args.target, args.batch, stops, score);
 }
 
 void (*kernel_for(const LossShape& shape))(LossArgs) {
@@ -361,7 +209,7 @@ void loss_and_gradient(cudaStream_t stream, const LossShape& shape, TensorLayout
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
   const LossArgs args = {shape.batch, shape.classes,      layout,     logits, target, dlogits,
                          shape.rule,  shape.weight_sum(), shape.mixed};
-  const dim3 blocks(static_cast<unsigned>(tiles(shape.batch, kPerWarp)));
+  const dim3 blocks(static_cast<unsigned>(tiles(shape.batch, kSamplesOfWarp)));
   launch(stream, {blocks, dim3(kLanes)}, kernel_for(shape), args);
 }
 

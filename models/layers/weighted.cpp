@@ -103,6 +103,12 @@ class LinearLayer final : public WeightedLayer {
     pass.ops.linear_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
                             device_bias(tensors), *tensors.epilogue, tensors.state, tensors.y, tensors.mask);
   }
+  bool device_forward_loss(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors,
+                           const DeviceLoss& loss) const override {
+    return tensors.epilogue->count == 0 &&
+           pass.ops.linear_forward_loss(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
+                                        device_bias(tensors), loss.shape, loss.target, tensors.y);
+  }
   void device_backward_weights(const DeviceLayerPass& pass,
                                const DeviceLayerTensors& tensors) const override {
     pass.ops.linear_backward_weights(pass.stream, shape_of(pass.batch), tensors.grain, tensors.x, tensors.dy,

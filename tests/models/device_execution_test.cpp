@@ -28,6 +28,7 @@ struct Result {
   std::vector<double> gradients;  ///< arena order
   double loss = 0;
   std::int64_t correct = 0;
+  std::size_t nodes = 0;  ///< of the graph, if there was one
 };
 
 /// A network, its weights and a batch of samples.
@@ -71,7 +72,9 @@ Result on_cpu(const Problem& problem) {
 }
 
 /// Forward, loss and backward on the device; all in one graph if `captured`.
-Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool captured = false) {
+/// @param loss_in_pass  then there are no logits
+Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool captured = false,
+                 bool loss_in_pass = false) {
   const std::size_t parameters = problem.weights.size();
   const auto weights = rig.upload(problem.weights.span());
   const auto sums = rig.zeroed<std::int64_t>(kCounterSlots + parameters);
@@ -86,13 +89,15 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
   rig.stream().copy_to_device(execution.labels(), problem.labels.data(), problem.labels.size() * 4);
   rig.stream().synchronize();
 
-  const DevicePass pass{problem.batch, kSeed, kFirstSample, device_state.data()};
+  const DeviceLoss loss{{problem.batch, problem.batch, kClasses},
+                        {execution.labels(), sums.data(), 1e6, device_state.data()}};
+  DevicePass pass{problem.batch, kSeed, kFirstSample, device_state.data()};
+  if (loss_in_pass) pass.loss = loss;
   const auto logits_copy = rig.poisoned<float>(kClasses * static_cast<std::size_t>(problem.batch));
   if (captured) rig.stream().begin_capture();
   float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
   rig.stream().copy_on_device(logits_copy.data(), logits, logits_copy.bytes());
-  rig.ops().loss_and_gradient(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
-                              {execution.labels(), sums.data(), 1e6, device_state.data()}, logits);
+  if (!loss_in_pass) rig.ops().loss_and_gradient(rig.stream(), loss.shape, logits, loss.target, logits);
   const std::vector<ExactFormat> formats(problem.network.parameters().parameters.size(), {.limit = kLimit});
   std::size_t covered = parameters;
   execution.backward(rig.stream(), *side, weights.data(), pass, logits,
@@ -102,12 +107,13 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
                        covered = offset;
                      });
   EXPECT_EQ(covered, 0U);
+  Result result;
   if (captured) {
     const auto graph = rig.stream().end_capture();
+    result.nodes = graph->nodes();
     rig.stream().launch(*graph);
     rig.stream().synchronize();
   }
-  Result result;
   result.logits = rig.download(logits_copy);
   const auto totals = rig.download(sums);
   EXPECT_EQ(totals[kSamples], problem.batch);
@@ -296,6 +302,29 @@ TEST(DeviceExecutionTest, GraphHasTheSameBits) {
     const Problem problem(layers, {2, 9, 11}, 10);
     EXPECT_EQ(on_device(rig, problem, 4, true).gradients, on_device(rig, problem, 4).gradients) << layers;
   }
+}
+
+TEST(DeviceExecutionTest, ALossThatIsPartOfThePassHasTheSameBits) {
+  DeviceRig rig;
+  for (const char* layers : kNetworks) {
+    const Problem problem(layers, {2, 9, 11}, 17);
+    const Result apart = on_device(rig, problem, 8), in_pass = on_device(rig, problem, 8, false, true);
+    EXPECT_EQ(in_pass.gradients, apart.gradients) << layers;
+    EXPECT_EQ(in_pass.loss, apart.loss) << layers;
+    EXPECT_EQ(in_pass.correct, apart.correct) << layers;
+  }
+}
+
+/// As in Net and LeNet, whose last layer is alone in its stage. One of which something follows has two launches.
+TEST(DeviceExecutionTest, TheLastLayerAndItsLossAreOneLaunch) {
+  DeviceRig rig;
+  const auto launches_saved = [&](const char* layers) {
+    const Problem problem(layers, {2, 9, 11}, 17);
+    return on_device(rig, problem, 8, true).nodes - on_device(rig, problem, 8, true, true).nodes;
+  };
+  EXPECT_EQ(launches_saved(kNetworks[0]), 1U);
+  EXPECT_EQ(launches_saved(kNetworks[1]), 1U);
+  EXPECT_EQ(launches_saved(kNetworks[3]), 0U);
 }
 
 TEST(DeviceExecutionTest, EvaluationHasNoDropout) {

@@ -135,7 +135,8 @@ void DeviceStep::begin_pass(const BatchShare& part, int column) {
                         .first_sample = static_cast<std::uint32_t>(part.first),
                         .state = state_.data(),
                         .grain = grain_,
-                        .batch_samples = part.batch};
+                        .batch_samples = part.batch,
+                        .loss = loss_of(part)};
   execution_.begin_training(arena_.weights(), pass);
   if (part.columns == 0) return;
   const DeviceSpan span(&timeline_, *main_, Work::kInput);
@@ -153,7 +154,7 @@ CutSums DeviceStep::queue_to_cut(const BatchShare& part, Gradients gradients) {
   if (!in_backward_) {
     const CutSums cut = execution_.forward_to_cut(*main_);
     if (cut.count > 0) return cut;
-    queue_loss(part);
+    execution_.begin_backward(*main_, execution_.logits());
     in_backward_ = true;
   }
   const auto ready = [&](Stream& stream, std::size_t offset, std::size_t size) {
@@ -162,22 +163,17 @@ CutSums DeviceStep::queue_to_cut(const BatchShare& part, Gradients gradients) {
   return execution_.backward_to_cut(*main_, *side_, arena_.gradient(grain_), ready);
 }
 
-void DeviceStep::queue_loss(const BatchShare& part) {
-  float* logits = execution_.logits();
-  const LossTarget target{.labels = execution_.labels(),
-                          .counters = arena_.counters(),
-                          .narrow_limit = narrow_limit_,
-                          .state = state_.data()};
-  if (part.columns > 0) {
-    const DeviceSpan span(&timeline_, *main_, Work::kLoss);
-    const LossShape shape{.batch = part.columns,
-                          .samples = part.columns,
-                          .classes = classes_,
-                          .rule = loss_rule_.rule(),
-                          .mixed = mixes_.second_labels()};
-    gpu_.ops->loss_and_gradient(*main_, shape, logits, target, logits);
-  }
-  execution_.begin_backward(*main_, logits);
+std::optional<DeviceLoss> DeviceStep::loss_of(const BatchShare& part) {
+  if (part.columns == 0) return std::nullopt;
+  return DeviceLoss{.shape = {.batch = part.columns,
+                              .samples = part.columns,
+                              .classes = classes_,
+                              .rule = loss_rule_.rule(),
+                              .mixed = mixes_.second_labels()},
+                    .target = {.labels = execution_.labels(),
+                               .counters = arena_.counters(),
+                               .narrow_limit = narrow_limit_,
+                               .state = state_.data()}};
 }
 
 void DeviceStep::queue_update() {

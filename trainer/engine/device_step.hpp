@@ -123,7 +123,7 @@ class DeviceStep {
   /// @param column  of the rank's share, at which the part begins
   void begin_pass(const BatchShare& part, int column);
   StreamedRows rows_of(const BatchShare& part, int column);
-  void queue_loss(const BatchShare& part);
+  std::optional<DeviceLoss> loss_of(const BatchShare& part);
   enum class Gradients { kMoreToCome, kComplete };
   /// Goes on with the pass: to the next cut, or to its end.
   /// @param gradients  of this rank, once it ends; those that are complete go to the reducer, layer by layer

@@ -64,12 +64,12 @@ class Cases {
   std::vector<KernelCase> collect() {
     const double features = network_.input_shape().features();
     add("gather", GatherOp{network_.input_shape().features()}, 0, (kByte + kFloat) * features * batch_);
-    for (std::size_t i = 0; i < stages_.size(); ++i) add_forward(i);
-    const double logits = network_.classes() * batch_;
-    add("loss", LossOp{network_.classes()}, 0, 2 * kFloat * logits + kFloat * batch_);
+    for (std::size_t i = 0; i + 1 < stages_.size(); ++i) add_forward(i);
+    add_end();
     for (std::size_t i = stages_.size(); i-- > first_trained();) add_backward(i);
     const auto parameters = static_cast<double>(network_.parameters().size);
     add("update", UpdateOp{network_.parameters().size}, 0, (2 * kInteger + 4 * kFloat) * parameters);
+    add_parts_of_end();
     for (std::size_t i = 0; i < stages_.size(); ++i) add_parts(i);
     return std::move(cases_);
   }
@@ -97,6 +97,28 @@ class Cases {
                          kFloat * static_cast<double>(stage.parameter_size());
     const std::string epilogue = stage.epilogue.count > 0 ? "," + text_of(stage.epilogue) : "";
     add(stages_[i].name + " forward" + epilogue, ForwardOp{stage}, flops_of(stage, batch_), bytes);
+  }
+
+  /// The last stage and the loss.
+  void add_end() {
+    const Stage& last = stages_.back();
+    if (!joins_loss(last)) {
+      add_forward(stages_.size() - 1);
+      return add_loss();
+    }
+    const double bytes = floats(last.input) + floats(last.output) + kFloat * batch_ +
+                         kFloat * static_cast<double>(last.parameter_size());
+    add(last.name + " forward, loss", ForwardLossOp{last}, flops_of(last, batch_), bytes);
+  }
+  void add_parts_of_end() {
+    if (!joins_loss(stages_.back())) return;
+    add_forward(stages_.size() - 1);
+    add_loss();
+  }
+  static bool joins_loss(const Stage& last) { return last.head != nullptr && last.epilogue.count == 0; }
+  void add_loss() {
+    const double logits = network_.classes() * batch_;
+    add("loss", LossOp{network_.classes()}, 0, 2 * kFloat * logits + kFloat * batch_);
   }
 
   void add_backward(std::size_t i) {

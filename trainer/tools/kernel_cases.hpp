@@ -51,13 +51,17 @@ struct PoolOp {
 struct LossOp {
   int classes = 0;
 };
+/// The last stage and what it loses: one launch where the ops have one for it, otherwise two.
+struct ForwardLossOp {
+  Stage stage;
+};
 /// With momentum.
 struct UpdateOp {
   std::size_t parameters = 0;
 };
 
-using KernelOp =
-    std::variant<GatherOp, ForwardOp, DataGradientOp, WeightGradientOp, EpilogueOp, PoolOp, LossOp, UpdateOp>;
+using KernelOp = std::variant<GatherOp, ForwardOp, DataGradientOp, WeightGradientOp, EpilogueOp, PoolOp,
+                              LossOp, ForwardLossOp, UpdateOp>;
 
 struct KernelCase {
   std::string name;  ///< "net conv2 forward, dropout2d max_pool relu"

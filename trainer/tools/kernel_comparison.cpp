@@ -168,6 +168,30 @@ class Builder {
     return comparison;
   }
 
+  KernelComparison operator()(const ForwardLossOp& op) {
+    const Stage& stage = op.stage;
+    const int classes = stage.output.features();
+    const auto x = floats(size_of(stage.input, batch_)), y = floats(size_of(stage.output, batch_));
+    const auto saved = saved_by(stage);
+    const float* w = memory_.floats(stage.parameter_size());
+    const DeviceLoss loss{{.batch = batch_, .samples = batch_, .classes = classes},
+                          {.labels = memory_.labels(static_cast<std::size_t>(batch_), classes),
+                           .counters = memory_.integers(kCounterSlots),
+                           .narrow_limit = 1e6}};
+    return both([=, batch = batch_](DeviceOps& ops, Stream& stream, int call) {
+      const DeviceLayerPass pass{ops, stream, batch};
+      const DeviceLayerTensors tensors{.weights = w,
+                                       .x = x(call),
+                                       .branch = x(call),
+                                       .y = y(call),
+                                       .saved = saved(call),
+                                       .epilogue = &stage.epilogue};
+      if (stage.head->device_forward_loss(pass, tensors, loss)) return;
+      stage.head->device_forward(pass, tensors);
+      ops.loss_and_gradient(stream, loss.shape, y(call), loss.target, y(call));
+    });
+  }
+
   KernelComparison operator()(const UpdateOp& op) {
     const std::size_t size = kCounterSlots + op.parameters;
     UpdateArgs args;

@@ -160,7 +160,7 @@ const Permission kPermissions[] = {
     // Chains of products.
     {"fma.rn.f32", "^(convolve_directly|convolve_generic|scatter_rows)<"},
     {"fma.rn.f32", "^((square|staged)_weight_gradient<|generic_weight_gradient)"},
-    {"fma.rn.f32", "^(forward_kernel|backward_data_kernel|backward_weights_kernel)<"},
+    {"fma.rn.f32", "^((forward_kernel|backward_data_kernel|backward_weights_kernel)<|linear_loss_kernel)"},
     // byte * scale + shift.
     {"fma.rn.f32", "^gather_(tile<unsigned char>|(augmented|mixed)_tile)"},
     // Polynomials: exp, log and the curves.
