@@ -42,7 +42,7 @@ struct BatchNormShape;  // kernels/batch_norm.hpp
 struct BatchNormChannel;
 
 /// Where the images of a batch lie whose set streams past the device (trainer/engine/device_data.hpp): that of column n
-/// in row first + step_rows * (state's step modulo steps) + n.
+/// in row first + step_rows * (number of the step modulo steps) + n.
 struct StreamedRows {
   std::int64_t first = 0;
   std::int64_t partners = 0;   ///< rows from an image to the one that it is mixed with
@@ -62,6 +62,7 @@ struct SampleSelection {
   const SampleMix* mixes = nullptr;
   MixedLabel* second_labels = nullptr;  ///< [batch], overwritten by gather where there are mixes
   StreamedRows rows = {};
+  std::int64_t ahead = 0;  ///< so many steps behind the state's, in the same epoch
 };
 
 /// A data set on the device, or its labels and the rows of a ring. Either images or features are there.

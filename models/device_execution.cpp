@@ -85,6 +85,16 @@ void DeviceExecution::make_units(Device& device, const Network& network, const N
   }
 }
 
+void DeviceExecution::make_room_for_next_input(Device& device) {
+  next_input_ = DeviceBuffer<float>(device, input_.y.size());
+  next_labels_ = DeviceBuffer<std::int32_t>(device, labels_.size());
+}
+
+void DeviceExecution::take_next_input() {
+  std::swap(input_.y, next_input_);
+  std::swap(labels_, next_labels_);
+}
+
 void DeviceExecution::fill_stand_ins(Device& device) {
   if (zero_bias_.size() == 0) return;
   const auto stream = device.make_stream();
@@ -262,6 +272,11 @@ std::uint64_t device_execution_bytes(const Network& network, std::int64_t sample
                                   (training ? unread_sums_of(network) * sizeof(std::int64_t) : 0);
   return checked_sum(checked_product(checked_sum(checked_product(numbers, sizeof(float)), bytes), samples),
                      stand_ins);
+}
+
+std::uint64_t next_input_bytes(const Network& network, std::int64_t samples) {
+  constexpr std::uint64_t kLabel = 1;
+  return checked_product(checked_sum(elements(network.input_shape()), kLabel), samples, sizeof(float));
 }
 
 void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer) {

@@ -76,6 +76,12 @@ class DeviceExecution {
   float* input() { return input_.y.data(); }
   std::int32_t* labels() { return labels_.data(); }
   int max_batch() const { return max_batch_; }
+  /// Input and labels of the next pass, which may come while this one runs, and then take the place of this one's; null
+  /// before there is room for them. @throws DeviceError  the device has none
+  void make_room_for_next_input(Device& device);
+  float* next_input() { return next_input_.data(); }
+  std::int32_t* next_labels() { return next_labels_.data(); }
+  void take_next_input();
 
   /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss; valid until the
   /// next pass.
@@ -170,6 +176,8 @@ class DeviceExecution {
   std::size_t first_parameter_;  ///< of the part, in the arena
   Unit input_;                   ///< stands for all that is before the first unit; its y is the input
   DeviceBuffer<std::int32_t> labels_;
+  DeviceBuffer<float> next_input_;
+  DeviceBuffer<std::int32_t> next_labels_;
   std::vector<Unit> units_;
   DeviceBuffer<float> output_gradient_;
   std::size_t first_trained_ = 0;  ///< where backward ends
@@ -228,6 +236,9 @@ std::size_t unread_sums_of(const Network& network);
 /// Bytes of activations, masks and gradients for that many samples at a time, and of what stands in for missing biases.
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part = {});
+
+/// What make_room_for_next_input() takes.
+std::uint64_t next_input_bytes(const Network& network, std::int64_t samples);
 
 /// @throws ShapeError  a tensor or a convolution of this network is larger than GPU kernels can number, with
 /// so many samples of one rank at a time: which layer, the limit, and what helps

@@ -55,7 +55,7 @@ __device__ float value_of(float value, int /*feature*/, const GatherPlan& /*plan
 /// Of column n of the batch, in the order.
 __device__ std::int64_t position_of(const SampleSelection& selection, int n) {
   const std::int64_t step = selection.state == nullptr ? 0 : selection.state->step_in_epoch;
-  return step * selection.stride + selection.first + n;
+  return (step + selection.ahead) * selection.stride + selection.first + n;
 }
 
 /// The sample that column n of the batch holds.
@@ -69,7 +69,7 @@ __device__ std::int64_t row_of(const SampleSelection& selection, int n, std::int
   const StreamedRows& rows = selection.rows;
   if (rows.steps == 0) return sample;
   const std::int64_t step = selection.state == nullptr ? 0 : selection.state->step;
-  return rows.first + step % rows.steps * rows.step_rows + n;
+  return rows.first + (step + selection.ahead) % rows.steps * rows.step_rows + n;
 }
 
 __device__ std::int64_t epoch_of(const SampleSelection& selection) {

@@ -14,6 +14,18 @@
 
 namespace lockstep {
 
+namespace {
+
+bool reduces_on_host(const Gpu& gpu) {
+  return gpu.all_reduce != nullptr && !gpu.all_reduce->on_stream();
+}
+
+}  // namespace
+
+bool gathers_ahead(const Job& job, bool long_steps) {
+  return job.parallel.graph != GraphUse::kOff && !long_steps;
+}
+
 DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& sizes)
     : gpu_(*setup.device.gpu),
       grain_(job.parallel.grain),
@@ -21,6 +33,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       classes_(setup.network.classes()),
       global_batch_(sizes.global_batch),
       long_(sizes.long_steps),
+      gathers_ahead_(gathers_ahead(job, sizes.long_steps) && !reduces_on_host(gpu_)),
       narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
@@ -30,12 +43,17 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       execution_(setup.network, *gpu_.device, *gpu_.ops, sizes.max_columns,
                  DeviceExecution::Purpose::kTraining),
       order_(*gpu_.device, setup.data->train.labels.size()),
-      mixes_(*gpu_.device, setup.mixer, order_.size(), static_cast<std::size_t>(sizes.max_columns)),
+      mixes_(*gpu_.device, setup.mixer, order_.size(), static_cast<std::size_t>(sizes.max_columns),
+             gathers_ahead_),
       state_(*gpu_.device),
       host_counters_(*gpu_.device, kCounterSlots),
       arena_(whole_network(job, setup, sizes.steps_per_epoch, sizes.global_grains), gpu_, *main_, state_,
              gpu_.all_reduce.get(), sizes.longest_series),
-      timeline_(*gpu_.device) {}
+      timeline_(*gpu_.device),
+      next_may_come_(gpu_.device->make_event()),
+      next_is_there_(gpu_.device->make_event()) {
+  if (gathers_ahead_) execution_.make_room_for_next_input(*gpu_.device);
+}
 
 void DeviceStep::record_into(Timeline* timeline) {
   timeline_.record_into(timeline);
@@ -74,14 +92,26 @@ SumFingerprints DeviceStep::own_cut_sums() {
   return fingerprints;
 }
 
-void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from) {
+void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from, const Place& place) {
   from_ = from;
+  place_ = place;
   cuts_passed_ = 0;
   for (std::size_t piece = 0; piece < pieces(); ++piece) {
     if (piece > 0) reduce(cut_);
     queue_gradients(share, piece);
   }
   from_ = CutSumsFrom::kRanks;
+}
+
+/// A step's samples are gathered beside the gradients of the one before it. They are not the weights' business, and on
+/// the GPU stands which step is next. The first step of a series gathers its own.
+void DeviceStep::queue_series(const BatchShare& share, int count) {
+  const bool ahead = gathers_ahead_ && share.columns > 0 && micro_batches(share) == 1;
+  for (int i = 0; i < count; ++i) {
+    queue_gradients(share, CutSumsFrom::kRanks,
+                    {.has_samples = ahead && i > 0, .gathers_next = ahead && i + 1 < count});
+    queue_update();
+  }
 }
 
 void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
@@ -101,7 +131,9 @@ void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
     reduce(cut_);
     cut_ = queue_to_cut(last_part, Gradients::kComplete);
   }
-  if (cut_.count == 0) arena_.reducer().finish(*main_);
+  if (cut_.count > 0) return;
+  if (place_.gathers_next) take_next_batch();
+  arena_.reducer().finish(*main_);
 }
 
 int DeviceStep::micro_batches(const BatchShare& share) const {
@@ -138,22 +170,45 @@ void DeviceStep::begin_pass(const BatchShare& part, int column) {
                         .batch_samples = part.batch,
                         .loss = loss_of(part)};
   execution_.begin_training(arena_.weights(), pass);
-  if (part.columns == 0) return;
-  const DeviceSpan span(&timeline_, *main_, Work::kInput);
-  const SampleSelection selection{.order = order_.data(),
-                                  .state = state_.data(),
-                                  .stride = global_batch_,
-                                  .first = part.first,
-                                  .mixes = mixes_.mixes(),
-                                  .second_labels = mixes_.second_labels(),
-                                  .rows = rows_of(part, column)};
-  gpu_.ops->gather(*main_, part.columns, data_.view(), selection, execution_.input(), execution_.labels());
+  if (part.columns > 0 && !place_.has_samples) queue_gather(*main_, part, column, Batch::kThis);
+}
+
+void DeviceStep::queue_gather(Stream& stream, const BatchShare& part, int column, Batch which) {
+  const bool is_next = which == Batch::kNext;
+  const DeviceSpan span(&timeline_, stream, Work::kInput);
+  const SampleSelection selection{
+      .order = order_.data(),
+      .state = state_.data(),
+      .stride = global_batch_,
+      .first = part.first,
+      .mixes = mixes_.mixes(),
+      .second_labels = is_next ? mixes_.next_second_labels() : mixes_.second_labels(),
+      .rows = rows_of(part, column),
+      .ahead = is_next ? 1 : 0};
+  gpu_.ops->gather(stream, part.columns, data_.view(), selection,
+                   is_next ? execution_.next_input() : execution_.input(),
+                   is_next ? execution_.next_labels() : execution_.labels());
+}
+
+/// On the side stream, which has less to do than the main one.
+void DeviceStep::gather_next_beside(const BatchShare& part) {
+  main_->record(*next_may_come_);
+  side_->wait(*next_may_come_);
+  queue_gather(*side_, part, 0, Batch::kNext);
+}
+
+void DeviceStep::take_next_batch() {
+  side_->record(*next_is_there_);
+  main_->wait(*next_is_there_);
+  execution_.take_next_input();
+  mixes_.take_next();
 }
 
 CutSums DeviceStep::queue_to_cut(const BatchShare& part, Gradients gradients) {
   if (!in_backward_) {
     const CutSums cut = execution_.forward_to_cut(*main_);
     if (cut.count > 0) return cut;
+    if (place_.gathers_next) gather_next_beside(part);
     execution_.begin_backward(*main_, execution_.logits());
     in_backward_ = true;
   }
@@ -275,12 +330,7 @@ void StepGraphs::capture(Captured& captured) {
 }
 
 std::unique_ptr<Graph> StepGraphs::capture_steps(const BatchShare& share, int count) {
-  return record([&] {
-    for (; count > 0; --count) {
-      step_.queue_gradients(share);
-      step_.queue_update();
-    }
-  });
+  return record([&] { step_.queue_series(share, count); });
 }
 
 void StepGraphs::launch(Captured& captured, std::int64_t count) {

@@ -44,6 +44,9 @@ struct StepSizes {
   std::optional<Streaming> streaming = std::nullopt;  ///< of the training set
 };
 
+/// Whether steps gather samples ahead, into memory of their own.
+bool gathers_ahead(const Job& job, bool long_steps);
+
 /// Holds data, activations and what is trained in device memory. What changes from step
 /// to step (position, learning rate, stop request) is read from the StepState there, so a queued step has the
 /// same arguments each time.
@@ -65,8 +68,16 @@ class DeviceStep {
     kRanksNoted,  ///< and this rank keeps them
     kNotes,       ///< the last ones that were kept, whatever the share: none is summed over ranks
   };
+  /// A step among others of the same share that are queued as a series.
+  struct Place {
+    bool has_samples = false;   ///< the one before has gathered them
+    bool gathers_next = false;  ///< this one gathers those of the next one, beside its gradients
+  };
   /// All pieces.
-  void queue_gradients(const BatchShare& share, CutSumsFrom from = CutSumsFrom::kRanks);
+  void queue_gradients(const BatchShare& share, CutSumsFrom from = CutSumsFrom::kRanks,
+                       const Place& place = {});
+  /// Gradients and updates of so many steps of the same share.
+  void queue_series(const BatchShare& share, int count);
   /// Fingerprints of what this rank added at each cut, the last time that they were not kRanks. Waits for the stream.
   SumFingerprints own_cut_sums();
   /// Moves the weights and advances the state.
@@ -123,6 +134,10 @@ class DeviceStep {
   /// @param column  of the rank's share, at which the part begins
   void begin_pass(const BatchShare& part, int column);
   StreamedRows rows_of(const BatchShare& part, int column);
+  enum class Batch { kThis, kNext };
+  void queue_gather(Stream& stream, const BatchShare& part, int column, Batch which);
+  void gather_next_beside(const BatchShare& part);
+  void take_next_batch();
   std::optional<DeviceLoss> loss_of(const BatchShare& part);
   enum class Gradients { kMoreToCome, kComplete };
   /// Goes on with the pass: to the next cut, or to its end.
@@ -134,7 +149,7 @@ class DeviceStep {
   std::uint64_t seed_;
   int classes_;
   std::int64_t global_batch_;
-  bool long_;
+  bool long_, gathers_ahead_;
   double narrow_limit_;
   std::unique_ptr<Stream> main_, side_;
   DeviceData data_;
@@ -151,6 +166,8 @@ class DeviceStep {
   const RowsOfPart* of_others_ = nullptr;  ///< likewise; null: the samples are the rank's own
   CutSums cut_;                            ///< where it stands
   CutSumsFrom from_ = CutSumsFrom::kRanks;
+  Place place_;
+  std::unique_ptr<Event> next_may_come_, next_is_there_;
   std::size_t cuts_passed_ = 0;
   std::vector<DeviceBuffer<std::int64_t>> own_at_cuts_, summed_at_cuts_;  ///< by cut
 };

@@ -16,6 +16,7 @@
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/device_data.hpp"
+#include "trainer/engine/device_step.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
@@ -89,6 +90,8 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
                   trail_bytes(job, network));
   memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
                                           device_execution_bytes(network, evaluated, false));
+  if (gathers_ahead(job, samples < samples_of_a_rank(job, data.train_samples, ranks)))
+    memory.device.activations = checked_sum(memory.device.activations, next_input_bytes(network, samples));
   if (validated > 0)
     memory.device.activations =
         checked_sum(memory.device.activations, device_execution_bytes(network, validated, false));

@@ -139,8 +139,11 @@ DeviceLossRule::DeviceLossRule(Device& device, Stream& stream, const LossRule& r
   rule_.label_sets = label_sets_.data();
 }
 
-DeviceMixes::DeviceMixes(Device& device, const SampleMixer& mixer, std::size_t places, std::size_t columns)
-    : mixes_(device, mixer.mixes() ? places : 0), second_labels_(device, mixer.mixes() ? columns : 0) {}
+DeviceMixes::DeviceMixes(Device& device, const SampleMixer& mixer, std::size_t places, std::size_t columns,
+                         bool has_next)
+    : mixes_(device, mixer.mixes() ? places : 0),
+      second_labels_(device, mixer.mixes() ? columns : 0),
+      next_second_labels_(device, mixer.mixes() && has_next ? columns : 0) {}
 
 void DeviceMixes::queue(Stream& stream, std::span<const SampleMix> mixes) {
   LOCKSTEP_CHECK(mixes.size() <= mixes_.size());

@@ -79,7 +79,9 @@ class DeviceMixes {
  public:
   /// @param places   for so many samples of an order
   /// @param columns  of a batch
-  DeviceMixes(Device& device, const SampleMixer& mixer, std::size_t places, std::size_t columns);
+  /// @param has_next  there is room for the next batch, too
+  DeviceMixes(Device& device, const SampleMixer& mixer, std::size_t places, std::size_t columns,
+              bool has_next = false);
 
   /// From the first place on. Queued; they must stay until the stream has come this far.
   void queue(Stream& stream, std::span<const SampleMix> mixes);
@@ -89,10 +91,13 @@ class DeviceMixes {
   /// Null where nothing is mixed.
   const SampleMix* mixes() const { return mixes_.data(); }
   MixedLabel* second_labels() const { return second_labels_.data(); }
+  /// Those of the next batch, if there is room for one; they take the place of this one's.
+  MixedLabel* next_second_labels() const { return next_second_labels_.data(); }
+  void take_next() { std::swap(second_labels_, next_second_labels_); }
 
  private:
   DeviceBuffer<SampleMix> mixes_;
-  DeviceBuffer<MixedLabel> second_labels_;
+  DeviceBuffer<MixedLabel> second_labels_, next_second_labels_;
 };
 
 }  // namespace lockstep

@@ -44,13 +44,14 @@ constexpr float kScale = 1.0F / (255.0F * 0.3081F), kShift = -0.1307F / 0.3081F;
 
 class DeviceGatherTest : public testing::Test {
  protected:
-  /// x and behind it the labels, as floats.
+  /// x and behind it the labels, as floats. @param ahead  so many steps before the case's
   template <typename T>
-  std::vector<float> gather(const GatherCase& c, const std::vector<T>& set) {
+  std::vector<float> gather(const GatherCase& c, const std::vector<T>& set, std::int64_t ahead = 0,
+                            const StreamedRows& rows = {}) {
     const auto values = rig_.upload(set);
     const auto labels = rig_.upload(labels_of(c));
     const auto order = rig_.upload(order_of(c));
-    const auto state = rig_.upload(std::vector<StepState>{state_at(c.step)});
+    const auto state = rig_.upload(std::vector<StepState>{state_at(c.step - ahead)});
     DeviceDataset data;
     if constexpr (std::is_same_v<T, float>) {
       data.features_fp32 = values.data();
@@ -80,7 +81,9 @@ class DeviceGatherTest : public testing::Test {
                                        c.stride,
                                        c.first,
                                        c.mixes.empty() ? nullptr : mixes.data(),
-                                       second.data()};
+                                       second.data(),
+                                       rows,
+                                       ahead};
     rig_.ops().gather(rig_.stream(), c.batch, data, selection, x.data(), batch_labels.data());
     std::vector<float> all = rig_.download(x);
     for (const std::int32_t label : rig_.download(batch_labels)) all.push_back(static_cast<float>(label));
@@ -123,7 +126,7 @@ class DeviceGatherTest : public testing::Test {
     StepState state;
     state.epoch = kEpoch;
     state.step_in_epoch = step;
-    state.step = 999;
+    state.step = static_cast<std::uint32_t>(990 + step);
     return state;
   }
 
@@ -140,6 +143,24 @@ TEST_F(DeviceGatherTest, ImagesAreNormalisedByOneFusedMultiplyAdd) {
       return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
     });
     EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
+    if (c.step > 0) EXPECT_EQ(gather(c, images, c.step), wanted) << "ahead of the step";
+  }
+}
+
+/// A ring of three steps, each with 20 rows, of which a batch has those from the third on.
+TEST_F(DeviceGatherTest, RowsOfARingAreThoseOfTheStepAlsoAheadOfIt) {
+  const GatherCase c = {17, 35, 60, 2, 20, 0, false};
+  std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features));
+  for (std::size_t i = 0; i < images.size(); ++i)
+    images[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);
+  GatherCase of_rows = c;
+  of_rows.step = 0;
+  of_rows.first = state_at(c.step).step % 3 * 20 + 2;
+  const std::vector<float> wanted = gather(of_rows, images);
+  const auto pixels = static_cast<std::ptrdiff_t>(c.features * c.batch);
+  for (const std::int64_t ahead : {0, 1, 2}) {
+    const std::vector<float> x = gather(c, images, ahead, {.first = 2, .step_rows = 20, .steps = 3});
+    EXPECT_TRUE(std::equal(x.begin(), x.begin() + pixels, wanted.begin())) << ahead << " ahead";
   }
 }
 

@@ -114,7 +114,8 @@ TEST(MemoryNeedTest, AMicroBatchBoundsItWhateverTheBatch) {
     job.data.micro_batch = micro_batch;
     return training_memory(job, network, data, true, 1).device.activations;
   };
-  EXPECT_EQ(activations(64, 64), activations(4096, 64));
+  EXPECT_EQ(activations(8192, 64), activations(4096, 64));
+  EXPECT_EQ(activations(64, 64), activations(4096, 64) + 64 * 4 * (784 + 1)) << "the next batch's samples";
   EXPECT_EQ(activations(4096, 95), activations(4096, 64)) << "not in whole grains of 32";
   EXPECT_EQ(activations(4096, 1), activations(4096, 32)) << "not a grain at least";
   EXPECT_LT(10 * activations(4096, 64), activations(4096, 0));

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -51,11 +51,13 @@ class LoneAllReduce final : public DeviceAllReduce {
   }
   const DeviceBuffer<std::int64_t>& copy() const { return copy_; }
   void fail_at(int call) { failing_call_ = call; }
+  void at_first_call(std::function<void()> action) { at_first_call_ = std::move(action); }
 
  private:
   void away_and_back(Stream& stream, void* device, std::size_t bytes) {
     if (++calls_ == failing_call_) throw PeerLostError("the other rank is gone");
     streams_.insert(&stream);
+    if (calls_ == 1 && at_first_call_) at_first_call_();
     if (calls_ == 1 && copied_ != nullptr) stream.copy_on_device(copy_.data(), copied_, copy_.bytes());
     stream.copy_on_device(aside_.data(), device, bytes);
     stream.fill_zero(device, bytes);
@@ -66,6 +68,7 @@ class LoneAllReduce final : public DeviceAllReduce {
   bool on_stream_;
   int calls_ = 0, failing_call_ = 0;
   std::set<Stream*> streams_;
+  std::function<void()> at_first_call_;
   const std::int64_t* copied_ = nullptr;
   DeviceBuffer<std::int64_t> copy_;
 };
@@ -118,9 +121,7 @@ class Training {
                .steps_per_epoch = 1000,
                .longest_series = 64}),
         graphs_(step_, graphs) {
-    std::vector<std::int32_t> order(kSamples);
-    std::iota(order.rbegin(), order.rend(), 0);
-    step_.set_order(order);
+    set_order(kSamples - 1);
     std::vector<float> weights(parameters());
     setup_.network.initialise(5, weights);
     step_.stream().copy_to_device(step_.arena().weights(), weights.data(), weights.size() * sizeof(float));
@@ -132,6 +133,11 @@ class Training {
   }
 
   void queue(const BatchShare& share, std::int64_t count) { graphs_.queue(share, count); }
+  /// Without a graph.
+  void queue_series(const BatchShare& share, int count) { step_.queue_series(share, count); }
+  void turn_order_at_first_all_reduce() {
+    all_reduce_->at_first_call([this] { set_order(kSamples / 2); });
+  }
   int all_reduces() const { return all_reduce_->calls(); }
   void fail_at_all_reduce(int call) { all_reduce_->fail_at(call); }
   void copy_sums_at_first_all_reduce() {
@@ -177,6 +183,12 @@ class Training {
     return {make_data(), std::move(choice), std::move(network), std::move(plan)};
   }
   std::size_t parameters() const { return setup_.network.parameters().size; }
+  /// All samples backwards, from this one on.
+  void set_order(int first) {
+    std::vector<std::int32_t> order(kSamples);
+    for (int i = 0; i < kSamples; ++i) order[static_cast<std::size_t>(i)] = (first - i + kSamples) % kSamples;
+    step_.set_order(order);
+  }
 
   Job job_;
   LoneAllReduce* all_reduce_ = nullptr;
@@ -268,6 +280,21 @@ TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
   EXPECT_EQ(of_four_in_twos, of_four) << "the bucket left before the last micro-batch";
   EXPECT_NE(behind_two, nothing) << "of earlier layers there is the gradient of earlier micro-batches";
   EXPECT_EQ(behind_two, sums_when_the_first_leaves(2, 3).first) << "the bucket left when backward had ended";
+}
+
+/// The emulator carries out at once what is queued: when the first bucket of a step leaves, the next step's samples have
+/// been gathered by the order as it was.
+TEST(StepGraphsTest, ASeriesGathersTheNextSamplesBesideItsGradients) {
+  if (platform_under_test().make_device(0)->kind() == "cuda")
+    GTEST_SKIP() << "a GPU may be faster than its host";
+  const auto train_series = [](int steps, bool turns) {
+    Training training(Reduce::kExact, GraphUse::kOn);
+    if (turns) training.turn_order_at_first_all_reduce();
+    training.queue_series({kBatch, 0, kBatch}, steps);
+    return training.weights(steps);
+  };
+  EXPECT_EQ(train_series(2, true), train_series(2, false)) << "gathered behind the first step";
+  EXPECT_NE(train_series(3, true), train_series(3, false)) << "the order did not turn";
 }
 
 TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
