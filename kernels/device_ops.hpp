@@ -330,12 +330,14 @@ class DeviceOps {
   /// null: not wanted. In place when dlogits == logits. LossShape::samples equals batch.
   virtual void loss_and_gradient(Stream&, const LossShape&, const float* logits, const LossTarget&,
                                  float* dlogits) = 0;
-  /// linear_forward without an epilogue and loss_and_gradient of what it gives as one launch, with the same bits;
-  /// dlogits [O,N], and the logits are stored nowhere. False, and nothing is queued: it takes two launches for this
-  /// layer, batch or loss, or by these ops.
-  virtual bool linear_forward_loss(Stream&, const LinearShape&, const float* /*x*/, const float* /*w*/,
-                                   const float* /*b*/, const LossShape&, const LossTarget&,
-                                   float* /*dlogits*/) {
+  /// The last layer of a network in one launch, with the bits of each op: linear_forward without an epilogue,
+  /// loss_and_gradient of what that gives, dlogits [O,N], and linear_backward_data. The logits are stored nowhere.
+  /// @param expand  without a pool; or null
+  /// @param dx      null: not wanted
+  /// @returns false, and nothing is queued, where this layer, batch or loss takes an op after the other
+  virtual bool linear_loss(Stream&, const LinearShape&, const float* /*x*/, const float* /*w*/,
+                           const float* /*b*/, const LossShape&, const LossTarget&, float* /*dlogits*/,
+                           const EpilogueBackward* /*expand*/, float* /*dx*/) {
     return false;
   }
 

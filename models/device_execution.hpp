@@ -157,6 +157,10 @@ class DeviceExecution {
   void forward_stage(Stream& stream, std::size_t i);
   /// Where the last stage did not take it along.
   void queue_loss(Stream& stream);
+  /// The last stage with the loss of the pass, and the gradient of its input, if it has a launch for them.
+  bool forward_with_loss(Stream& stream, DeviceLayerTensors tensors);
+  /// Whether the gradient of the input of a unit is wanted.
+  bool gives_gradient(std::size_t i) const { return i > first_trained_ || gives_input_gradient_; }
   const float* branch_of(const Unit& unit) const;
   /// Adds what branches bring to the gradient of the output of a unit.
   void join_branches(Stream& stream, Unit& unit, int batch);
@@ -193,7 +197,7 @@ class DeviceExecution {
   float* weights_ = nullptr;
   DevicePass pass_;
   bool training_ = false;
-  bool loss_is_queued_ = false;
+  bool loss_is_queued_ = false, last_dx_is_queued_ = false;
   std::size_t next_ = 0;      ///< of forward: the unit to run; of backward: the one behind it
   bool terms_added_ = false;  ///< of that unit, if it is a cut
   DeviceTimeline* timeline_ = nullptr;

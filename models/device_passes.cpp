@@ -40,7 +40,7 @@ void DeviceExecution::begin_training(float* weights, const DevicePass& pass) {
   pass_ = pass;
   training_ = true;
   next_ = 0;
-  terms_added_ = forked_ = loss_is_queued_ = false;
+  terms_added_ = forked_ = loss_is_queued_ = last_dx_is_queued_ = false;
 }
 
 CutSums DeviceExecution::forward_to_cut(Stream& stream) {
@@ -87,10 +87,21 @@ void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
                                    .mask = mask,
                                    .statistics = unit.statistics.data(),
                                    .zero_bias = zero_bias_.data()};
-  const bool is_last = i + 1 == units_.size();
-  loss_is_queued_ =
-      is_last && pass_.loss && stage.head->device_forward_loss(layer_pass(stream), tensors, *pass_.loss);
-  if (!loss_is_queued_) stage.head->device_forward(layer_pass(stream), tensors);
+  if (i + 1 == units_.size() && pass_.loss && forward_with_loss(stream, tensors)) return;
+  stage.head->device_forward(layer_pass(stream), tensors);
+}
+
+bool DeviceExecution::forward_with_loss(Stream& stream, DeviceLayerTensors tensors) {
+  const std::size_t last = units_.size() - 1;
+  const Unit& before = unit_before(last);
+  const bool has_windows = before.stored_through && before.way_back.pool > 1;
+  if (gives_gradient(last) && !has_windows) {
+    tensors.dx = before.stored_through ? before.gradient : before.dy;
+    tensors.through = before.stored_through ? &before.way_back : nullptr;
+  }
+  loss_is_queued_ = units_[last].stage.head->device_forward_loss(layer_pass(stream), tensors, *pass_.loss);
+  last_dx_is_queued_ = loss_is_queued_ && tensors.dx != nullptr;
+  return loss_is_queued_;
 }
 
 // Backward on a device: gradients of data on one stream, those of weights beside them on another.
@@ -147,7 +158,7 @@ CutSums DeviceExecution::backward_to_cut(Stream& main, Stream& side, const Devic
                                               unit.statistics.data());
     }
     if (unit.stage.trained()) backward_unit_weights(main, side, i, gradient, on_ready);
-    if ((i > first_trained_ || gives_input_gradient_) && pass_.batch > 0) backward_data(main, i);
+    if (gives_gradient(i) && pass_.batch > 0) backward_data(main, i);
   }
   join_side(main, side);
   return {};
@@ -207,7 +218,8 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
   Unit& before = unit_before(i);
   const DeviceSpan span(timeline_, stream, Work::kBackward, unit.stage.name);
   if (unit.stage.passes_gradient()) before.dy = unit.gradient;
-  if (unit.stage.head != nullptr) {
+  const bool is_done = last_dx_is_queued_ && i + 1 == units_.size();
+  if (unit.stage.head != nullptr && !is_done) {
     const auto branch = unit.stage.branch;
     const bool wanted =
         branch && (gives_input_gradient_ || *branch > first_trained_);  // behind a trained unit

@@ -277,8 +277,8 @@ class Layer {
   /// What of this layer is larger than a GPU's grid can have; none: nothing.
   virtual std::optional<std::string> beyond_device() const { return std::nullopt; }
   virtual void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
-  /// Of the last layer of a network, with what its output loses, in one launch: the gradient of y takes its place.
-  /// False, and nothing is queued: forward and loss are launches of their own.
+  /// Of the last layer of a network, with what its output loses, in one launch: the gradient of y takes its place, and
+  /// with a dx that is written, too. False, and nothing is queued: they are launches of their own.
   virtual bool device_forward_loss(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/,
                                    const DeviceLoss& /*loss*/) const {
     return false;

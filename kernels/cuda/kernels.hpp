@@ -116,8 +116,9 @@ void loss_and_gradient(cudaStream_t, const LossShape&, TensorLayout layout, cons
                        const LossTarget&, float* dlogits);
 
 // linear_loss.cu
-bool linear_forward_loss(cudaStream_t, const Chip&, const LinearShape&, const float* x, const float* w,
-                         const float* b, const LossShape&, const LossTarget&, float* dlogits);
+bool linear_loss(cudaStream_t, const Chip&, const LinearShape&, const float* x, const float* w,
+                 const float* b, const LossShape&, const LossTarget&, float* dlogits,
+                 const EpilogueBackward* expand, float* dx);
 
 // exact_sum.cu
 void accumulate_exact(cudaStream_t, std::size_t size, const float* g, const ExactTarget&);

@@ -1,24 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The last fully connected layer and the cross-entropy of what it gives, in one launch: the logits of a sample stay in
-/// the registers of the four lanes that lose it, with the bits of linear_forward.cu and loss.cu.
+/// The last fully connected layer, the cross-entropy of what it gives and the gradient of its input, in one launch: the
+/// logits of a sample stay in the registers of the four lanes that find its loss. The bits are those of
+/// linear_forward.cu, loss.cu and linear_backward_data.cu.
 ///
 /// A block has eight samples, and a warp a slice of their inputs. Its lanes lie as those of the loss: a lane has one
 /// sample and every fourth class. So once the slices are added up, each lane of the first warp holds the logits that it
-/// needs. What a block reads is on its way at once: the weights of a warp's slice, which go through shared memory, eight
-/// of its inputs, bias and label.
+/// needs. The gradient of the logits goes through shared memory back to all warps, which have the weights of their slices
+/// there: then a lane has every fourth input. What a block reads is on its way at once: weights, the first eight inputs,
+/// bias, label and the mask.
 ///
-/// Limits on an H100: Net at batch 64 is 8 blocks of 8 warps and 15 KB, LeNet at batch 256 32 blocks of 16 warps and
-/// 0.3 MB from L2: nothing. What remains is a launch, one trip to L2, and what the loss takes behind it. Two kernels are
-/// a launch and a trip to L2 more.
+/// Limits on an H100: Net at batch 64 is 8 blocks of 8 warps and 30 KB, LeNet at batch 256 32 blocks of 16 warps and
+/// 0.4 MB from L2: nothing. What remains is a launch, one trip to L2, and what the loss takes behind it. Three kernels
+/// are two launches and two trips more.
 #include "common/error.hpp"
 #include "kernels/cuda/loss_sample.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-constexpr int kInputsAtOnce = 8;               ///< of a slice, whose x a lane loads at once
-constexpr int kMostOfSlice = kLanes;           ///< inputs: a lane loads the weights of one
+constexpr int kInputsAtOnce = 8;                                 ///< of a slice, whose x a lane loads at once
+constexpr int kMostOfSlice = kLanes;                             ///< inputs: a lane loads the weights of one
+constexpr int kGradientFloats = kLogitsAtOnce * kSamplesOfWarp;  ///< of the logits of a block
 constexpr int kWeightRow = kLogitsAtOnce + 4;  ///< of an input; as float4, eight lanes write without conflict
 
 struct LinearLossArgs {
@@ -26,8 +29,10 @@ struct LinearLossArgs {
   const float *x, *w, *b;
   LossTarget target;
   float* dlogits;
-  int slices;  ///< warps of a block
-  int length;  ///< inputs of a slice; the last ones may be shorter or empty
+  EpilogueBackward expand;  ///< without a mask: there is none
+  float* dx;                ///< null: not wanted
+  int slices;               ///< warps of a block
+  int length;               ///< inputs of a slice; the last ones may be shorter or empty
 };
 
 /// Inputs of a slice in shared memory: whole groups of kInputsAtOnce.
@@ -35,9 +40,9 @@ __host__ __device__ constexpr int rows_of_slice(int length) {
   return tiles(length, kInputsAtOnce) * kInputsAtOnce;
 }
 
-/// The class at place `at` of an input's weights: the classes of a lane are neighbours.
-__device__ inline int class_at(int at) {
-  return at / kLogitsOfLane + at % kLogitsOfLane * kLossLanes;
+/// Where the weight of a class lies among those of an input: the classes of a lane are neighbours.
+__host__ __device__ constexpr int place_of(int c) {
+  return c % kLossLanes * kLogitsOfLane + c / kLossLanes;
 }
 
 /// The weights of input begin + lane, by place; 0 where there is none.
@@ -45,10 +50,10 @@ __device__ inline void load_weights(const LinearLossArgs& args, int begin, int e
                                     float (&w)[kLogitsAtOnce]) {
   const float* const from = args.w + begin + lane;
 #pragma unroll
-  for (int at = 0; at < kLogitsAtOnce; ++at) {
-    const bool is_there = begin + lane < end && class_at(at) < args.shape.out_features;
-    w[at] =
-        is_there ? load_input(from + static_cast<std::size_t>(class_at(at)) * args.shape.in_features) : 0.0F;
+  for (int c = 0; c < kLogitsAtOnce; ++c) {
+    const bool is_there = begin + lane < end && c < args.shape.out_features;
+    w[place_of(c)] =
+        is_there ? load_input(from + static_cast<std::size_t>(c) * args.shape.in_features) : 0.0F;
   }
 }
 
@@ -91,61 +96,117 @@ __device__ inline void add_up_slices(const float* partial, int slices, float (&s
   }
 }
 
+/// Of the inputs begin + part, begin + part + kLossLanes, ... of a sample: which pass the epilogue that made them.
+__device__ inline unsigned load_passes(const LinearLossArgs& args, int begin, int end, int n) {
+  if (args.expand.mask == nullptr) return ~0U;
+  unsigned passes = 0;
+#pragma unroll
+  for (int j = 0; j < kMostOfSlice / kLossLanes; ++j) {
+    const int i = begin + j * kLossLanes;
+    if (i < end)
+      passes |= (load_input(args.expand.mask + static_cast<std::size_t>(i) * args.shape.batch + n) & 1U) << j;
+  }
+  return passes;
+}
+
+/// The gradients of these inputs. @param w  weights of the first of them @param dlogits  of the block, of this sample
+__device__ inline void store_data_gradient(const LinearLossArgs& args, int begin, int end, int n,
+                                           const float* w, const float* dlogits, unsigned passes) {
+  float dy[kLogitsAtOnce];
+#pragma unroll
+  for (int c = 0; c < kLogitsAtOnce; ++c) dy[c] = dlogits[c * kSamplesOfWarp];
+  for (int i = begin; i < end; i += kLossLanes, w += kLossLanes * kWeightRow, passes >>= 1) {
+    float sum = 0;
+#pragma unroll
+    for (int c = 0; c < kLogitsAtOnce; ++c) sum = fmaf(w[place_of(c)], dy[c], sum);
+    sum += 0.0F;  // -0 becomes 0, as in linear_backward_data.cu
+    const float gradient = args.expand.mask == nullptr ? sum : args.expand.factors.times(sum);
+    args.dx[static_cast<std::size_t>(i) * args.shape.batch + n] = (passes & 1U) != 0 ? gradient : 0.0F;
+  }
+}
+
 __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) linear_loss_kernel(LinearLossArgs args) {
   await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes;
-  const int column = static_cast<int>(blockIdx.x) * kSamplesOfWarp + lane % kSamplesOfWarp;
-  const int first = lane / kSamplesOfWarp, classes = min(args.shape.out_features, kLogitsAtOnce);
+  const int part = lane / kSamplesOfWarp, sample = lane % kSamplesOfWarp;
+  const int first_column = static_cast<int>(blockIdx.x) * kSamplesOfWarp, column = first_column + sample;
+  const int classes = min(args.shape.out_features, kLogitsAtOnce);
   const bool counts = column < args.shape.batch;
   const int n = counts ? column : args.shape.batch - 1;
+  const int begin = warp * args.length, end = min(begin + args.length, args.shape.in_features);
   const int label = load_input(args.target.labels + n);
   const std::uint32_t stops = stops_of_block(args.target);
+  const unsigned passes = args.dx == nullptr ? 0 : load_passes(args, begin + part, end, n);
   float sum[kLogitsOfLane];
 #pragma unroll
   for (int k = 0; k < kLogitsOfLane; ++k)
-    sum[k] = warp == 0 ? load_input(args.b + min(first + k * kLossLanes, classes - 1)) : 0.0F;
-  const int begin = warp * args.length, end = min(begin + args.length, args.shape.in_features);
+    sum[k] = warp == 0 ? load_input(args.b + min(part + k * kLossLanes, classes - 1)) : 0.0F;
+  float* const dlogits = shared;  // [kLogitsAtOnce][kSamplesOfWarp], 0 beyond the last class
   const int weight_floats = rows_of_slice(args.length) * kWeightRow;
-  add_slice(args, begin, end, n, shared + warp * weight_floats, sum);
+  float* const weights = dlogits + kGradientFloats + warp * weight_floats;
+  add_slice(args, begin, end, n, weights, sum);
 
-  float* const partial = shared + args.slices * weight_floats;
+  float* const partial = dlogits + kGradientFloats + args.slices * weight_floats;
 #pragma unroll
   for (int k = 0; k < kLogitsOfLane; ++k) partial[(warp * kLogitsOfLane + k) * kLanes + lane] = sum[k];
   __syncthreads();
-  if (warp != 0) return;
-  add_up_slices(partial + lane, args.slices, sum);
-  LanePart part = {nullptr, static_cast<std::size_t>(args.shape.batch), classes, first, {}};
+  SampleScore score;
+  if (warp == 0) {
+    add_up_slices(partial + lane, args.slices, sum);
+    LanePart logits = {nullptr, kSamplesOfWarp, classes, part, {}};
 #pragma unroll
-  for (int k = 0; k < kLogitsOfLane; ++k)  // -0 becomes 0, as in linear_forward.cu
-    part.v[k] = first + k * kLossLanes < classes ? sum[k] + 0.0F : -INFINITY;
-  SampleScore score =
-      score_of(cross_entropy(part, label, counts ? args.dlogits + n : nullptr), args.target.narrow_limit);
-  if (!counts) score = {};
-  add_scores(args.target, args.shape.batch, stops, score);
+    for (int k = 0; k < kLogitsOfLane; ++k) {
+      const int c = part + k * kLossLanes;
+      logits.v[k] = c < classes ? sum[k] + 0.0F : -INFINITY;  // -0 becomes 0, as in linear_forward.cu
+      if (c >= classes) dlogits[c * kSamplesOfWarp + sample] = 0;
+    }
+    score = score_of(cross_entropy(logits, label, dlogits + sample), args.target.narrow_limit);
+    if (!counts) score = {};
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < classes * kSamplesOfWarp;
+       i += static_cast<int>(blockDim.x)) {
+    if (counts)
+      args.dlogits[static_cast<std::size_t>(i / kSamplesOfWarp) * args.shape.batch + column] = dlogits[i];
+  }
+  if (args.dx != nullptr && counts)
+    store_data_gradient(args, begin + part, end, n, weights + part * kWeightRow, dlogits + sample, passes);
+  if (warp == 0) add_scores(args.target, args.shape.batch, stops, score);
 }
 
 }  // namespace
 
-bool linear_forward_loss(cudaStream_t stream, const Chip& chip, const LinearShape& shape, const float* x,
-                         const float* w, const float* b, const LossShape& loss, const LossTarget& target,
-                         float* dlogits) {
+bool linear_loss(cudaStream_t stream, const Chip& chip, const LinearShape& shape, const float* x,
+                 const float* w, const float* b, const LossShape& loss, const LossTarget& target,
+                 float* dlogits, const EpilogueBackward* expand, float* dx) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1);
   LOCKSTEP_CHECK(loss.batch == shape.batch && loss.samples == shape.batch &&
                  loss.classes == shape.out_features);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
+  LOCKSTEP_CHECK(expand == nullptr || expand->pool == 1);
   const InputSlices slices(shape.in_features);
   const int blocks = tiles(shape.batch, kSamplesOfWarp);
-  // Every block reads all weights: where blocks wait for each other, two launches are faster.
+  // Every block reads all weights: where blocks wait for each other, launches of their own are faster.
   if (!loss.is_plain() || shape.out_features > kLogitsAtOnce || slices.length > kMostOfSlice ||
       blocks > 2 * chip.multiprocessors)
     return false;
-  const int floats = slices.count * (rows_of_slice(slices.length) * kWeightRow + kLogitsOfLane * kLanes);
-  const LaunchShape launch_shape = {dim3(static_cast<unsigned>(blocks)),
-                                    dim3(static_cast<unsigned>(slices.count * kLanes)),
-                                    static_cast<std::size_t>(floats) * sizeof(float)};
-  launch(stream, launch_shape, linear_loss_kernel,
-         LinearLossArgs{shape, x, w, b, target, dlogits, slices.count, slices.length});
+  const int floats =
+      kGradientFloats + slices.count * (rows_of_slice(slices.length) * kWeightRow + kLogitsOfLane * kLanes);
+  const LinearLossArgs args = {shape,
+                               x,
+                               w,
+                               b,
+                               target,
+                               dlogits,
+                               expand == nullptr ? EpilogueBackward{} : *expand,
+                               dx,
+                               slices.count,
+                               slices.length};
+  launch(stream,
+         {dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(slices.count * kLanes)),
+          static_cast<std::size_t>(floats) * sizeof(float)},
+         linear_loss_kernel, args);
   return true;
 }
 

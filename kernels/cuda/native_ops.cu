@@ -182,10 +182,10 @@ class NativeOps final : public DeviceOps {
     const TensorLayout layout = batch_innermost_layout(shape.batch);
     LOCKSTEP_GPU::loss_and_gradient(on(stream), shape, layout, logits, target, dlogits);
   }
-  bool linear_forward_loss(Stream& stream, const LinearShape& shape, const float* x, const float* w,
-                           const float* b, const LossShape& loss, const LossTarget& target,
-                           float* dlogits) override {
-    return LOCKSTEP_GPU::linear_forward_loss(on(stream), chip_, shape, x, w, b, loss, target, dlogits);
+  bool linear_loss(Stream& stream, const LinearShape& shape, const float* x, const float* w, const float* b,
+                   const LossShape& loss, const LossTarget& target, float* dlogits,
+                   const EpilogueBackward* expand, float* dx) override {
+    return LOCKSTEP_GPU::linear_loss(on(stream), chip_, shape, x, w, b, loss, target, dlogits, expand, dx);
   }
 
   void accumulate_exact(Stream& stream, std::size_t size, const float* g,

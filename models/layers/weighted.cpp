@@ -106,8 +106,9 @@ class LinearLayer final : public WeightedLayer {
   bool device_forward_loss(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors,
                            const DeviceLoss& loss) const override {
     return tensors.epilogue->count == 0 &&
-           pass.ops.linear_forward_loss(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
-                                        device_bias(tensors), loss.shape, loss.target, tensors.y);
+           pass.ops.linear_loss(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
+                                device_bias(tensors), loss.shape, loss.target, tensors.y, tensors.through,
+                                tensors.dx);
   }
   void device_backward_weights(const DeviceLayerPass& pass,
                                const DeviceLayerTensors& tensors) const override {

@@ -101,42 +101,70 @@ class Cases {
 
   /// The last stage and the loss.
   void add_end() {
-    const Stage& last = stages_.back();
-    if (!joins_loss(last)) {
-      add_forward(stages_.size() - 1);
+    const std::size_t i = stages_.size() - 1;
+    if (!is_one_launch(i)) {
+      add_forward(i);
       return add_loss();
     }
-    const double bytes = floats(last.input) + floats(last.output) + kFloat * batch_ +
-                         kFloat * static_cast<double>(last.parameter_size());
-    add(last.name + " forward, loss", ForwardLossOp{last}, flops_of(last, batch_), bytes);
+    const Stage& last = stages_[i];
+    LastLayerOp op{last, std::nullopt};
+    double flops = flops_of(last, batch_), bytes = floats(last.input) + floats(last.output) +
+                                                   kFloat * batch_ +
+                                                   kFloat * static_cast<double>(last.parameter_size());
+    if (gives_gradient_with_loss(i)) {
+      op.before = stages_[i - 1];
+      flops *= 2;
+      bytes += floats(last.input) + masks(*op.before);
+    }
+    const std::string gradient = op.before ? ", data gradient" : "";
+    add(last.name + " forward, loss" + gradient, std::move(op), flops, bytes);
   }
   void add_parts_of_end() {
-    if (!joins_loss(stages_.back())) return;
-    add_forward(stages_.size() - 1);
+    const std::size_t i = stages_.size() - 1;
+    if (!is_one_launch(i)) return;
+    add_forward(i);
     add_loss();
+    if (gives_gradient_with_loss(i)) add_data_gradient(i);
   }
-  static bool joins_loss(const Stage& last) { return last.head != nullptr && last.epilogue.count == 0; }
   void add_loss() {
     const double logits = network_.classes() * batch_;
     add("loss", LossOp{network_.classes()}, 0, 2 * kFloat * logits + kFloat * batch_);
   }
 
+  // What DeviceExecution launches with the loss (models/device_passes.cpp).
+
+  bool is_one_launch(std::size_t i) const {
+    const Stage& stage = stages_[i];
+    return i + 1 == stages_.size() && stage.head != nullptr && stage.epilogue.count == 0 &&
+           std::holds_alternative<LinearShape>(stage.head->op());
+  }
+  bool gives_gradient_with_loss(std::size_t i) const {
+    return is_one_launch(i) && i > first_trained() && (!goes_through(i) || stages_[i - 1].epilogue.pool == 1);
+  }
+
+  bool goes_through(std::size_t i) const {
+    const Stage& before = stages_[i - 1];
+    return before.epilogue.count > 0 && shape_through_epilogue(before, stages_[i]).has_value();
+  }
+
   void add_backward(std::size_t i) {
     const Stage& stage = stages_[i];
     if (stage.head == nullptr) return;
-    const double flops = flops_of(stage, batch_), dy = floats(stage.before_epilogue);
-    const auto weights = static_cast<double>(stage.parameter_size());
     if (stage.trained()) {
-      add(stage.name + " weight gradient", WeightGradientOp{stage}, flops,
-          floats(stage.input) + dy + 2 * kInteger * weights);
+      add(stage.name + " weight gradient", WeightGradientOp{stage}, flops_of(stage, batch_),
+          floats(stage.input) + floats(stage.before_epilogue) +
+              2 * kInteger * static_cast<double>(stage.parameter_size()));
     }
-    if (i == first_trained() || stage.passes_gradient()) return;
-    const Stage& before = stages_[i - 1];
-    const bool through = before.epilogue.count > 0 && shape_through_epilogue(before, stage).has_value();
+    if (i > first_trained() && !stage.passes_gradient() && !gives_gradient_with_loss(i)) add_data_gradient(i);
+  }
+
+  void add_data_gradient(std::size_t i) {
+    const Stage &stage = stages_[i], &before = stages_[i - 1];
+    const bool through = goes_through(i);
     const std::string expansion = through ? "," + text_of(before.epilogue) : "";
     const double dx = through ? floats(before.before_epilogue) + masks(before) : floats(stage.input);
-    add(stage.name + " data gradient" + expansion, DataGradientOp{stage, before}, flops,
-        dy + dx + kFloat * weights);
+    add(stage.name + " data gradient" + expansion, DataGradientOp{stage, before}, flops_of(stage, batch_),
+        floats(stage.before_epilogue) + dx + kFloat * static_cast<double>(stage.parameter_size()));
   }
 
   void add_parts(std::size_t i) {

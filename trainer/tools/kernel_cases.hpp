@@ -51,9 +51,11 @@ struct PoolOp {
 struct LossOp {
   int classes = 0;
 };
-/// The last stage and what it loses: one launch where the ops have one for it, otherwise two.
-struct ForwardLossOp {
+/// The last stage, what it loses, and the gradient of its input if there is a stage before it that wants it: one launch
+/// where the ops have one for it.
+struct LastLayerOp {
   Stage stage;
+  std::optional<Stage> before;
 };
 /// With momentum.
 struct UpdateOp {
@@ -61,7 +63,7 @@ struct UpdateOp {
 };
 
 using KernelOp = std::variant<GatherOp, ForwardOp, DataGradientOp, WeightGradientOp, EpilogueOp, PoolOp,
-                              LossOp, ForwardLossOp, UpdateOp>;
+                              LossOp, LastLayerOp, UpdateOp>;
 
 struct KernelCase {
   std::string name;  ///< "net conv2 forward, dropout2d max_pool relu"

@@ -168,11 +168,13 @@ class Builder {
     return comparison;
   }
 
-  KernelComparison operator()(const ForwardLossOp& op) {
+  KernelComparison operator()(const LastLayerOp& op) {
     const Stage& stage = op.stage;
     const int classes = stage.output.features();
-    const auto x = floats(size_of(stage.input, batch_)), y = floats(size_of(stage.output, batch_));
-    const auto saved = saved_by(stage);
+    const auto x = floats(size_of(stage.input, batch_)), dx = floats(size_of(stage.input, batch_));
+    const auto y = floats(size_of(stage.output, batch_));
+    const bool through = op.before && op.before->epilogue.count > 0;
+    const auto mask = masks(through ? *op.before : stage);
     const float* w = memory_.floats(stage.parameter_size());
     const DeviceLoss loss{{.batch = batch_, .samples = batch_, .classes = classes},
                           {.labels = memory_.labels(static_cast<std::size_t>(batch_), classes),
@@ -180,15 +182,18 @@ class Builder {
                            .narrow_limit = 1e6}};
     return both([=, batch = batch_](DeviceOps& ops, Stream& stream, int call) {
       const DeviceLayerPass pass{ops, stream, batch};
+      const EpilogueBackward expand = through ? way_back(*op.before, mask(call)) : EpilogueBackward{};
       const DeviceLayerTensors tensors{.weights = w,
                                        .x = x(call),
-                                       .branch = x(call),
                                        .y = y(call),
-                                       .saved = saved(call),
-                                       .epilogue = &stage.epilogue};
+                                       .epilogue = &stage.epilogue,
+                                       .dy = y(call),
+                                       .dx = op.before ? dx(call) : nullptr,
+                                       .through = through ? &expand : nullptr};
       if (stage.head->device_forward_loss(pass, tensors, loss)) return;
       stage.head->device_forward(pass, tensors);
       ops.loss_and_gradient(stream, loss.shape, y(call), loss.target, y(call));
+      if (op.before) stage.head->device_backward_data(pass, tensors);
     });
   }
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The last fully connected layer and its loss in one launch: the bits and counters of two launches, whatever the
-/// numbers are, and nothing of what it does not take.
+/// The last fully connected layer, its loss and the gradient of its input in one launch: the bits and counters of three,
+/// whatever the numbers are, and nothing of what it does not take.
 #include "tests/kernels/device/rig.hpp"
 
-#include <initializer_list>
 #include <limits>
 
 namespace lockstep::test::linear_loss_test {
@@ -12,16 +11,38 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr double kLossLimit = 1e6;
 
 using Counters = std::vector<std::int64_t>;
 
 struct Result {
-  std::vector<float> gradient;
+  std::vector<float> gradients;  ///< of the logits, and behind them of the input
   Counters counters;
+  bool at_once = false;
 };
 
-std::vector<std::int32_t> random_labels(const LossShape& s) {
+struct LastLayer {
+  int batch, inputs, classes;
+};
+
+/// What becomes of the gradient of the input.
+enum class DataGradient { kNotWanted, kPlain, kThroughEpilogue };
+
+struct Problem {
+  LastLayer layer;
+  DataGradient data = DataGradient::kPlain;
+  double weight_scale = 1, narrow_limit = 1e6;
+  LossRule rule = {};
+  std::vector<double> x = random_numbers(static_cast<std::size_t>(layer.inputs * layer.batch), 32);
+};
+
+std::string describe(const Problem& p) {
+  return "batch " + std::to_string(p.layer.batch) + ", " + std::to_string(p.layer.inputs) + " inputs, " +
+         std::to_string(p.layer.classes) + " classes, data gradient " +
+         std::to_string(static_cast<int>(p.data)) + ", weights up to " + std::to_string(p.weight_scale) +
+         ", limit " + std::to_string(p.narrow_limit);
+}
+
+std::vector<std::int32_t> random_labels(const LastLayer& s) {
   std::mt19937 engine(21);
   std::vector<std::int32_t> labels(static_cast<std::size_t>(s.batch));
   for (std::int32_t& label : labels)
@@ -29,88 +50,105 @@ std::vector<std::int32_t> random_labels(const LossShape& s) {
   return labels;
 }
 
-struct LastLayer {
-  int batch, inputs, classes;
-};
-
-class LastLayerTest : public testing::Test {
+class LinearLossTest : public testing::Test {
  protected:
-  /// @param limit  LossTarget's
-  Result run(const LastLayer& s, const std::vector<double>& x, bool at_once, const LossRule& rule = {},
-             double scale = 1, double limit = kLossLimit) {
-    const LinearShape shape{s.batch, s.inputs, s.classes};
-    LossShape loss{s.batch, s.batch, s.classes};
-    loss.rule = rule;
-    auto weights = random_numbers(static_cast<std::size_t>(s.inputs * s.classes), 30);
-    for (double& w : weights) w *= scale;
-    const auto w = rig_.upload(weights);
-    const auto b = rig_.upload(random_numbers(static_cast<std::size_t>(s.classes), 31));
-    const auto input = rig_.upload(x),
-               y = rig_.poisoned<float>(static_cast<std::size_t>(s.batch * s.classes));
-    const auto labels = rig_.upload(random_labels(loss));
+  enum class Launches { kOne, kThree };
+
+  Result run(const Problem& p, Launches launches) {
+    const auto [batch, inputs, classes] = p.layer;
+    const LinearShape shape{batch, inputs, classes};
+    LossShape loss{batch, batch, classes};
+    loss.rule = p.rule;
+    auto weights = random_numbers(static_cast<std::size_t>(inputs * classes), 30);
+    for (double& w : weights) w *= p.weight_scale;
+    const auto w = rig_.upload(weights), x = rig_.upload(p.x);
+    const auto b = rig_.upload(random_numbers(static_cast<std::size_t>(classes), 31));
+    const auto y = rig_.poisoned<float>(static_cast<std::size_t>(batch * classes));
+    const auto labels = rig_.upload(random_labels(p.layer));
     const auto counters = rig_.zeroed<std::int64_t>(kStepCounters);
     const auto state = rig_.upload(std::vector<StepState>{state_});
-    const LossTarget target{labels.data(), counters.data(), limit, state.data()};
-    took_both_ = at_once && rig_.ops().linear_forward_loss(rig_.stream(), shape, input.data(), w.data(),
-                                                           b.data(), loss, target, y.data());
-    if (!at_once) {
-      rig_.ops().linear_forward(rig_.stream(), shape, input.data(), w.data(), b.data(), {}, nullptr, y.data(),
+    const auto mask = rig_.upload(random_mask(p.x.size()));
+    const auto dx_memory = rig_.poisoned<float>(p.x.size());
+    float* const dx = p.data == DataGradient::kNotWanted ? nullptr : dx_memory.data();
+    const EpilogueBackward way_back{
+        .channels = inputs, .height = 1, .width = 1, .factors = {2, 0.7F}, .mask = mask.data()};
+    const EpilogueBackward* const expand = p.data == DataGradient::kThroughEpilogue ? &way_back : nullptr;
+    const LossTarget target{labels.data(), counters.data(), p.narrow_limit, state.data()};
+    bool at_once = false;
+    if (launches == Launches::kOne) {
+      at_once = rig_.ops().linear_loss(rig_.stream(), shape, x.data(), w.data(), b.data(), loss, target,
+                                       y.data(), expand, dx);
+    } else {
+      rig_.ops().linear_forward(rig_.stream(), shape, x.data(), w.data(), b.data(), {}, nullptr, y.data(),
                                 nullptr);
       rig_.ops().loss_and_gradient(rig_.stream(), loss, y.data(), target, y.data());
+      if (dx != nullptr)
+        rig_.ops().linear_backward_data(rig_.stream(), shape, y.data(), w.data(), expand, dx);
     }
-    return {rig_.download(y), rig_.download(counters)};
+    std::vector<float> gradients = rig_.download(y);
+    const std::vector<float> of_input = rig_.download(dx_memory);
+    if (dx != nullptr) gradients.insert(gradients.end(), of_input.begin(), of_input.end());
+    return {gradients, rig_.download(counters), at_once};
   }
-  static std::vector<double> inputs_of(const LastLayer& s) {
-    return random_numbers(static_cast<std::size_t>(s.inputs * s.batch), 32);
-  }
-  void expect_same(const LastLayer& s, const std::vector<double>& x, double scale, double limit) {
-    SCOPED_TRACE("batch " + std::to_string(s.batch) + ", " + std::to_string(s.inputs) + " inputs, " +
-                 std::to_string(s.classes) + " classes, limit " + std::to_string(limit));
-    const Result expected = run(s, x, false, {}, scale, limit);
-    Counters counters;
-    const auto gradient = same_in_every_order([&] {
-      const Result result = run(s, x, true, {}, scale, limit);
-      EXPECT_TRUE(took_both_);
+
+  /// Whatever NaN is a NaN.
+  void expect_same(const Problem& p) {
+    SCOPED_TRACE(describe(p));
+    const Result expected = run(p, Launches::kThree);
+    const auto gradients = same_in_every_order([&] {
+      const Result result = run(p, Launches::kOne);
+      EXPECT_TRUE(result.at_once);
       EXPECT_EQ(result.counters, expected.counters);
-      return result.gradient;
+      return result.gradients;
     });
-    EXPECT_EQ(std::memcmp(gradient.data(), expected.gradient.data(), gradient.size() * sizeof(float)), 0);
+    ASSERT_EQ(gradients.size(), expected.gradients.size());
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const float a = gradients[i], b = expected.gradients[i];
+      ASSERT_TRUE(std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b)))
+          << "gradient " << i << ": " << a << " and " << b;
+    }
+  }
+
+  static std::vector<std::uint8_t> random_mask(std::size_t size) {
+    std::mt19937 engine(33);
+    std::vector<std::uint8_t> mask(size);
+    for (std::uint8_t& byte : mask) byte = static_cast<std::uint8_t>(engine() % 2);
+    return mask;
   }
 
   DeviceRig rig_;
   StepState state_;
-  bool took_both_ = false;
 };
 
-TEST_F(LastLayerTest, HasTheBitsOfTwoLaunches) {
+/// Net and LeNet; slices of one input, of most, and such that end early or are empty; one class, and most.
+constexpr LastLayer kLayers[] = {{64, 50, 10}, {37, 128, 10}, {1, 1, 2},     {8, 10, 16},
+                                 {9, 41, 5},   {33, 65, 3},   {17, 512, 16}, {64, 84, 1}};
+
+TEST_F(LinearLossTest, HasTheBitsOfThreeLaunches) {
   state_.stop_requested = 1;
-  // Net and LeNet; slices of one input and of most; empty ones, and such that end early; one class and most.
-  for (const LastLayer& s : {LastLayer{64, 50, 10},
-                             {37, 128, 10},
-                             {1, 1, 2},
-                             {8, 10, 16},
-                             {9, 41, 5},
-                             {33, 65, 3},
-                             {17, 512, 16},
-                             {64, 84, 1}}) {
-    for (const double limit : {kLossLimit, 0.5}) expect_same(s, inputs_of(s), 1, limit);
+  for (const LastLayer& layer : kLayers)
+    for (const auto data : {DataGradient::kNotWanted, DataGradient::kPlain, DataGradient::kThroughEpilogue})
+      expect_same({.layer = layer, .data = data});
+  expect_same({.layer = kLayers[0], .narrow_limit = 0.5});
+}
+
+TEST_F(LinearLossTest, HugeAndBrokenLogitsAreThoseOfThreeLaunches) {
+  for (const double scale : {0.0, 1e12, 3e38}) {
+    Problem p{.layer = {20, 50, 10}, .data = DataGradient::kThroughEpilogue, .weight_scale = scale};
+    p.x[3] = static_cast<double>(kNan);
+    p.x[20 + 7] = static_cast<double>(kInfinity);
+    expect_same(p);
   }
 }
 
-TEST_F(LastLayerTest, BrokenAndHugeLogitsAreThoseOfTwoLaunches) {
-  const LastLayer s{20, 50, 10};
-  std::vector<double> x = inputs_of(s);
-  x[3] = static_cast<double>(kNan);
-  x[20 + 7] = static_cast<double>(kInfinity);
-  for (const double scale : {0.0, 1e12, 3e38}) expect_same(s, x, scale, kLossLimit);
-}
-
-TEST_F(LastLayerTest, LeavesToTwoLaunchesWhatItDoesNotTake) {
+TEST_F(LinearLossTest, LeavesToOthersWhatItDoesNotTake) {
   const LossRule smoothed{.label_share = 0.9F, .spread = 0.01F};
-  for (const auto& [s, rule] : std::initializer_list<std::pair<LastLayer, LossRule>>{
-           {{8, 50, 17}, {}}, {{8, 513, 10}, {}}, {{100'000, 1, 2}, {}}, {{8, 50, 10}, smoothed}}) {
-    const Result result = run(s, inputs_of(s), true, rule);
-    EXPECT_FALSE(took_both_);
+  for (const Problem& p :
+       {Problem{.layer = {8, 50, 17}}, Problem{.layer = {8, 513, 10}}, Problem{.layer = {100'000, 1, 2}},
+        Problem{.layer = {8, 50, 10}, .rule = smoothed}}) {
+    SCOPED_TRACE(describe(p));
+    const Result result = run(p, Launches::kOne);
+    EXPECT_FALSE(result.at_once);
     EXPECT_EQ(result.counters, Counters(kStepCounters)) << "something was queued";
   }
 }
