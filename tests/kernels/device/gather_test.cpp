@@ -143,7 +143,8 @@ TEST_F(DeviceGatherTest, ImagesAreNormalisedByOneFusedMultiplyAdd) {
       return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
     });
     EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
-    if (c.step > 0) EXPECT_EQ(gather(c, images, c.step), wanted) << "ahead of the step";
+    if (c.step == 0) continue;
+    EXPECT_EQ(gather(c, images, c.step), wanted) << "ahead of the step";
   }
 }
 
