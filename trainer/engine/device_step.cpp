@@ -22,8 +22,11 @@ bool reduces_on_host(const Gpu& gpu) {
 
 }  // namespace
 
-bool gathers_ahead(const Job& job, bool long_steps) {
-  return job.parallel.graph != GraphUse::kOff && !long_steps;
+std::uint64_t bytes_gathered_ahead(const Job& job, const Network& network, std::int64_t samples,
+                                   bool long_steps) {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;  // Beside a step with more, a gather is short.
+  const std::uint64_t bytes = next_input_bytes(network, samples);
+  return job.parallel.graph == GraphUse::kOff || long_steps || bytes > kMost ? 0 : bytes;
 }
 
 DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& sizes)
@@ -33,7 +36,8 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       classes_(setup.network.classes()),
       global_batch_(sizes.global_batch),
       long_(sizes.long_steps),
-      gathers_ahead_(gathers_ahead(job, sizes.long_steps) && !reduces_on_host(gpu_)),
+      gathers_ahead_(!reduces_on_host(gpu_) &&
+                     bytes_gathered_ahead(job, setup.network, sizes.max_columns, sizes.long_steps) > 0),
       narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
@@ -92,7 +96,7 @@ SumFingerprints DeviceStep::own_cut_sums() {
   return fingerprints;
 }
 
-void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from, const Place& place) {
+void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from, const SeriesPlace& place) {
   from_ = from;
   place_ = place;
   cuts_passed_ = 0;

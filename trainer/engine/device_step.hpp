@@ -44,8 +44,16 @@ struct StepSizes {
   std::optional<Streaming> streaming = std::nullopt;  ///< of the training set
 };
 
-/// Whether steps gather samples ahead, into memory of their own.
-bool gathers_ahead(const Job& job, bool long_steps);
+/// A step among others of the same share that are queued as a series.
+struct SeriesPlace {
+  bool has_samples = false;   ///< the one before has gathered them
+  bool gathers_next = false;  ///< this one gathers those of the next one, beside its gradients
+};
+
+/// Device memory into which a step gathers the samples of the next one, beside its own gradients; 0: it does not.
+/// @param samples  computed at a time
+std::uint64_t bytes_gathered_ahead(const Job& job, const Network& network, std::int64_t samples,
+                                   bool long_steps);
 
 /// Holds data, activations and what is trained in device memory. What changes from step
 /// to step (position, learning rate, stop request) is read from the StepState there, so a queued step has the
@@ -68,14 +76,9 @@ class DeviceStep {
     kRanksNoted,  ///< and this rank keeps them
     kNotes,       ///< the last ones that were kept, whatever the share: none is summed over ranks
   };
-  /// A step among others of the same share that are queued as a series.
-  struct Place {
-    bool has_samples = false;   ///< the one before has gathered them
-    bool gathers_next = false;  ///< this one gathers those of the next one, beside its gradients
-  };
   /// All pieces.
   void queue_gradients(const BatchShare& share, CutSumsFrom from = CutSumsFrom::kRanks,
-                       const Place& place = {});
+                       const SeriesPlace& place = {});
   /// Gradients and updates of so many steps of the same share.
   void queue_series(const BatchShare& share, int count);
   /// Fingerprints of what this rank added at each cut, the last time that they were not kRanks. Waits for the stream.
@@ -166,7 +169,7 @@ class DeviceStep {
   const RowsOfPart* of_others_ = nullptr;  ///< likewise; null: the samples are the rank's own
   CutSums cut_;                            ///< where it stands
   CutSumsFrom from_ = CutSumsFrom::kRanks;
-  Place place_;
+  SeriesPlace place_;
   std::unique_ptr<Event> next_may_come_, next_is_there_;
   std::size_t cuts_passed_ = 0;
   std::vector<DeviceBuffer<std::int64_t>> own_at_cuts_, summed_at_cuts_;  ///< by cut

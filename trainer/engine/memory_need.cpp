@@ -90,8 +90,9 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
                   trail_bytes(job, network));
   memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
                                           device_execution_bytes(network, evaluated, false));
-  if (gathers_ahead(job, samples < samples_of_a_rank(job, data.train_samples, ranks)))
-    memory.device.activations = checked_sum(memory.device.activations, next_input_bytes(network, samples));
+  const bool long_steps = samples < samples_of_a_rank(job, data.train_samples, ranks);
+  memory.device.activations =
+      checked_sum(memory.device.activations, bytes_gathered_ahead(job, network, samples, long_steps));
   if (validated > 0)
     memory.device.activations =
         checked_sum(memory.device.activations, device_execution_bytes(network, validated, false));

@@ -136,7 +136,7 @@ class Training {
   /// Without a graph.
   void queue_series(const BatchShare& share, int count) { step_.queue_series(share, count); }
   void turn_order_at_first_all_reduce() {
-    all_reduce_->at_first_call([this] { set_order(kSamples / 2); });
+    all_reduce_->at_first_call([this] { set_order(kSamples / 2 + 1); });
   }
   int all_reduces() const { return all_reduce_->calls(); }
   void fail_at_all_reduce(int call) { all_reduce_->fail_at(call); }
