@@ -82,7 +82,7 @@ __device__ inline void add_slice(const LinearLossArgs& args, int begin, int end,
 #pragma unroll
       for (int c = 0; c < kLogitsOfLane; ++c) sum[c] = fmaf(weights[c], x[k], sum[c]);
     }
-    load_inputs(args, i + kInputsAtOnce, end, n, x);
+    if (i + kInputsAtOnce < end) load_inputs(args, i + kInputsAtOnce, end, n, x);
   }
 }
 
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) linear_loss_ker
   const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes;
   const int part = lane / kSamplesOfWarp, sample = lane % kSamplesOfWarp;
   const int first_column = static_cast<int>(blockIdx.x) * kSamplesOfWarp, column = first_column + sample;
-  const int classes = min(args.shape.out_features, kLogitsAtOnce);
+  const int classes = args.shape.out_features;
   const bool counts = column < args.shape.batch;
   const int n = counts ? column : args.shape.batch - 1;
   const int begin = warp * args.length, end = min(begin + args.length, args.shape.in_features);
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) linear_loss_ker
   SampleScore score;
   if (warp == 0) {
     add_up_slices(partial + lane, args.slices, sum);
-    LanePart logits = {nullptr, kSamplesOfWarp, classes, part, {}};
+    LaneLogits logits = {kSamplesOfWarp, classes, part, {}};
 #pragma unroll
     for (int k = 0; k < kLogitsOfLane; ++k) {
       const int c = part + k * kLossLanes;

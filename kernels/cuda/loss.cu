@@ -163,11 +163,8 @@ __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart
 template <Form kForm>
 __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool counts) {
   const std::size_t start = static_cast<std::size_t>(n) * args.layout.sample_stride;
-  LanePart part = {args.logits + start,
-                   args.layout.feature_stride,
-                   args.classes,
-                   static_cast<int>(threadIdx.x) / kSamplesOfWarp,
-                   {}};
+  const int first = static_cast<int>(threadIdx.x) / kSamplesOfWarp;
+  LanePart part = {{args.layout.feature_stride, args.classes, first, {}}, args.logits + start};
   part.load(part.first, part.v);
   const SampleLoss loss =
       loss_of_sample<kForm>(args, part, n, args.target.labels[n],

@@ -26,12 +26,23 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 inline constexpr unsigned kOneSample = 0x01010101U;  ///< the lanes of sample 0
 static_assert(kSamplesOfWarp == 8 && kLossLanes == 4);
 
-/// A lane's part of a sample: every kLossLanes-th class. Not __ldg: the gradient may be in place.
-struct LanePart {
-  const float* logits;  ///< of the sample
-  std::size_t stride;
+/// A lane's part of a sample: every kLossLanes-th class. All of it is in registers.
+struct LaneLogits {
+  std::size_t stride;  ///< from a class to the next one, of the gradient
   int classes, first;
-  float v[kLogitsOfLane];  ///< the first ones, which stay in registers
+  float v[kLogitsOfLane];  ///< minus infinity beyond the last class
+
+  /// Calls f(class, logit), in the order of the classes; minus infinity beyond the last one.
+  template <typename F>
+  __device__ void for_each(const F& f) const {
+#pragma unroll
+    for (int k = 0; k < kLogitsOfLane; ++k) f(first + k * kLossLanes, v[k]);
+  }
+};
+
+/// Of any number of classes, of which the first ones stay in registers. Not __ldg: the gradient may be in place.
+struct LanePart : LaneLogits {
+  const float* logits;  ///< of the sample
 
   __device__ void load(int from, float (&to)[kLogitsOfLane]) const {
 #pragma unroll
@@ -41,11 +52,9 @@ struct LanePart {
     }
   }
 
-  /// Calls f(class, logit), in the order of the classes; minus infinity beyond the last one.
   template <typename F>
   __device__ void for_each(const F& f) const {
-#pragma unroll
-    for (int k = 0; k < kLogitsOfLane; ++k) f(first + k * kLossLanes, v[k]);
+    LaneLogits::for_each(f);
     for (int from = first + kLogitsAtOnce; from < classes; from += kLogitsAtOnce) {
       float more[kLogitsOfLane];
       load(from, more);
@@ -55,8 +64,11 @@ struct LanePart {
   }
 };
 
+// Of a Part, which is either.
+
 /// The largest logit of the sample; NaN is none here, the sum of exps will show it.
-__device__ inline float find_peak(const LanePart& part) {
+template <typename Part>
+__device__ inline float find_peak(const Part& part) {
   float peak = -INFINITY;
   part.for_each([&](int, float v) { peak = fmaxf(peak, v); });
 #pragma unroll
@@ -74,14 +86,16 @@ __device__ inline float sum_of_lanes(float sum) {
 }
 
 /// Of exp(logit - peak) over the sample. Each lane adds its classes in their order.
-__device__ inline float sum_exp(const LanePart& part, float peak) {
+template <typename Part>
+__device__ inline float sum_exp(const Part& part, float peak) {
   float sum = 0;
   part.for_each([&](int, float v) { sum += exp_nonpositive(v - peak); });
   return sum_of_lanes(sum);
 }
 
 /// softmax - onehot, with the stride of the logits.
-__device__ inline void store_gradient(const LanePart& part, float peak, float sum, int label, float* to) {
+template <typename Part>
+__device__ inline void store_gradient(const Part& part, float peak, float sum, int label, float* to) {
   const float scale = 1.0F / sum;
   part.for_each([&](int c, float v) {
     const float softmax = exp_nonpositive(v - peak) * scale;
@@ -95,7 +109,8 @@ struct Answer {
   bool is_largest;  ///< and the first of the largest ones
 };
 
-__device__ inline Answer find_answer(const LanePart& part, float peak, int label) {
+template <typename Part>
+__device__ inline Answer find_answer(const Part& part, float peak, int label) {
   float logit = 0;
   int first = label;  // the first of the largest, if it comes before
   part.for_each([&](int c, float v) {
@@ -116,7 +131,8 @@ struct SampleLoss {
 
 /// The cross-entropy without smoothing, weights and second labels.
 /// @param to  for the gradient; null: this lane stores none
-__device__ inline SampleLoss cross_entropy(const LanePart& part, int label, float* to) {
+template <typename Part>
+__device__ inline SampleLoss cross_entropy(const Part& part, int label, float* to) {
   const float peak = find_peak(part);
   const float sum = sum_exp(part, peak);
   const Answer answer = find_answer(part, peak, label);
