@@ -115,6 +115,7 @@ __device__ inline void store_data_gradient(const LinearLossArgs& args, int begin
   float dy[kLogitsAtOnce];
 #pragma unroll
   for (int c = 0; c < kLogitsAtOnce; ++c) dy[c] = dlogits[c * kSamplesOfWarp];
+#pragma unroll 1  // two turns in Net and LeNet
   for (int i = begin; i < end; i += kLossLanes, w += kLossLanes * kWeightRow, passes >>= 1) {
     float sum = 0;
 #pragma unroll
