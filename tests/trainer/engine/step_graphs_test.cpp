@@ -106,13 +106,22 @@ BucketPlan make_plan(const Network& network, Buckets buckets) {
   return plan_buckets_of_size(ranges, sizeof(std::int64_t), bytes);
 }
 
+/// What is trained.
+struct Model {
+  const char* layers =
+      "  - conv2d: {out: 2, kernel: 3}\n  - max_pool: 2\n  - relu\n  - dropout: 0.3\n"
+      "  - linear: 4\n  - relu\n  - linear: classes\n";
+  std::vector<Augmentation> augment = {};
+};
+
 /// A small network in training on one rank.
 class Training {
  public:
   /// @param at_a_time  samples: a share of more is computed in micro-batches
-  Training(Reduce reduce, GraphUse graphs, Buckets buckets = Buckets::kEach, int at_a_time = kBatch)
+  Training(Reduce reduce, GraphUse graphs, Buckets buckets = Buckets::kEach, int at_a_time = kBatch,
+           const Model& model = {})
       : job_(make_job(reduce)),
-        setup_(make_setup(reduce, buckets)),
+        setup_(make_setup(reduce, buckets, model)),
         step_(job_, setup_,
               {.max_columns = at_a_time,
                .long_steps = at_a_time < kBatch,
@@ -164,11 +173,9 @@ class Training {
   }
 
  private:
-  JobSetup make_setup(Reduce reduce, Buckets buckets) {
-    Network network = Network::parse(
-        "layers:\n  - conv2d: {out: 2, kernel: 3}\n  - max_pool: 2\n  - relu\n  - dropout: 0.3\n"
-        "  - linear: 4\n  - relu\n  - linear: classes\n",
-        "test.yaml", kImage, kClasses);
+  JobSetup make_setup(Reduce reduce, Buckets buckets, const Model& model) {
+    job_.data.augment = model.augment;
+    Network network = Network::parse("layers:\n" + std::string(model.layers), "test.yaml", kImage, kClasses);
     auto gpu = std::make_shared<Gpu>();
     gpu->device = platform_under_test().make_device(0);
     gpu->ops = platform_under_test().make_ops(*gpu->device);
@@ -180,14 +187,17 @@ class Training {
     BucketPlan plan = make_plan(network, buckets);
     DeviceChoice choice;
     choice.gpu = std::move(gpu);
-    return {make_data(), std::move(choice), std::move(network), std::move(plan)};
+    JobSetup setup{make_data(), std::move(choice), std::move(network), std::move(plan)};
+    setup.augment = augment_plan_of(job_, setup.data->train);
+    setup.mixer = SampleMixer(model.augment, kImage, job_.train.seed);
+    return setup;
   }
   std::size_t parameters() const { return setup_.network.parameters().size; }
   /// All samples backwards, from this one on.
   void set_order(int first) {
     std::vector<std::int32_t> order(kSamples);
     for (int i = 0; i < kSamples; ++i) order[static_cast<std::size_t>(i)] = (first - i + kSamples) % kSamples;
-    step_.set_order(order);
+    step_.set_order(order, setup_.mixer.draw(0, order, 0, kSamples));
   }
 
   Job job_;
@@ -199,9 +209,9 @@ class Training {
 
 /// Full batches, the last one of an epoch, and once more.
 std::vector<float> train(Reduce reduce, GraphUse graphs, Buckets buckets = Buckets::kEach,
-                         int at_a_time = kBatch) {
+                         int at_a_time = kBatch, const Model& model = {}) {
   constexpr BatchShare kFull = {kBatch, 0, kBatch}, kLast = {kLastBatch, 0, kLastBatch};
-  Training training(reduce, graphs, buckets, at_a_time);
+  Training training(reduce, graphs, buckets, at_a_time, model);
   training.queue(kFull, kSteps);
   training.queue(kLast, 1);
   training.queue(kFull, 2);
@@ -295,6 +305,17 @@ TEST(StepGraphsTest, ASeriesGathersTheNextSamplesBesideItsGradients) {
   };
   EXPECT_EQ(train_series(2, true), train_series(2, false)) << "gathered behind the first step";
   EXPECT_NE(train_series(3, true), train_series(3, false)) << "the order did not turn";
+}
+
+/// Of a network whose side stream has nothing else to do, and of images that are mixed, which have second labels.
+TEST(StepGraphsTest, SamplesThatAreGatheredAheadAreThoseOfTheirStep) {
+  const Augmentation mixup{.kind = AugmentKind::kMixup, .values = {{{1, 1}, {1, 1}}}};
+  for (const Model& model : {Model{.layers = "  - linear: classes\n"}, Model{.augment = {mixup}}}) {
+    const auto train_model = [&](GraphUse graphs) {
+      return train(Reduce::kNone, graphs, Buckets::kEach, kBatch, model);
+    };
+    EXPECT_EQ(same_in_every_order([&] { return train_model(GraphUse::kOn); }), train_model(GraphUse::kOff));
+  }
 }
 
 TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
