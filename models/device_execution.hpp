@@ -76,20 +76,24 @@ class DeviceExecution {
   float* input() { return input_.y.data(); }
   std::int32_t* labels() { return labels_.data(); }
   int max_batch() const { return max_batch_; }
-  /// Input and labels of the next pass, which may come while this one runs, and then take the place of this one's; null
-  /// before there is room for them. @throws DeviceError  the device has none
+
+  // Input and labels of the next pass, which may come while this one runs.
+
+  /// @throws DeviceError  the device has no room
   void make_room_for_next_input(Device& device);
+  /// Null without such room.
   float* next_input() { return next_input_.data(); }
   std::int32_t* next_labels() { return next_labels_.data(); }
+  /// Behind all that this pass reads: they take the place of this one's.
   void take_next_input();
 
-  /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss; valid until the
-  /// next pass.
+  /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss; valid until
+  /// the next pass.
   float* forward_training(Stream& stream, const float* weights, const DevicePass& pass);
   float* forward_evaluation(Stream& stream, const float* weights, int batch);
 
-  /// After forward_training of the same pass, and the loss if the pass has none: data gradients on `main`, weight gradients on
-  /// `side` and the last one on `main`. Afterwards `main` waits for `side`.
+  /// After forward_training of the same pass, and the loss if the pass has none: data gradients on `main`, weight
+  /// gradients on `side` and the last one on `main`. Afterwards `main` waits for `side`.
   /// @param dlogits  gradient of the output, [classes, batch]; may be the buffer that forward_training returned
   void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
                 const DeviceGradient& gradient, const DeviceGradientReady& on_ready);

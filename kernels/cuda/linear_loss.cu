@@ -96,6 +96,25 @@ __device__ inline void add_up_slices(const float* partial, int slices, float (&s
   }
 }
 
+/// By the first warp: what its samples lose, and the gradient of their logits, [kLogitsAtOnce][kSamplesOfWarp] in shared
+/// memory, 0 beyond the last class.
+__device__ inline SampleScore score_logits(const LinearLossArgs& args, const float* partial, int label,
+                                           float* dlogits) {
+  const int lane = static_cast<int>(threadIdx.x), part = lane / kSamplesOfWarp;
+  const int classes = args.shape.out_features;
+  float* const mine = dlogits + lane % kSamplesOfWarp;
+  float sum[kLogitsOfLane];
+  add_up_slices(partial + lane, args.slices, sum);
+  LaneLogits logits = {kSamplesOfWarp, classes, part, {}};
+#pragma unroll
+  for (int k = 0; k < kLogitsOfLane; ++k) {
+    const int c = part + k * kLossLanes;
+    logits.v[k] = c < classes ? sum[k] + 0.0F : -INFINITY;  // -0 becomes 0, as in linear_forward.cu
+    if (c >= classes) mine[c * kSamplesOfWarp] = 0;
+  }
+  return score_of(cross_entropy(logits, label, mine), args.target.narrow_limit);
+}
+
 /// Of the inputs begin + part, begin + part + kLossLanes, ... of a sample: which pass the epilogue that made them.
 __device__ inline unsigned load_passes(const LinearLossArgs& args, int begin, int end, int n) {
   if (args.expand.mask == nullptr) return ~0U;
@@ -143,7 +162,7 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) linear_loss_ker
 #pragma unroll
   for (int k = 0; k < kLogitsOfLane; ++k)
     sum[k] = warp == 0 ? load_input(args.b + min(part + k * kLossLanes, classes - 1)) : 0.0F;
-  float* const dlogits = shared;  // [kLogitsAtOnce][kSamplesOfWarp], 0 beyond the last class
+  float* const dlogits = shared;
   const int weight_floats = rows_of_slice(args.length) * kWeightRow;
   float* const weights = dlogits + kGradientFloats + warp * weight_floats;
   add_slice(args, begin, end, n, weights, sum);
@@ -153,18 +172,8 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) linear_loss_ker
   for (int k = 0; k < kLogitsOfLane; ++k) partial[(warp * kLogitsOfLane + k) * kLanes + lane] = sum[k];
   __syncthreads();
   SampleScore score;
-  if (warp == 0) {
-    add_up_slices(partial + lane, args.slices, sum);
-    LaneLogits logits = {kSamplesOfWarp, classes, part, {}};
-#pragma unroll
-    for (int k = 0; k < kLogitsOfLane; ++k) {
-      const int c = part + k * kLossLanes;
-      logits.v[k] = c < classes ? sum[k] + 0.0F : -INFINITY;  // -0 becomes 0, as in linear_forward.cu
-      if (c >= classes) dlogits[c * kSamplesOfWarp + sample] = 0;
-    }
-    score = score_of(cross_entropy(logits, label, dlogits + sample), args.target.narrow_limit);
-    if (!counts) score = {};
-  }
+  if (warp == 0) score = score_logits(args, partial, label, dlogits);
+  if (!counts) score = {};
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < classes * kSamplesOfWarp;
        i += static_cast<int>(blockDim.x)) {

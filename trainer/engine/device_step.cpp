@@ -107,8 +107,8 @@ void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from, cons
   from_ = CutSumsFrom::kRanks;
 }
 
-/// A step's samples are gathered beside the gradients of the one before it. They are not the weights' business, and on
-/// the GPU stands which step is next. The first step of a series gathers its own.
+/// A step's samples are gathered beside the gradients of the one before it: they depend on no weights, and the state on
+/// the GPU says which step is next. The first step of a series gathers its own.
 void DeviceStep::queue_series(const BatchShare& share, int count) {
   const bool ahead = gathers_ahead_ && share.columns > 0 && micro_batches(share) == 1;
   for (int i = 0; i < count; ++i) {
