@@ -6,9 +6,9 @@
 ///
 /// A block has eight samples, and a warp a slice of their inputs. Its lanes lie as those of the loss: a lane has one
 /// sample and every fourth class. So once the slices are added up, each lane of the first warp holds the logits that it
-/// needs. The gradient of the logits goes through shared memory back to all warps, which have the weights of their slices
-/// there: then a lane has every fourth input. What a block reads is on its way at once: weights, the first eight inputs,
-/// bias, label and the mask.
+/// needs. The gradient of the logits goes back to all warps through shared memory, where they have the weights of their
+/// slices: then a lane has every fourth input. What a block reads is on its way at once: weights, the first eight
+/// inputs, bias, label and the mask.
 ///
 /// Limits on an H100: Net at batch 64 is 8 blocks of 8 warps and 30 KB, LeNet at batch 256 32 blocks of 16 warps and
 /// 0.4 MB from L2: nothing. What remains is a launch, one trip to L2, and what the loss takes behind it. Three kernels
@@ -96,8 +96,8 @@ __device__ inline void add_up_slices(const float* partial, int slices, float (&s
   }
 }
 
-/// By the first warp: what its samples lose, and the gradient of their logits, [kLogitsAtOnce][kSamplesOfWarp] in shared
-/// memory, 0 beyond the last class.
+/// By the first warp: what its samples lose, and the gradient of their logits in shared memory,
+/// [kLogitsAtOnce][kSamplesOfWarp], 0 beyond the last class.
 __device__ inline SampleScore score_logits(const LinearLossArgs& args, const float* partial, int label,
                                            float* dlogits) {
   const int lane = static_cast<int>(threadIdx.x), part = lane / kSamplesOfWarp;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The last fully connected layer, its loss and the gradient of its input in one launch: the bits and counters of three,
-/// whatever the numbers are, and nothing of what it does not take.
+/// The last fully connected layer, its loss and the gradient of its input in one launch: the bits and counters of
+/// three, whatever the numbers are, and nothing of what it does not take.
 #include "tests/kernels/device/rig.hpp"
 
 #include <limits>

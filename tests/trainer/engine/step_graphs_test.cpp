@@ -292,8 +292,8 @@ TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
   EXPECT_EQ(behind_two, sums_when_the_first_leaves(2, 3).first) << "the bucket left when backward had ended";
 }
 
-/// The emulator carries out at once what is queued: when the first bucket of a step leaves, the next step's samples have
-/// been gathered by the order as it was.
+/// The emulator carries out at once what is queued: when the first bucket of a step leaves, the next step's samples
+/// have been gathered by the order as it was.
 TEST(StepGraphsTest, ASeriesGathersTheNextSamplesBesideItsGradients) {
   if (platform_under_test().make_device(0)->kind() == "cuda")
     GTEST_SKIP() << "a GPU may be faster than its host";
