@@ -149,7 +149,8 @@ class Builder {
   }
 
   KernelComparison operator()(const PoolOp& op) {
-    return op.max ? max_pool_comparison(op.shape, op.backward) : avg_pool_comparison(op.shape, op.backward);
+    if (op.max) return max_pool_comparison(op.shape, op.backward);
+    return avg_pool_comparison(op.shape, op.backward);
   }
 
   KernelComparison operator()(const LossOp& op) {
@@ -282,7 +283,9 @@ class Builder {
   }
   template <typename Queue>
   KernelComparison native(const Queue& queue) const {
-    return {.native = with(&compared_.native, queue), .vendor = {}, .library = {}, .restore = {}};
+    KernelComparison comparison;
+    comparison.native = with(&compared_.native, queue);
+    return comparison;
   }
   template <typename Queue>
   KernelComparison both(const Queue& queue) const {
