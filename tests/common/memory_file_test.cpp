@@ -11,18 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fstream>
-#include <memory>
-#include <string>
+#include <span>
 #include <vector>
 
 namespace lockstep {
 namespace {
-
-std::vector<std::byte> bytes_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 TEST(MemoryFileTest, WhatOneWritesIntoZerosAnotherReads) {
   const auto mine = MemoryFile::of_zeros(5000);
@@ -39,7 +32,7 @@ TEST(MemoryFileTest, WhatOneWritesIntoZerosAnotherReads) {
 }
 
 TEST(MemoryFileTest, PartsBeginAlignedAndCannotBeChanged) {
-  const auto first = bytes_of("some text"), second = bytes_of(std::string(200'000, 'x')), none = bytes_of("");
+  const std::vector<std::byte> first(9, std::byte{1}), none, second(200'000, std::byte{2});
   const std::vector<std::span<const std::byte>> parts = {first, none, second};
   const auto mine = MemoryFile::of_parts(parts);
   ASSERT_NE(mine, nullptr);
