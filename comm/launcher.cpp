@@ -24,7 +24,7 @@ Launcher launcher_of(const Environment& environment) {
   return in_step ? Launcher::kSrun : Launcher::kNone;
 }
 
-/// The first of these that is there, if it is larger; some begin with the number: 4(x2).
+/// The number with which the first of these begins that is there, as in 4(x2); at least `least`.
 int number_of(const Environment& environment, Names names, int least) {
   for (const char* name : names) {
     const char* value = environment(name);

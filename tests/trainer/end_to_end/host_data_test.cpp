@@ -70,5 +70,14 @@ TEST_F(HostDataTest, ADamagedFileIsNamedOnceAndEndsAllRanks) {
   }
 }
 
+TEST_F(HostDataTest, AFaultInTheDataOfARankIsItsOwn) {
+  const Outcome outcome =
+      run_shell("LOCKSTEP_ALLOW_INJECT=1 " + mpirun_command(2, "train " + arguments("fault") +
+                                                                   " inject.step=3 inject.rank=1 "
+                                                                   "'inject.what=flip-bit data'"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(comparable_metrics(path("fault")), metrics_);
+}
+
 }  // namespace
 }  // namespace lockstep::testing
