@@ -7,7 +7,6 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/engine/data_loading.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
@@ -211,7 +210,6 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
         "--classes: samples of {} have several labels, and it counts answers of one; leave it out",
         loaded.sets->test.name));
   expect_equal_ranks(comm, data_facts(*loaded.sets) + device_facts(device));
-  share_checks(comm, *loaded.sets);
   const Dataset& data = options.train_set    ? loaded.sets->train
                         : options.validation ? loaded.sets->validation
                                              : loaded.sets->test;
