@@ -101,15 +101,17 @@ class SetReader {
   std::size_t next_array_ = 0;
 };
 
-/// Hands every field of a set to a SetWriter or a SetReader. A new field of a set goes in here.
+/// Hands every field of a set to a SetWriter or a SetReader. With a new field of a set this does not compile until it is
+/// in here.
 template <typename Fields>
 class SetFields {
  public:
   explicit SetFields(Fields& fields) : fields_(fields) {}
 
   void take(TrainTestData& data) {
-    take_all(data.train, data.test, data.validation, data.has_validation_half, data.files, data.class_names,
-             data.fit, data.normalisation, data.directory, data.origin);
+    auto& [train, test, validation, has_half, files, class_names, fit, normalisation, directory, origin] =
+        data;
+    take_all(train, test, validation, has_half, files, class_names, fit, normalisation, directory, origin);
   }
 
  private:
@@ -118,10 +120,13 @@ class SetFields {
     (take(parts), ...);
   }
   void take(Dataset& half) {
-    take_all(half.name, half.shape, half.classes, half.labels, half.label_sets, half.places, half.of_rows,
-             half.scales.scale, half.scales.shift, half.quick, half.file_fingerprint);
-    fields_.array(half.images);
-    fields_.array(half.features);
+    auto& [name, shape, classes, labels, label_sets, places, images, store, features, rows, of_rows, scales,
+           quick, file_fingerprint] = half;
+    LOCKSTEP_CHECK(store == nullptr && rows == nullptr);
+    take_all(name, shape, classes, labels, label_sets, places, of_rows, scales.scale, scales.shift, quick,
+             file_fingerprint);
+    fields_.array(images);
+    fields_.array(features);
   }
   void take(Normalisation& by) { take_all(by.mean, by.std); }
   void take(Fingerprint& of) { take_all(of.samples, of.labels); }
