@@ -25,8 +25,8 @@ struct Launch {
 /// Like getenv: the value of a variable, or null.
 using Environment = std::function<const char*(const char*)>;
 
-/// A rank is 0 and a number of ranks 1 where the environment does not say. SLURM_NTASKS is not asked: it is also set where
-/// a batch script runs one process by itself.
+/// A rank is 0 and a number of ranks 1 where the environment does not say. SLURM_NTASKS is not asked: it is also set
+/// where a batch script runs one process by itself.
 Launch read_launch(const Environment& environment);
 
 /// Of this process.

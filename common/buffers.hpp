@@ -18,7 +18,8 @@ namespace lockstep {
 
 // A host array that starts on a cache line, as the SIMD kernels ask for.
 
-/// Owns `size` elements of T, zeroed, aligned to 64 bytes; or a part of memory that others share. Movable, not copyable.
+/// Owns `size` elements of T, zeroed, aligned to 64 bytes; or a part of memory that others share. Movable, not
+/// copyable.
 template <typename T>
 class AlignedBuffer {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Memory of a process that other processes of its host map, too: a file without a name, in no directory. It is gone with
-/// the last of them, whenever and however they end, and /dev/shm may be small.
+/// Memory of a process that other processes of its host map, too: a file without a name, in no directory. It is gone
+/// with the last of them, whenever and however they end, and /dev/shm may be small.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ struct MemoryFileOffer {
   std::int64_t pid = 0;  ///< 0: nothing is offered
   std::int64_t descriptor = -1;
   std::uint64_t bytes = 0;
-  /// Random, and at the beginning of the memory, too: a process of the same number on a host that is called alike, or in
-  /// another container, has another.
+  /// Random, and at the beginning of the memory, too: a process of the same number on a host that is called alike, or
+  /// in another container, has another.
   std::array<std::uint64_t, 2> key{};
 };
 

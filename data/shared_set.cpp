@@ -101,8 +101,8 @@ class SetReader {
   std::size_t next_array_ = 0;
 };
 
-/// Hands every field of a set to a SetWriter or a SetReader. With a new field of a set this does not compile until it is
-/// in here.
+/// Hands every field of a set to a SetWriter or a SetReader. With a new field of a set this does not compile until it
+/// is in here.
 template <typename Fields>
 class SetFields {
  public:

@@ -7,8 +7,8 @@
 ///   the head              every field of the set in the order of SetFields, of images and features only their number
 ///   images and features   of train, test and validation, those that there are
 ///
-/// It is read by the program that wrote it: by ranks that have compared what program they are. What is in it was checked
-/// when it was loaded, and is not checked again.
+/// It is read by the program that wrote it: by ranks that have compared what program they are. What is in it was
+/// checked when it was loaded, and is not checked again.
 #pragma once
 
 #include "common/memory_file.hpp"
@@ -19,7 +19,7 @@
 namespace lockstep {
 
 /// Moves a set into such memory. Samples are only read from then on: a write is a SIGSEGV.
-/// @param data  as load_dataset returned it; its images or features lie in that memory afterwards, and for a moment twice
+/// @param data  as load_dataset returned it; its images or features lie in that memory then, and for a moment twice
 /// @returns null: parts of it stay on disk, or the host has no such memory. The set is as it was then
 std::shared_ptr<MemoryFile> move_to_memory_file(TrainTestData& data);
 

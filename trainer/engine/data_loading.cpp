@@ -124,8 +124,8 @@ bool all_have(Communicator& comm, const LoadedData& loaded) {
   return without == 0;
 }
 
-/// That of the lowest rank of this host that has made some, in this process. Collective. @returns null: there is none to
-/// be had
+/// That of the lowest rank of this host that has made some, mapped in this process. Collective.
+/// @returns null: there is none to be had
 std::shared_ptr<MemoryFile> memory_of_host(Communicator& comm, const std::shared_ptr<MemoryFile>& mine) {
   const auto offers = gather(comm, mine != nullptr ? mine->offer() : MemoryFileOffer{});
   const auto hosts = gather_hosts(comm);
