@@ -24,6 +24,17 @@ Launcher launcher_of(const Environment& environment) {
   return in_step ? Launcher::kSrun : Launcher::kNone;
 }
 
+/// The number with which the first of these begins that is there, as in 4(x2); at least `least`.
+int number_of(const Environment& environment, Names names, int least) {
+  for (const char* name : names) {
+    const char* value = environment(name);
+    if (value == nullptr) continue;
+    const long number = std::strtol(value, nullptr, 10);
+    return number > least ? static_cast<int>(number) : least;
+  }
+  return least;
+}
+
 int rank_of(const Environment& environment) {
   for (const char* name : kRankVariables) {
     if (const char* value = environment(name)) return static_cast<int>(std::strtol(value, nullptr, 10));
@@ -31,20 +42,17 @@ int rank_of(const Environment& environment) {
   return 0;
 }
 
-int world_size_of(const Environment& environment) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const char* value = environment(name);
-    if (value == nullptr) continue;
-    const long size = std::strtol(value, nullptr, 10);
-    return size > 1 ? static_cast<int>(size) : 1;
-  }
-  return 1;
-}
-
 }  // namespace
 
 Launch read_launch(const Environment& environment) {
-  return {launcher_of(environment), rank_of(environment), world_size_of(environment)};
+  return {
+      .launcher = launcher_of(environment),
+      .rank = rank_of(environment),
+      .world_size = number_of(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1),
+      .local_rank =
+          number_of(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}, 0),
+      .local_size = number_of(
+          environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"}, 1)};
 }
 
 Launch this_launch() {

@@ -18,13 +18,15 @@ struct Launch {
   Launcher launcher = Launcher::kNone;
   int rank = 0;
   int world_size = 1;
+  int local_rank = 0;  ///< among the ranks of its host
+  int local_size = 1;  ///< how many those are; by Slurm on the first host
 };
 
 /// Like getenv: the value of a variable, or null.
 using Environment = std::function<const char*(const char*)>;
 
-/// `rank` is 0 and `world_size` 1 where the environment does not say. SLURM_NTASKS is not asked: it is also set where
-/// a batch script runs one process by itself.
+/// A rank is 0 and a number of ranks 1 where the environment does not say. SLURM_NTASKS is not asked: it is also set
+/// where a batch script runs one process by itself.
 Launch read_launch(const Environment& environment);
 
 /// Of this process.

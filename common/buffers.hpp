@@ -12,12 +12,14 @@
 #include <new>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace lockstep {
 
 // A host array that starts on a cache line, as the SIMD kernels ask for.
 
-/// Owns `size` elements of T, zeroed, aligned to 64 bytes. Movable, not copyable.
+/// Owns `size` elements of T, zeroed, aligned to 64 bytes; or a part of memory that others share. Movable, not
+/// copyable.
 template <typename T>
 class AlignedBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -28,6 +30,9 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size)
       : data_(size == 0 ? nullptr : new (std::align_val_t{kAlignmentBytes}) T[size]()), size_(size) {}
+  /// Elements that lie in memory of `owner`, aligned likewise. Where that may only be read, so may they.
+  AlignedBuffer(T* data, std::size_t size, std::shared_ptr<const void> owner)
+      : data_(data, Deleter{std::move(owner)}), size_(size) {}
 
   T* data() noexcept { return data_.get(); }
   const T* data() const noexcept { return data_.get(); }
@@ -39,7 +44,10 @@ class AlignedBuffer {
 
  private:
   struct Deleter {
-    void operator()(T* p) const noexcept { ::operator delete[](p, std::align_val_t{kAlignmentBytes}); }
+    std::shared_ptr<const void> owner = {};  ///< null: the buffer itself
+    void operator()(T* p) const noexcept {
+      if (owner == nullptr) ::operator delete[](p, std::align_val_t{kAlignmentBytes});
+    }
   };
   std::unique_ptr<T[], Deleter> data_;
   std::size_t size_ = 0;

@@ -284,6 +284,10 @@ std::vector<std::string_view> made_sets();
 /// Whether a set's samples are pictures that are decoded: DatasetOptions::pictures is for such. @throws ConfigError
 bool has_pictures(const std::string& set);
 
+/// Whether load_dataset leaves nothing of such a set on disk. Of a set in shards it reads the index.
+/// @throws as load_dataset
+bool loads_into_memory(const DatasetOptions& options);
+
 /// Loads or makes a data set. Safe in a thread of its own; of `root: auto` see resolve_data_root.
 /// @throws MissingDataError  names every place looked at and the command that fetches the set
 /// @throws DataError         names file, offset and what is wrong: truncated, oversized header, gzip damage,

@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,52 +186,15 @@ class ShardStore::ReadAhead {
   std::thread thread_;
 };
 
-// Which blocks have been compared, as the processes of a host tell each other.
+std::shared_ptr<MemoryFile> ShardStore::make_shared_checks() const {
+  return shared_ ? nullptr : MemoryFile::of_zeros(contents_.blocks.size());
+}
 
-/// Of memory that others map, too. Its name is there until all have it, and the memory until the last process ends.
-class ShardStore::SharedFlags {
- public:
-  /// Empty where the host has no memory for it, or a file of that name is not ours.
-  SharedFlags(const std::string& name, std::size_t flags)
-      : path_(fmt::format("/dev/shm/lockstep-{}-blocks-{}", ::geteuid(), name)), size_(flags) {
-    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file < 0) return;
-    struct stat status {};
-    const bool is_ours =
-        ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
-    // Allocated now: memory that is short later would be a SIGBUS.
-    if (size_ > 0 && is_ours && ::posix_fallocate(file, 0, static_cast<off_t>(size_)) == 0) {
-      void* map = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-      if (map != MAP_FAILED) flags_ = static_cast<Flag*>(map);
-    }
-    ::close(file);
-  }
-  ~SharedFlags() {
-    forget_name();
-    if (flags_ != nullptr) ::munmap(static_cast<void*>(flags_), size_);
-  }
-  SharedFlags(const SharedFlags&) = delete;
-  SharedFlags& operator=(const SharedFlags&) = delete;
-
-  Flag* flags() const { return flags_; }
-  void forget_name() const { ::unlink(path_.c_str()); }
-
- private:
+void ShardStore::share_checks(std::shared_ptr<MemoryFile> of_host) const {
   static_assert(Flag::is_always_lock_free && sizeof(Flag) == 1);
-
-  std::string path_;
-  std::size_t size_;
-  Flag* flags_ = nullptr;
-};
-
-void ShardStore::share_checks(const std::string& name, const std::function<void()>& await_others) const {
-  std::unique_ptr<SharedFlags> shared;
-  if (!shared_) shared = std::make_unique<SharedFlags>(name, contents_.blocks.size());
-  await_others();
-  if (!shared || shared->flags() == nullptr) return;
-  shared->forget_name();
-  shared_ = std::move(shared);
-  checked_ = shared_->flags();
+  if (shared_ || of_host->bytes().size() != contents_.blocks.size()) return;
+  shared_ = std::move(of_host);
+  checked_ = reinterpret_cast<Flag*>(shared_->bytes().data());
 }
 
 ShardStore::ShardStore(Contents contents)

@@ -4,12 +4,12 @@
 #pragma once
 
 #include "common/digest.hpp"
+#include "common/memory_file.hpp"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -90,11 +90,11 @@ class SampleStore {
   virtual void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const = 0;
   /// Has threads of its own make these samples ready. Returns at once; errors show when the samples are read.
   virtual void prefetch(std::vector<std::int64_t> samples) const = 0;
-  /// Has the processes of a host that call this on the same set compare each of its files' blocks once between them.
-  /// @param name          the same in all of them, and never used before. Once is enough; again does nothing
-  /// @param await_others  returns when all have come so far; called at most once
-  virtual void share_checks(const std::string& /*name*/,
-                            const std::function<void()>& /*await_others*/) const {}
+  /// The processes of a host that have this set compare each of its files' blocks once between them, if one of them
+  /// makes this memory and all call share_checks with it.
+  /// @returns null: they share it already, or there is nothing to compare, or no memory
+  virtual std::shared_ptr<MemoryFile> make_shared_checks() const { return nullptr; }
+  virtual void share_checks(std::shared_ptr<MemoryFile> /*of_host*/) const {}
   /// The picture that a sample is, as people call it; empty: not known here.
   virtual std::string_view name_of(std::int64_t /*sample*/) const { return {}; }
 };
@@ -122,12 +122,12 @@ class ShardStore final : public SampleStore {
   void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override;
   /// Brings them into the system's cache, and compares blocks that were never read.
   void prefetch(std::vector<std::int64_t> samples) const override;
-  /// Where the host has no memory for it, each process compares all blocks that it reads.
-  void share_checks(const std::string& name, const std::function<void()>& await_others) const override;
+  /// Without it each process compares all blocks that it reads.
+  std::shared_ptr<MemoryFile> make_shared_checks() const override;
+  void share_checks(std::shared_ptr<MemoryFile> of_host) const override;
 
  private:
   class ReadAhead;
-  class SharedFlags;
   using Flag = std::atomic<bool>;
 
   std::uint64_t bytes() const {
@@ -142,7 +142,7 @@ class ShardStore final : public SampleStore {
   Contents contents_;
   std::vector<StoredFile> files_;
   std::unique_ptr<Flag[]> own_;  ///< [block]
-  mutable std::unique_ptr<SharedFlags> shared_;
+  mutable std::shared_ptr<MemoryFile> shared_;
   mutable std::atomic<Flag*> checked_;  ///< [block], of one of the two
   std::unique_ptr<ReadAhead> ahead_;    ///< the last member: its thread uses the others
 };

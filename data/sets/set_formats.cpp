@@ -41,19 +41,22 @@ constexpr SetFormat kFormats[] = {
      .files = shard_set_files,
      .load = load_shard_set,
      .outline = outline_of_shard_set,
-     .make = nullptr},
+     .make = nullptr,
+     .may_stay_on_disk = true},
     {.name = "pictures",
      .files = picture_set_files,
      .load = load_picture_set,
      .outline = outline_of_picture_set,
      .make = nullptr,
-     .has_pictures = true},
+     .has_pictures = true,
+     .may_stay_on_disk = true},
     {.name = "webdataset",
      .files = tar_set_files,
      .load = load_tar_set,
      .outline = outline_of_tar_set,
      .make = nullptr,
-     .has_pictures = true},
+     .has_pictures = true,
+     .may_stay_on_disk = true},
     {.name = "random", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_random_set},
     {.name = "drawn", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_synthetic_set},
 };
@@ -199,6 +202,14 @@ std::vector<std::string_view> made_sets() {
   for (const SetEntry& set : catalogue())
     if (format_of(set).is_made()) names.push_back(set.name);
   return names;
+}
+
+bool loads_into_memory(const DatasetOptions& options) {
+  const SetEntry& set = find_set(options.set);
+  const SetFormat& format = format_of(set);
+  if (options.in_memory || !format.may_stay_on_disk) return true;
+  if (format.has_pictures) return false;
+  return !format.outline(set, find_set_files(set, format.files(set), {options.directory}), options).on_disk;
 }
 
 TrainTestData load_dataset(const DatasetOptions& options) {

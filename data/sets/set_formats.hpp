@@ -147,7 +147,8 @@ struct SetFormat {
   /// Without files.
   TrainTestData (*make)(const DatasetOptions& options);
 
-  bool has_pictures = false;  ///< its samples are decoded, in the form that is asked for
+  bool has_pictures = false;      ///< its samples are decoded, in the form that is asked for
+  bool may_stay_on_disk = false;  ///< its samples; otherwise `load` always brings them into memory
 
   bool is_made() const { return make != nullptr; }
 };

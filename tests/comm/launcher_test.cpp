@@ -74,6 +74,23 @@ TEST(LauncherTest, NoLauncherMeansOneProcess) {
   EXPECT_EQ(size_in({}), 1);
 }
 
+TEST(LauncherTest, EveryLauncherNumbersTheRanksOfAHost) {
+  const auto place = [](const Variables& variables) {
+    const Launch launch = read_launch(environment_of(variables));
+    return std::pair(launch.local_rank, launch.local_size);
+  };
+  const std::pair alone(0, 1);
+  EXPECT_EQ(place({}), alone);
+  EXPECT_EQ(place({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}), alone) << "not known";
+  EXPECT_EQ(place({{"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                   {"SLURM_LOCALID", "0"},
+                   {"SLURM_STEP_TASKS_PER_NODE", "1"}}),
+            std::pair(1, 2));
+  EXPECT_EQ(place({{"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "3"}}), std::pair(2, 3));
+  EXPECT_EQ(place({{"SLURM_LOCALID", "3"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2),1"}}), std::pair(3, 4));
+}
+
 TEST(LauncherTest, KnowsMpirunSrunAndPmi) {
   EXPECT_EQ(size_in({{"OMPI_COMM_WORLD_SIZE", "4"}}), 4);
   EXPECT_EQ(size_in({{"SLURM_STEP_NUM_TASKS", "8"}}), 8);

@@ -7,6 +7,7 @@
 ///   READ_FAULTS_AT=7               from this one on (the first is 1) they fail
 ///   READ_FAULTS_COUNT=1            so many of them; without it all
 ///   READ_FAULTS_ERRNO=5            with this error
+///   READ_FAULTS_OPENS=1            of these calls only those that open something
 ///   SYNC_LOG=FILE                  gets a line for each fsync, fdatasync and rename: "fsync PATH", "rename FROM TO"
 ///   SYNC_SLOW_PATH=manifest.json   the first fsync of a file whose path contains this takes
 ///   SYNC_SLOW_MS=4000              so long
@@ -39,6 +40,7 @@ enum {
   kReadAt,
   kReadCount,
   kReadErrno,
+  kReadOpens,
   kSyncLog,
   kSlowPath,
   kSlowMs,
@@ -51,9 +53,10 @@ static const char* settings[kSettings];
 static pthread_once_t read_once = PTHREAD_ONCE_INIT;
 
 static void read_settings(void) {
-  static const char* const names[kSettings] = {
-      "READ_FAULTS_PATH", "READ_FAULTS_AT", "READ_FAULTS_COUNT", "READ_FAULTS_ERRNO", "SYNC_LOG",
-      "SYNC_SLOW_PATH",   "SYNC_SLOW_MS",   "NO_SYNC",           "STALL_PATH",        "STALL_WHILE"};
+  static const char* const names[kSettings] = {"READ_FAULTS_PATH",  "READ_FAULTS_AT",    "READ_FAULTS_COUNT",
+                                               "READ_FAULTS_ERRNO", "READ_FAULTS_OPENS", "SYNC_LOG",
+                                               "SYNC_SLOW_PATH",    "SYNC_SLOW_MS",      "NO_SYNC",
+                                               "STALL_PATH",        "STALL_WHILE"};
   for (int i = 0; i < kSettings; ++i) {
     const char* text = getenv(names[i]);
     settings[i] = text == NULL ? NULL : strdup(text);
@@ -79,14 +82,23 @@ static void stall(const char* path) {
   errno = before;
 }
 
-static bool fails(const char* path) {
+static bool call_fails(const char* path, bool opens) {
   stall(path);
   const char* part = setting(kReadPath);
   if (part == NULL || path == NULL || strstr(path, part) == NULL) return false;
+  if (!opens && number(kReadOpens, 0) != 0) return false;
   const long call = ++calls, first = number(kReadAt, 0), count = number(kReadCount, -1);
   if (first <= 0 || call < first || (count >= 0 && call >= first + count)) return false;
   errno = (int)number(kReadErrno, EIO);
   return true;
+}
+
+static bool open_fails(const char* path) {
+  return call_fails(path, true);
+}
+
+static bool fails(const char* path) {
+  return call_fails(path, false);
 }
 
 /// False if the descriptor stands for nothing with a name.
@@ -131,9 +143,10 @@ static bool syncs_nothing(int fd) {
   return setting(kNoSync) != NULL && fcntl(fd, F_GETFD) >= 0;
 }
 
-#define CALLS(X)                                                                                            \
-  X(open)                                                                                                   \
-  X(open64) X(opendir) X(read) X(pread) X(readdir) X(stat) X(lstat) X(fstat) X(write) X(ftruncate) X(fsync) \
+#define CALLS(X)                                                                                  \
+  X(open)                                                                                         \
+  X(open64)                                                                                       \
+  X(opendir) X(read) X(pread) X(readdir) X(stat) X(lstat) X(fstat) X(write) X(ftruncate) X(fsync) \
       X(fdatasync) X(rename)
 #define FIELD(name) __typeof__(&name) name;
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -160,7 +173,7 @@ int open(const char* path, int flags, ...) {
   const mode_t mode = mode_of(flags, more);
   va_end(more);
   stall(path);
-  if ((flags & O_CREAT) == 0 && fails(path)) return -1;
+  if ((flags & O_CREAT) == 0 && open_fails(path)) return -1;
   return REAL(open)(path, flags, mode);
 }
 
@@ -170,12 +183,12 @@ int open64(const char* path, int flags, ...) {
   const mode_t mode = mode_of(flags, more);
   va_end(more);
   stall(path);
-  if ((flags & O_CREAT) == 0 && fails(path)) return -1;
+  if ((flags & O_CREAT) == 0 && open_fails(path)) return -1;
   return REAL(open64)(path, flags, mode);
 }
 
 DIR* opendir(const char* path) {
-  return fails(path) ? NULL : REAL(opendir)(path);
+  return open_fails(path) ? NULL : REAL(opendir)(path);
 }
 
 ssize_t read(int fd, void* bytes, size_t count) {

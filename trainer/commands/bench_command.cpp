@@ -196,7 +196,7 @@ void add_step(CLI::App& bench, Action& action) {
     action = [=] {
       const Job job = load_job(*job_path, *overrides);
       hash_program_in_advance();
-      const auto data = load_in_advance(job);
+      const auto data = load_in_advance(job, DataCopy::kOfHost);
       return run_on_ranks(job.parallel, [&](Communicator& comm) {
         expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*options));
         Job on_ranks;

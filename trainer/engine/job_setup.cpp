@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Loads data in the background while the rest is set up.
+/// Network, device, data and plan of a job, once all ranks have them and agree on them.
 #include "trainer/engine/job_setup.hpp"
 
 #include "comm/agreement.hpp"
@@ -14,36 +14,16 @@
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/engine/training_loss.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <exception>
 #include <optional>
-#include <random>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace lockstep {
-
-DatasetOptions dataset_options(const Job& job) {
-  return {.set = job.data.set,
-          .root = job.data.root,
-          .mean = job.data.mean,
-          .std = job.data.std,
-          .seed = job.train.seed,
-          .train_samples = job.data.train_samples,
-          .test_samples = job.data.test_samples,
-          .validation = job.data.validation,
-          .in_memory = job.data.in_memory,
-          .pictures = job.data.picture_form(),
-          .label = job.data.label};
-}
 
 namespace {
 
@@ -106,51 +86,12 @@ ArenaPart whole_network(const Job& job, const JobSetup& setup, std::int64_t step
 
 constexpr StrategySetup kDataParallelSetup{.check = check_data_parallel, .plan = plan_buckets};
 
-/// load_dataset, and what is wrong with its options as what it is in the job.
-std::shared_ptr<TrainTestData> load_for(const Job& job, const DatasetOptions& options) {
-  try {
-    return std::make_shared<TrainTestData>(load_dataset(options));
-  } catch (const DatasetOptionError& error) {
-    throw key_error(job, "data." + error.option(), error.cause());
-  }
-}
-
-PartSizes parts_of(const Job& job, const PartSizes& files) {
-  try {
-    return part_sizes(dataset_options(job), files);
-  } catch (const DatasetOptionError& error) {
-    throw key_error(job, "data." + error.option(), error.cause());
-  }
-}
-
 std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train) {
   try {
     return make_augment_plan(job.data.augment, train, job.train.seed);
   } catch (const DatasetOptionError& error) {
     throw key_error(job, "data." + error.option(), error.cause());
   }
-}
-
-DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
-  DatasetOptions options = dataset_options(job);
-  // Both read the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
-  const bool compared_soon = !remembered.empty() && launched_rank() == 0;
-  try {
-    options.directory =
-        resolve_data_root(options.set, options.root, options.root == "auto" ? remembered : "");
-  } catch (const Error&) {
-    std::promise<LoadedData> failed;
-    failed.set_exception(std::current_exception());
-    return failed.get_future().share();
-  }
-  return start_async([job, options, compared_soon] {
-           LoadedData loaded;
-           loaded.sets = load_for(job, options);
-           loaded.fingerprints = std::make_shared<LazyFingerprints>(loaded.sets);
-           if (compared_soon) loaded.fingerprints->start();
-           return loaded;
-         })
-      .share();
 }
 
 MixedShare JobSetup::mixed_share(const DistributedSampler& sampler, std::int64_t epoch,
@@ -161,67 +102,18 @@ MixedShare JobSetup::mixed_share(const DistributedSampler& sampler, std::int64_t
   return {mixer, epoch, sampler.order(), first, end - first, data->train.labels};
 }
 
-namespace {
-
-bool is_there(const DatasetFuture& data, std::chrono::duration<double> within) {
-  return data.wait_for(within) == std::future_status::ready;
-}
-
-/// Until every rank has its data, or one has failed to get it. Ranks hear from each other meanwhile: a first pass over
-/// millions of pictures takes longer than they wait for each other.
-void await_data(Communicator& comm, const DatasetFuture& data) {
-  const auto pulse = std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm.timeout() / 4);
-  for (std::array<std::int64_t, 2> waiting_and_failed{1, 0}; waiting_and_failed[0] > 0;) {
-    const bool there = is_there(data, pulse);
-    waiting_and_failed = {there ? 0 : 1, 0};
-    if (there) {
-      try {
-        static_cast<void>(data.get());
-      } catch (...) {  // thrown again, once all know
-        waiting_and_failed[1] = 1;
-      }
-    }
-    comm.all_reduce(std::span<std::int64_t>(waiting_and_failed));
-    if (waiting_and_failed[1] > 0) return;
-  }
-}
-
-bool are_in_one_process(Communicator& comm) {
-  pid_t pid = ::getpid();
-  comm.broadcast(std::as_writable_bytes(std::span(&pid, 1)), 0);
-  std::int64_t ranks_in_it = pid == ::getpid() ? 1 : 0;
-  comm.all_reduce(std::span(&ranks_in_it, 1));
-  return ranks_in_it == comm.size();
-}
-
-/// Sets on disk compare their blocks as they are read: the processes of a host do so once between them.
-void share_checks(Communicator& comm, const TrainTestData& sets) {
-  std::vector<const SampleStore*> stores;
-  for (const Dataset* set : {&sets.train, &sets.test, &sets.validation})
-    for (const auto& store : {set->store, set->rows})
-      if (store != nullptr && std::ranges::count(stores, store.get()) == 0) stores.push_back(store.get());
-  if (stores.empty() || are_in_one_process(comm)) return;
-  std::random_device device;
-  std::array<unsigned, 4> run{device(), device(), device(), device()};
-  comm.broadcast(std::as_writable_bytes(std::span(run)), 0);
-  for (std::size_t i = 0; i < stores.size(); ++i)
-    stores[i]->share_checks(fmt::format("{:08x}-{}", fmt::join(run, ""), i), [&] { comm.barrier(); });
-}
-
-}  // namespace
-
-JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, const StrategySetup& strategy,
-                const NetworkMaker& make_network) {
+JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& in_advance,
+                const StrategySetup& strategy, const NetworkMaker& make_network) {
   LoadedData loaded;
   std::optional<Network> network;
   std::optional<AugmentPlan> augment;
   SampleMixer mixer;
   DeviceChoice device = choose_device(job.parallel, comm);
   std::int64_t ranks_that_stream = 0;
-  await_data(comm, data);
+  const DatasetFuture data = await_data(job, comm, in_advance);
   agree(comm, [&] {
-    if (!is_there(data, std::chrono::seconds(0))) return;  // another rank says why
-    loaded = data.get();
+    if (has_ended(data)) loaded = data.get();
+    if (loaded.sets == nullptr || !loaded.is_here()) return;  // another rank says why
     const Dataset& train = loaded.sets->train;
     network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);
     const TrainingLoss loss(job, train);  // throws where the job's numbers do not fit the set

@@ -11,6 +11,7 @@
 #include "kernels/sum_cuts.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/engine/data_loading.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
@@ -23,24 +24,6 @@
 #include <string>
 
 namespace lockstep {
-
-struct LoadedData {
-  std::shared_ptr<TrainTestData> sets;  ///< constant for all but faults on purpose
-  std::shared_ptr<LazyFingerprints> fingerprints;
-};
-
-/// A data set on its way into memory; the ranks of one process share it.
-using DatasetFuture = std::shared_future<LoadedData>;
-
-/// Starts loading the job's data set on a thread of its own, so that it is there when MPI is up.
-/// @param remembered  where data.root=auto looks first, because the run had its data there; or empty. If not,
-///                    rank 0 will compare them, and its fingerprints are begun, too
-DatasetFuture load_in_advance(const Job& job, const std::string& remembered = "");
-
-/// What load_dataset is told of a job.
-DatasetOptions dataset_options(const Job& job);
-/// What the job takes of halves of so many samples. @throws ConfigError  as part_sizes
-PartSizes parts_of(const Job& job, const PartSizes& files);
 
 /// data.augment for images of this set. @throws ConfigError  they cannot be changed so
 std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train);

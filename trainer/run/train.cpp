@@ -50,7 +50,7 @@ int train(const Job& job, const WhenFinished& when_finished) {
   catch_stop_signals();
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();
-  const auto data = load_in_advance(job, recorded_directory(job));
+  const auto data = load_in_advance(job, DataCopy::kOfHost, recorded_directory(job));
   std::string finished;  // as rank 0 has it
   const int code = run_on_ranks(job.parallel, [&](Communicator& comm) {
     expect_equal_ranks(comm, program_facts("train", comm) + job_facts(job));

@@ -67,7 +67,7 @@ DatasetFuture load_data_of(Job& job, const ProveOptions& options) {
   } else if (!remembered.empty()) {
     job.data.root = "auto";
   }
-  return load_in_advance(job, options.data.empty() ? remembered : "");
+  return load_in_advance(job, DataCopy::kOfHost, options.data.empty() ? remembered : "");
 }
 
 std::string why_no_beginning(const Job& job) {
@@ -194,6 +194,7 @@ class Proof {
     const DeviceChoice device = choose_device(job_.parallel, comm_);
     agree(comm_, [&] { look(device); });
     const Plan plan = share_plan(comm_, survey_);
+    data_ = await_data(job_, comm_, data_);  // before groups part from each other
     ProofResult mine;
     std::exception_ptr error;
     try {
@@ -299,7 +300,7 @@ class Proof {
 
   const ProveOptions& options_;
   Job job_;
-  const DatasetFuture& data_;
+  DatasetFuture data_;
   Communicator& comm_;
   ProofMeetings meetings_;
   std::optional<Trail> trail_;

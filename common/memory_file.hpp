@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Memory of a process that other processes of its host map, too: a file without a name, in no directory. It is gone
+/// with the last of them, whenever and however they end, and /dev/shm may be small.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace lockstep {
+
+/// Where another process finds such memory: plain bytes, to be sent to it.
+struct MemoryFileOffer {
+  std::int64_t pid = 0;  ///< 0: nothing is offered
+  std::int64_t descriptor = -1;
+  std::uint64_t bytes = 0;
+  /// Random, and at the beginning of the memory, too: a process of the same number on a host that is called alike, or
+  /// in another container, has another.
+  std::array<std::uint64_t, 2> key{};
+};
+
+class MemoryFile {
+ public:
+  /// Of zeros, which all may write: all of it is there now, so that no write is a SIGBUS later.
+  /// @returns null: this system has none to give; go on without
+  static std::shared_ptr<MemoryFile> of_zeros(std::size_t bytes);
+  /// These parts one behind another, each from the next multiple of kPartAlignment on. No process can write into it.
+  /// @returns null  likewise
+  static std::shared_ptr<MemoryFile> of_parts(std::span<const std::span<const std::byte>> parts);
+  /// What another process of this host has made and still holds. Never waits, and opens nothing but such memory.
+  /// @returns null: it is not to be had from here, as in another container or of another user; go on without
+  static std::shared_ptr<MemoryFile> open(const MemoryFileOffer& offer);
+
+  static constexpr std::size_t kPartAlignment = 64;
+
+  ~MemoryFile();
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  /// Good as long as this lives.
+  MemoryFileOffer offer() const;
+  /// Aligned to kPartAlignment. Only read, if it was made of parts: a write is a SIGSEGV.
+  std::span<std::byte> bytes() const;
+
+ private:
+  explicit MemoryFile(int descriptor) : descriptor_(descriptor) {}
+  static std::shared_ptr<MemoryFile> make(std::size_t bytes);
+  bool seal(int seals);
+  bool map(bool is_constant);
+
+  int descriptor_;
+  std::uint64_t size_ = 0;  ///< with the key
+  std::array<std::uint64_t, 2> key_{};
+  std::byte* map_ = nullptr;
+};
+
+}  // namespace lockstep
