@@ -152,9 +152,9 @@ std::string last_component(const std::string& path) {
 
 }  // namespace
 
-class MemoryFile : public WritableFile {
+class FileInMemory : public WritableFile {
  public:
-  MemoryFile(MemoryEnv& env, int node, std::string path) : env_(env), node_(node), path_(std::move(path)) {}
+  FileInMemory(MemoryEnv& env, int node, std::string path) : env_(env), node_(node), path_(std::move(path)) {}
 
   void write(std::span<const std::byte> bytes) override { env_.write(node_, path_, bytes); }
   void sync() override {
@@ -220,7 +220,7 @@ std::unique_ptr<WritableFile> MemoryEnv::create(const std::string& path) {
           .node = node,
           .directory = existing("create", parent_directory(path)),
           .name = last_component(path)});
-  return std::make_unique<MemoryFile>(*this, node, path);
+  return std::make_unique<FileInMemory>(*this, node, path);
 }
 
 std::vector<std::byte> MemoryEnv::read_first(const std::string& path, std::uint64_t most) {

@@ -115,7 +115,7 @@ class MemoryEnv : public Env {
   std::size_t pauses() const { return pauses_; }
 
  private:
-  friend class MemoryFile;
+  friend class FileInMemory;
   bool fails_now(const std::string& call, const std::string& path);
   void begin(const std::string& call, const std::string& path);
   int existing(const std::string& call, const std::string& path) const;
