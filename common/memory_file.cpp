@@ -28,10 +28,6 @@ using Key = std::array<std::uint64_t, 2>;
 constexpr std::uint64_t kKeyBytes =
     MemoryFile::kPartAlignment;  ///< of which the key itself is the first part
 
-std::uint64_t aligned(std::uint64_t offset) {
-  return (offset + MemoryFile::kPartAlignment - 1) / MemoryFile::kPartAlignment * MemoryFile::kPartAlignment;
-}
-
 Key new_key() {
   std::random_device device;
   Key key;
@@ -82,12 +78,12 @@ std::shared_ptr<MemoryFile> MemoryFile::of_zeros(std::size_t bytes) {
 
 std::shared_ptr<MemoryFile> MemoryFile::of_parts(std::span<const std::span<const std::byte>> parts) {
   std::uint64_t bytes = 0;
-  for (const auto part : parts) bytes = aligned(bytes) + part.size();
+  for (const auto part : parts) bytes = next_part(bytes) + part.size();
   auto memory = make(bytes);
   if (memory == nullptr) return nullptr;
   std::uint64_t offset = kKeyBytes;
   for (const auto part : parts) {
-    offset = aligned(offset);
+    offset = next_part(offset);
     if (!write_all(memory->descriptor_, offset, part)) return nullptr;
     offset += part.size();
   }

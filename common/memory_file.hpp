@@ -35,6 +35,10 @@ class MemoryFile {
   static std::shared_ptr<MemoryFile> open(const MemoryFileOffer& offer);
 
   static constexpr std::size_t kPartAlignment = 64;
+  /// Where a part begins whose predecessor ends there.
+  static constexpr std::uint64_t next_part(std::uint64_t end) {
+    return (end + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  }
 
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;

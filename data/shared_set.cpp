@@ -19,11 +19,6 @@
 namespace lockstep {
 namespace {
 
-std::size_t aligned(std::size_t offset) {
-  constexpr std::size_t kStep = MemoryFile::kPartAlignment;
-  return (offset + kStep - 1) / kStep * kStep;
-}
-
 /// What fields are made of, on their way out.
 class SetWriter {
  public:
@@ -89,7 +84,7 @@ class SetReader {
     numbers(&size, 1);
     buffer = {};
     if (size == 0) return;
-    const std::size_t first = aligned(next_array_), all = memory_->bytes().size();
+    const std::size_t first = MemoryFile::next_part(next_array_), all = memory_->bytes().size();
     LOCKSTEP_CHECK(first <= all && size <= (all - first) / sizeof(T));
     buffer = AlignedBuffer<T>(reinterpret_cast<T*>(memory_->bytes().data() + first), size, memory_);
     next_array_ = first + size * sizeof(T);
