@@ -190,10 +190,10 @@ std::shared_ptr<MemoryFile> ShardStore::make_shared_checks() const {
   return shared_ ? nullptr : MemoryFile::of_zeros(contents_.blocks.size());
 }
 
-void ShardStore::share_checks(std::shared_ptr<MemoryFile> of_host) const {
+void ShardStore::share_checks(const std::shared_ptr<MemoryFile>& of_host) const {
   static_assert(Flag::is_always_lock_free && sizeof(Flag) == 1);
   if (shared_ || of_host->bytes().size() != contents_.blocks.size()) return;
-  shared_ = std::move(of_host);
+  shared_ = of_host;
   checked_ = reinterpret_cast<Flag*>(shared_->bytes().data());
 }
 

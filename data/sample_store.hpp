@@ -94,7 +94,7 @@ class SampleStore {
   /// makes this memory and all call share_checks with it.
   /// @returns null: they share it already, or there is nothing to compare, or no memory
   virtual std::shared_ptr<MemoryFile> make_shared_checks() const { return nullptr; }
-  virtual void share_checks(std::shared_ptr<MemoryFile> /*of_host*/) const {}
+  virtual void share_checks(const std::shared_ptr<MemoryFile>& /*of_host*/) const {}
   /// The picture that a sample is, as people call it; empty: not known here.
   virtual std::string_view name_of(std::int64_t /*sample*/) const { return {}; }
 };
@@ -124,7 +124,7 @@ class ShardStore final : public SampleStore {
   void prefetch(std::vector<std::int64_t> samples) const override;
   /// Without it each process compares all blocks that it reads.
   std::shared_ptr<MemoryFile> make_shared_checks() const override;
-  void share_checks(std::shared_ptr<MemoryFile> of_host) const override;
+  void share_checks(const std::shared_ptr<MemoryFile>& of_host) const override;
 
  private:
   class ReadAhead;

@@ -194,8 +194,7 @@ void share_checks(Communicator& comm, const TrainTestData& sets) {
       if (store != nullptr && std::ranges::count(stores, store.get()) == 0) stores.push_back(store.get());
   if (stores.empty() || are_in_one_process(comm)) return;
   for (const SampleStore* store : stores)
-    if (auto memory = memory_of_host(comm, store->make_shared_checks()))
-      store->share_checks(std::move(memory));
+    if (const auto memory = memory_of_host(comm, store->make_shared_checks())) store->share_checks(memory);
 }
 
 }  // namespace lockstep
