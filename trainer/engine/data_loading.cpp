@@ -168,7 +168,7 @@ DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture
   const LoadedData loaded = in_advance.get();
   take_from_host(comm, loaded);
   if (all_have(comm, loaded)) return in_advance;
-  const DatasetFuture own = loaded.is_here() ? in_advance : load_now(job, loaded);
+  DatasetFuture own = loaded.is_here() ? in_advance : load_now(job, loaded);
   await_all(comm, own);
   return own;
 }
