@@ -90,7 +90,7 @@ enum class Reduce { kNone, kExact, kFp32 };
 
 Job make_job(Reduce reduce) {
   Job job;
-  job.train.optimizer = {.lr = 0.05, .momentum = 0.5};
+  job.train.optimizer = {.lr = 0.01, .momentum = 0.5};
   job.parallel.grain = 2;
   job.parallel.determinism = reduce == Reduce::kFp32 ? Determinism::kOff : Determinism::kWorld;
   return job;
@@ -109,8 +109,8 @@ BucketPlan make_plan(const Network& network, Buckets buckets) {
 /// What is trained.
 struct Model {
   const char* layers =
-      "  - conv2d: {out: 2, kernel: 3}\n  - max_pool: 2\n  - relu\n  - dropout: 0.3\n"
-      "  - linear: 4\n  - relu\n  - linear: classes\n";
+      "  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 2\n  - relu\n  - dropout: 0.3\n"
+      "  - linear: 8\n  - relu\n  - linear: classes\n";
   std::vector<Augmentation> augment = {};
 };
 
@@ -145,8 +145,9 @@ class Training {
   /// Without a graph.
   void queue_series(const BatchShare& share, int count) { step_.queue_series(share, count); }
   void turn_order_at_first_all_reduce() {
-    all_reduce_->at_first_call([this] { set_order(kSamples / 2 + 1); });
+    all_reduce_->at_first_call([this] { turn_order(); });
   }
+  void turn_order() { set_order(kSamples / 2 + 1); }
   int all_reduces() const { return all_reduce_->calls(); }
   void fail_at_all_reduce(int call) { all_reduce_->fail_at(call); }
   void copy_sums_at_first_all_reduce() {
@@ -217,6 +218,22 @@ std::vector<float> train(Reduce reduce, GraphUse graphs, Buckets buckets = Bucke
   training.queue(kFull, 2);
   training.queue(kLast, 2);
   return training.weights(kSteps + 5);
+}
+
+/// What the comparisons here are worth: no step's images are lost on a layer.
+TEST(StepGraphsTest, ImagesOfEachStepReachEveryLayer) {
+  for (int steps = 1; steps <= kSteps; ++steps) {
+    Training training(Reduce::kNone, GraphUse::kOff), with_others(Reduce::kNone, GraphUse::kOff);
+    for (Training* one : {&training, &with_others}) {
+      one->queue({kBatch, 0, kBatch}, steps - 1);
+      if (one == &with_others) one->turn_order();
+      one->queue({kBatch, 0, kBatch}, 1);
+    }
+    const std::vector<float> weights = training.weights(steps), others = with_others.weights(steps);
+    for (const Parameter& each : training.layout().parameters)
+      EXPECT_FALSE(std::equal(&weights[each.offset], &weights[each.offset] + each.size, &others[each.offset]))
+          << each.name << ", step " << steps;
+  }
 }
 
 TEST(StepGraphsTest, LeaveTheBitsOfDirectSteps) {
