@@ -29,14 +29,14 @@ struct MemoryDisk {
     bool directory = false;
     std::vector<std::byte> data;
     std::map<std::string, int> entries;
-    auto operator<=>(const Node&) const = default;
+    auto operator<=>(const Node&) const = default;  // NOLINT(modernize-use-nullptr): there is none to use
   };
   std::vector<Node> nodes{Node{true, {}, {}}};
 
   /// -1 if there is none.
   int find(const std::string& path) const;
   std::size_t used_bytes() const;
-  auto operator<=>(const MemoryDisk&) const = default;
+  auto operator<=>(const MemoryDisk&) const = default;  // NOLINT(modernize-use-nullptr): likewise
 };
 
 /// One change, or one promise that earlier changes last.
