@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The emulated device, whose events are reached when a test says so.
+/// The emulated device, whose events are reached when a test says so, and which may be an older GPU.
 #pragma once
 
 #include "kernels/device.hpp"
@@ -52,10 +52,11 @@ class HeldStream final : public Stream {
 
 class HeldDevice final : public Device {
  public:
-  HeldDevice() : inner_(emulated::platform().make_device(0)) {}
+  HeldDevice() : inner_(emulated::platform().make_device(0)), properties_(inner_->properties()) {}
 
   Device& inner() { return *inner_; }
-  const DeviceProperties& properties() const override { return inner_->properties(); }
+  void be_of_compute_capability_8() { properties_.compute_major = 8, properties_.overlaps_kernels = false; }
+  const DeviceProperties& properties() const override { return properties_; }
   std::string_view kind() const override { return inner_->kind(); }
   void* allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
   void free(void* memory) noexcept override { inner_->free(memory); }
@@ -72,6 +73,7 @@ class HeldDevice final : public Device {
 
  private:
   std::unique_ptr<Device> inner_;
+  DeviceProperties properties_;
 };
 
 }  // namespace lockstep::testing
