@@ -136,6 +136,12 @@ std::uint64_t peak_resident_bytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
 }
 
+std::uint64_t resident_bytes_of_others() {
+  const fs::path maps = "/proc/self/smaps_rollup";
+  const auto resident = number_after(maps, "Rss:"), own_share = number_after(maps, "Pss:");
+  return resident && own_share && *own_share < *resident ? (*resident - *own_share) * 1024 : 0;
+}
+
 std::string format_memory(std::uint64_t bytes) {
   if (bytes == kTooLarge) return "more bytes than 64 bits can count";
   if (bytes < 1024) return fmt::format("{} B", bytes);

@@ -46,6 +46,10 @@ std::uint64_t resident_bytes();
 /// The most that this process has had in memory at once, its libraries included (its peak resident set size).
 std::uint64_t peak_resident_bytes();
 
+/// What of resident_bytes() is other processes' share of memory that they have, too: libraries, sets that ranks of a host
+/// share. 0: none, or the kernel does not say.
+std::uint64_t resident_bytes_of_others();
+
 /// "7.3 GiB", "12 MiB", "640 B"; "more than 64 bits can count" of kTooLarge.
 std::string format_memory(std::uint64_t bytes);
 

@@ -12,8 +12,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -164,6 +167,23 @@ TEST(MemoryTest, WhatNoMachineHasIsRefusedInOneSentence) {
     EXPECT_TRUE(message.ends_with("; wake up")) << message;
   }
   EXPECT_NO_THROW(require_memory(1000, "little", ""));
+}
+
+TEST(MemoryTest, WhatTwoProcessesShareCountsHalfForEach) {
+  constexpr std::uint64_t kShared = 64 << 20;
+  const std::vector<std::byte> shared(kShared, std::byte{1});
+  const std::uint64_t before = resident_bytes_of_others();
+  const pid_t child = fork();  // has all that this process has
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const std::uint64_t now = resident_bytes_of_others();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_GE(now, before + kShared * 2 / 5);
+  EXPECT_LE(now, resident_bytes());
 }
 
 TEST(MemoryTest, BytesAreWrittenForPeople) {

@@ -165,17 +165,19 @@ int TrainingRun::tell_nothing_left() {
 
 // How much memory a run took: from what the kernel and the device of each rank say.
 
-/// "memory: at most 61 MiB resident, on rank 1; 115 MiB on all 2 ranks". Ranks that are threads share a process and its
-/// memory.
+/// "memory: at most 61 MiB resident, on rank 1; 97 MiB on all 2 ranks", where what ranks share counts once. Ranks that
+/// are threads share a process and its memory.
 std::string TrainingRun::resident_memory() {
-  const auto peaks = gather(comm_, peak_resident_bytes());
+  const std::uint64_t peak = peak_resident_bytes();
+  const auto peaks = gather(comm_, peak),
+             own_shares = gather(comm_, peak - std::min(peak, resident_bytes_of_others()));
   const auto most = std::max_element(peaks.begin(), peaks.end());
   if (comm_.size() == 1) return fmt::format("memory: at most {} resident", format_memory(*most));
   if (comm_.backend() == "thread")
     return fmt::format("memory: at most {} resident, for all {} ranks", format_memory(*most), comm_.size());
   return fmt::format("memory: at most {} resident, on rank {}; {} on all {} ranks", format_memory(*most),
                      most - peaks.begin(),
-                     format_memory(std::accumulate(peaks.begin(), peaks.end(), std::uint64_t{0})),
+                     format_memory(std::accumulate(own_shares.begin(), own_shares.end(), std::uint64_t{0})),
                      comm_.size());
 }
 
