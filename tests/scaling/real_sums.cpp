@@ -181,7 +181,9 @@ int time_all(const MpiRuntime& runtime, int turns, const std::vector<std::size_t
 }
 
 int run(const std::vector<std::string>& words) {
-  const auto number = [&](std::size_t i) { return i < words.size() ? std::atoi(words[i].c_str()) : 0; };
+  const auto number = [&](std::size_t i) {
+    return i < words.size() ? static_cast<int>(std::strtol(words[i].c_str(), nullptr, 10)) : 0;
+  };
   if (words.size() == 4 && words[0] == "threads")
     return check_threads(std::max(1, number(1)), number(2), static_cast<std::uint64_t>(number(3)));
   const MpiRuntime runtime(nullptr, nullptr);
