@@ -146,7 +146,7 @@ int main(int count, char** words) {
   files.rlim_cur = files.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &files);
   std::vector<int> ranks;
-  for (int i = 1; i < count; ++i) ranks.push_back(std::atoi(words[i]));
+  for (int i = 1; i < count; ++i) ranks.push_back(static_cast<int>(std::strtol(words[i], nullptr, 10)));
   if (ranks.empty()) ranks = {16, 64, 256, 1024};
   for (const int each : ranks)
     lockstep::run_thread_ranks(

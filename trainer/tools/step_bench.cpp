@@ -161,9 +161,9 @@ double median_ratio(const std::vector<double>& a, const std::vector<double>& b) 
 /// What counts is what must be computed; "13.259 MFLOP a sample" is what papers say of the network.
 std::string flops_in_words(const Network& network) {
   const double all = network.training_flops_per_sample(), needed = network.needed_training_flops_per_sample();
-  const std::string text = fmt::format("{:.3f} MFLOP a sample", all * 1e-6);
-  if (needed == all) return text;
-  return text + fmt::format(", {:.3f} without padding and what pools drop", needed * 1e-6);
+  std::string text = fmt::format("{:.3f} MFLOP a sample", all * 1e-6);
+  if (needed != all) text += fmt::format(", {:.3f} without padding and what pools drop", needed * 1e-6);
+  return text;
 }
 
 void print_tables(const StepReport& report) {
