@@ -7,9 +7,17 @@
 #include "kernels/peer_sums.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <random>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace lockstep::LOCKSTEP_GPU {
 

@@ -16,20 +16,25 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace lockstep::testing {
 namespace peers {
 
 bool has_devices(int ranks) {
-  const auto devices = test::platform_under_test().devices();
-  return devices.front().name == "Emulated GPU" || std::cmp_greater_equal(devices.size(), ranks);
+  return test::platform_under_test().make_device(0)->kind() == "emulated" ||
+         std::cmp_greater_equal(test::platform_under_test().devices().size(), ranks);
 }
 
 #define REQUIRE_DEVICES(ranks) \
