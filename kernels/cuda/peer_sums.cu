@@ -294,7 +294,8 @@ class GpuPeerSums final : public PeerSums {
       const cudaError_t status = cudaDeviceEnablePeerAccess(device, 0);
       if (status != cudaSuccess && status != cudaErrorPeerAccessAlreadyEnabled)
         throw DeviceError("GPU " + std::to_string(index_) + " cannot read the memory of rank " +
-                          std::to_string(rank) + "'s GPU " + std::to_string(device) + ": " + text_of(status));
+                          std::to_string(rank) + "'s GPU " + std::to_string(device) + ": " + text_of(status) +
+                          "; see nvidia-smi topo -p2p r");
       static_cast<void>(cudaGetLastError());
     } else if (kKernelsShareQueues) {
       throw DeviceError(
@@ -311,8 +312,10 @@ class GpuPeerSums final : public PeerSums {
     void* memory = nullptr;
     const cudaError_t status = cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess);
     if (status != cudaSuccess)
-      throw DeviceError("the device memory of rank " + std::to_string(rank) +
-                        " cannot be opened: " + text_of(status));
+      throw DeviceError(
+          "the device memory of rank " + std::to_string(rank) + " cannot be opened: " + text_of(status) +
+          "; containers need the host's namespaces (docker run --pid=host --ipc=host), GPUs access "
+          "to each other (nvidia-smi topo -p2p r)");
     opened_.push_back(memory);
     return static_cast<std::byte*>(memory);
   }
