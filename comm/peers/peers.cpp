@@ -61,10 +61,9 @@ void agree_on_peers(Communicator& comm, const Action& action) {
 }
 
 std::unique_ptr<PeerSums> open_peer_sums(Communicator& comm, Device& device) {
-  const auto machines = [&] { require_one_machine(comm); };
   std::unique_ptr<PeerSums> sums;
   PeerAddress mine;
-  agree_on_peers(comm, machines);
+  agree_on_peers(comm, [&] { require_one_machine(comm); });
   agree_on_peers(comm, [&] {
     sums = make_peer_sums(comm, device);
     mine = sums->address();
@@ -129,8 +128,8 @@ class PeerAllReduce final : public DeviceAllReduce {
   bool is_late(const PeerSums::Wait& wait);
 
   Communicator& comm_;
-  const PeerWatch*
-      watch_;  ///< the guard's, as timeout_: it asks the communicator nothing, which may be in use, or gone
+  // The guard's, which asks the communicator nothing: that may be in use, or gone.
+  const PeerWatch* watch_;
   Seconds timeout_;
   std::vector<int> ranks_in_whole_;
   std::unique_ptr<PeerSums> sums_;
@@ -172,13 +171,12 @@ void PeerAllReduce::guard() {
 void PeerAllReduce::confirm() {
   const int lost = lost_;
   if (lost < 0) return;
-  throw PeerLostError(
-      fmt::format("rank {} of {} on {} waited for the terms of rank {} in a sum over the GPUs' memory: that "
-                  "rank died, hangs or "
-                  "cannot be reached; see what the other ranks said last and start the job again (if it is "
-                  "only slow, raise {})",
-                  comm_.rank_in_whole(), comm_.size_of_whole(), comm_.host(),
-                  ranks_in_whole_[static_cast<std::size_t>(lost)], spelling().timeout));
+  throw PeerLostError(fmt::format(
+      "rank {} of {} on {} waited for the terms of rank {} in a sum over the GPUs' memory: that "
+      "rank died, hangs or cannot be reached; see what the other ranks said last and start the job "
+      "again (if it is only slow, raise {})",
+      comm_.rank_in_whole(), comm_.size_of_whole(), comm_.host(),
+      ranks_in_whole_[static_cast<std::size_t>(lost)], spelling().timeout));
 }
 
 /// What another rank still reads is not freed: so all ranks come together, but after a failure.
