@@ -17,8 +17,8 @@ namespace lockstep {
 inline constexpr std::size_t kPeerSumBytes = std::size_t{512} << 10;
 
 /// Queues on streams, and may be captured; what holds for graphs and streams: kernels/peer_sums.hpp. A collective call
-/// over `comm`, all of whose ranks are on one host. Borrows comm and device. Destroying it is collective, too, unless an
-/// exception is on its way.
+/// over `comm`, all of whose ranks are on one host. Borrows comm and device. Destroying it is collective, too, unless
+/// an exception is on its way.
 ///
 /// A thread looks after kernels that wait for a rank: where that is lost (by the communicator's watch, or after its
 /// timeout()) it ends their wait, and check(), confirm() and later calls throw PeerLostError, which names it.

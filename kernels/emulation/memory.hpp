@@ -17,8 +17,8 @@
 namespace lockstep::emulation {
 
 // The memory of the emulated device: pieces of host memory, each exactly as large as asked for, between red
-// zones, and filled with 0xFF. A piece of a multiple of kSharedUnit, which is what NVIDIA's manual recommends for memory
-// that other processes read, is a MemoryFile, where the system has such.
+// zones, and filled with 0xFF. A piece of a multiple of kSharedUnit, which is what NVIDIA's manual recommends for
+// memory that other processes read, is a MemoryFile, where the system has such.
 
 /// One for the process; any OS thread may call it.
 class DeviceMemory {
