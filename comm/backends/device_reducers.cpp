@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The catalogue of comm/nccl, comm/staged and what will stand beside them.
+/// The catalogue of comm/nccl, comm/peers, comm/staged and what will stand beside them.
 #include "comm/backends/device_reducers.hpp"
 
 #include "comm/nccl/nccl.hpp"
+#include "comm/peers/peers.hpp"
 #include "comm/staged/staged.hpp"
 #include "common/error.hpp"
 
@@ -23,7 +24,19 @@ constexpr std::array kReducers{
                   .may_share_gpus = nccl_shares_gpus,
                   .make = make_nccl_all_reduce,
                   .make_collectives = make_nccl_collectives,
-                  .make_link = make_nccl_link},
+                  .make_link = make_nccl_link,
+                  .make_over = nullptr},
+    DeviceReducer{.path = GradientPath::kPeers,
+                  .name = "peers",
+                  .device_kind = "",
+                  .whole_gpus = false,
+                  .threads = false,
+                  .load = nullptr,
+                  .may_share_gpus = nullptr,
+                  .make = nullptr,
+                  .make_collectives = nullptr,
+                  .make_link = nullptr,
+                  .make_over = make_peer_all_reduce},
     DeviceReducer{.path = GradientPath::kStaged,
                   .name = "",
                   .device_kind = "",
@@ -33,7 +46,8 @@ constexpr std::array kReducers{
                   .may_share_gpus = nullptr,
                   .make = make_staged_all_reduce,
                   .make_collectives = make_staged_collectives,
-                  .make_link = nullptr},
+                  .make_link = nullptr,
+                  .make_over = nullptr},
 };
 
 }  // namespace

@@ -105,7 +105,7 @@ void activation_backward(cudaStream_t, const ActivationFunction&, std::size_t si
                          const float* dy, float* dx);
 void add(cudaStream_t, std::size_t size, const float* a, const float* b, float* y);
 
-// scale.cu. Samples outermost are channels of a batch of one.
+// activation.cu. Samples outermost are channels of a batch of one.
 void scale_channels(cudaStream_t, const ScaleShape&, const float* x, const float* scale, bool adds, float* y);
 void sum_products(cudaStream_t, const ScaleShape&, const float* a, const float* b, bool adds, float* y);
 void copy_features(cudaStream_t, const FeatureCopy&, bool batch_innermost, const float* from, bool adds,

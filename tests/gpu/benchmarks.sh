@@ -27,6 +27,7 @@ run_benchmarks() {
   for model in "${models[@]}"; do in_turns "bench step $model" 30 "$(step_command "$model" "$earlier")" "$(step_command "$model")"; done
   optional=yes attempt "bench allreduce nccl" 30 "$lockstep" bench allreduce --backend nccl --max-bytes 16MiB || true
   attempt "bench allreduce mpi" 30 "$mpirun" -np 2 --bind-to none "$lockstep" bench allreduce --backend mpi --device cuda --max-bytes 1MiB || true
+  attempt "bench allreduce peers" 30 "$mpirun" -np 2 --bind-to none "$lockstep" bench allreduce --backend peers --device cuda --max-bytes 1MiB || true
 }
 
 # find_torch: a Python with PyTorch that sees the GPU.

@@ -141,6 +141,9 @@ check_training() {
   same_bits "micro-batches, no graph" 1 no data.micro_batch=8 parallel.graph=off
   same_bits "2 ranks on one" 2 no parallel.device="$one"
   same_bits "2 ranks on one, no graph" 2 no parallel.device="$one" parallel.graph=off
+  same_bits "2 ranks on one, peers" 2 no parallel.device="$one" parallel.backend=peers
+  same_bits "2 ranks on one, peers, no graph" 2 no parallel.device="$one" parallel.backend=peers parallel.graph=off
+  same_bits "2 ranks on one, peers, kernels overlap" 2 yes parallel.device="$one" parallel.backend=peers parallel.graph=overlapped
   same_bits "2 stages on one" 2 no parallel.device="$one" parallel.strategy=pipeline parallel.stages=2
   repeated
   [ "$device" = emulated ] || check_training_on_gpu
@@ -159,6 +162,8 @@ check_training_on_gpu() {
 check_several_gpus() {
   if [ "$(gpu_count)" -lt 2 ]; then skip "2 GPUs, and pipelines over NCCL: there is one GPU" && return; fi
   same_bits "2 GPUs" 2 no
+  same_bits "2 GPUs, peers" 2 yes parallel.backend=peers
+  same_bits "2 GPUs, peers between threads" 1 yes parallel.backend=peers parallel.ranks=2
   staged_over_nccl "2 stages on 2 GPUs" 2 parallel.stages=2
   staged_over_nccl "2 stages on 2 GPUs, gpipe" 2 parallel.stages=2 parallel.schedule=gpipe
   staged_over_nccl "4 stages to and fro between 2 GPUs" 2 parallel.stages=4 'parallel.placement=[0,1,0,1]'
