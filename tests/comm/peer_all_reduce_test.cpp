@@ -213,7 +213,7 @@ std::string told_of_missing_rank(const std::function<void(const DeviceRank&, Str
     terms.values();
   };
   try {
-    on_ranks(3, rank_1_never_comes, std::chrono::milliseconds(100));
+    on_ranks(3, rank_1_never_comes, std::chrono::seconds(1));
   } catch (const PeerLostError& error) {
     text = error.what();
   }
