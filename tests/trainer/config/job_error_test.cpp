@@ -492,7 +492,8 @@ TEST(JobErrorTest, PeoplesOwnDataAreWhereTheJobSays) {
 
 TEST(JobErrorTest, RanksBelongToBackendsOfThreads) {
   EXPECT_EQ(error_of("parallel: {backend: mpi, ranks: 4}\n"),
-            "job.yaml:2:33: parallel.ranks is for backends thread, nccl and peers; remove it and start with 'mpirun "
+            "job.yaml:2:33: parallel.ranks is for backends thread, nccl and peers; remove it and start with "
+            "'mpirun "
             "-np 4'");
 }
 
