@@ -127,9 +127,11 @@ check_all() {
   note "$(grep -c "^$kind " "$table") changes can be made"
 }
 
-# copy_sources: those that git knows of, where they are newer than the copy.
+# copy_sources: those that git knows of, where they are newer than the copy; what it knows no longer goes.
 copy_sources() {
   mkdir -p "$source"
+  (cd "$source" && find . -path ./build -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z) |
+    LC_ALL=C comm -z -23 - <(git -C "$repo" ls-files -z | LC_ALL=C sort -z) | (cd "$source" && xargs -0 rm -f)
   git -C "$repo" ls-files -z | tar --create --directory "$repo" --null --files-from - --ignore-failed-read |
     tar --extract --directory "$source" --keep-newer-files
 }

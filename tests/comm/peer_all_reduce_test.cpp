@@ -29,8 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep::testing {
-namespace peers {
+namespace lockstep::testing::peers {
 
 bool has_devices(int ranks) {
   return test::platform_under_test().make_device(0)->kind() == "emulated" ||
@@ -318,5 +317,4 @@ TEST(PeerAllReduceNameTest, LargeSumsAreLeftToTheOtherWayWhereThatIsWorkOnAStrea
   EXPECT_EQ(left_to_other_way(false), std::vector<std::size_t>{});
 }
 
-}  // namespace peers
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::peers
