@@ -213,6 +213,12 @@ Versus_torch_refuses_another_folder_in_one_sentence() {
   expect_equal "$(wc -l <<<"$output")" 1
 }
 
+The_readme_is_two_screens_at_most() {
+  local words
+  words=$(wc -w <"$repo/README.md")
+  [ "$words" -le 1000 ] || fail "README.md has $words words; 1,000 are enough: docs/ has room"
+}
+
 Links_between_pages_lead_somewhere() {
   local page target
   for page in "$repo"/README.md "$repo"/docs/*.md "$repo"/docs/reference/*.md; do
