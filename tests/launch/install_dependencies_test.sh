@@ -88,6 +88,11 @@ Install_refuses_a_group_that_does_not_exist() {
   expect_contains "$output" "groups: build test"
 }
 
+# Debian has jpeg62 where Ubuntu has jpeg8: no package has a release's number in its name. (CLI11's is its own.)
+Packages_to_build_with_have_the_same_name_on_debian_and_ubuntu() {
+  expect_equal "$("$repo/launch/install-dependencies" --list build | awk '$1 != "libcli11-dev" && $1 ~ /[a-z][0-9][0-9]|-[0-9]+(-|$)/ { print $1 }')" ""
+}
+
 Package_list_names_each_package_and_what_it_is_for() {
   expect_equal "$(awk '!/^#/ && (NF < 3 || $1 !~ /^(build|test|tidy|slurm|mpich|simgrid|arm|containers|fashion-mnist)$/)' "$repo/launch/packages.txt")" ""
 }
