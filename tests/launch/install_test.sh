@@ -103,9 +103,9 @@ Installing_without_a_plugin_that_was_found_fails() {
 
 Product_is_the_program_and_every_plugin_that_was_found() {
   skip_without ninja
-  local plugin inputs
+  local input inputs
   inputs=$(ninja -C "$build" -t query lockstep_product)
-  for plugin in lockstep_program reference_files $(plugins_of "$build"); do expect_contains "$inputs" "${plugin%.so}"; done
+  for input in lockstep trainer/commands/reference_files $(plugins_of "$build"); do expect_contains "$inputs" "    $input"$'\n'; done
   [[ $(in_cache LOCKSTEP_CUDA_SUMMARY "$build") != *", NCCL "* ]] || expect_contains "$(plugins_of "$build")" lockstep_nccl.so
 }
 
@@ -114,7 +114,7 @@ Build_without_nccl_and_cudnn_says_so_and_has_no_plugin() {
   skip_without ninja
   [[ $(in_cache LOCKSTEP_CUDA_SUMMARY "$build") == with* ]] || skip "a build without CUDA"
   expect_exit 0 cmake -S "$repo" -B tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DNCCL_LIBRARY=OFF -DCUDNN_LIBRARY=OFF
-  expect_contains "$output" "without NCCL, so sums of GPUs go over MPI (docs/gpu.md says how to get it)"
+  expect_contains "$output" ", without cuDNN (docs/gpu.md), without NCCL, so sums of GPUs go over MPI (docs/gpu.md says how to get it)"
   expect_contains "$(in_cache LOCKSTEP_CUDA_SUMMARY tree)" ", without NCCL"
   expect_equal "$(plugins_of tree)" ""
   expect_lacks "$(ninja -C tree -t query lockstep_product)" lockstep_nccl

@@ -56,6 +56,7 @@ Package_holds_the_plugins_of_its_build_and_says_so() {
   dpkg-deb --extract "$package" it
   expect_equal "$(find it/usr/lib -name 'lockstep*.so' -printf '%f\n' 2>/dev/null | sort | xargs)" "$(plugins_of "$build")"
   expect_contains "$(cat "$made/said")" "a program $(in_cache LOCKSTEP_CUDA_SUMMARY "$build")"
+  LD_LIBRARY_PATH=$(sed -n 's|^NCCL_LIBRARY:.*=\(.*\)/.*|\1|p' "$build/CMakeCache.txt") expect_nccl_found "$build" it/usr/lib/lockstep
 }
 
 # CPack has nothing to do here, and fails at once.
