@@ -37,7 +37,7 @@ void remember(const std::filesystem::path& file) {
   if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
 }
 
-/// Whether the build of this program has the plugin, too.
+/// True of a plugin that was built with this program.
 bool is_built(const std::string& name) {
   std::istringstream plugins(LOCKSTEP_PLUGINS);
   return std::find(std::istream_iterator<std::string>(plugins), {}, name) !=

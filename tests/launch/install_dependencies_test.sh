@@ -30,7 +30,7 @@ make_world() {
 Install_says_what_it_installs_before_it_does() {
   make_world
   expect_exit 0 launch/install-dependencies
-  expect_contains "$output" "installing 1 of 2 from Debian, with what they depend on: ninja-build"
+  expect_contains "$output" "installing 1 of 2 by apt-get, with what they depend on: ninja-build"
   expect_contains "$(cat calls)" "install --no-install-recommends ninja-build"
   expect_lacks "$(cat calls)" "sudo"
 }
