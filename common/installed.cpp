@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
+#include <sstream>
 #include <system_error>
 
 namespace lockstep {
@@ -35,6 +37,13 @@ void remember(const std::filesystem::path& file) {
   if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
 }
 
+/// True of a plugin that was built with this program.
+bool is_built(const std::string& name) {
+  std::istringstream plugins(LOCKSTEP_PLUGINS);
+  return std::find(std::istream_iterator<std::string>(plugins), {}, name) !=
+         std::istream_iterator<std::string>();
+}
+
 /// @throws DeviceError if no folder holds the file
 std::filesystem::path find_plugin(const Plugin& plugin) {
   std::string looked_in;
@@ -43,8 +52,15 @@ std::filesystem::path find_plugin(const Plugin& plugin) {
     if (std::filesystem::exists(file)) return file;
     looked_in += (looked_in.empty() ? "" : " and ") + folder.string();
   }
-  throw DeviceError(fmt::format("this build has no {}.so (looked in {}): install {} and build again, or {}",
-                                plugin.name, looked_in, plugin.needs, plugin.otherwise));
+  if (is_built(plugin.name)) {
+    throw DeviceError(fmt::format(
+        "{}.so, which this program was built with, is missing (looked in {}): put it there, install or build "
+        "the program again (launch/build release lockstep_product), or {}",
+        plugin.name, looked_in, plugin.otherwise));
+  }
+  throw DeviceError(
+      fmt::format("this program was built without {}.so (looked in {}): install {}{} and build again, or {}",
+                  plugin.name, looked_in, LOCKSTEP_TOOLKIT_AND, plugin.needs, plugin.otherwise));
 }
 
 /// dlerror() starts with the path of whichever file it speaks of: the plugin's own would stand there twice.

@@ -72,6 +72,24 @@ logged() {
   return "$status"
 }
 
+# cached NAME BUILD: the value in a build folder's CMake cache; nothing where it has none.
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$2/CMakeCache.txt" | sed '/-NOTFOUND$/d'; }
+
+# plugins BUILD: the files of the plugins that a build folder was configured with, one a line; exit code 66 where one is not built.
+# tell_contents BUILD: says what its program has for GPUs, and what not.
+plugins() {
+  local plugin
+  for plugin in $(cached LOCKSTEP_PLUGINS "$1" | tr ';' ' '); do
+    [ -e "$1/$plugin.so" ] || die 66 "$1/$plugin.so is not built: cmake --build $1 --target lockstep_product"
+    echo "$1/$plugin.so"
+  done
+}
+tell_contents() {
+  local list
+  list=$(plugins "$1") || exit $?
+  note "a program $(cached LOCKSTEP_CUDA_SUMMARY "$1")${list:+: $(xargs -n 1 basename <<<"$list" | xargs)}"
+}
+
 # as_root COMMAND...: runs it as root, through sudo where we are an ordinary user. Returns 69 where that cannot be.
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then

@@ -1,12 +1,12 @@
 # Looks for the CUDA toolkit: $CUDACXX, then nvcc on PATH, in $CUDA_HOME, in /usr/local/cuda. Sets LOCKSTEP_CUDA and enables
-# the language; LOCKSTEP_CUDA_SUMMARY in the cache says what came of it and why, for launch/build.
+# the language; LOCKSTEP_CUDA_SUMMARY in the cache says what came of it and why, for launch/build and --version --verbose. Plugins
+# add what was found of NVIDIA's other libraries.
 set(LOCKSTEP_CUDA OFF)
 set(LOCKSTEP_MINIMUM_CUDA 12.0) # C++20
 
 function(lockstep_cuda_summary)
   string(CONCAT summary ${ARGN})
   set(LOCKSTEP_CUDA_SUMMARY "${summary}" CACHE INTERNAL "Which GPU kernels are built, and why")
-  message(STATUS "Building ${summary}")
 endfunction()
 
 # What cannot be is an error where CUDA was demanded, and otherwise the reason for a build without it.

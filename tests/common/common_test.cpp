@@ -244,8 +244,8 @@ TEST(PluginTest, AFileThatIsNotThereIsNamedWithThePlacesAndTheFix) {
   const auto message = device_error_of([] {
     plugin_symbol({"lockstep_nothing", "NCCL", "use another one"}, "f");
   });
-  expect_one_line_with(message, {"lockstep_nothing.so", plugin_folders()[0].string(),
-                                 plugin_folders()[1].string(), "NCCL", "use another one"});
+  expect_one_line_with(message, {"built without lockstep_nothing.so", plugin_folders()[0].string(),
+                                 plugin_folders()[1].string(), "NCCL and build again", "use another one"});
 }
 
 TEST(PluginTest, ALibraryThatIsNotThereIsNamedWithTheFix) {

@@ -46,6 +46,36 @@ Bundle_is_small() {
   [ "$kibibytes" -lt 81920 ] || fail "$kibibytes KiB"
 }
 
+Bundle_holds_the_plugins_of_its_build_and_says_so() {
+  expect_equal "$(find "$made/bundle/libexec" -name '*.so' -printf '%f\n' | sort | xargs)" "$(plugins_of "$build")"
+  expect_contains "$(cat "$made/said")" "a program $(in_cache LOCKSTEP_CUDA_SUMMARY "$build")"
+  expect_nccl_found "$build" "$made/bundle/libexec"
+}
+
+Bundle_of_a_build_without_nccl_says_so() {
+  pretend_build build "$build" "" "with CUDA 13.0, without NCCL"
+  expect_exit 0 "$repo/launch/bundle" --without-tests --build build out
+  expect_contains "$output" "a program with CUDA 13.0, without NCCL"
+  expect_equal "$(find out -name 'lockstep*.so')" ""
+}
+
+Bundle_without_a_plugin_that_was_found_is_refused() {
+  pretend_build build "$build" lockstep_nccl "with CUDA 13.0, NCCL 2.28.9"
+  expect_exit 66 "$repo/launch/bundle" --build build out
+  expect_contains "$output" "lockstep_nccl.so is not built: cmake --build $PWD/build --target lockstep_product"
+  expect_no_file out
+}
+
+Wheel_has_the_plugins_of_its_build_and_says_so() {
+  skip_without python3 readelf
+  python3 -c 'import tomllib' 2>/dev/null || skip "no Python 3.11"
+  expect_exit 0 "$repo/launch/wheel" --build "$build" wheels
+  expect_contains "$output" "a program $(in_cache LOCKSTEP_CUDA_SUMMARY "$build")"
+  python3 -m zipfile -e wheels/*.whl unpacked
+  expect_equal "$(find unpacked/lockstep/_bundle/libexec -name '*.so' -printf '%f\n' | sort | xargs)" "$(plugins_of "$build")"
+  expect_nccl_found "$build" unpacked/lockstep/_bundle/libexec
+}
+
 Bundle_holds_the_files_that_its_tests_read() {
   local file named
   named=$(grep -ahoE 'tests/golden/[^[:cntrl:]]*\.safetensors' "$made"/bundle/libexec/*_test | sort -u)
@@ -139,5 +169,5 @@ Bundle_says_what_is_missing() {
   expect_no_file out
 }
 
-make_bundle "$made/bundle" || exit 1
+make_bundle "$made/bundle" | tee "$made/said" || exit 1
 run_tests "$@"

@@ -38,7 +38,8 @@ Recipes_name_only_what_is_there() {
       [ -e "$repo/$path" ] || fail "$recipe names $path, which is not there"
     done < <(grep -oE '\blaunch/[a-zA-Z/._-]+' "$containers/$recipe" | sort -u)
     expect_contains "$(cat "$containers/$recipe")" "launch/install-dependencies build"
-    expect_contains "$(cat "$containers/$recipe")" "launch/build release lockstep_program"
+    expect_contains "$(cat "$containers/$recipe")" "launch/build release lockstep_product"
+    expect_contains "$(cat "$containers/$recipe")" "launch/containers/run-packages build/release/lockstep* > run-packages.txt"
   done
 }
 
@@ -66,6 +67,26 @@ Compilers_stay_behind_in_the_first_stage() {
   expect_equal "$(instructions "$containers/Dockerfile" | grep -c '^FROM .* AS build$')" 1
   expect_equal "$(header "$containers/lockstep.def" 1 Stage) $(section "$containers/lockstep.def" 2 files | head -n 1)" "build # from build"
   expect_lacks "$(section "$containers/lockstep.def" 2 post)" install-dependencies
+}
+
+# With a stand-in for what the build leaves: the plugins come along, and the libraries that they need.
+Definition_takes_the_plugins_along() {
+  mkdir -p build/release launch/containers && touch build/release/{lockstep,lockstep_nccl.so,build.ninja}
+  section "$containers/lockstep.def" 1 post | sed -n '/mkdir build/,$p' >post.sh
+  expect_exit 0 sh -e post.sh
+  expect_equal "$(find build/image -type f -printf '%f\n' | sort | xargs)" "lockstep lockstep_nccl.so"
+  expect_contains "$(section "$containers/lockstep.def" 2 files)" "/lockstep/build/image /lockstep/build/release"
+}
+
+Containers_know_the_host_keys_of_their_image_and_no_others() {
+  skip_without ssh-keygen
+  local script key
+  script=$(instructions "$containers/Dockerfile" | sed -n 's/^RUN apt-get.*\(ssh-keygen -A .*ssh_known_hosts\).*/\1/p' | sed "s|/etc/ssh|$PWD|g; s|ssh-keygen -A|ssh-keygen -q -t ed25519 -N '' -f ssh_host_ed25519_key|")
+  expect_exit 0 bash -c "$script"
+  key=$(cut -d ' ' -f 2 ssh_host_ed25519_key.pub)
+  expect_contains "$(ssh-keygen -F lockstep-worker-0.lockstep -f ssh_known_hosts)" "$key"
+  expect_lacks "$(instructions "$containers/Dockerfile")" StrictHostKeyChecking
+  expect_lacks "$(instructions "$containers/Dockerfile")" UserKnownHostsFile
 }
 
 Images_have_the_table_that_get_data_reads() {

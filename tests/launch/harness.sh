@@ -45,6 +45,26 @@ skip_without() {
   done
 }
 
+# in_cache NAME BUILD: the value in a build folder's CMake cache.
+in_cache() { sed -n "s/^$1:INTERNAL=//p" "$2/CMakeCache.txt"; }
+
+# plugins_of BUILD: the files that this build's plugins have, sorted, on one line.
+plugins_of() { in_cache LOCKSTEP_PLUGINS "$1" | tr ';' '\n' | sed '/./s/$/.so/' | sort | xargs; }
+
+# expect_nccl_found BUILD FOLDER: the plugin there, if that build has it, and by the loader the library that it needs.
+expect_nccl_found() {
+  case $(plugins_of "$1") in
+    *lockstep_nccl.so*) expect_contains "$(ldd "$2/lockstep_nccl.so")" "libnccl.so.2 => /" ;;
+  esac
+}
+
+# pretend_build FOLDER BUILD PLUGINS SUMMARY: the program of a build folder in one that was configured with other plugins, none of
+# which is built.
+pretend_build() {
+  mkdir "$1" && ln -s "$2/lockstep" "$1/lockstep"
+  sed "s|^\(LOCKSTEP_PLUGINS:INTERNAL=\).*|\1$3|; s|^\(LOCKSTEP_CUDA_SUMMARY:INTERNAL=\).*|\1$4|" "$2/CMakeCache.txt" >"$1/CMakeCache.txt"
+}
+
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
   local tries=$(($1 * 20))

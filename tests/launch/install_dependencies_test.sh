@@ -30,7 +30,7 @@ make_world() {
 Install_says_what_it_installs_before_it_does() {
   make_world
   expect_exit 0 launch/install-dependencies
-  expect_contains "$output" "installing 1 of 2 from Debian, with what they depend on: ninja-build"
+  expect_contains "$output" "installing 1 of 2 by apt-get, with what they depend on: ninja-build"
   expect_contains "$(cat calls)" "install --no-install-recommends ninja-build"
   expect_lacks "$(cat calls)" "sudo"
 }
@@ -86,6 +86,11 @@ Install_refuses_a_group_that_does_not_exist() {
   make_world
   expect_exit 2 launch/install-dependencies tests
   expect_contains "$output" "groups: build test"
+}
+
+# Debian has jpeg62 where Ubuntu has jpeg8: no package has a release's number in its name. (CLI11's is its own.)
+Packages_to_build_with_have_the_same_name_on_debian_and_ubuntu() {
+  expect_equal "$("$repo/launch/install-dependencies" --list build | awk '$1 != "libcli11-dev" && $1 ~ /[a-z][0-9][0-9]|-[0-9]+(-|$)/ { print $1 }')" ""
 }
 
 Package_list_names_each_package_and_what_it_is_for() {

@@ -87,6 +87,46 @@ Components_are_installed_by_themselves() {
   expect_no_file it/lib/libfmt.so.9
 }
 
+Installed_plugins_are_those_of_the_build_which_says_so() {
+  install_to "$PWD/it"
+  expect_contains "$output" "-- Installing a program $(in_cache LOCKSTEP_CUDA_SUMMARY "$build")"
+  expect_equal "$(find it/lib -name 'lockstep*.so' -printf '%f\n' 2>/dev/null | sort | xargs)" "$(plugins_of "$build")"
+  expect_nccl_found "$build" it/lib/lockstep
+}
+
+Installing_without_a_plugin_that_was_found_fails() {
+  [ -f "$build/lockstep_nccl.so" ] || skip "a build without NCCL"
+  sed "s|$build/lockstep_nccl.so|$PWD/lockstep_nccl.so|g" "$build/comm/nccl/cmake_install.cmake" >install.cmake
+  expect_exit 1 cmake "-DCMAKE_INSTALL_PREFIX=$PWD/it" -DCMAKE_INSTALL_COMPONENT=program -P install.cmake
+  expect_contains "$output" "lockstep_nccl.so"
+}
+
+Product_is_the_program_and_every_plugin_that_was_found() {
+  skip_without ninja
+  local input inputs
+  inputs=$(ninja -C "$build" -t query lockstep_product)
+  for input in lockstep trainer/commands/reference_files $(plugins_of "$build"); do expect_contains "$inputs" "    $input"$'\n'; done
+  [[ $(in_cache LOCKSTEP_CUDA_SUMMARY "$build") != *", NCCL "* ]] || expect_contains "$(plugins_of "$build")" lockstep_nccl.so
+}
+
+# Configured only.
+Build_without_nccl_and_cudnn_says_so_and_has_no_plugin() {
+  skip_without ninja
+  [[ $(in_cache LOCKSTEP_CUDA_SUMMARY "$build") == with* ]] || skip "a build without CUDA"
+  expect_exit 0 cmake -S "$repo" -B tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DNCCL_LIBRARY=OFF -DCUDNN_LIBRARY=OFF
+  expect_contains "$output" ", without cuDNN (docs/gpu.md), without NCCL, so sums of GPUs go over MPI (docs/gpu.md says how to get it)"
+  expect_contains "$(in_cache LOCKSTEP_CUDA_SUMMARY tree)" ", without NCCL"
+  expect_equal "$(plugins_of tree)" ""
+  expect_lacks "$(ninja -C tree -t query lockstep_product)" lockstep_nccl
+}
+
+Installed_launcher_and_slurm_script_start_the_installed_program() {
+  install_to "$PWD/it"
+  expect_exit 0 it/bin/lockstep-run --dry-run -np 2 train mnist data.set=synthetic
+  expect_contains "$output" "$PWD/it/bin/lockstep train mnist data.set=synthetic"
+  expect_exit 0 bash it/share/lockstep/launch/slurm/train.sbatch --help
+}
+
 Libraries_on_demand_are_the_ones_that_are_loaded() {
   install_to "$PWD/it"
   install_to "$PWD/it" --component libraries

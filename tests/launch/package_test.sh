@@ -12,7 +12,10 @@ trap 'rm -rf "$made"' EXIT
 # need_package: made once; its path goes to $package.
 need_package() {
   skip_without cpack dpkg-deb dpkg-shlibdeps file
-  if ! compgen -G "$made/*.deb" >/dev/null; then expect_exit 0 "$repo/launch/package" --build "$build" --to "$made"; fi
+  if ! compgen -G "$made/*.deb" >/dev/null; then
+    expect_exit 0 "$repo/launch/package" --build "$build" --to "$made"
+    echo "$output" >"$made/said"
+  fi
   package=$(compgen -G "$made/*.deb")
 }
 
@@ -40,12 +43,37 @@ Package_holds_what_is_installed() {
   local file list name
   name=$(field Package)
   list=$(dpkg-deb --contents "$package")
-  for file in bin/lockstep bin/lockstep-get-data share/lockstep/models/net.yaml share/lockstep/jobs/{mnist.yaml,hashes.txt} \
-    share/lockstep/data/sets/catalogue.txt "share/doc/$name"/{copyright,README.md,{changelog,CHANGELOG.md}.gz,docs/install.md}; do
+  for file in bin/lockstep{,-get-data,-run} share/lockstep/models/net.yaml share/lockstep/jobs/{mnist.yaml,hashes.txt} \
+    share/lockstep/launch/{run,slurm/train.sbatch} share/lockstep/data/sets/catalogue.txt "share/doc/$name"/{copyright,README.md,{changelog,CHANGELOG.md}.gz,docs/install.md}; do
     expect_contains "$list" " ./usr/$file"
   done
   expect_lacks "$list" _test
   expect_lacks "$list" libmpi.so
+}
+
+Package_holds_the_plugins_of_its_build_and_says_so() {
+  need_package
+  dpkg-deb --extract "$package" it
+  expect_equal "$(find it/usr/lib -name 'lockstep*.so' -printf '%f\n' 2>/dev/null | sort | xargs)" "$(plugins_of "$build")"
+  expect_contains "$(cat "$made/said")" "a program $(in_cache LOCKSTEP_CUDA_SUMMARY "$build")"
+  LD_LIBRARY_PATH=$(sed -n 's|^NCCL_LIBRARY:.*=\(.*\)/.*|\1|p' "$build/CMakeCache.txt") expect_nccl_found "$build" it/usr/lib/lockstep
+}
+
+# CPack has nothing to do here, and fails at once.
+Package_says_which_plugins_are_missing() {
+  skip_without cpack dpkg-shlibdeps file
+  pretend_build without "$build" "" "with CUDA 13.0, without NCCL"
+  touch without/CPackConfig.cmake
+  expect_exit 70 "$repo/launch/package" --build without
+  expect_contains "$output" "a program with CUDA 13.0, without NCCL"
+  pretend_build unfinished "$build" lockstep_nccl "with CUDA 13.0, NCCL 2.28.9"
+  touch unfinished/CPackConfig.cmake
+  expect_exit 66 "$repo/launch/package" --build unfinished
+  expect_contains "$output" "lockstep_nccl.so is not built"
+  pretend_build cpu "$build" "" "CPU-only: no CUDA toolkit found"
+  touch cpu/CPackConfig.cmake
+  expect_exit 69 "$repo/launch/package" --cuda --build cpu
+  expect_contains "$output" "CPU-only: no CUDA toolkit found"
 }
 
 Packed_program_runs_from_its_place() {
@@ -74,13 +102,30 @@ def note(name, *arguments, **options):
 for directive in ("license", "version", "variant", "depends_on", "conflicts"):
     globals()[directive] = lambda *a, _name=directive, **o: note(_name, *a, **o)
 END
-  echo "class CMakePackage: pass" >spack_repo/builtin/build_systems/cmake.py
+  cat >spack_repo/builtin/build_systems/cmake.py <<'END'
+class CMakePackage:
+    def define(self, name, value): return f"-D{name}={value}"
+    define_from_variant = define
+class Spec(dict):
+    def satisfies(self, text): return text in self["asked"]
+    def __missing__(self, name): return type("Part", (), {"mpicc": "mpicc", "prefix": "/of/" + name})
+    variants = {"cuda_arch": type("Value", (), {"value": ["90"]})}
+def ask(package, *asked):
+    package.spec = Spec(asked=asked)
+    return " ".join([*package.build_targets, *package.cmake_args()])
+END
   echo "class CudaPackage: pass" >spack_repo/builtin/build_systems/cuda.py
   expect_exit 0 env PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1 python3 "$repo/launch/spack/spack_repo/lockstep/packages/lockstep/package.py"
   for name in mpi@3: yaml-cpp cli11@2: fmt@9: nlohmann-json highway@1: asio "boost +context" openssl jpeg libpng libwebp giflib \
     zlib-api protobuf "cuda@12:|when=+cuda" "cmake@3.25:|type=build"; do
     expect_contains "$output" "depends_on|$name"
   done
+  spack="import sys; sys.path[:0] = ['.', '$repo/launch/spack/spack_repo/lockstep/packages/lockstep']
+import package; from spack_repo.builtin.build_systems.cmake import ask"
+  asked() { PYTHONDONTWRITEBYTECODE=1 python3 -c "$spack; print('says', ask(package.Lockstep(), $1))" | sed -n 's/^says //p'; }
+  expect_contains "$(asked '"+cuda", "+nccl"')" "lockstep_product "
+  expect_contains "$(asked '"+cuda", "+nccl"')" " -DNCCL_ROOT=/of/nccl -DCUDNN_LIBRARY=OFF"
+  expect_contains "$(asked '"+cuda", "+vendor"')" " -DNCCL_LIBRARY=OFF -DCUDNN_ROOT=/of/cudnn"
 }
 
 run_tests "$@"

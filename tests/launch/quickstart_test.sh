@@ -20,7 +20,7 @@ make_repository() {
   printf 'model: linear\ndata: {set: synthetic, train_samples: 600, test_samples: 100}\nparallel: {grain: 16}\nrun: {dir: runs/mnist}\n' >'a place/launch/jobs/mnist.yaml'
   { printf '\0\0\10\3\0\0\0\1\0\0\0\34\0\0\0\34' && head -c 784 /dev/zero; } >'a place/data/mnist/t10k-images-idx3-ubyte'
   stand_in 'a place/launch/install-dependencies' 'echo "==> packages: stand-in"'
-  stand_in 'a place/launch/build' 'echo "==> building: stand-in"'
+  stand_in 'a place/launch/build' 'echo "==> building: $*"'
   stand_in 'a place/launch/get-data' "echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
 }
 
@@ -31,11 +31,36 @@ Quickstart_ends_with_commands_that_can_be_pasted_into_another_shell() {
   skip_without mpirun
   make_repository
   OMPI_MCA_rmaps_base_oversubscribe=1 expect_exit 0 'a place/launch/quickstart' train.epochs=1
+  expect_contains "$output" "==> building: release lockstep_product"
   next_commands "$output" | grep -v '^launch/quickstart' >pasted
   expect_equal "$(wc -l <pasted)" 4
   # One core may be too few for two ranks here; the placement that quickstart found is in the commands.
   (cd / && expect_exit 0 env -i PATH="$PATH" HOME="$HOME" bash -ec "$(cat "$OLDPWD/pasted")")
   expect_contains "$(cat pasted)" 't10k-images-idx3-ubyte\[0\]'
+}
+
+# A build folder with CUDA, whose CMake cache has these lines, too; cmake is a stand-in.
+make_build() {
+  mkdir -p launch bin build/release
+  cp "$repo"/launch/{build,lib.sh} launch/
+  echo '{ "configurePreset": "release" }' >CMakePresets.json
+  printf '%s\n' "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "LOCKSTEP_NVCC:FILEPATH=$PWD/bin/nvcc" "$@" >build/release/CMakeCache.txt
+  stand_in bin/nvcc :
+  stand_in bin/cmake 'echo "cmake $*" >>calls'
+  touch build/release/build.ninja
+  export PATH=$PWD/bin:$PATH CUDACXX=$PWD/bin/nvcc
+}
+
+Build_looks_again_for_nccl_that_was_not_there_and_says_what_it_found() {
+  local with="LOCKSTEP_CUDA_SUMMARY:INTERNAL=with CUDA 13.0, without NCCL" found=(CUDNN_{LIBRARY,INCLUDE_DIR}:PATH="$PWD")
+  make_build "$with" NCCL_LIBRARY:FILEPATH=NCCL_LIBRARY-NOTFOUND NCCL_INCLUDE_DIR:PATH="$PWD/gone" "${found[@]}"
+  expect_exit 0 launch/build release lockstep_product
+  expect_contains "$output" "building release, with CUDA 13.0, without NCCL"
+  expect_equal "$(head -n 1 calls)" "cmake --preset release -U NCCL_LIBRARY -U NCCL_INCLUDE_DIR"
+  rm calls
+  make_build "$with" NCCL_LIBRARY:FILEPATH=OFF NCCL_INCLUDE_DIR:PATH="$PWD" "${found[@]}"
+  expect_exit 0 launch/build release lockstep_product
+  expect_lacks "$(cat calls)" --preset
 }
 
 Quickstart_sets_what_root_needs_and_only_for_root() {

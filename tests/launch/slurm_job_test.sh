@@ -107,6 +107,12 @@ Slurm_job_prefers_srun_where_it_knows_pmix() {
   expect_equal "$(cat calls)" "srun --mpi=pmix --cpus-per-task=1 bin/lockstep train job.yaml train.epochs=2"
 }
 
+Slurm_job_takes_a_job_by_its_name_and_the_program_on_the_path() {
+  make_world && unset PROGRAM
+  LAUNCHER=srun expect_exit 0 "$repo/launch/slurm/train.sbatch" mnist
+  expect_equal "$(cat calls)" "srun --mpi=pmix --cpus-per-task=1 $PWD/bin/lockstep train mnist"
+}
+
 Slurm_job_passes_cpus_per_task_on_to_srun() {
   make_world
   LAUNCHER=srun SLURM_CPUS_PER_TASK=6 expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml parallel.threads=6
@@ -136,8 +142,6 @@ Slurm_job_is_not_queued_again_for_ever() {
 
 Slurm_job_says_what_is_missing() {
   make_world
-  expect_exit 66 "$repo/launch/slurm/train.sbatch" nosuch.yaml
-  expect_contains "$output" nosuch.yaml
   PROGRAM=nowhere/lockstep expect_exit 69 "$repo/launch/slurm/train.sbatch" job.yaml
   expect_contains "$output" nowhere/lockstep
   LAUNCHER=rsh expect_exit 2 "$repo/launch/slurm/train.sbatch" job.yaml

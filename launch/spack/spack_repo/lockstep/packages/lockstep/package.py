@@ -57,13 +57,7 @@ class Lockstep(CMakePackage, CudaPackage):
 
     conflicts("%gcc@:11", msg="Lockstep is C++20: GCC 12 or newer")
 
-    @property
-    def build_targets(self):
-        targets = ["lockstep_program"]  # and not the tests
-        for part in ("nccl", "vendor"):
-            if self.spec.satisfies(f"+{part}"):
-                targets.append(f"lockstep_{part}")
-        return targets
+    build_targets = ["lockstep_product"]  # the program and the plugins whose libraries are found, and not the tests
 
     def cmake_args(self):
         args = [
@@ -72,10 +66,11 @@ class Lockstep(CMakePackage, CudaPackage):
             self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc),
             self.define("CMAKE_SKIP_INSTALL_ALL_DEPENDENCY", True),
         ]
-        if self.spec.satisfies("+nccl"):
-            args.append(self.define("NCCL_ROOT", self.spec["nccl"].prefix))
-        if self.spec.satisfies("+vendor"):
-            args.append(self.define("CUDNN_ROOT", self.spec["cudnn"].prefix))
+        for variant, library in (("nccl", "nccl"), ("vendor", "cudnn")):
+            if self.spec.satisfies(f"+{variant}"):
+                args.append(self.define(f"{library.upper()}_ROOT", self.spec[library].prefix))
+            else:
+                args.append(self.define(f"{library.upper()}_LIBRARY", "OFF"))  # not even the system's
         if self.spec.satisfies("+cuda") and "none" not in self.spec.variants["cuda_arch"].value:
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value))
         return args
