@@ -5,6 +5,7 @@
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "data/pictures/picture.hpp"
+#include "kernels/cpu/ops.hpp"
 
 #include <csetjmp>
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 #include <jpeglib.h>
 
 #include <cstdint>
-#include <cstdio>  // jpeglib.h needs it
+#include <cstdio>
 #include <optional>
 #include <span>
 #include <string>
@@ -146,7 +147,8 @@ void decode_rows(Decoder& decoder, std::uint8_t* pixels, std::uint8_t* row) {
     std::uint8_t* const to = pixels + jpeg->output_scanline * width;
     JSAMPROW read = channels == 1 ? to : row;
     jpeg_read_scanlines(jpeg, &read, 1);
-    for (std::size_t c = 0; c < channels && channels > 1; ++c)
+    if (channels == 3) cpu::separate_rgb(width, row, to, to + size, to + 2 * size);
+    for (std::size_t c = 0; c < channels && channels == 4; ++c)
       for (std::size_t x = 0; x < width; ++x) to[c * size + x] = row[channels * x + c];
   }
   jpeg_finish_decompress(jpeg);
