@@ -4,8 +4,6 @@
 /// it. kernels/cuda implements it twice from the same sources: for GPUs, and for the emulator.
 #pragma once
 
-#include "kernels/peer_sums.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,9 +32,6 @@ struct DeviceProperties {
   std::size_t l2_bytes = 0;
   std::size_t shared_bytes_per_block = 0;      ///< without asking for more
   std::size_t max_shared_bytes_per_block = 0;  ///< after asking
-  /// Whether graphs may have overlapped kernels: compute capability 9.0 and CUDA 12.3, of the program's kernels, too.
-  /// False from Platform::devices().
-  bool overlaps_kernels = false;
 };
 
 /// What of a device's memory is in use. Bytes.
@@ -86,10 +81,7 @@ class Stream {
   /// end; poll an Event with a deadline.
   virtual void synchronize() = 0;
 
-  /// kOverlapped: our kernels in the graph may begin before those ahead of them have ended, and await them before they
-  /// touch memory; for devices that can (DeviceProperties::overlaps_kernels). The bits are the same.
-  enum class KernelOrder { kInTurn, kOverlapped };
-  virtual void begin_capture(KernelOrder kernels = KernelOrder::kInTurn) = 0;
+  virtual void begin_capture() = 0;
   virtual std::unique_ptr<Graph> end_capture() = 0;
   virtual void launch(Graph& graph) = 0;
 };
@@ -117,13 +109,6 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream(Priority priority = Priority::kNormal) = 0;
   enum class Timing { kOff, kOn };
   virtual std::unique_ptr<Event> make_event(Timing timing = Timing::kOff) = 0;
-
-  /// This rank's side of sums over the devices of its host (kernels/peer_sums.hpp), of at most `bytes` each, a multiple
-  /// of 16; takes a little more than twice that. Borrows the device. Null: this kind has none.
-  /// @throws DeviceError  naming wanted and free bytes
-  virtual std::unique_ptr<PeerSums> make_peer_sums(int /*rank*/, int /*ranks*/, std::size_t /*bytes*/) {
-    return nullptr;
-  }
 };
 
 /// How GPU a of a machine reaches GPU b.

@@ -35,22 +35,6 @@ void expect_usable(const DeviceProperties& properties) {
       unusable_device_message(properties, LOCKSTEP_CUDA_FAILURE(status, "cudaFuncGetAttributes")));
 }
 
-namespace {
-
-/// Of the current device. A GPU that can may still run code for an older one, whose kernels await nothing
-/// (await_earlier_kernels()); and older drivers refuse to capture such launches.
-bool overlaps_kernels() {
-  constexpr int kFirstThatAwaits = 90, kFirstThatCaptures = 12030;
-  cudaFuncAttributes attributes{};
-  LOCKSTEP_CUDA(cudaFuncGetAttributes(&attributes, nothing));
-  int driver = 0, runtime = 0;
-  LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
-  LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
-  return attributes.ptxVersion >= kFirstThatAwaits && std::min(driver, runtime) >= kFirstThatCaptures;
-}
-
-}  // namespace
-
 // A device of the CUDA runtime: its memory, streams and events, with errors that say how much was free.
 
 namespace {
@@ -72,7 +56,6 @@ class GpuDevice final : public Device {
   explicit GpuDevice(DeviceProperties properties) : properties_(std::move(properties)) {
     expect_usable(properties_);
     properties_.free_bytes = free_bytes();
-    properties_.overlaps_kernels = LOCKSTEP_GPU::overlaps_kernels();
   }
 
   const DeviceProperties& properties() const override { return properties_; }
@@ -125,9 +108,6 @@ class GpuDevice final : public Device {
   }
   std::unique_ptr<Event> make_event(Timing timing) override {
     return LOCKSTEP_GPU::make_event(properties_.index, timing);
-  }
-  std::unique_ptr<PeerSums> make_peer_sums(int rank, int ranks, std::size_t bytes) override {
-    return LOCKSTEP_GPU::make_peer_sums(*this, rank, ranks, bytes);
   }
 
  private:

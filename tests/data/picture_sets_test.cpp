@@ -116,7 +116,7 @@ class PictureSetsTest : public ::testing::Test {
   void write_tars() const {
     for (const std::string half : {"train", "val"}) {
       std::vector<std::string> archives;
-      const SortedPictures found = find_sorted_pictures(path("photos"), {}, 256);
+      const SortedPictures found = find_sorted_pictures(path("photos"), {});
       const auto& pictures = half == "train" ? found.train : found.test;
       for (std::size_t i = 0; i < pictures.size(); ++i) {
         if (i % 5 == 0) archives.emplace_back();

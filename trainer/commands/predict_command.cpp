@@ -59,7 +59,6 @@ PictureColour colour_of(const SavedModel& model) {
   return channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
 }
 
-/// The answers to pictures; in doubt, to the same written differently.
 std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& prepare,
                                      std::span<const Picture> pictures, const ReportStyle& style) {
   std::vector<PreparedPicture> ready;
@@ -73,11 +72,7 @@ std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& pr
                                                                  .scores = std::move(scores[i]),
                                                                  .done = std::move(ready[i].done),
                                                                  .warnings = std::move(ready[i].warnings)});
-    if (!prediction.warnings.empty()) continue;
-    const bool may_vary = ready[i].is_lifted;
-    const auto variants =
-        may_vary ? predictor.predict(written_differently(images[i])) : std::vector<std::vector<float>>();
-    warn_if_unsure(prediction, variants, style);
+    if (prediction.warnings.empty()) warn_if_unsure(prediction, style);
   }
   return predictions;
 }
@@ -106,7 +101,7 @@ class Answerer {
     auto scores = predictor_.predict_rows(std::move(rows));
     for (std::size_t i = 0; i < names.size(); ++i) {
       Prediction prediction{.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}};
-      warn_if_unsure(prediction, {}, style_);
+      warn_if_unsure(prediction, style_);
       say(prediction);
     }
   }
@@ -267,7 +262,7 @@ void add_options(CLI::App& command, PredictOptions& options) {
       ->required();
   command
       .add_option("images", options.images,
-                  "PNG, JPEG, WEBP, GIF, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
+                  "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
                   "FILE[12], folders: all pictures in them, a line each; or samples of a set: test[12], "
                   "train[12] or validation[12] of the run's own, DIR/test[12] of the one in DIR. Of a run on "
                   "a table: CSV, TSV, NPY or NPZ files, a line for each row, or samples")

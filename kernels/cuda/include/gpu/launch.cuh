@@ -9,7 +9,6 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <cstdint>
 
 /// The namespace of everything in kernels/cuda: lockstep::cuda here, lockstep::emulated in the emulator.
 #define LOCKSTEP_GPU cuda
@@ -29,55 +28,11 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;  ///< dynamic
 };
 
-/// The first statement of every kernel. Returns when all kernels before this one in its stream or graph are complete
-/// and what they wrote can be read: nothing that they touch may be read or written before. From 9.0 on it then lets
-/// the next kernel begin, which gets as far as this. Machine code is tested for it (tests/kernels/machine_code).
-__device__ inline void await_earlier_kernels() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
-
-/// A number that the kernel only reads. It may come through the cache for constants (ld.global.nc) only where it is one
-/// as long as the kernel exists: not from 9.0 on, where kernels exist before those that write it have ended.
+/// A number that the kernel only reads: it may come through the cache for constants (ld.global.nc).
 template <typename T>
 __device__ inline T load_input(const T* address) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  return *address;
-#else
   return __ldg(address);
-#endif
 }
-
-// Words that kernels of other devices, or the host, write and read while this one runs. Source: the memory model of the
-// PTX manual, "Causality order": an acquire that reads what a release stored, and barriers of a block, carry along what
-// other threads wrote before.
-
-/// What the other one wrote before it stored this, every thread behind a barrier sees.
-__device__ inline std::uint64_t load_acquire(const std::uint64_t* address) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
-  return value;
-}
-
-/// Behind everything that the thread has seen or written before.
-__device__ inline void store_release(std::uint64_t* address, std::uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
-}
-
-/// Between two looks at such a word.
-__device__ inline void pause_between_looks() {
-  __nanosleep(20);
-}
-
-/// Streams of one process may share one of the device's queues: a kernel that waits may keep the one that it waits for
-/// from starting.
-inline constexpr bool kKernelsShareQueues = true;
-
-/// Whether kernels that the calling thread launches may begin before those ahead of them in their stream have ended.
-/// Of the thread, as a capture is (Stream::begin_capture()).
-inline thread_local bool kernels_overlap = false;
 
 /// Queues kernel(args...) on the stream.
 /// @throws InternalError if the launch is not possible
@@ -89,16 +44,11 @@ void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parame
     LOCKSTEP_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        static_cast<int>(shape.shared_bytes)));
   }
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = kernels_overlap ? 1 : 0;
   LOCKSTEP_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 

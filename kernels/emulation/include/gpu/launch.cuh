@@ -10,10 +10,8 @@
 #include "kernels/emulation/stream.hpp"
 
 #include <cuda_runtime.h>
-#include <sched.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <tuple>
 
 /// The namespace of everything in kernels/cuda: lockstep::emulated here, lockstep::cuda on a GPU.
@@ -49,48 +47,18 @@ struct LaunchShape {
   emulation::CallSite call = emulation::CallSite::here();
 };
 
-/// The first statement of every kernel. Here kernels run one after another: it is only noted who was here.
-LOCKSTEP_KERNEL_TARGET inline void await_earlier_kernels() {
-  emulation::BlockRunner::here().await_earlier_kernels();
-}
-
 /// A number that the kernel only reads.
 template <typename T>
 LOCKSTEP_KERNEL_TARGET inline T load_input(const T* address) {
   return *address;
 }
 
-// Words that kernels of other devices, or the host, write and read while this one runs.
-
-/// What the other one wrote before it stored this, every thread behind a barrier sees.
-LOCKSTEP_KERNEL_TARGET inline std::uint64_t load_acquire(const std::uint64_t* address) {
-  return __atomic_load_n(address, __ATOMIC_ACQUIRE);
-}
-
-/// Behind everything that the thread has seen or written before.
-LOCKSTEP_KERNEL_TARGET inline void store_release(std::uint64_t* address, std::uint64_t value) {
-  __atomic_store_n(address, value, __ATOMIC_RELEASE);
-}
-
-/// Between two looks at such a word: here the one that writes it may need this core.
-LOCKSTEP_KERNEL_TARGET inline void pause_between_looks() {
-  sched_yield();
-}
-
-/// Kernels run on the OS threads that launch them: those of one do not keep those of another from starting.
-inline constexpr bool kKernelsShareQueues = false;
-
-/// Whether kernels that the calling thread launches may begin before those ahead of them in their stream have ended.
-/// Then each of their threads has to await those, or the launch throws.
-inline thread_local bool kernels_overlap = false;
-
 /// Runs kernel(args...), or records it if the stream captures.
 /// @throws InternalError if the launch is not possible, or for a fault of the kernel (run_grid())
 template <typename... Parameters, typename... Arguments>
 void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
-  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.call,
-                                     kernels_overlap};
+  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.call};
   emulation::check_shape(grid);
   emulation::queue(
       stream, [grid, kernel, parameters = std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)] {
