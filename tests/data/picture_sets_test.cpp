@@ -162,7 +162,8 @@ TEST_F(PictureSetsTest, FoldersAndArchivesHaveTheSamplesThatConvertWrites) {
                                       .colour = colour,
                                       .split = {},
                                       .replace = true});
-      const TrainTestData converted = load_dataset({.set = "idx", .root = path("set").string()});
+      const TrainTestData converted =
+          load_dataset({.set = "shards", .root = path("set").string(), .in_memory = true});
       const TrainTestData folders = load("pictures", form), tars = load("webdataset", form);
       EXPECT_EQ(folders.class_names, converted.class_names);
       EXPECT_EQ(tars.class_names, (std::vector<std::string>{"0", "1", "2"}));
