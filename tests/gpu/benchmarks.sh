@@ -50,7 +50,7 @@ find_torch() {
 
 # check_race: each of two models in half the part's time; both take turns in one run: a round of every mode of PyTorch, then a run of ours.
 check_race() {
-  local model folder=() seconds=$((part_seconds[$part] / 2 - 5))
+  local model folder=() seconds=$((${part_seconds[$part]} / 2 - 5))
   if ! find_torch; then skip "race against PyTorch: no python3 with a PyTorch that sees the GPU (PYTHON=... names one)" && return; fi
   [ -z "$mnist" ] || folder=(--data "$mnist")
   for model in "${models[@]}"; do
@@ -66,7 +66,7 @@ with_resnets() {
 }
 
 check_resnets() {
-  make_pictures || { failed "pictures of noise: $(reason "$logs/pictures.log"); log: $logs/pictures.log" && return; }
+  make_pictures || return
   if ! find_torch; then with_resnets bench_steps 60; fi
   with_resnets check_race
   if [ -n "$python" ]; then attempt "int8 products" 30 "$python" "$repo/tests/gpu/versus_torch.py" --int8; fi
@@ -76,7 +76,7 @@ check_resnets() {
 check_profile() {
   local ncu log=$logs/ncu.log
   ncu=$(command -v ncu || compgen -G "${CUDA_HOME:-/usr/local/cuda}/bin/ncu") || { skip "Nsight Compute: no ncu (looked on PATH and in CUDA_HOME)" && return; }
-  make_pictures
+  make_pictures || return
   within 90 "$ncu" --clock-control none --target-processes all --launch-count 240 --kernel-name-base function --print-units base \
     --section SpeedOfLight --section Occupancy --section WarpStateStats --csv --log-file "$logs/ncu.csv" "$lockstep" train "$repo/launch/jobs/cifar10.yaml" \
     "${pictures[@]}" model=resnet18 data.global_batch=64 parallel.device="$one" parallel.graph=off train.epochs=1 train.max_steps=1 run.dir="$work/profile" >"$log" 2>&1

@@ -13,7 +13,8 @@ find_programs() {
   if [ -f "$repo/libexec/environment.sh" ]; then
     bundle=$repo
   elif [ -z "${1:-}" ] && [ ! -x "$repo/build/release/lockstep" ] && [ -f "$archive" ]; then
-    tar -xzf "$archive" -C "$work" && bundle=$work/lockstep || die 65 "$archive cannot be unpacked in ${TMPDIR:-/tmp}: launch/bundle --archive, or another TMPDIR"
+    bundle=$work/lockstep
+    tar -xzf "$archive" -C "$work" 2>/dev/null || die 65 "$archive cannot be unpacked in ${TMPDIR:-/tmp}: launch/bundle --archive, or another TMPDIR"
   fi
   if [ -n "$bundle" ]; then
     build=$bundle/libexec lockstep=$bundle/bin/lockstep mpirun=$bundle/bin/mpirun

@@ -48,7 +48,7 @@ Bundle_travels_with_the_tree_and_nccl_in_60_mebibytes() {
   [ ! -f "$repo/build/nccl/libnccl.so.2" ] || nccl=$(du -Lk "$repo/build/nccl/libnccl.so.2" | cut -f 1)
   sum=$((archive + tree + nccl))
   echo "  $archive KiB archive, $tree KiB tree, $nccl KiB NCCL: $sum KiB"
-  [ "$archive" -gt 1024 ] && [ "$tree" -gt 1024 ] || fail "an archive of $archive KiB and a tree of $tree KiB"
+  if [ "$archive" -lt 1024 ] || [ "$tree" -lt 1024 ]; then fail "an archive of $archive KiB and a tree of $tree KiB"; fi
   [ "$sum" -lt 61440 ] || fail "$sum KiB: the archive $archive, the tree $tree, NCCL $nccl"
 }
 
