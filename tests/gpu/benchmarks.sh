@@ -29,8 +29,8 @@ bench_steps() {
 check_benchmarks() {
   local kernels
   if [ "$device" = emulated ]; then
-    local data=(data.set=synthetic data.train_samples=64 data.test_samples=16 parallel.grain=4) turn=(--rounds 1 --steps 1)
-    local -A batch=([net]=8 [lenet]=8)
+    local data=(data.set=synthetic data.train_samples=64 data.test_samples=16 parallel.grain=1) turn=(--rounds 1 --steps 1)
+    local -A batch=([net]=2 [lenet]=2)
   else
     printf -v kernels ' bench kernels --device %s' "$device"
     in_turns "bench kernels" 60 "$(printf %q "$earlier")$kernels" "$(printf %q "$lockstep")$kernels"

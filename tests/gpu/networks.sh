@@ -45,13 +45,14 @@ check_networks() {
     same_bits "$name, 2 ranks, replays" 2 no model="$network" parallel.device="$one" parallel.replay_every_steps="$replays"
   done
   if [ "$device" = emulated ]; then return; fi
-  on_cpu resnet8 "resnet8, from PTX" && CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_DISABLE=1 same_bits "resnet8, from PTX" 1 no model=resnet8
+  on_cpu resnet8 "resnet8, from PTX" && train_seconds=90 CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_DISABLE=1 same_bits "resnet8, from PTX" 1 no model=resnet8
   check_pictures
 }
 
 # check_pictures: at 224 x 224, where layers have other kernels.
 check_pictures() {
-  local like name job=("$repo/launch/jobs/cifar10.yaml" train.epochs=1 train.max_steps=4 train.optimizer.lr=0.01 run.checkpoint_every_steps=0 data.global_batch=16 parallel.grain=4)
+  local like name job=("$repo/launch/jobs/cifar10.yaml" train.epochs=1 train.max_steps=3 train.optimizer.lr=0.01
+    run.checkpoint_every_steps=0 data.global_batch=8 data.test_samples=4 parallel.grain=2)
   make_pictures || return
   job+=("${pictures[@]}")
   for name in resnet50 mobilenet_v2; do

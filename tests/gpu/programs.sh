@@ -55,7 +55,7 @@ time_left() { [ "$SECONDS" -lt "$deadline" ]; }
 
 # within SECONDS COMMAND...: stops it after so long, or when the budget is spent; returns 124 then, also where it had to be killed.
 within() {
-  local seconds=$1 left=$((deadline - SECONDS)) start=$SECONDS code=0
+  local seconds=$(($1 * patience)) left=$((deadline - SECONDS)) start=$SECONDS code=0
   shift
   [ "$left" -gt 0 ] || return 124
   if [ "$seconds" -gt "$left" ]; then seconds=$left; fi
