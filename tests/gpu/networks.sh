@@ -62,6 +62,7 @@ check_pictures() {
 
 # make_pictures: noise of 3 x 224 x 224 as shards, once.
 make_pictures() {
+  command -v "${PYTHON:-python3}" >/dev/null || { skip "pictures of 224 x 224: no ${PYTHON:-python3}" && return 1; }
   pictures=(data.set=shards "data.root=$work/pictures")
   [ -f "$work/pictures/shards.index" ] || attempt "pictures of noise" 30 "${PYTHON:-python3}" "$repo/tests/bench/torch_step.py" --shards "$work/pictures"
 }

@@ -139,11 +139,13 @@ Gpu_suite_shows_what_has_changed_since_an_earlier_program() {
 Gpu_suite_takes_less_than_ten_minutes_a_command() {
   make_world
   export LOCKSTEP_NCCL=$PWD/bundle/libexec/environment.sh
-  local command sum
+  local command sum part seconds
   for command in correct nccl speed; do
     expect_exit 0 gpu_run "$command"
     sum=$(sed -n 's/^==> .*; at most \([0-9]*\) s$/\1/p' <<<"$output" | awk '{ sum += $1 } END { print sum }')
     expect_contains "$output" ": together at most $sum s"
+    while read -r part seconds; do expect_contains "$(cat "$repo/docs/gpu.md")" "| \`$part\` | $seconds |"
+    done < <(sed -n 's/^==> \([a-z]*\): .*; at most \([0-9]*\) s$/\1 \2/p' <<<"$output")
     if [ "$sum" -lt 400 ] || [ "$sum" -gt 550 ]; then fail "the parts of $command may take $sum s"; fi
   done
   expect_contains "$(bundle/tests/gpu/run correct training race)" "tests training arithmetic networks training race: together at most 550 s"
