@@ -136,12 +136,12 @@ print_changes() {
 about_machine() {
   local gpu torch
   if [ "$device" = emulated ]; then echo "An emulated GPU; Lockstep $("$lockstep" --version | sed 's/.* //')" && return; fi
-  gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 | sed 's/, /, driver /')
+  gpu=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 | sed 's/, /, driver /')
   torch=$(cat "$logs"/race-*.log 2>/dev/null | sed -n 's/^{"torch": "\([^"]*\)".*"cudnn": \([0-9]*\).*/PyTorch \1 with cuDNN \2/p' | head -n 1)
   printf '%s; %s; Lockstep %s; %s\n' "${gpu:-GPU unknown}" "$(cuda_versions)" "$("$lockstep" --version | sed 's/.* //')" "${torch:-no PyTorch}"
 }
 
-cuda_versions() { "$lockstep" devices | grep -oE '[Dd]river [0-9.]+.*untime [0-9.]+' | head -n 1 | sed 's/^/CUDA: /'; }
+cuda_versions() { grep -oE '[Dd]river [0-9.]+.*untime [0-9.]+' "$logs/devices.log" | head -n 1 | sed 's/^/CUDA: /'; }
 
 print_table() {
   printf '\nMicroseconds a step, fp32, one GPU.\n\n| | Net, batch 64 | LeNet, batch 256 | from |\n|---|---|---|---|\n'

@@ -28,10 +28,10 @@ plan_nccl() {
     train.optimizer.momentum=0.5 run.checkpoint_every_steps=0 parallel.timeout_seconds=30)
   if [ "$device" = emulated ]; then
     job+=(data.train_samples=40 data.test_samples=9 data.global_batch=16 parallel.grain=4)
-    norm="$repo/tests/arithmetic/layers.yaml"
+    norm="$repo/tests/arithmetic/layers.yaml" death=2
   else
     job+=(data.train_samples=3300 data.test_samples=500 data.global_batch=128 parallel.grain=16)
-    norm=resnet8
+    norm=resnet8 death=5
   fi
 }
 
@@ -96,7 +96,7 @@ check_shared_stages() {
 # killed_rank: the others name it and leave, however NCCL's kernels wait.
 killed_rank() {
   local code=0 log=$logs/train-killed.log
-  LOCKSTEP_ALLOW_INJECT=1 train killed 3 parallel.device="$one" parallel.backend="$over" inject.rank=1 inject.step=2 inject.what=die || code=$?
+  LOCKSTEP_ALLOW_INJECT=1 train killed 3 parallel.device="$one" parallel.backend="$over" inject.rank=1 inject.step="$death" inject.what=die || code=$?
   if [ "$code" -ne 0 ] && [ "$code" -ne 124 ] && grep -q 'verdict: rank 1 on ' "$log"; then ok "${over^^}, a killed rank is named"
   else failed "${over^^}, a killed rank: exit code $code, or no verdict on rank 1; log: $log"; fi
 }
