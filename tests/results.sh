@@ -14,12 +14,15 @@ begin() {
 }
 
 end() {
-  table+=("$(printf '    %-8s %7d %7d %8d %8d s' "$part" "$part_passed" "$part_failed" "$part_skipped" $((SECONDS - part_start)))")
+  table+=("$(printf '    %-10s %7d %7d %8d %8d s' "$part" "$part_passed" "$part_failed" "$part_skipped" $((SECONDS - part_start)))")
   total_passed=$((total_passed + part_passed)) total_failed=$((total_failed + part_failed)) total_skipped=$((total_skipped + part_skipped))
 }
 
+# tell OUTCOME NAME: how a test went. A script may have a way of its own.
+tell() { printf '%-7s %s\n' "$@"; }
+
 passed() { part_passed=$((part_passed + 1)); }
-failed() { part_failed=$((part_failed + 1)) && failures+=("$part: $1") && echo "FAILED  $1"; }
+failed() { part_failed=$((part_failed + 1)) && failures+=("$part: $1") && tell FAILED "$1"; }
 skipped() { part_skipped=$((part_skipped + 1)) && skips+=("$part: $1"); }
 
 # check NAME COMMAND...: one test that is a command. The end of its output is shown when it fails. Exit code 77: it tested nothing, and its
@@ -73,7 +76,7 @@ record_ctest() {
 
 # summary: the table, what failed, what was skipped and why, and the one line that sums it all up. Fails if a test did.
 summary() {
-  printf '\n    %-8s %7s %7s %8s %10s\n' part passed failed skipped time
+  printf '\n    %-10s %7s %7s %8s %10s\n' part passed failed skipped time
   printf '%s\n' "${table[@]}"
   [ ${#failures[@]} -eq 0 ] || printf '    failed:  %s\n' "${failures[@]}"
   [ ${#skips[@]} -eq 0 ] || printf '    skipped: %s\n' "${skips[@]}"

@@ -10,7 +10,7 @@ report_skipped_cases() {
   while read -r case; do skip "$1: $case (log: $logs/$1.log)"; done < <(sed -n 's/^\[  SKIPPED \] \([^ ]*\) (.*/\1/p' "$logs/$1.log" | sort -u)
 }
 
-run_tests() {
+check_tests() {
   local name ranks program launcher
   export LOCKSTEP_SOURCE_DIR=$repo LOCKSTEP_PROGRAM=$build/lockstep
   [ -n "$(tests_to_run)" ] || failed "tests labelled gpu: there are none; is this a build with CUDA?"
@@ -69,18 +69,18 @@ judge() {
 }
 
 # Programs that use no other library's kernels, several at once: most of the time is the tool's own, on the host.
-run_sanitizer() {
+check_sanitizer() {
   local tool name ranks program list tools=()
   if ! find_sanitizer; then skip "compute-sanitizer: not installed (looked on PATH and in CUDA_HOME)" && return; fi
   list=$(tests_to_run | awk '$2 == 0 && $1 !~ /vendor|nccl/')
   if [ -z "$list" ]; then skip "compute-sanitizer: there are no tests of kernels" && return; fi
   read -r name ranks program <<<"$list"
-  for tool in memcheck racecheck; do
+  for tool in memcheck racecheck synccheck initcheck; do
     if can_attach "$tool" "$program"; then tools+=("$tool"); fi
   done
   for tool in "${tools[@]}"; do
     while read -r name ranks program; do
-      while [ "$(jobs -rp | wc -l)" -ge 6 ]; do wait -n; done
+      while [ "$(jobs -rp | wc -l)" -ge 8 ]; do wait -n; done
       examine "$tool" "$name" "$program" &
     done <<<"$list"
   done

@@ -5,14 +5,21 @@
 # To be sourced, after launch/lib.sh and tests/results.sh; sets $lockstep, $mpirun, $with_libraries, $logs and $work.
 # shellcheck disable=SC2034,SC2154  # variables of other files
 
-# find_programs [BUILD]: a bundle has its own; otherwise those of BUILD, or of build/release, which is built first. A test
-# program of a bundle is started with $with_libraries in front, unless through bin/.
+# find_programs [BUILD]: a bundle has its own; otherwise those of BUILD, of build/release, which is built first, or, where that is not
+# there, of an archive. A test program of a bundle is started with $with_libraries in front, unless through bin/.
 find_programs() {
-  bundled=false with_libraries=()
+  local archive=$repo/build/bundle/lockstep.tar.gz
+  bundle='' with_libraries=()
   if [ -f "$repo/libexec/environment.sh" ]; then
-    bundled=true build=$repo/libexec lockstep=$repo/bin/lockstep mpirun=$repo/bin/mpirun
+    bundle=$repo
+  elif [ -z "${1:-}" ] && [ ! -x "$repo/build/release/lockstep" ] && [ -f "$archive" ]; then
+    bundle=$work/lockstep
+    tar -xzf "$archive" -C "$work" 2>/dev/null || die 65 "$archive cannot be unpacked in ${TMPDIR:-/tmp}: launch/bundle --archive, or another TMPDIR"
+  fi
+  if [ -n "$bundle" ]; then
+    build=$bundle/libexec lockstep=$bundle/bin/lockstep mpirun=$bundle/bin/mpirun
     # shellcheck disable=SC2016  # the inner shell expands its own
-    with_libraries=(sh -c 'bundle=$1 && . "$1/libexec/environment.sh" && shift && exec "$@"' sh "$repo")
+    with_libraries=(sh -c 'bundle=$1 && . "$1/libexec/environment.sh" && shift && exec "$@"' sh "$bundle")
   else
     build=${1:-$repo/build/release} mpirun=mpirun
     [ -n "${1:-}" ] || "$repo/launch/build" release || die $? "it does not build here: launch/install-dependencies, or a bundle of another machine (launch/bundle)"
@@ -23,13 +30,14 @@ find_programs() {
 
 # tests_to_run: "NAME RANKS PROGRAM" of each test that needs a GPU.
 tests_to_run() {
-  if $bundled; then sed "s| \([^ ]*\)\$| $build/\1|" "$repo/tests/gpu/tests.txt"; else gpu_tests "$build"; fi
+  if [ -n "$bundle" ]; then sed "s| \([^ ]*\)\$| $build/\1|" "$bundle/tests/gpu/tests.txt"; else gpu_tests "$build"; fi
 }
 
-# prepare_folders: logs of an earlier call on the same kind of device go; scratch space goes when the shell ends.
+# prepare_folders: logs of an earlier call for the same parts and kind of device go; scratch space goes when the shell ends.
 prepare_folders() {
   logs=$repo/build/logs/gpu
   [ "$device" = cuda ] || logs+=-$device
+  logs+=/$asked
   { rm -rf "$logs" && mkdir -p "$logs"; } 2>/dev/null || die 74 "cannot write to $repo/build: make it writable"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
@@ -45,21 +53,44 @@ budget() {
 }
 time_left() { [ "$SECONDS" -lt "$deadline" ]; }
 
-# within SECONDS COMMAND...: stops it after so long, or when the budget is spent; returns 124 then.
+# within SECONDS COMMAND...: stops it after so long, or when the budget is spent; returns 124 then, also where it had to be killed.
 within() {
-  local seconds=$1 left=$((deadline - SECONDS))
+  local seconds=$(($1 * patience)) left=$((deadline - SECONDS)) start=$SECONDS code=0
   shift
   [ "$left" -gt 0 ] || return 124
-  timeout -k 5 $((seconds < left ? seconds : left)) "$@"
+  if [ "$seconds" -gt "$left" ]; then seconds=$left; fi
+  timeout -k 5 "$seconds" "$@" || code=$?
+  if [ "$code" -eq 137 ] && [ $((SECONDS - start)) -ge "$seconds" ]; then code=124; fi
+  return "$code"
 }
 
-# explain CODE LOG: one line: why a command failed.
+# reason LOG: why a command failed: what the program said, or the last line that is not mpirun's, or the first that is.
+reason() {
+  awk '/^-+$/ { boxed = !boxed; next } !/[[:alnum:]]/ { next } boxed { if (box == "") box = $0; next }
+    /^lockstep: / { said = $0 } { last = $0 } END { print said != "" ? said : last != "" ? last : box }' "$1"
+}
+
+# explain CODE LOG: that in one line.
 explain() {
-  if [ "$1" -eq 124 ]; then echo "took too long; log: $2"; else echo "exit code $1: $(grep -v '^ *$' "$2" | tail -n 1); log: $2"; fi
+  if [ "$1" -eq 124 ]; then echo "took too long; log: $2"; else echo "exit code $1: $(reason "$2"); log: $2"; fi
 }
 
-ok() { passed && echo "ok      $1"; }
-skip() { skipped "$1" && echo "skipped $1"; }
+# tell OUTCOME CHECK: also a row of the report, with the seconds since the row before.
+told=0
+tell() {
+  printf '%-7s %s\n' "$@"
+  printf '| %s | %s | %s | %d |\n' "$part" "${2//|/,}" "$1" $((SECONDS - told)) >>"$logs/checks.txt"
+  told=$SECONDS
+}
+
+ok() { passed && tell ok "$1"; }
+skip() { skipped "$1" && tell skipped "$1"; }
+
+# went_wrong NAME CODE LOG: a failure; where $may_hang is set, one that hung, or lost the other rank (71), counts as skipped.
+went_wrong() {
+  if [ -n "${may_hang:-}" ] && [[ $2 =~ ^(71|124)$ ]]; then skip "$1: it may hang, and did: $(explain "$2" "$3")"
+  else failed "$1: $(explain "$2" "$3")"; fi
+}
 
 # attempt NAME SECONDS COMMAND...: one test that is a command; its output goes to a log. Exit code 77 skips it, and with
 # optional=yes so does 69: something it needs is not installed.
@@ -67,11 +98,9 @@ attempt() {
   local name=$1 seconds=$2 log=$logs/${1// /-}.log code=0
   shift 2
   within "$seconds" "$@" >"$log" 2>&1 || code=$?
-  case $code in
-    0) ok "$name" ;;
-    77) skip "$name: $(sed -n 's/^skipped: //p' "$log" | head -n 1)" ;;
-    69) if [ "${optional:-no}" = yes ]; then skip "$name: $(tail -n 1 "$log")"; else failed "$name: $(explain 69 "$log")"; fi ;;
-    *) failed "$name: $(explain "$code" "$log")" ;;
-  esac
+  if [ "$code" -eq 0 ]; then ok "$name"
+  elif [ "$code" -eq 77 ]; then skip "$name: $(sed -n 's/^skipped: //p' "$log" | head -n 1)"
+  elif [ "$code" -eq 69 ] && [ "${optional:-no}" = yes ]; then skip "$name: $(reason "$log")"
+  else went_wrong "$name" "$code" "$log"; fi
   return "$code"
 }

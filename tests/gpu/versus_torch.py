@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""The rival of `bench step` on a GPU: Net or LeNet in PyTorch, one GPU, fp32 without TF32.
+"""The rival of `bench step` on a GPU: Net, LeNet or a ResNet of torchvision in PyTorch, one GPU, fp32 without TF32.
 
 The strongest baselines we know of. All images lie on the GPU as uint8; a step gathers and normalises its batch there, and
 finds its place in the epoch there, too, so that nothing is copied from the host. SGD is the fused one, cuDNN picks its
@@ -11,6 +11,9 @@ fastest algorithms. A step may be run in several modes:
   compile        model and loss through torch.compile(mode="reduce-overhead"), as PyTorch recommends it for small models
   compile-graph  model and loss through torch.compile, and the whole step as one CUDA graph
   tuned-graph    the same with torch.compile(mode="max-autotune-no-cudagraphs"), which tries kernels of its own beside cuDNN's
+  fp32           eager; and in other precisions: tf32, bf16 (autocast)
+
+ResNets take 3x224x224 images of noise, channels last. --int8 multiplies int8 matrices instead, and prints TOPS.
 
 Every mode runs in a process of its own, so that one which takes too long to compile is ended and the others still race.
 They start together and then take turns: each round times --steps steps of every mode, one after another, and then runs
@@ -36,6 +39,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 MODES = ["eager", "graph", "compile", "compile-graph", "tuned-graph"]
+PRECISIONS = ["fp32", "tf32", "bf16"]
+RESNETS = ["resnet18", "resnet50"]
+INT8_PRODUCTS = [(8192, 8192, 8192), (200704, 64, 576), (50176, 512, 4608)]  # the last ones are convolutions of ResNets at batch 64
 COMPILE_MODE = {"compile": "reduce-overhead", "compile-graph": "default", "tuned-graph": "max-autotune-no-cudagraphs"}
 
 
@@ -82,8 +88,20 @@ def read_idx(directory, name):
     return np.frombuffer(data, np.uint8, offset=4 + 4 * len(dimensions)).reshape(dimensions)
 
 
-def load_data(directory, samples):
+def make_model(name):
+    if name in RESNETS:
+        import torchvision
+
+        return getattr(torchvision.models, name)().to(memory_format=torch.channels_last)
+    return Net() if name == "net" else LeNet()
+
+
+def load_data(arguments):
     """MNIST, or as many images of noise, which take the same time."""
+    directory, samples = arguments.data, arguments.samples
+    if arguments.model in RESNETS:
+        images = np.random.default_rng(1234).integers(0, 256, (256, 3, 224, 224), np.uint8)
+        return images, np.arange(256) % 1000
     if directory:
         return read_idx(directory, "train-images-idx3-ubyte"), read_idx(directory, "train-labels-idx1-ubyte")
     generator = np.random.default_rng(1234)
@@ -103,16 +121,21 @@ class Training:
         self.position = torch.zeros((), dtype=torch.int64, device=device)
         self.loss_sum = torch.zeros((), device=device)
         self.batch = arguments.batch
-        self.model = (Net() if arguments.model == "net" else LeNet()).to(device)
+        self.model = make_model(arguments.model).to(device)
         fused = {"fused": True} if device == "cuda" else {}
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.5, **fused)
-        self.loss_of = self.loss
+        self.loss_of = self.loss_in_bf16 if mode == "bf16" else self.loss
         if mode in COMPILE_MODE:
             self.loss_of = torch.compile(self.loss, mode=COMPILE_MODE[mode])
 
     def loss(self, pixels, labels):
-        x = (pixels.float() * (1 / (255 * 0.3081)) - 0.1307 / 0.3081).unsqueeze(1)
+        x = pixels.float() * (1 / (255 * 0.3081)) - 0.1307 / 0.3081
+        x = x.unsqueeze(1) if x.dim() == 3 else x.contiguous(memory_format=torch.channels_last)
         return F.cross_entropy(self.model(x), labels)
+
+    def loss_in_bf16(self, pixels, labels):
+        with torch.autocast(self.images.device.type, torch.bfloat16):
+            return self.loss(pixels, labels)
 
     def step(self):
         index = self.order[self.position + self.offsets]
@@ -155,7 +178,8 @@ def contend(arguments, mode):
     try:
         if "graph" in mode and arguments.device == "cpu":
             raise RuntimeError("a CPU has no CUDA graphs")
-        training = Training(arguments, *load_data(arguments.data, arguments.samples), mode)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = mode in ("tf32", "bf16")
+        training = Training(arguments, *load_data(arguments), mode)
         run = captured(training) if "graph" in mode else training.step
         turn(arguments, training, run, 20)
     except Exception as error:  # whatever a mode fails with, the others still race
@@ -247,18 +271,33 @@ def facts(arguments):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="net", choices=["net", "lenet"])
+    parser.add_argument("--model", default="net", choices=["net", "lenet", *RESNETS])
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--data", help="holds the MNIST files, plain or .gz; without it the images are noise")
     parser.add_argument("--samples", type=int, default=60000, help="of noise")
-    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES + PRECISIONS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--between", help="a shell command to run after each round")
     parser.add_argument("--budget", type=float, default=240, help="seconds for the modes to compile and capture")
-    parser.add_argument("--contend", choices=MODES, help=argparse.SUPPRESS)
+    parser.add_argument("--int8", action="store_true", help="products of int8 matrices, and nothing else")
+    parser.add_argument("--contend", choices=MODES + PRECISIONS, help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def multiply_int8(device, rounds=20):
+    """What the library's int8 product of each shape reaches: rows x columns x inner."""
+    for rows, columns, inner in INT8_PRODUCTS:
+        a, b = (torch.randint(-128, 128, (n, inner), dtype=torch.int8, device=device) for n in (rows, columns))
+        for turn in range(2 * rounds):
+            if turn == rounds:
+                synchronize(device)
+                start = time.perf_counter()
+            torch._int_mm(a, b.t())
+        synchronize(device)
+        tops = 2e-12 * rows * columns * inner * rounds / (time.perf_counter() - start)
+        print(json.dumps({"int8": f"{rows}x{columns}x{inner}", "tops": round(tops, 1)}), flush=True)
 
 
 def race(arguments, contenders):
@@ -276,9 +315,10 @@ def race(arguments, contenders):
 
 def main():
     arguments = parse_arguments()
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
+    if arguments.int8:
+        multiply_int8(arguments.device)
+        return
     if arguments.contend:
         contend(arguments, arguments.contend)
         return

@@ -30,6 +30,8 @@ all=" $* "
 for absent in ${ABSENT:-} parallel.device=cuda:99; do
   if [[ $all == *" $absent "* ]]; then echo "lockstep: no $absent" >&2 && exit 69; fi
 done
+if [[ $all == *" parallel.ranks=2 "* && -n ${HANGS:-} ]]; then exec sleep 60; fi
+[ -z "${CUDA_FORCE_PTX_JIT:-}" ] || echo "$all" >>"$HOME/jit"
 if [[ $all == *inject.what=die* ]]; then echo "verdict: rank 1 on here is dead" && exit "${KILLED:-137}"; fi
 if [[ $all == *backend=nccl* ]] && [ -n "${NCCL_MULTI_RANK_GPU_ENABLE:-}" ]; then
   echo "$(readlink "${LD_LIBRARY_PATH%%:*}/libnccl.so.2") queues=${CUDA_DEVICE_MAX_CONNECTIONS:-8} ranks=${RANKS:-1} $all" >>"$HOME/nccl"
@@ -52,6 +54,7 @@ esac'
 make_world() {
   mkdir -p bundle/{launch,tests} bin
   cp -r "$repo/tests/gpu" "$repo/tests/results.sh" bundle/tests/
+  stand_in bundle/tests/arithmetic/run 'echo "$JOBS ${LOCKSTEP_PROGRAM##*/} $*: 82 of 82 runs"'
   cp "$repo/launch/lib.sh" bundle/launch/
   stand_in bundle/bin/lockstep "$program"
   stand_in bundle/bin/mpirun 'while [[ $1 != */lockstep && $1 != sh ]]; do shift; done; RANKS=2 exec "$@"'
@@ -64,32 +67,60 @@ make_world() {
     if [[ ${DETACHED:-} = "$2" ]]; then echo "========= Error: Unable to attach"; exit "${DETACHED_CODE:-1}"; fi
     if [[ ${RACE:-} = "$2" ]] && [ -z "${GTEST_TOTAL_SHARDS:-}" ]; then echo "========= Error: Race reported"; code=86; fi
     echo "========= ERROR SUMMARY: ${code:-0} errors"; exit "${code:-0}"'
-  stand_in bin/python3 'case $1 in
-    -c) exit 0 ;;
+  stand_in bin/ncu 'while [ "$1" != --log-file ]; do shift; done
+    printf "%s\n" "==PROF== Connected" "\"ID\",\"Kernel Name\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"" >"$2"
+    [ -z "${NO_COUNTERS:-}" ] || { echo "==ERROR== ERR_NVGPUCTRPERM" >"$2"; exit 1; }
+    for id in 0 1; do printf "\"$id\",\"%s\",\"x\",\"%s\",\"\",\"%s\"\n" conv Duration 1,500 conv "Compute (SM) Throughput" "$((60 + 10 * id)).0" \
+      conv "Memory Throughput" 20 conv "Achieved Occupancy" 50; done >>"$2"'
+  stand_in bin/python3 'all=$*; case $all in
+    -c*) [ -z "${NO_TORCH:-}" ] ;;
+    *--shards*) mkdir -p "$3" && : >"$3/shards.index" ;;
+    *--int8*) printf "%s\n" "{\"int8\": \"8x8x8\", \"tops\": 1234.5}" ;;
+    *resnet*) printf "%s\n" "{\"mode\": \"fp32\", \"us_per_step\": 40.0}" "{\"mode\": \"bf16\", \"us_per_step\": 10.0}"
+      eval "${all##*--between }" ;;
     *) printf "%s\n" "{\"torch\": \"9.9\", \"device\": \"x\", \"cudnn\": 999}" "{\"mode\": \"eager\", \"us_per_step\": 500.0}" "{\"mode\": \"graph\", \"us_per_step\": 90.0}" ;;
   esac'
   export PATH=$PWD/bin:$PATH
-  unset OUT CUDA_HOME LOCKSTEP_DATA XDG_CACHE_HOME PYTHON
+  unset OUT CUDA_HOME LOCKSTEP_DATA LOCKSTEP_NCCL XDG_CACHE_HOME PYTHON JOBS
 }
 
 gpu_run() { bundle/tests/gpu/run "$@"; }
 
-Gpu_suite_passes_and_prints_one_table() {
+Gpu_suite_compares_weights_in_its_first_command() {
   make_world
-  OUT=$PWD/out expect_exit 0 gpu_run
+  OUT=$PWD/out expect_exit 0 gpu_run correct
+  expect_contains "$output" "skipped: tests: a_gpu_test: A.Case"
+  expect_contains "$output" "skipped: training: 2 GPUs, and pipelines over NCCL: there is one GPU"
+  expect_contains "$output" "6 lockstep --steps 50 --devices cuda: 82 of 82 runs"
+  local network
+  for network in resnet20 resnet18 resnet50 mobilenet_v2; do
+    for way in "" ", no graph" ", streamed" ", 2 ranks, replays"; do expect_contains "$output" "ok      same bits, $network$way"; done
+  done
+  expect_contains "$output" "ok      same bits, mobilenet_v2 at 224"
+  expect_contains "$(cat jit)" "parallel.device=cuda"
+  [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 2 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
+  expect_contains "$(cat out/correct.md)" "| networks | same bits, resnet18, streamed | ok |"
+  expect_contains "$(tar -tzf out/correct-logs.tar.gz)" correct/machine.log
+  ODD=data.on_device=stream expect_exit 1 gpu_run networks
+  expect_contains "$output" "failed:  networks: same bits, resnet50, streamed: other weights than resnet50 on the CPU"
+}
+
+Gpu_suite_measures_in_its_third_command() {
+  make_world
+  OUT=$PWD/out expect_exit 0 gpu_run speed
   expect_contains "$output" "| Lockstep | 20.00 | 20.00 |"
   expect_contains "$output" "| op by cuDNN or cuBLAS / native, smallest | 1.20 (fc1 forward, relu)"
   expect_contains "$output" "| PyTorch eager / Lockstep | 25.00 | 25.00 |"
+  expect_contains "$output" "| PyTorch, bf16 | 10.0 | 10.0 |"
+  expect_contains "$output" "| PyTorch fp32 / Lockstep | 2.00 | 2.00 |"
+  expect_contains "$output" "| 8x8x8 | 1234.5 |"
+  expect_contains "$output" "| conv | 2 | 3.0 | 65 | 20 | 50 |"
   expect_contains "$output" "NVIDIA Test, driver 1.2.3; CUDA: driver 13.0, runtime 13.0; Lockstep 0.0.0; PyTorch 9.9 with cuDNN 999"
-  expect_contains "$output" "skipped: tests: a_gpu_test: A.Case"
-  expect_contains "$output" "skipped: training: 2 GPUs, and pipelines over NCCL: there is one GPU"
-  [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 2 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
-  expect_file out/table.md
-  expect_file out/gpu-logs.tar.gz
-  expect_contains "$(cat calls)" "--tool racecheck"
-  expect_lacks "$(cat calls)" b_gpu_test
-  expect_contains "$output" "all parts together: at most 540 s"
-  expect_contains "$output" "==> training: the CPU's loss curve; the same bits however it runs; at most 60 s"
+  expect_contains "$(cat out/speed.md)" "| 8x8x8 | 1234.5 |"
+  NO_COUNTERS=1 NO_TORCH=1 expect_exit 0 gpu_run resnets profile
+  expect_contains "$output" "skipped: profile: Nsight Compute measures no kernel here: ==ERROR== ERR_NVGPUCTRPERM"
+  expect_contains "$output" "skipped: resnets: race against PyTorch: no python3"
+  expect_contains "$output" "| Lockstep | 20.00 | 20.00 |"
 }
 
 Gpu_suite_shows_what_has_changed_since_an_earlier_program() {
@@ -105,27 +136,47 @@ Gpu_suite_shows_what_has_changed_since_an_earlier_program() {
   expect_exit 66 gpu_run --earlier old benchmarks
 }
 
-Gpu_suite_lets_all_parts_end_before_the_limit_of_the_whole() {
+Gpu_suite_takes_less_than_ten_minutes_a_command() {
   make_world
-  expect_exit 0 gpu_run
-  local sum
-  sum=$(sed -n 's/^==> .*; at most \([0-9]*\) s$/\1/p' <<<"$output" | awk '{ sum += $1 } END { print sum }')
-  if [ "$sum" -lt 400 ] || [ "$sum" -gt 540 ]; then fail "the parts may take $sum s"; fi
+  export LOCKSTEP_NCCL=$PWD/bundle/libexec/environment.sh
+  local command sum part seconds
+  for command in correct nccl speed; do
+    expect_exit 0 gpu_run "$command"
+    sum=$(sed -n 's/^==> .*; at most \([0-9]*\) s$/\1/p' <<<"$output" | awk '{ sum += $1 } END { print sum }')
+    expect_contains "$output" ": together at most $sum s"
+    while read -r part seconds; do expect_contains "$(cat "$repo/docs/gpu.md")" "| \`$part\` | $seconds |"
+    done < <(sed -n 's/^==> \([a-z]*\): .*; at most \([0-9]*\) s$/\1 \2/p' <<<"$output")
+    if [ "$sum" -lt 400 ] || [ "$sum" -gt 550 ]; then fail "the parts of $command may take $sum s"; fi
+  done
+  expect_contains "$(bundle/tests/gpu/run correct training race)" "tests training arithmetic networks training race: together at most 550 s"
   sed -i 's/^run_seconds=.*/run_seconds=0/' bundle/tests/gpu/run
   expect_exit 1 gpu_run training
   expect_contains "$output" "failed:  training: training on the CPU"
 }
 
+Gpu_suite_takes_the_programs_of_an_archive() {
+  make_world
+  mkdir -p clone/{launch,tests,build/bundle} && cp -r bundle/tests/{gpu,arithmetic,results.sh} clone/tests/ && cp bundle/launch/lib.sh clone/launch/
+  rm clone/tests/gpu/tests.txt && mv bundle lockstep
+  tar -czf clone/build/bundle/lockstep.tar.gz lockstep && rm -r lockstep
+  expect_exit 0 clone/tests/gpu/run tests training
+  expect_contains "$output" "ok      b_gpu_test_np2"
+  expect_contains "$output" "ok      same bits, 2 ranks on one"
+  echo broken >clone/build/bundle/lockstep.tar.gz
+  expect_exit 65 clone/tests/gpu/run tests
+  expect_contains "$output" "lockstep.tar.gz cannot be unpacked"
+}
+
 Gpu_suite_hands_over_after_every_part() {
   make_world
-  OUT=$PWD/out expect_exit 0 gpu_run
-  expect_contains "$(cat calls)" "summary.txt"
+  OUT=$PWD/out expect_exit 0 gpu_run tests sanitizer
+  expect_contains "$(cat calls)" "tests-sanitizer.md"
   rm -r out calls
   stand_in bundle/libexec/a_gpu_test 'exit 1'
   stand_in bin/compute-sanitizer 'kill -KILL "$(cat "$HOME/pid")"'
   { OUT=$PWD/out bash -c 'echo $$ >pid; exec bundle/tests/gpu/run tests sanitizer' >/dev/null; } 2>/dev/null
-  expect_contains "$(cat out/summary.txt)" "failed:  tests: a_gpu_test: exit code 1"
-  expect_contains "$(tar -tzf out/gpu-logs.tar.gz)" a_gpu_test.log
+  expect_contains "$(cat out/tests-sanitizer.md)" "failed:  tests: a_gpu_test: exit code 1"
+  expect_contains "$(tar -tzf out/tests-sanitizer-logs.tar.gz)" a_gpu_test.log
 }
 
 Gpu_suite_lets_memcheck_pass_calls_that_tests_make_wrong_on_purpose() {
@@ -133,6 +184,8 @@ Gpu_suite_lets_memcheck_pass_calls_that_tests_make_wrong_on_purpose() {
   expect_exit 0 gpu_run sanitizer
   expect_contains "$(grep memcheck calls)" "--report-api-errors no"
   expect_lacks "$(grep racecheck calls)" "--report-api-errors"
+  expect_equal "$(sed -n 's/^--tool \([a-z]*\) .*shards=all.*/\1/p' calls | sort | xargs)" "initcheck memcheck racecheck synccheck"
+  expect_lacks "$(cat calls)" b_gpu_test
 }
 
 Gpu_suite_tries_a_sanitizer_that_cannot_attach_once() {
@@ -208,7 +261,7 @@ Gpu_suite_compares_cpu_emulator_and_gpu_with_published_weights() {
 
 Gpu_suite_goes_on_after_a_failure() {
   make_world
-  BROKEN=parallel.kernels=vendor RACE=racecheck expect_exit 1 gpu_run
+  BROKEN=parallel.kernels=vendor RACE=racecheck expect_exit 1 gpu_run sanitizer training race
   expect_contains "$output" "failed:  sanitizer: racecheck a_gpu_test: exit code 86: ========= Error: Race reported"
   expect_contains "$output" "ok      memcheck a_gpu_test"
   expect_contains "$output" "failed:  training: loss curve, vendor: exit code 70"
@@ -228,26 +281,39 @@ Gpu_suite_skips_libraries_that_are_not_there() {
 
 Gpu_suite_runs_nccl_between_ranks_that_share_a_gpu() {
   make_world
-  expect_exit 2 gpu_run nccl
-  expect_contains "$output" "the part nccl needs LOCKSTEP_NCCL=/path/libnccl.so.2"
+  expect_exit 66 gpu_run nccl
+  expect_contains "$output" "NCCL 2.30 or newer is not at $PWD/bundle/build/nccl/libnccl.so.2"
   LOCKSTEP_NCCL=nowhere.so expect_exit 66 gpu_run nccl
   : >libnccl-2.30.so
   echo "nccl_all_reduce_gpu_test 0 a_gpu_test" >>bundle/tests/gpu/tests.txt
   export LOCKSTEP_NCCL=libnccl-2.30.so
   expect_exit 0 gpu_run nccl
   local way
-  for way in "buckets, 2 processes" "buckets, no graph, 4 threads" "batch_norm, 2 processes" "batch_norm, no graph, 3 threads" "3 stages, gpipe, 3 processes" \
-    "2 stages twice, 4 threads" "stages 0-1-0-1, gpipe, 2 threads" "stages 0-1-0-1, one queue, 2 processes" "buckets, sockets, 2 processes"; do
+  for way in "buckets, 2 processes" "buckets, no graph, 4 processes" "batch_norm, 2 processes" "batch_norm, no graph, 3 processes" "3 stages, gpipe, 3 processes" \
+    "2 stages twice, 4 processes" "stages 0-1-0-1, one queue, 2 processes" "buckets, sockets, 2 processes" "buckets, 2 threads" "batch_norm, 2 threads"; do
     expect_contains "$output" "ok      same bits, NCCL, $way"
   done
   expect_contains "$output" "ok      NCCL, a killed rank is named"
-  expect_contains "$output" "ok      bench allreduce nccl, 3 threads"
+  expect_contains "$output" "ok      bench allreduce nccl, 3 processes"
   expect_contains "$output" "ok      nccl_all_reduce_gpu_test"
+  expect_contains "$output" "ok      memcheck a_gpu_test"
   expect_lacks "$output" "ok      a_gpu_test"
   expect_equal "$(cut -d ' ' -f 1 nccl | sort -u)" "$PWD/libnccl-2.30.so"
-  expect_equal "$(grep -c 'queues=1 ' nccl)" 4
-  expect_equal "$(grep -c 'parallel.ranks=3 ' nccl)" "$(grep 'ranks=2 ' nccl | grep -c '/NCCL, .*, 3 processes')"
+  expect_equal "$(grep -c 'queues=1 ' nccl)" 2
+  # Processes first: threads may hang.
+  expect_equal "$(sed -n 's/.* \(ranks=2\|parallel.ranks\)[ =].*/\1/p' nccl | uniq | xargs)" "ranks=2 parallel.ranks"
   [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 1 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
+}
+
+Gpu_suite_skips_threads_that_hang() {
+  make_world
+  export LOCKSTEP_NCCL=$PWD/bundle/libexec/environment.sh
+  sed -i 's/train_seconds=12/train_seconds=1/' bundle/tests/gpu/nccl.sh
+  HANGS=1 expect_exit 0 gpu_run threads processes
+  expect_contains "$output" "skipped: threads: same bits, NCCL, buckets, 2 threads: it may hang, and did: took too long"
+  expect_contains "$output" "ok      same bits, NCCL, buckets, 2 processes"
+  ODD=parallel.ranks=2 expect_exit 1 gpu_run threads
+  expect_contains "$output" "failed:  threads: same bits, NCCL, buckets, 2 threads: other weights than shared"
 }
 
 Gpu_suite_sees_that_nccl_is_not_what_ranks_share_a_gpu_over() {
@@ -255,16 +321,30 @@ Gpu_suite_sees_that_nccl_is_not_what_ranks_share_a_gpu_over() {
   : >libnccl-2.30.so
   export LOCKSTEP_NCCL=libnccl-2.30.so
   WAY="mpi through pinned memory" ODD=parallel.graph=off KILLED=0 expect_exit 1 gpu_run nccl
-  expect_contains "$output" "failed:  nccl: NCCL, buckets, 2 threads: the ranks do not share a GPU over NCCL"
-  expect_contains "$output" "failed:  nccl: NCCL, 2 stages, 2 processes: stages do not talk over NCCL"
-  expect_contains "$output" "failed:  nccl: same bits, NCCL, buckets, no graph, 3 processes: other weights than cpu"
-  expect_contains "$output" "failed:  nccl: NCCL, a killed rank: exit code 0"
+  expect_contains "$output" "failed:  threads: NCCL, buckets, 2 threads: the ranks do not share a GPU over NCCL"
+  expect_contains "$output" "failed:  processes: NCCL, 2 stages, 2 processes: stages do not talk over NCCL"
+  expect_contains "$output" "failed:  processes: same bits, NCCL, buckets, no graph, 3 processes: other weights than shared"
+  expect_contains "$output" "failed:  processes: NCCL, a killed rank: exit code 0"
   expect_contains "$output" "ok      same bits, NCCL, buckets, 2 processes"
+}
+
+Gpu_suite_gives_the_programs_reason_and_not_mpiruns_line() {
+  make_world
+  local box='printf -- "----------\nmpirun detected that one or more processes exited\n\n  Exit code: 70\n----------\n"'
+  stand_in bundle/libexec/b_gpu_test "echo 'bits differ'; $box; exit 70"
+  expect_exit 1 gpu_run tests
+  expect_contains "$output" "failed:  tests: b_gpu_test_np2: exit code 70: bits differ; log: "
+  stand_in bundle/libexec/b_gpu_test "echo 'lockstep: rank 1 died'; echo 'and more'; $box; exit 71"
+  expect_exit 1 gpu_run tests
+  expect_contains "$output" "b_gpu_test_np2: exit code 71: lockstep: rank 1 died; log: "
+  stand_in bundle/libexec/b_gpu_test "$box; exit 1"
+  expect_exit 1 gpu_run tests
+  expect_contains "$output" "b_gpu_test_np2: exit code 1: mpirun detected that one or more processes exited; log: "
 }
 
 Gpu_suite_stops_a_part_when_its_time_is_over() {
   make_world
-  stand_in bundle/libexec/a_gpu_test 'exec sleep 100'
+  stand_in bundle/libexec/a_gpu_test 'trap : TERM; for i in {1..60}; do sleep 1; done'
   sed -i 's/\[tests\]=[0-9]*/[tests]=1/' bundle/tests/gpu/run
   expect_exit 1 gpu_run tests
   expect_contains "$output" "failed:  tests: a_gpu_test: took too long"
