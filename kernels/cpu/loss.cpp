@@ -139,7 +139,8 @@ HWY_INLINE SecondLabels second_labels(const LossShape& shape, const float* logit
 }
 
 /// e holds the terms of sum_exp: becomes the softmax times the sum of the target, less the target, and 0 in lanes from
-/// `real` on.
+/// `real` on. Of two classes with smoothed targets each has its softmax times the other's target less the other's
+/// softmax times its own: the same number without what cancels.
 /// @param second  null: samples have one label
 HWY_INLINE void finish_gradient_by_rule(const LossShape& shape, FloatVec sum, FloatVec own, LabelVec label,
                                         const SecondLabels* second, int real, float* e) {
@@ -150,16 +151,25 @@ HWY_INLINE void finish_gradient_by_rule(const LossShape& shape, FloatVec sum, Fl
   const auto scale = hn::Div(hn::Set(d, 1.0F), sum), factor = hn::Set(d, rule.scale);
   const auto of_labels = second == nullptr ? own : hn::Add(own, second->own);
   const auto all = hn::Add(of_labels, hn::Set(d, rule.spread * shape.weight_sum()));
-  for (int c = 0; c < shape.classes; ++c, e += shape.batch) {
+  const auto target_of = [&](int c) HWY_ATTR {
     const auto position = hn::Set(di, c);
     const auto spread = hn::Set(d, rule.spread * weight_of(rule, c));
     const auto is_label = hn::RebindMask(d, hn::Eq(label, position));
-    auto target = hn::IfThenElse(is_label, hn::Add(own, spread), spread);
-    if (second != nullptr) {
-      const auto is_second = hn::RebindMask(d, hn::Eq(second->label, position));
-      target = hn::IfThenElse(is_second, hn::Add(second->own, target), target);
-    }
-    const auto share = hn::Mul(hn::LoadU(d, e), scale);
+    const auto target = hn::IfThenElse(is_label, hn::Add(own, spread), spread);
+    if (second == nullptr) return target;
+    const auto is_second = hn::RebindMask(d, hn::Eq(second->label, position));
+    return hn::IfThenElse(is_second, hn::Add(second->own, target), target);
+  };
+  const auto share_of = [&](const float* from) HWY_ATTR { return hn::Mul(hn::LoadU(d, from), scale); };
+  if (shape.classes == 2 && rule.spread > 0) {
+    const auto first = hn::Mul(share_of(e), target_of(1)),
+               last = hn::Mul(share_of(e + shape.batch), target_of(0));
+    hn::StoreU(hn::IfThenElseZero(is_real, hn::Mul(hn::Sub(first, last), factor)), d, e);
+    hn::StoreU(hn::IfThenElseZero(is_real, hn::Mul(hn::Sub(last, first), factor)), d, e + shape.batch);
+    return;
+  }
+  for (int c = 0; c < shape.classes; ++c, e += shape.batch) {
+    const auto share = share_of(e), target = target_of(c);
     const auto gradient = hn::Mul(hn::Sub(hn::Mul(share, all), target), factor);
     hn::StoreU(hn::IfThenElseZero(is_real, gradient), d, e);
   }

@@ -89,15 +89,26 @@ struct WeightedTarget {
     return of_label * rule.scale;
   }
 
-  __device__ void store_gradient(const LanePart& part, float peak, float sum, int label, float* to) const {
+  /// What class c has of the target.
+  __device__ float of_class(int c, int label) const {
+    const float spread = rule.spread * weight_of(rule, c);
+    const float target = c == label ? own + spread : spread;
+    return kMixed && c == second ? second_own + target : target;
+  }
+
+  /// @param other  of two classes: the logit of that which another lane has
+  __device__ void store_gradient(const LanePart& part, float peak, float other, float sum, int label,
+                                 float* to) const {
     const float scale = 1.0F / sum;
     const float all = (kMixed ? own + second_own : own) + rule.spread * weight_sum;
+    const bool is_smoothed_pair = part.classes == 2 && rule.spread > 0;
     part.for_each([&](int c, float v) {
       if (c >= part.classes) return;
-      const float softmax = exp_nonpositive(v - peak) * scale, spread = rule.spread * weight_of(rule, c);
-      float target = c == label ? own + spread : spread;
-      if constexpr (kMixed) target = c == second ? second_own + target : target;
-      to[static_cast<std::size_t>(c) * part.stride] = (softmax * all - target) * rule.scale;
+      const float softmax = exp_nonpositive(v - peak) * scale, target = of_class(c, label);
+      const float gradient =
+          is_smoothed_pair ? softmax * of_class(1 - c, label) - exp_nonpositive(other - peak) * scale * target
+                           : softmax * all - target;
+      to[static_cast<std::size_t>(c) * part.stride] = gradient * rule.scale;
     });
   }
 };
@@ -153,7 +164,8 @@ __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart
     const Answer answer = find_answer(part, peak, label);
     const WeightedTarget<kForm == Form::kMixed> target(args, n, label);
     const float loss = target.loss(part, peak, answer.logit, sum);
-    if (to != nullptr) target.store_gradient(part, peak, sum, label, to);
+    const float other = __shfl_xor_sync(kAllLanes, part.v[0], kSamplesOfWarp);
+    if (to != nullptr) target.store_gradient(part, peak, other, sum, label, to);
     return {loss, answer.is_largest};
   }
 }

@@ -301,6 +301,12 @@ TEST(AugmentationTest, WholeMovesCopyPixels) {
   }
 }
 
+TEST(AugmentationTest, AShiftReachesItsShareRoundedToPixels) {
+  const AugmentPlan plan = plan_of({{AugmentKind::kShift, {same(0.3), same(0.12)}}}, {1, 10, 9});
+  EXPECT_EQ(plan.steps[0].numbers[0], 3) << "of 2.7 pixels";
+  EXPECT_EQ(plan.steps[0].numbers[1], 1) << "of 1.2 pixels";
+}
+
 const List kAll = {kCrop, kFlip, kRotate, kResizedCrop, kShift, kScale, kJitter, kErase, kCutout};
 
 /// What GPUs compute, byte by byte, is what CPUs compute, row by row.

@@ -62,7 +62,8 @@ std::optional<PublishedHash> parse_row(std::string_view row) {
 
 std::string computation_digest(const CheckpointFacts& facts) {
   if (value_of(facts.job, "parallel.determinism") != "world" || !facts.average.empty()) return "";
-  if (facts.arithmetic != CheckpointArithmetic{.version = kArithmeticVersion, .since = 0}) return "";
+  const auto [version, since] = facts.arithmetic;
+  if (version < kArithmeticVersion || since != 0) return "";
   if (value_of(facts.world, "kernels") == "vendor") return "";
   if (value_of(facts.job, "train.initial_weights") != "\"\"") return "";
   const std::string samples = value_of(facts.data, "train_samples_sha256");
@@ -74,6 +75,7 @@ std::string computation_digest(const CheckpointFacts& facts) {
   add_entries(text, "job", job);
   add_entries(text, "model", facts.model);
   add_entries(text, "data", {{"samples", samples}, {"labels", labels}});
+  if (version != kArithmeticVersion) add_entries(text, "arithmetic", {{"version", std::to_string(version)}});
   return hex(sha256(std::as_bytes(std::span(text))));
 }
 

@@ -149,7 +149,7 @@ std::vector<JobKey> optimizer_keys() {
     KEY(train.optimizer.eps, real({0, 1, true}), "added to the divisor of an update, so that it is never 0", kWeights).also_called({"epsilon"}),
     KEY(train.optimizer.alpha, real({0, 1, false, true}), "share of the running mean of the squared gradient that is carried on", kWeights),
     KEY(train.optimizer.trust_coefficient, real({0, 1e6, true}), "the rate of a tensor is this times the norm of its weights over that of its gradient", kWeights),
-    KEY(train.optimizer.decay_biases, yes_or_no(), "weight decay for tensors of one dimension, too: biases and norms", kWeights)
+    KEY(train.optimizer.decay_biases, yes_or_no(), "weight decay for biases and the weights of norms, too", kWeights)
         .also_called({"no_bias_decay", "bias_decay"}),
     KEY(train.optimizer.lr_scaling.rule, one_of(choices_of("train.optimizer.lr_scaling")),
         "linear: lr is multiplied by global_batch / base_batch; sqrt: by the square root of that; none: lr is as it is given", kWeights),

@@ -102,7 +102,7 @@ void DeviceArena::make_optimizer_memory() {
   }
   const auto ranges = update_.tensors();
   const bool all_alike =
-      ranges.size() == 1 && ranges[0].decay == 1 && ranges[0].rate == 1 && !uses_norms(update_.rule());
+      ranges.size() == 1 && are_alike(ranges[0], UpdateTensor{}) && !uses_norms(update_.rule());
   if (all_alike) return;
   std::vector<std::int32_t> range_of;
   for (std::size_t i = 0; i < ranges.size(); ++i)

@@ -192,9 +192,15 @@ BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoi
 
 // Which one a device and its kernels have, and what people are told of each.
 
-Arithmetic arithmetic_of(const ParallelSection& parallel, const DeviceChoice& device) {
-  const bool vendor = device.gpu != nullptr && parallel.kernels == Kernels::kVendor;
-  return vendor ? Arithmetic::kVendor : Arithmetic::kCanonical;
+Arithmetic arithmetic_of(const Job& job, int classes) {
+  const bool pair =
+      classes == 2 && job.train.loss == LossKind::kCrossEntropy && job.train.label_smoothing > 0;
+  return pair ? Arithmetic::kSmoothedPair : Arithmetic::kCanonical;
+}
+
+Arithmetic arithmetic_of(const Job& job, int classes, const DeviceChoice& device) {
+  const bool vendor = device.gpu != nullptr && job.parallel.kernels == Kernels::kVendor;
+  return vendor ? Arithmetic::kVendor : arithmetic_of(job, classes);
 }
 
 std::string describe(Arithmetic arithmetic) {
@@ -202,17 +208,19 @@ std::string describe(Arithmetic arithmetic) {
     case Arithmetic::kVendor:
       return "that of cuDNN and cuBLAS";
     case Arithmetic::kCanonical:
-      return fmt::format("version {}", kArithmeticVersion);
+    case Arithmetic::kSmoothedPair:
+      return fmt::format("version {}", static_cast<std::uint32_t>(arithmetic));
   }
   return fmt::format("version {}, which this program does not know", static_cast<std::uint32_t>(arithmetic));
 }
 
-std::string how_to_have(Arithmetic arithmetic) {
+std::string how_to_have(Arithmetic arithmetic, Arithmetic here) {
   switch (arithmetic) {
     case Arithmetic::kVendor:
       return "--device cuda --kernels vendor, on such a GPU";
     case Arithmetic::kCanonical:
-      return "the kernels of this program: leave out --kernels vendor";
+    case Arithmetic::kSmoothedPair:
+      if (here == Arithmetic::kVendor) return "the kernels of this program: leave out --kernels vendor";
   }
   return "the version that made it";
 }

@@ -100,14 +100,18 @@ BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoi
 enum class Arithmetic : std::uint32_t {
   kVendor = 0,                      ///< that of cuDNN and cuBLAS
   kCanonical = kArithmeticVersion,  ///< the one of every device (docs/arithmetic.md)
+  kSmoothedPair = 3,  ///< its gradient of two classes with smoothed targets, which 2 computed otherwise
 };
 
-/// Of the ranks of a job on this device.
-Arithmetic arithmetic_of(const ParallelSection& parallel, const DeviceChoice& device);
+/// With the kernels of this program.
+/// @param classes  that the job's network tells apart
+Arithmetic arithmetic_of(const Job& job, int classes);
+/// With the kernels that the job takes on this device.
+Arithmetic arithmetic_of(const Job& job, int classes, const DeviceChoice& device);
 
 /// "version 2"; of a number that this program does not know, that.
 std::string describe(Arithmetic arithmetic);
-/// What to say to a command that takes --device and --kernels.
-std::string how_to_have(Arithmetic arithmetic);
+/// What to say to a command that takes --device and --kernels, and has `here`.
+std::string how_to_have(Arithmetic arithmetic, Arithmetic here);
 
 }  // namespace lockstep

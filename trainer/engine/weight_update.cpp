@@ -67,10 +67,6 @@ std::vector<UpdateTensor> tensors_of(const ParameterLayout& layout, const TrainS
   return tensors;
 }
 
-bool are_alike(const UpdateTensor& a, const UpdateTensor& b) {
-  return a.decay == b.decay && a.rate == b.rate && a.moves == b.moves;
-}
-
 /// Neighbours that are treated alike become one range, unless the rule wants to see tensors.
 std::vector<UpdateTensor> ranges_of(const std::vector<UpdateTensor>& tensors, UpdateRule rule) {
   std::vector<UpdateTensor> ranges;

@@ -60,6 +60,11 @@ class WeightAverages {
   std::vector<std::string> names_;
 };
 
+/// Whether a rule that looks at no norms treats two ranges alike. A range like UpdateTensor{} has the step's numbers.
+inline bool are_alike(const UpdateTensor& a, const UpdateTensor& b) {
+  return a.decay == b.decay && a.rate == b.rate && a.moves == b.moves;
+}
+
 class WeightUpdate {
  public:
   /// @param steps_per_epoch  of the job on its data

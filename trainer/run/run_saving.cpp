@@ -124,7 +124,8 @@ void TrainingRun::add_to_trail(const StepSeries& series) {
 void TrainingRun::flush_trail() {
   if (trail_rows_.empty()) return;
   const auto [apart, copies, sums] = strategy_->combine_fingerprints(trail_rows_, trail_slots_, own_sums_);
-  const auto arithmetic = static_cast<std::uint32_t>(arithmetic_of(job_.parallel, setup_.device));
+  const auto arithmetic =
+      static_cast<std::uint32_t>(arithmetic_of(job_, setup_.network.classes(), setup_.device));
   if (directory_) {
     std::vector<TrailRecord> records;
     std::vector<RankSums> of_ranks;

@@ -146,6 +146,10 @@ std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
 
 namespace {
 
+std::int64_t arithmetic_version(const Job& job, const JobSetup& setup) {
+  return static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes()));
+}
+
 /// Where a disk fails, what is trained is saved all the same.
 bool light_background(const Job& job, const JobSetup& setup) {
   if (!setup.light_background.valid()) return has_light_background(job, setup.data->train);
@@ -173,7 +177,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   if (job.run.log_every_steps > 0)
     facts.unlogged = {state.unlogged.steps, state.unlogged.samples, state.unlogged.correct};
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
-  facts.arithmetic = {.version = kArithmeticVersion, .since = state.arithmetic_since};
+  facts.arithmetic = {.version = arithmetic_version(job, setup), .since = state.arithmetic_since};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   if (state.is_evaluated(EvaluatedPart::kValidation)) facts.validation_accuracy = state.validation_accuracy;
   if (job.train.patience > 0) facts.patience = state.patience;
@@ -219,8 +223,9 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .validation_accuracy = facts.validation_accuracy.value_or(-1),
           .validated_step = facts.validation_accuracy ? facts.step : -1,
           .patience = facts.patience.value_or(counted_from_here(facts, judging_part(job))),
-          .arithmetic_since =
-              facts.arithmetic.version == kArithmeticVersion ? facts.arithmetic.since : facts.step,
+          .arithmetic_since = facts.arithmetic.version == arithmetic_version(job, setup)
+                                  ? facts.arithmetic.since
+                                  : facts.step,
           .unprinted = restored(facts.unprinted),
           .unlogged = {.steps = facts.unlogged.steps,
                        .samples = facts.unlogged.samples,

@@ -227,8 +227,9 @@ class Proof {
     trail_.emplace(trail_of(Env::posix(), job_));
     metrics_ = read_claims(Env::posix(), options_.run);
     if (comm_.rank() != 0) return;
+    const int classes = facts_of(trail_->head(), "model.")["classes"] == "2" ? 2 : 0;
     survey_ = survey_run(Env::posix(), job_, {*trail_, metrics_, std::move(checkpoints)},
-                         arithmetic_of(job_.parallel, device), why_no_beginning(job_), options_.question);
+                         arithmetic_of(job_, classes, device), why_no_beginning(job_), options_.question);
   }
 
   ProofResult replay_mine(const Plan& plan) {

@@ -310,7 +310,7 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
     const auto of_other = recorded([&](const TrailRecord& record) { return record.arithmetic == number; });
     const auto here = without(left, without(left, of_other));
     leave_out(here, fmt::format("computed with another arithmetic than this ({}, here {}): a proof takes {}",
-                                describe(other), describe(arithmetic_), how_to_have(other)));
+                                describe(other), describe(arithmetic_), how_to_have(other, arithmetic_)));
     survey_.verdict.lacks_arithmetic |= !here.empty();
     left = without(left, of_other);
   }

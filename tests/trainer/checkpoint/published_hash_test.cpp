@@ -40,6 +40,7 @@ TEST(PublishedHashTest, WhatDecidesWeightsIsAnotherComputation) {
       [](CheckpointFacts& f) { f.model["yaml"] += " "; },
       [](CheckpointFacts& f) { f.data["train_samples_sha256"] = "cc"; },
       [](CheckpointFacts& f) { f.data["train_labels_sha256"] = "cc"; },
+      [](CheckpointFacts& f) { ++f.arithmetic.version; },
   };
   for (const auto& change : changes) {
     CheckpointFacts facts = facts_of_a_run();

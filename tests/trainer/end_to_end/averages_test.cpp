@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Averages of the weights through the whole program: the same bytes on any ranks, threads and devices, after a stop
-/// and a kill; measured beside the weights, and taken for them as RUN@ema and RUN@swa.
+/// Averages of the weights through the whole program: the same bytes after a kill; measured beside the weights, and taken
+/// for them as RUN@ema and RUN@swa. ways_test.cpp has ranks, devices and stops.
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -15,12 +15,11 @@
 namespace lockstep::testing::averages_test {
 namespace {
 
-/// With running statistics, unless it is for a pipeline; five steps an epoch, the last one smaller.
+/// With running statistics; five steps an epoch, the last one smaller.
 std::string write_job(const TemporaryDirectory& directory) {
-  const std::string end = "  - flatten\n  - linear: classes\n";
-  write_text(directory.path("plain.yaml"), "layers:\n  - avg_pool: 4\n" + end);
   write_text(directory.path("normed.yaml"),
-             "layers:\n  - conv2d: {out: 3, kernel: 5, stride: 3}\n  - batch_norm\n  - relu\n" + end);
+             "layers:\n  - conv2d: {out: 3, kernel: 5, stride: 3}\n  - batch_norm\n  - relu\n  - flatten\n"
+             "  - linear: classes\n");
   auto path = directory.path("job.yaml");
   write_text(path,
              "model: normed.yaml\n"
@@ -35,8 +34,8 @@ class AveragesTest : public ::testing::Test {
  protected:
   AveragesTest() : job_(write_job(directory_)) {}
 
-  TrainedRun train(const std::string& label, const std::string& overrides = "", int ranks = 0) const {
-    return train_job(job_ + " " + overrides, directory_.path(label), ranks);
+  TrainedRun train(const std::string& label, const std::string& overrides = "") const {
+    return train_job(job_ + " " + overrides, directory_.path(label), 0);
   }
   std::string path(const std::string& label) const { return directory_.path(label); }
   static std::string saved(const std::string& run, const std::string& file) {
@@ -55,52 +54,6 @@ class AveragesTest : public ::testing::Test {
   std::string job_;
 };
 
-TEST_F(AveragesTest, HaveTheSameBytesOnAnyRanksAndThreads) {
-  const TrainedRun alone = train("alone");
-  for (const int ranks : {2, 3})
-    for (const std::string threads : {"1", "2"})
-      expect_same_bytes(train(std::to_string(ranks) + "x" + threads, "parallel.threads=" + threads, ranks),
-                        alone);
-  EXPECT_EQ(train("without", "train.ema=0 train.swa.from_epoch=0").last_line, alone.last_line)
-      << "the averages change the weights";
-}
-
-TEST_F(AveragesTest, HaveTheSameBytesOnADeviceAndInAPipeline) {
-  const TrainedRun alone = train("alone");
-  for (const std::string graph : {"on", "off"}) {
-    const TrainedRun run = train("device-" + graph, "parallel.device=emulated parallel.graph=" + graph);
-    EXPECT_EQ(run.last_line, alone.last_line);
-    EXPECT_TRUE(saved(run.directory, "optimizer.safetensors") ==
-                saved(alone.directory, "optimizer.safetensors"))
-        << graph;
-    EXPECT_EQ(read_text(run.directory + "/trail.bin"), read_text(alone.directory + "/trail.bin")) << graph;
-  }
-  const std::string plain = "model=" + path("plain.yaml") + " ";
-  const TrainedRun whole = train("plain", plain);
-  const std::string pipeline = plain + "parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2 ";
-  for (const std::string device : {"cpu", "emulated"}) {
-    const TrainedRun run = train("pipeline-" + device, pipeline + "parallel.device=" + device);
-    EXPECT_EQ(run.last_line, whole.last_line);
-    EXPECT_TRUE(saved(run.directory, "optimizer.safetensors") ==
-                saved(whole.directory, "optimizer.safetensors"))
-        << device;
-    EXPECT_EQ(end_of(run.directory).at("ema_test_loss"), end_of(whole.directory).at("ema_test_loss"));
-  }
-}
-
-TEST_F(AveragesTest, AStoppedRunGoesOnToTheSameBytes) {
-  const TrainedRun whole = train("whole");
-  for (const std::string device : {"cpu", "emulated"}) {
-    const std::string label = "parts-" + device;
-    for (const std::string steps : {"1", "7", "10"}) train(label, "train.max_steps=" + steps);
-    const TrainedRun parts = train(label, "parallel.device=" + device, device == "cpu" ? 2 : 0);
-    EXPECT_TRUE(saved(parts.directory, "optimizer.safetensors") ==
-                saved(whole.directory, "optimizer.safetensors"))
-        << device;
-    EXPECT_EQ(parts.last_line, whole.last_line) << device;
-  }
-}
-
 TEST_F(AveragesTest, AKilledRunGoesOnToTheSameBytes) {
   const TrainedRun whole = train("whole", "run.checkpoint_every_steps=1");
   const Outcome killed = run_shell("LOCKSTEP_ALLOW_INJECT=1 $LOCKSTEP_PROGRAM train " + job_ +
@@ -112,6 +65,8 @@ TEST_F(AveragesTest, AKilledRunGoesOnToTheSameBytes) {
 
 TEST_F(AveragesTest, AreMeasuredTakenForTheWeightsAndProved) {
   const TrainedRun run = train("run");
+  EXPECT_EQ(train("without", "train.ema=0 train.swa.from_epoch=0").last_line, run.last_line)
+      << "the averages change the weights";
   for (const std::string name : {"ema", "swa"}) {
     const std::string average = run.directory + "@" + name;
     const Outcome hash = lockstep("hash " + average), evaluated = lockstep("eval " + average + " --json");

@@ -275,16 +275,6 @@ TEST_F(OwnDataTest, ItIsTrainedOnJudgedAndPredictedWithItsNames) {
               {"(what it was trained on)"});
 }
 
-TEST_F(OwnDataTest, NumbersOfRanksAndDevicesLeaveNoTrace) {
-  train_own();
-  const std::string one = hash();
-  for (const char* other : {"parallel.ranks=3", "parallel.threads=2", "data.mean=auto parallel.ranks=2"}) {
-    fs::remove_all(run());
-    train_own(other);
-    EXPECT_EQ(hash(), one) << other;
-  }
-}
-
 TEST_F(OwnDataTest, ItGoesOnOnlyWithItsOwnData) {
   train_own("train.max_steps=3");
   flip_byte("/train-images-idx4-ubyte", 100);

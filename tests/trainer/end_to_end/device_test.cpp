@@ -146,13 +146,6 @@ TEST(DeviceTest, LossCurveIsTheCpus) {
   }
 }
 
-TEST(DeviceTest, StoppedRunGoesOnToTheSameBits) {
-  const TemporaryDirectory directory;
-  const TrainedRun whole = train(directory, "whole", 1, "train.epochs=2");
-  train(directory, "parts", 2, "train.epochs=2 train.max_steps=4");
-  expect_same(train(directory, "parts", 1, "train.epochs=2"), whole, "stopped after 4 steps on 2 ranks");
-}
-
 /// Gradients of 10^-14 and of 10^14, where no first unit fits.
 TEST(DeviceTest, GradientsOfAnySizeLeaveNoTraceEither) {
   const TemporaryDirectory directory;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs with another loss than the plain cross-entropy: one set of weights in every way, judged as they say.
+/// Runs with another loss than the plain cross-entropy, judged as they say; sets with several labels in every way.
 #include "data/sets/shards.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -35,14 +35,11 @@ constexpr std::size_t kLossCount = test::effort<std::size_t>(std::size(kLosses),
 class LossRunTest : public ::testing::Test {
  protected:
   void SetUp() override { write_text(path("job.yaml"), kSmallJob); }
-  Outcome train(const std::string& run, const std::string& overrides,
-                const std::string& launcher = "") const {
-    return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
-                     " run.dir=" + path(run) + " " + overrides);
+  Outcome train(const std::string& run, const std::string& overrides) const {
+    return lockstep("train " + path("job.yaml") + " run.dir=" + path(run) + " " + overrides);
   }
-  std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides,
-                                         const std::string& launcher = "") const {
-    const auto outcome = train(run, overrides, launcher);
+  std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides) const {
+    const auto outcome = train(run, overrides);
     EXPECT_EQ(outcome.exit_code, 0) << overrides << outcome.everything();
     return comparable_metrics(path(run));
   }
@@ -51,40 +48,6 @@ class LossRunTest : public ::testing::Test {
  private:
   TemporaryDirectory directory_;
 };
-
-/// Instruction sets are compared loss by loss in tests/arithmetic and tests/kernels; what a stop leaves is the same for
-/// all losses. So the first one, which has everything, is enough for both.
-TEST_F(LossRunTest, RanksDevicesAndStopsLeaveNoTrace) {
-  for (const std::string& loss : std::span(kLosses).first(kLossCount)) {
-    SCOPED_TRACE(loss);
-    const std::string run = "run" + std::to_string(&loss - kLosses);
-    const auto alone = metrics_of(run, loss);
-    for (const std::string ways : {"parallel.backend=thread parallel.ranks=3", "parallel.threads=2",
-                                   "parallel.device=emulated", "parallel.device=emulated parallel.graph=off"})
-      EXPECT_EQ(metrics_of(run + "-" + std::to_string(ways.size()), loss + " " + ways), alone) << ways;
-    if (&loss != &kLosses[0]) continue;
-    const std::string series =
-        " parallel.device=emulated run.log_every_steps=100 run.checkpoint_every_steps=0";
-    EXPECT_EQ(metrics_of(run + "-series", loss + series).back(), alone.back());
-    for (const std::string simd : {"sse4", "portable"})
-      EXPECT_EQ(metrics_of(run + simd, loss, "LOCKSTEP_SIMD=" + simd), alone) << simd;
-    int starts = 1;
-    while (train(run + "-stopped", loss + " run.max_seconds=0.001").exit_code == 75 && starts < 50) ++starts;
-    EXPECT_GT(starts, 9);
-    EXPECT_EQ(comparable_metrics(path(run + "-stopped")), alone);
-  }
-}
-
-TEST_F(LossRunTest, StagesHaveTheWeightsOfTheWholeNetwork) {
-  for (const std::string& loss : std::span(kLosses).first(kLossCount)) {
-    SCOPED_TRACE(loss);
-    const std::string run = "run" + std::to_string(&loss - kLosses), model = loss + " model=mlp ";
-    const auto whole = metrics_of(run, model).back();
-    const std::string stages = model + "parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2";
-    EXPECT_EQ(metrics_of(run + "-stages", stages).back(), whole);
-    EXPECT_EQ(metrics_of(run + "-emulated", stages + " parallel.device=emulated").back(), whole);
-  }
-}
 
 TEST_F(LossRunTest, EvalAndProveKnowTheLoss) {
   std::string weights;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The promise of the project: the number of ranks, threads and the backend leave no trace in the result.
+/// The promise of the project: the number of ranks leaves no trace in the result. ways_test.cpp has every key.
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -29,25 +29,6 @@ TEST(WorldSizeTest, AnyNumberOfRanksEndsInTheSameWeightsAndMetrics) {
   }
 }
 
-/// Of each step, as its event has it.
-std::vector<nlohmann::json> gradient_norms(const TrainedRun& run) {
-  std::vector<nlohmann::json> norms;
-  for (const nlohmann::json& event : read_metrics(run.directory))
-    if (event.at("event") == "step") norms.push_back(event.value("gradient_norm", nlohmann::json()));
-  return norms;
-}
-
-TEST(WorldSizeTest, GradientNormsHaveTheSameBitsOnRanksAndStages) {
-  const TemporaryDirectory directory;
-  const auto alone = gradient_norms(train(directory, "alone", 0, ""));
-  ASSERT_GE(alone.size(), 6U);
-  for (const nlohmann::json& norm : alone) EXPECT_GT(norm.get<double>(), 0);
-  EXPECT_NE(alone.front(), alone.back());
-  const std::string threads = "parallel.backend=thread parallel.ranks=";
-  EXPECT_EQ(gradient_norms(train(directory, "ranks", 0, threads + "3")), alone);
-  EXPECT_EQ(gradient_norms(train(directory, "stages", 0, threads + "2 parallel.strategy=pipeline")), alone);
-}
-
 TEST(WorldSizeTest, AnOddGrainAndAnUnevenLastBatchMakeNoDifference) {
   const TemporaryDirectory directory;
   const std::string odd = "parallel.grain=37 data.global_batch=300";
@@ -56,15 +37,6 @@ TEST(WorldSizeTest, AnOddGrainAndAnUnevenLastBatchMakeNoDifference) {
     const auto label = "np" + std::to_string(ranks);
     expect_same(train(directory, label, ranks, odd), alone, label);
   }
-}
-
-TEST(WorldSizeTest, ThreadsAndTheThreadBackendMakeNoDifference) {
-  const TemporaryDirectory directory;
-  const TrainedRun alone = train(directory, "alone", 0, "");
-  expect_same(train(directory, "threads2", 1, "parallel.threads=2"), alone, "2 threads");
-  expect_same(train(directory, "threads3np2", 2, "parallel.threads=3"), alone, "2 ranks x 3 threads");
-  expect_same(train(directory, "thread5", 0, "parallel.backend=thread parallel.ranks=5"), alone,
-              "5 ranks as threads");
 }
 
 TEST(WorldSizeTest, BranchesAndCurvesMakeNoDifference) {

@@ -340,6 +340,20 @@ TEST(GroupsTest, NeighboursThatAreTreatedAlikeAreOneRange) {
   EXPECT_EQ(ranges("optimizer: {kind: lamb}"), (Sizes{48, 4, 35, 5}));
 }
 
+TEST(GroupsTest, BiasesAndNormsOfAnyShapeAreSparedDecay) {
+  ParameterLayout layout = layout_of_two_layers();
+  layout.parameters[2] = {.name = "ln.weight",
+                          .shape = {5, 7, 1},
+                          .offset = 52,
+                          .size = 35,
+                          .initial = Parameter::Initial::kOnes};
+  const WeightUpdate update(job_with("optimizer: {weight_decay: 0.1, decay_biases: false}"), layout,
+                            kStepsPerEpoch);
+  std::vector<float> decays;
+  for (const UpdateTensor& tensor : update.each()) decays.push_back(tensor.decay);
+  EXPECT_EQ(decays, (std::vector<float>{1, 0, 0, 0}));
+}
+
 TEST(GroupsTest, PatternsThatMatchNothingAreRefusedWithNamesThatDo) {
   const auto error = [](const std::string& train) -> std::string {
     try {
