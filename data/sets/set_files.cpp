@@ -38,9 +38,13 @@ fs::path cache_directory() {
   return home.empty() ? fs::path() : fs::path(home) / ".cache";
 }
 
+/// A disk that fails, or what this user may not look at, must not pass for a file that is not there.
 bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (error && status.type() != fs::file_type::not_found)
+    throw IoError(fmt::format("{}: cannot be examined: {}", path.string(), error.message()));
+  return fs::is_regular_file(status);
 }
 
 /// The plain file, the .gz beside it, or an empty path.
@@ -70,11 +74,12 @@ fs::path find_one_of(const fs::path& directory, const FileNames& names) {
 namespace {
 
 /// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
+/// @throws IoError  it may hold them
 std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
   std::error_code error;
   const fs::file_status status = fs::status(directory, error);
   if (status.type() == fs::file_type::not_found) return "no such directory";
-  if (!fs::status_known(status)) return error.message();
+  if (error) throw IoError("cannot be examined: " + error.message());
   if (!fs::is_directory(status)) return "not a directory";
   files.directory = directory;
   std::vector<std::string> lacks;
@@ -107,6 +112,11 @@ std::string what_to_do(const SetEntry& set) {
 
 }  // namespace
 
+fs::path cache_file(const std::string& kind, const std::string& name) {
+  const fs::path cache = cache_directory();
+  return cache.empty() ? cache : cache / "lockstep" / kind / name;
+}
+
 std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& root) {
   if (!set.is_known_by_name()) return root == "auto" ? std::vector<fs::path>() : std::vector{fs::path(root)};
   std::vector<fs::path> places;
@@ -120,9 +130,16 @@ std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& r
 SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
                         const std::vector<fs::path>& places) {
   std::vector<std::string> looked;
+  bool is_all_known = true;
   for (const fs::path& place : places) {
     SetFiles files;
-    const std::string trouble = look_into(place, wanted, files);
+    std::string trouble;
+    try {
+      trouble = look_into(place, wanted, files);
+    } catch (const IoError& error) {
+      is_all_known = false;
+      trouble = error.what();
+    }
     if (!trouble.empty()) {
       std::error_code ignored;
       looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
@@ -131,6 +148,11 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
     if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
     return files;
   }
+  if (!is_all_known)
+    throw IoError(
+        fmt::format("data set '{}' was not found, and not all of its places can be read: {}; check "
+                    "the disk, and this user's permissions",
+                    set.name, fmt::join(looked, ", ")));
   throw MissingDataError(fmt::format("data set '{}' is not on this machine; looked in {}; {}", set.name,
                                      fmt::join(looked, ", "), what_to_do(set)));
 }
