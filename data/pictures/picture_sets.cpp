@@ -66,31 +66,33 @@ Fingerprint fingerprint_of(const PictureHalf& half, const ImageShape& shape, con
 }
 
 Dataset open_half(std::string name, PictureHalf half, std::size_t classes, const ImageShape& shape,
-                  const PictureForm& form) {
+                  const DatasetOptions& options) {
   Dataset set;
   set.name = std::move(name);
   set.shape = shape;
   set.classes = static_cast<int>(classes);
-  set.file_fingerprint = fingerprint_of(half, shape, form);
+  set.file_fingerprint = fingerprint_of(half, shape, options.pictures);
   set.labels = std::move(half.labels);
   const std::string key = set.file_fingerprint->samples + quick_digest(std::as_bytes(std::span(half.states)));
-  set.store = std::make_shared<const PictureStore>(
-      PictureStore::Contents{.name = set.name,
-                             .pictures = std::move(half.pictures),
-                             .form = form,
-                             .shape = shape,
-                             .sums_file = cache_file("sums", hex(sha256(std::as_bytes(std::span(key))))),
-                             .sums_key = key});
+  set.store = std::make_shared<const PictureStore>(PictureStore::Contents{
+      .name = set.name,
+      .pictures = std::move(half.pictures),
+      .form = options.pictures,
+      .shape = shape,
+      .sums_file = options.cache.empty()
+                       ? fs::path()
+                       : fs::path(options.cache) / "sums" / hex(sha256(std::as_bytes(std::span(key)))),
+      .sums_key = key});
   return set;
 }
 
 /// Decodes a picture at most. Fingerprints are of names and sizes of the pictures and of their form: none is read.
 /// @param set  names the halves
-TrainTestData open_pictures(const std::string& set, PictureHalves halves, const PictureForm& form) {
-  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, form);
+TrainTestData open_pictures(const std::string& set, PictureHalves halves, const DatasetOptions& options) {
+  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, options.pictures);
   const auto open = [&](SetHalf half, PictureHalf& pictures) {
     return open_half(fmt::format("{} {}", set, name_of(half)), std::move(pictures), halves.class_names.size(),
-                     shape, form);
+                     shape, options);
   };
   TrainTestData data;
   data.train = open(SetHalf::kTrain, halves.train);
@@ -169,7 +171,7 @@ SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files
 }
 
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
-  return open_pictures(set.name, find_in_folders(files.directory, options), options.pictures);
+  return open_pictures(set.name, find_in_folders(files.directory, options), options);
 }
 
 // WebDataset's archives.
@@ -287,7 +289,7 @@ SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, co
 
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   TarSet found = find_in_archives(files, options);
-  TrainTestData data = open_pictures(set.name, std::move(found.halves), options.pictures);
+  TrainTestData data = open_pictures(set.name, std::move(found.halves), options);
   if (found.sets) found.sets->give_to(data);
   return data;
 }

@@ -30,14 +30,6 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// Empty where there is no home.
-fs::path cache_directory() {
-  const std::string xdg = variable("XDG_CACHE_HOME");
-  if (fs::path(xdg).is_absolute()) return xdg;  // the XDG specification: ignore a relative one
-  const std::string home = variable("HOME");
-  return home.empty() ? fs::path() : fs::path(home) / ".cache";
-}
-
 /// A disk that fails, or what this user may not look at, must not pass for a file that is not there.
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -56,6 +48,12 @@ fs::path find_file(const fs::path& directory, const std::string& name) {
 }
 
 }  // namespace
+
+std::string user_cache() {
+  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (fs::path(xdg).is_absolute()) return xdg + "/lockstep";  // the XDG specification: ignore a relative one
+  return home.empty() ? "" : home + "/.cache/lockstep";
+}
 
 fs::path find_one_of(const fs::path& directory, const FileNames& names) {
   fs::path found;
@@ -99,7 +97,7 @@ std::vector<fs::path> places_by_name(const std::string& set, const std::string& 
     places.push_back(fs::path(data) / set);
     places.emplace_back(data);
   }
-  if (const fs::path cache = cache_directory(); !cache.empty()) places.push_back(cache / "lockstep" / set);
+  if (const fs::path cache = user_cache(); !cache.empty()) places.push_back(cache / set);
   places.push_back(fs::path("/usr/share/datasets") / set);
   return places;
 }
@@ -111,11 +109,6 @@ std::string what_to_do(const SetEntry& set) {
 }
 
 }  // namespace
-
-fs::path cache_file(const std::string& kind, const std::string& name) {
-  const fs::path cache = cache_directory();
-  return cache.empty() ? cache : cache / "lockstep" / kind / name;
-}
 
 std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& root) {
   if (!set.is_known_by_name()) return root == "auto" ? std::vector<fs::path>() : std::vector{fs::path(root)};

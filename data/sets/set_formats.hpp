@@ -40,10 +40,6 @@ struct SetFiles {
 /// data have no name to look for: they are in ROOT itself. Reads the environment when root is `auto`.
 std::vector<std::filesystem::path> candidate_places(const SetEntry& set, const std::string& root);
 
-/// ${XDG_CACHE_HOME:-~/.cache}/lockstep/KIND/NAME, for what can be made again; empty: this user has no such place.
-/// Nothing is written into the directories of data. Reads the environment.
-std::filesystem::path cache_file(const std::string& kind, const std::string& name);
-
 /// The first place that holds all of these files; a plain file is preferred to a .gz beside it.
 /// @throws MissingDataError  names every place with what it lacks, and what to do about it
 /// @throws IoError           there is none, and a place that may be one cannot be examined

@@ -147,6 +147,7 @@ TEST_F(SetFilesTest, ARelativeXdgCacheIsIgnored) {
 TEST_F(SetFilesTest, WithoutAHomeOnlyTheSystemIsLeft) {
   const ScopedVariable none("XDG_CACHE_HOME", nullptr), homeless("HOME", nullptr),
       no_data("LOCKSTEP_DATA", nullptr);
+  EXPECT_EQ(user_cache(), "");
   EXPECT_EQ(candidate_places(find_set("mnist"), "auto"),
             (std::vector<fs::path>{"/usr/share/datasets/mnist"}));
 }
