@@ -175,7 +175,8 @@ struct ValidateOptions {
 std::string write_pictures(const Job& job, const std::string& path, bool replace) {
   OutputFile file(Env::posix(), path, replace);
   const BatchPictures pictures = picture_first_batch(job);
-  file.write(std::as_bytes(std::span(write_png(pictures.sheet))));
+  const std::vector<std::uint8_t> png = write_png(pictures.sheet);
+  file.write(std::as_bytes(std::span(png)));
   file.publish();
   std::string text = fmt::format("{}: {} of {} of the first batch, as they are trained on\n", path,
                                  pictures.shown, counted(pictures.batch, "image"));

@@ -187,9 +187,9 @@ namespace {
 
 /// An empty file was made for it, and one of a line by a start before this one; others are not the program's.
 void require_line_at_most(Env& env, const std::string& file) {
-  constexpr std::uint64_t kMostBytes = 8192;
+  constexpr std::uint64_t kLongest = 8192;
   if (env.entry(file).kind != EntryKind::kFile) return;
-  const auto bytes = env.read_first(file, kMostBytes);
+  const auto bytes = env.read_first(file, kLongest);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.empty() || text.find('\n') == text.size() - 1) return;
   throw UsageError(fmt::format(
