@@ -338,10 +338,11 @@ TEST_F(ForeignFilesTest, FifoThatNobodyWritesToIsNotWaitedForWithoutEnd) {
 
 TEST_F(ForeignFilesTest, DataThatCannotBeExaminedAreNotMissing) {
   fs::create_symlink("circle", directory_.path("circle"));
-  for (const char* root : {"circle", "circle/below"}) {
+  for (const std::string root : {"circle", "circle/below"}) {
+    write_text(directory_.path("job.yaml"),
+               "model: linear\ndata: {set: pictures, size: 8, root: " + root + "}\n");
     const auto outcome =
-        run_shell("cd / && $LOCKSTEP_PROGRAM train " + job_ +
-                  " data.set=pictures data.size=8 parallel.backend=thread data.root=" + root);
+        run_shell("cd / && $LOCKSTEP_PROGRAM train " + directory_.path("job.yaml") + kWithoutMpi);
     EXPECT_EQ(outcome.exit_code, 74) << root << "\n" << outcome.everything();
     EXPECT_NE(outcome.err.find(directory_.path(root) + " (cannot be examined: Too many levels"),
               std::string::npos)
