@@ -61,6 +61,13 @@ void make_own(Env& env, const std::string& path) {
   require_own(env, path, EntryKind::kFile);
 }
 
+std::string free_name(Env& env, const std::string& path, const char* separator) {
+  std::string name = path;
+  for (int number = 2; env.entry(name).kind != EntryKind::kNothing; ++number)
+    name = fmt::format("{}{}{}", path, separator, number);
+  return name;
+}
+
 std::string parent_directory(const std::string& path) {
   std::filesystem::path p(path);
   if (!p.has_filename()) p = p.parent_path();  // "a/b/" names the same directory as "a/b"

@@ -129,6 +129,9 @@ void require_own(Env& env, const std::string& path, EntryKind kind);
 /// require_own.
 void make_own(Env& env, const std::string& path);
 
+/// The first of `path`, `path`.2, `path`.3, ... that nothing has.
+std::string free_name(Env& env, const std::string& path, const char* separator = ".");
+
 /// "a/b/c" → "a/b"; "c" → ".".
 std::string parent_directory(const std::string& path);
 

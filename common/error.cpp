@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -23,6 +24,10 @@ Explanation explain(const std::exception& error) {
         advice("not enough memory; start fewer ranks or threads on this machine, take a smaller model, data "
                "set or {global_batch}, or raise the limit (ulimit -v, or Slurm's --mem)")};
   }
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return {ExitCode::kIo,
+            fmt::format("{}: cannot be examined: {}; check the disk, and this user's permissions",
+                        file->path1().string(), file->code().message())};
   if (const auto* system = dynamic_cast<const std::system_error*>(&error);
       system != nullptr && is_missing_thread(*system))
     return {ExitCode::kDeviceUnavailable, explain_missing_thread()};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 
 namespace lockstep {
@@ -109,6 +110,14 @@ std::optional<UnprintableByte> find_unprintable(std::string_view text) {
     at += point.bytes;
   }
   return std::nullopt;
+}
+
+std::string without_formula(std::string text) {
+  if (text.find_first_of("=+-@") != 0) return text;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number ? text : "'" + text;
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -32,6 +32,10 @@ std::string printable_line(std::string_view text);
 /// The text in single quotes, fit for a one-line message: as printable_line, clipped if it is long.
 std::string quoted_text(std::string_view text);
 
+/// For a cell of a table: a text that a spreadsheet would compute (it begins with = + - @, and is no number) gets an
+/// apostrophe in front, which marks text there.
+std::string without_formula(std::string text);
+
 /// The text without spaces, tabs and carriage returns before and after it.
 std::string_view trimmed(std::string_view text);
 

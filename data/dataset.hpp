@@ -241,6 +241,7 @@ struct DatasetOptions {
   bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
   PictureForm pictures = {};  ///< of sets of pictures: what they are made
   std::string label = "cls";  ///< of WebDataset's archives: labels are in .cls, or under this key in .json
+  std::string cache = {};  ///< keeps what was measured of pictures, as user_cache(); empty: nothing is kept
 };
 
 /// What a run takes of the two halves of its set.
@@ -271,11 +272,14 @@ class DatasetOptionError : public ConfigError {
 /// The directory that holds the files of a set: `first`, if it is not empty and does; otherwise the first of
 /// candidate_places (data/sets/set_formats.hpp) that has them all. Empty for a set that is made in memory.
 ///
-/// This is the only part of loading that reads the environment. A caller that loads in a thread while another
+/// This and user_cache() are the only parts of loading that read the environment. A caller that loads in a thread while another
 /// thread may set variables (MPI_Init does) calls it first and passes its answer on as
 /// DatasetOptions::directory.
 /// @throws MissingDataError, ConfigError  as load_dataset
 std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first = "");
+/// ${XDG_CACHE_HOME:-~/.cache}/lockstep: the only place of what is kept for later starts. Nothing is written into
+/// directories of data. Empty: this user has none.
+std::string user_cache();
 
 /// Whether a set's samples are made rather than read. @throws ConfigError  unknown set
 bool is_made_in_memory(const std::string& set);

@@ -100,17 +100,13 @@ StoredFile::StoredFile(const std::filesystem::path& path)
         system_text(error)));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
-  changed_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
   if (S_ISREG(status.st_mode)) return;
   ::close(descriptor_);
   throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
 }
 
 StoredFile::StoredFile(StoredFile&& other) noexcept
-    : name_(std::move(other.name_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(other.size_),
-      changed_(other.changed_) {}
+    : name_(std::move(other.name_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
 
 StoredFile::~StoredFile() {
   if (descriptor_ >= 0) ::close(descriptor_);

@@ -36,8 +36,6 @@ class StoredFile {
   const std::string& name() const { return name_; }
   /// As it was when it was opened.
   std::uint64_t size() const { return size_; }
-  /// Of the last change, in nanoseconds since 1970.
-  std::int64_t changed() const { return changed_; }
   /// @returns bytes read, fewer than asked for only at the end
   /// @throws IoError  the disk fails, three times in half a second
   std::size_t read(std::uint64_t offset, std::span<std::uint8_t> to) const;
@@ -50,7 +48,6 @@ class StoredFile {
   std::string name_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
-  std::int64_t changed_ = 0;
 };
 
 /// A file that a thread of this process opens or reads.

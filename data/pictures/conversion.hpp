@@ -32,8 +32,9 @@ struct LabelledPicture {
 struct SortedPictures {
   std::vector<std::string> class_names;  ///< sorted bytewise, so that labels are the same on every machine
   std::vector<LabelledPicture> train, test, validation;
-  bool has_validation_half = false;  ///< there is a folder for it, whether it was read or not
-  std::size_t left_out = 0;          ///< files and folders that are no pictures
+  bool has_validation_half = false;      ///< there is a folder for it, whether it was read or not
+  bool is_tested_by_validation = false;  ///< since there is no test/
+  std::size_t left_out = 0;              ///< files and folders that are no pictures
   std::map<std::string, std::size_t> left_out_kinds{};  ///< the same by what they are: ".txt file", "folder"
   std::filesystem::path first_left_out;                 ///< one of them
 };

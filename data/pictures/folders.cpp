@@ -166,6 +166,7 @@ void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<L
 /// Where the pictures of the halves are, if they have folders of their own.
 struct HalfFolders {
   fs::path train, test, validation;
+  bool is_tested_by_validation = false;  ///< there is no test/
 
   bool are_there() const { return !train.empty() && !test.empty(); }
 };
@@ -177,6 +178,7 @@ HalfFolders folders_of_halves(const fs::path& folder) {
     return fs::path();
   };
   HalfFolders halves{first_of({"train"}), first_of({"test"}), first_of({"val", "validation"})};
+  halves.is_tested_by_validation = halves.test.empty();
   if (halves.test.empty()) std::swap(halves.test, halves.validation);
   return halves;
 }
@@ -219,6 +221,7 @@ void take_halves(const HalfFolders& halves, SplitChoice choice, FolderReader& re
   for (std::size_t i = 0; i < train.size(); ++i) share_out(train[i], i, choice, found);
   take_judges(halves.test, halves.train, reader, found, found.test);
   found.has_validation_half = !halves.validation.empty();
+  found.is_tested_by_validation = halves.is_tested_by_validation;
   if (found.has_validation_half && !choice.leaves_validation)
     take_judges(halves.validation, halves.train, reader, found, found.validation);
 }

@@ -14,10 +14,12 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 
@@ -130,14 +132,12 @@ PixelSums measure_all(const SampleStore& store, const ImageShape& shape, FileCla
   return sums;
 }
 
-/// Null: another process has it.
-std::unique_ptr<FileClaim> try_to_claim(const std::string& lock, bool& is_writable) {
-  try {
-    return Env::posix().claim(lock);
-  } catch (const IoError&) {
-    is_writable = false;
-    return nullptr;
-  }
+/// Of the lock, which only this user can open: a lock on a file is free to all who may read it.
+void make_directory_of(const std::string& file) {
+  const std::string directory = parent_directory(file);
+  std::error_code ignored;
+  std::filesystem::create_directories(parent_directory(directory), ignored);
+  ::mkdir(directory.c_str(), 0700);
 }
 
 std::string text_of(const std::string& lock) {
@@ -150,23 +150,27 @@ std::string text_of(const std::string& lock) {
   }
 }
 
-/// Waits while another process has it, which ends when that has measured, or dies. Null: nothing can be written there.
-/// @throws IoError  it has got no further for so many seconds
+/// Waits while another process has it, which ends when that has measured, or dies. Null: nothing can be written there, or
+/// that process has got no further for so many seconds.
 std::unique_ptr<FileClaim> claim(const std::string& file, double patience) {
   const std::string lock = file + ".lock";
   std::string said;
   auto since = Clock::now();
-  for (bool is_writable = true;;) {
-    if (auto claim = try_to_claim(lock, is_writable); claim || !is_writable) return claim;
+  for (;;) {
+    try {
+      if (auto claim = Env::posix().claim(lock)) return claim;
+    } catch (const Error&) {
+      return nullptr;
+    }
     if (std::string now = text_of(lock); now != said) {
       said = std::move(now);
       since = Clock::now();
     }
-    if (seconds_since(since) > patience)
-      throw IoError(
-          fmt::format("{}: {}, and no more for {:g} s; end that process, or look why its disk hangs; "
-                      "data.mean and data.std spare the measuring",
-                      lock, said.empty() ? "another process measures mean and deviation" : said, patience));
+    if (seconds_since(since) > patience) {
+      print_error(fmt::format("{}: held by another process, which gets no further ({}); measuring here, too",
+                              lock, said));
+      return nullptr;
+    }
     Env::posix().pause(std::chrono::milliseconds(50));
   }
 }
@@ -191,7 +195,9 @@ PixelSums measured_sums(const SampleStore& store, const ImageShape& shape, const
   const auto channels = static_cast<std::size_t>(shape.channels);
   const std::uint64_t pixels =
       static_cast<std::uint64_t>(store.size()) * static_cast<std::uint64_t>(shape.features()) / channels;
+  if (path.empty()) return measure_all(store, shape, nullptr);
   if (auto sums = read_sums(path, key, channels, pixels)) return *std::move(sums);
+  make_directory_of(path);
   const auto only_one = claim(path, patience);
   if (auto sums = read_sums(path, key, channels, pixels)) return *std::move(sums);
   PixelSums sums = measure_all(store, shape, only_one.get());

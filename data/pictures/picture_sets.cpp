@@ -10,7 +10,7 @@
 #include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
-#include "data/sets/tar_index.hpp"
+#include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ struct PictureHalf {
   PictureList pictures;
   std::vector<std::int32_t> labels;   ///< of classes, or rows of the set's label_sets
   std::string label_digest{};         ///< of samples with several labels: stands for them in a fingerprint
-  std::vector<std::int64_t> changed;  ///< when the files were: means measured before that do not count
+  std::vector<std::uint64_t> states;  ///< of the files: means that were measured in other states do not count
 };
 
 struct PictureHalves {
@@ -66,34 +66,33 @@ Fingerprint fingerprint_of(const PictureHalf& half, const ImageShape& shape, con
 }
 
 Dataset open_half(std::string name, PictureHalf half, std::size_t classes, const ImageShape& shape,
-                  const PictureForm& form, const fs::path& sums_file) {
+                  const DatasetOptions& options) {
   Dataset set;
   set.name = std::move(name);
   set.shape = shape;
   set.classes = static_cast<int>(classes);
-  set.file_fingerprint = fingerprint_of(half, shape, form);
+  set.file_fingerprint = fingerprint_of(half, shape, options.pictures);
   set.labels = std::move(half.labels);
-  const std::string key =
-      set.file_fingerprint->samples + quick_digest(std::as_bytes(std::span(half.changed)));
-  set.store =
-      std::make_shared<const PictureStore>(PictureStore::Contents{.name = set.name,
-                                                                  .pictures = std::move(half.pictures),
-                                                                  .form = form,
-                                                                  .shape = shape,
-                                                                  .sums_file = sums_file,
-                                                                  .sums_key = key});
+  const std::string key = set.file_fingerprint->samples + quick_digest(std::as_bytes(std::span(half.states)));
+  set.store = std::make_shared<const PictureStore>(PictureStore::Contents{
+      .name = set.name,
+      .pictures = std::move(half.pictures),
+      .form = options.pictures,
+      .shape = shape,
+      .sums_file = options.cache.empty()
+                       ? fs::path()
+                       : fs::path(options.cache) / "sums" / hex(sha256(std::as_bytes(std::span(key)))),
+      .sums_key = key});
   return set;
 }
 
 /// Decodes a picture at most. Fingerprints are of names and sizes of the pictures and of their form: none is read.
-/// @param set        names the halves
-/// @param directory  where measured sums are kept, in a file whose name begins with a dot
-TrainTestData open_pictures(const std::string& set, const fs::path& directory, PictureHalves halves,
-                            const PictureForm& form) {
-  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, form);
+/// @param set  names the halves
+TrainTestData open_pictures(const std::string& set, PictureHalves halves, const DatasetOptions& options) {
+  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, options.pictures);
   const auto open = [&](SetHalf half, PictureHalf& pictures) {
     return open_half(fmt::format("{} {}", set, name_of(half)), std::move(pictures), halves.class_names.size(),
-                     shape, form, directory / fmt::format(".{}-sums.lockstep", name_of(half)));
+                     shape, options);
   };
   TrainTestData data;
   data.train = open(SetHalf::kTrain, halves.train);
@@ -113,29 +112,45 @@ SetOutline outline_of_pictures(const PictureHalves& halves, const PictureForm& f
           .on_disk = true};
 }
 
-// Folders.
-
-void add_file(const fs::path& path, const fs::path& root, PictureHalf& half) {
+/// Notes its state. The first of the times is what copies keep and anyone may set; a write changes the second one.
+/// @returns its size
+std::uint64_t note_file(const fs::path& path, PictureHalf& half) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     throw IoError(fmt::format("{}: cannot be examined: {}; check its permissions", path.string(),
                               std::generic_category().message(errno)));
-  half.changed.push_back(std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
-  half.pictures.add(path.lexically_relative(root).native(), 0, static_cast<std::uint64_t>(status.st_size));
+  for (const timespec& time : {status.st_mtim, status.st_ctim})
+    half.states.push_back(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                          static_cast<std::uint64_t>(time.tv_nsec));
+  half.states.push_back(status.st_ino);
+  return static_cast<std::uint64_t>(status.st_size);
 }
+
+// Folders.
 
 PictureHalf half_of(const std::vector<LabelledPicture>& pictures, const fs::path& root) {
   PictureHalf half;
   half.pictures.places = {root};
   for (const LabelledPicture& picture : pictures) {
-    add_file(picture.path, root, half);
+    half.pictures.add(picture.path.lexically_relative(root).native(), 0, note_file(picture.path, half));
     half.labels.push_back(static_cast<std::int32_t>(picture.label));
   }
   return half;
 }
 
+/// @param is_free  a validation half, if there is one, is not for testing
+void require_validation_half(const DatasetOptions& options, bool is_free, const char* validation,
+                             const char* test) {
+  if (!options.validation.is_files || is_free) return;
+  throw DatasetOptionError(
+      "validation", fmt::format("files: {} is for testing, since there is no {}; add {}, or hold training "
+                                "samples out, such as 0.1",
+                                validation, test, test));
+}
+
 PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& options) {
   SortedPictures found = find_sorted_pictures(root, {.leaves_validation = !options.validation.is_files});
+  require_validation_half(options, !found.is_tested_by_validation, "val/", "test/");
   return {.train = half_of(found.train, root),
           .test = half_of(found.test, root),
           .validation = half_of(found.validation, root),
@@ -155,8 +170,7 @@ SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files
 }
 
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
-  return open_pictures(set.name, files.directory, find_in_folders(files.directory, options),
-                       options.pictures);
+  return open_pictures(set.name, find_in_folders(files.directory, options), options);
 }
 
 // WebDataset's archives.
@@ -198,8 +212,8 @@ TarHalf read_archives(const std::vector<fs::path>& archives, const std::string& 
     }
     const StoredFile archive(path);
     pictures.places.push_back(path);
-    found.half.changed.push_back(archive.changed());
-    for (auto& [picture, word] : indexed_tar_samples(archive, label)) {
+    note_file(path, found.half);
+    for (auto& [picture, word] : find_tar_samples(archive, label)) {
       pictures.add(picture.name, picture.offset, picture.bytes);
       found.labels.push_back(std::move(word));
     }
@@ -245,6 +259,7 @@ TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
   const bool has_tests = !archives_of(directory, kTestArchives).empty();
   const bool has_others = !archives_of(directory, kValidationArchives).empty();
   const bool has_validation_half = has_tests && has_others;
+  require_validation_half(options, has_tests || !has_others, "val*.tar", "test*.tar");
   std::vector<TarHalf> halves;
   halves.push_back(read_half(directory, kTrainArchives, options.label));
   halves.push_back(
@@ -273,7 +288,7 @@ SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, co
 
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   TarSet found = find_in_archives(files, options);
-  TrainTestData data = open_pictures(set.name, files.directory, std::move(found.halves), options.pictures);
+  TrainTestData data = open_pictures(set.name, std::move(found.halves), options);
   if (found.sets) found.sets->give_to(data);
   return data;
 }

@@ -126,10 +126,10 @@ void ReadyImages::work() {
 namespace {
 
 constexpr const char* kFixForPicture =
-    "put it back as it was, or mend or remove it and start afresh (run.resume=never)";
+    "; mend or remove it; a run that has trained on it goes on only with the picture as it was";
 
 std::string error_at(const std::string& what, std::int64_t sample, const std::string& half) {
-  return fmt::format("{} (sample {} of {}); {}", what, sample, half, kFixForPicture);
+  return fmt::format("{} (sample {} of {})", what, sample, half);
 }
 
 /// A file that may have gone since it was listed.
@@ -137,7 +137,7 @@ std::vector<std::uint8_t> read_file(const std::string& path, std::uint64_t bytes
   try {
     const StoredFile file = read_patiently(Env::posix(), [&] { return StoredFile(path); });
     if (file.size() != bytes)
-      throw DataError(fmt::format("{}: {} bytes, and {} when the run started", path, file.size(), bytes));
+      throw DataError(fmt::format("{}: {} bytes, and {} at the start", path, file.size(), bytes));
     std::vector<std::uint8_t> read(bytes);
     read.resize(file.read(0, read));
     return read;
@@ -150,7 +150,7 @@ std::vector<std::uint8_t> read_entry(const StoredFile& archive, const PictureLis
   std::vector<std::uint8_t> read(entry.bytes);
   read.resize(archive.read(entry.offset, read));
   if (read.size() < entry.bytes)
-    throw DataError(fmt::format("{}: ends at byte {}, and was longer when the run started", archive.name(),
+    throw DataError(fmt::format("{}: ends at byte {}, and was longer at the start", archive.name(),
                                 entry.offset + read.size()));
   return read;
 }
@@ -209,20 +209,22 @@ void PictureStore::make(std::int64_t sample, std::span<std::uint8_t> to) const {
   const PictureList& pictures = contents_.pictures;
   const std::string path = pictures.path_of(sample);
   const PictureList::Entry& entry = pictures[sample];
+  ImageShape is;
   try {
     const Picture picture = in_form(
         pictures.in_archives ? read_entry(archives_[entry.place], entry) : read_file(path, entry.bytes), path,
         contents_.form);
-    const ImageShape &is = picture.shape(), &wanted = contents_.shape;
-    if (is != wanted)
-      throw DataError(fmt::format("{}: {} x {} pixels, and the first picture has {} x {}; set data.size",
-                                  path, is.width, is.height, wanted.width, wanted.height));
-    std::ranges::copy(picture.pixels, to.begin());
+    if (picture.shape() == contents_.shape) return void(std::ranges::copy(picture.pixels, to.begin()));
+    is = picture.shape();
   } catch (const DataError& error) {
-    throw DataError(error_at(error.what(), sample, contents_.name));
+    throw DataError(error_at(error.what(), sample, contents_.name) + kFixForPicture);
   } catch (const IoError& error) {
     throw IoError(error_at(error.what(), sample, contents_.name));
   }
+  throw DataError(error_at(fmt::format("{}: {} x {} pixels, and the first picture has {} x {}", path,
+                                       is.width, is.height, contents_.shape.width, contents_.shape.height),
+                           sample, contents_.name) +
+                  "; scale all of them: data.size=64, or another size");
 }
 
 }  // namespace lockstep

@@ -137,11 +137,11 @@ class PictureStore final : public SampleStore {
 };
 
 /// The sums over all pixels of a set of pictures. They are measured in one pass, which says how far it is and what spares
-/// it, and kept in `file` for the next start; of the processes of a host one measures, and the others wait for it. What
+/// it, and kept in `file` for the next start; of the processes of a user one measures, and the others wait for it. What
 /// the file says of another key, or what cannot be right, does not count; without one all is measured anew.
+/// @param file      in a directory of its own, which is made; empty: nothing is kept
 /// @param key       of the pictures and their form
-/// @param patience  seconds that the process that measures may get no further
-/// @throws IoError  it did not: names it, and how far it came
+/// @param patience  seconds that the process that measures may get no further; then this one measures, too
 PixelSums measured_sums(const SampleStore& store, const ImageShape& shape, const std::filesystem::path& file,
                         const std::string& key, double patience = 120);
 

@@ -30,17 +30,13 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// Empty where there is no home.
-fs::path cache_directory() {
-  const std::string xdg = variable("XDG_CACHE_HOME");
-  if (fs::path(xdg).is_absolute()) return xdg;  // the XDG specification: ignore a relative one
-  const std::string home = variable("HOME");
-  return home.empty() ? fs::path() : fs::path(home) / ".cache";
-}
-
+/// A disk that fails, or what this user may not look at, must not pass for a file that is not there.
 bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (error && status.type() != fs::file_type::not_found)
+    throw IoError(fmt::format("{}: cannot be examined: {}", path.string(), error.message()));
+  return fs::is_regular_file(status);
 }
 
 /// The plain file, the .gz beside it, or an empty path.
@@ -52,6 +48,12 @@ fs::path find_file(const fs::path& directory, const std::string& name) {
 }
 
 }  // namespace
+
+std::string user_cache() {
+  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (fs::path(xdg).is_absolute()) return xdg + "/lockstep";  // the XDG specification: ignore a relative one
+  return home.empty() ? "" : home + "/.cache/lockstep";
+}
 
 fs::path find_one_of(const fs::path& directory, const FileNames& names) {
   fs::path found;
@@ -70,11 +72,12 @@ fs::path find_one_of(const fs::path& directory, const FileNames& names) {
 namespace {
 
 /// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
+/// @throws IoError  it may hold them
 std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
   std::error_code error;
   const fs::file_status status = fs::status(directory, error);
   if (status.type() == fs::file_type::not_found) return "no such directory";
-  if (!fs::status_known(status)) return error.message();
+  if (error) throw IoError("cannot be examined: " + error.message());
   if (!fs::is_directory(status)) return "not a directory";
   files.directory = directory;
   std::vector<std::string> lacks;
@@ -94,7 +97,7 @@ std::vector<fs::path> places_by_name(const std::string& set, const std::string& 
     places.push_back(fs::path(data) / set);
     places.emplace_back(data);
   }
-  if (const fs::path cache = cache_directory(); !cache.empty()) places.push_back(cache / "lockstep" / set);
+  if (const fs::path cache = user_cache(); !cache.empty()) places.push_back(cache / set);
   places.push_back(fs::path("/usr/share/datasets") / set);
   return places;
 }
@@ -121,9 +124,16 @@ std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& r
 SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
                         const std::vector<fs::path>& places) {
   std::vector<std::string> looked;
+  bool is_all_known = true;
   for (const fs::path& place : places) {
     SetFiles files;
-    const std::string trouble = look_into(place, wanted, files);
+    std::string trouble;
+    try {
+      trouble = look_into(place, wanted, files);
+    } catch (const IoError& error) {
+      is_all_known = false;
+      trouble = error.what();
+    }
     if (!trouble.empty()) {
       std::error_code ignored;
       looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
@@ -132,6 +142,11 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
     if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
     return files;
   }
+  if (!is_all_known)
+    throw IoError(
+        fmt::format("data set '{}' was not found, and not all of its places can be read: {}; check "
+                    "the disk, and this user's permissions",
+                    set.name, fmt::join(looked, ", ")));
   throw MissingDataError(fmt::format("data set '{}' is not on this machine; looked in {}; {}", set.name,
                                      fmt::join(looked, ", "), what_to_do(set)));
 }

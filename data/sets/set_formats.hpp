@@ -42,6 +42,7 @@ std::vector<std::filesystem::path> candidate_places(const SetEntry& set, const s
 
 /// The first place that holds all of these files; a plain file is preferred to a .gz beside it.
 /// @throws MissingDataError  names every place with what it lacks, and what to do about it
+/// @throws IoError           there is none, and a place that may be one cannot be examined
 /// @throws DataError         a file is there under two of its names
 SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
                         const std::vector<std::filesystem::path>& places);
@@ -191,7 +192,7 @@ std::vector<FileNames> picture_set_files(const SetEntry& set);
 SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-// WebDataset's archives, train*.tar, test*.tar and val*.tar (data/sets/tar_index.hpp); likewise.
+// WebDataset's archives, train*.tar, test*.tar and val*.tar (data/sets/tar_samples.hpp); likewise.
 
 std::vector<FileNames> tar_set_files(const SetEntry& set);
 /// @throws MissingDataError  there are no such archives; DataError  as find_tar_samples, or a picture that is damaged

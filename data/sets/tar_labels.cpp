@@ -9,7 +9,7 @@
 #include "common/yaml.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
-#include "data/sets/tar_index.hpp"
+#include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -56,14 +56,7 @@ std::optional<Label> label_of_word(std::string_view word) {
 }
 
 std::string word_of(const nlohmann::json& json) {
-  std::string word;
-  for (const char c : json_text_in_ascii(nlohmann::ordered_json(json))) {
-    if (c == ' ')
-      word += "\\u0020";
-    else
-      word += c;
-  }
-  return word;
+  return json_text_in_ascii(nlohmann::ordered_json(json));
 }
 
 /// What all labels of a set have in common.
@@ -167,10 +160,6 @@ std::optional<std::string> label_of_json(std::string_view text, const std::strin
   const nlohmann::json json = parse_json_or_discard(text);
   if (!json.is_object() || !json.contains(key) || !label_of(json[key])) return std::nullopt;
   return word_of(json[key]);
-}
-
-bool is_tar_label(std::string_view word) {
-  return label_of_word(word).has_value();
 }
 
 TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std::vector<std::string> names,

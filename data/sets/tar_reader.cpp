@@ -3,7 +3,7 @@
 /// Blocks of 512 bytes. The format: POSIX.1-2017, pax, "ustar Interchange Format"; GNU tar's manual, "Basic Tar Format".
 #include "common/error.hpp"
 #include "common/yaml.hpp"
-#include "data/sets/tar_index.hpp"
+#include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
 

@@ -51,6 +51,9 @@ void CsvReader::fail(const char* cause) const {
 }
 
 void CsvReader::begin_field() {
+  if (count_ == kMostColumns)
+    throw DataError(fmt::format("{}: line {}: more than {} columns; is the separator another one?",
+                                source_.name(), first_line_, kMostColumns));
   if (count_ == fields_.size()) fields_.emplace_back();
   fields_[count_++].clear();
 }
@@ -227,11 +230,11 @@ class TextTable final : public Table {
       throw DataError(fmt::format("{}: has no column '{}'; {}", options_.from, printable_line(missing_),
                                   names_.empty() ? fmt::format("say its number, 1 to {}", columns_)
                                                  : "line 1 has the names, or say its number"));
-    if (features_.empty() || columns_ > kMostColumns)
+    if (features_.empty())
       throw DataError(
           fmt::format("{}: {} in the first row, and 2 to {} are possible; is the separator another one "
                       "(--separator ';')?",
-                      options_.from, counted(columns_, "column"), kMostColumns));
+                      options_.from, counted(columns_, "column"), CsvReader::kMostColumns));
   }
 
   void read_numbers(std::span<const std::string> fields, TableRow& row) const {
@@ -248,8 +251,6 @@ class TextTable final : public Table {
     row.label = without_spaces(fields[label_]);
     if (is_missing(row.label)) row.trouble = fmt::format("{}: the label is missing", name_of(label_));
   }
-
-  static constexpr std::size_t kMostColumns = std::size_t{1} << 20;
 
   TableOptions options_;
   FileSource source_;

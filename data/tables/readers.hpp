@@ -22,13 +22,14 @@ namespace lockstep {
 /// character.
 class CsvReader {
  public:
-  static constexpr std::size_t kMostRowBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMostRowBytes = std::size_t{64} << 20, kMostColumns = std::size_t{1} << 20;
 
   /// Borrows the source.
   CsvReader(ByteSource& source, char separator) : source_(source), separator_(separator) {}
 
   /// @returns false: there are no more
-  /// @throws DataError  naming the line: a quote is never closed, or the row is longer than kMostRowBytes; IoError
+  /// @throws DataError  naming the line: a quote is never closed, the row is longer than kMostRowBytes or has more than
+  ///                    kMostColumns; IoError
   bool next();
   /// Of the row. Valid until the next one is read.
   std::span<const std::string> fields() const { return {fields_.data(), count_}; }

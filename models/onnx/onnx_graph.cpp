@@ -43,6 +43,9 @@ OnnxGraph::OnnxGraph(std::span<const std::byte> bytes, const std::string& file) 
   check_operator_sets(model_, file);
   for (const onnx::TensorProto& tensor : graph.initializer()) add_constant(tensor.name(), tensor);
   for (std::size_t i = 0; i < static_cast<std::size_t>(graph.node_size()); ++i) {
+    if (!node(i).domain().empty() && node(i).domain() != "ai.onnx")
+      throw DataError(fmt::format("{}: node {} is of the domain {}, whose operators are not known", file, i,
+                                  quoted_text(node(i).domain())));
     for (const std::string& value : node(i).input())
       if (auto& readers = readers_[value]; readers.empty() || readers.back() != i) readers.push_back(i);
     add_constant_of(node(i));

@@ -49,6 +49,13 @@ TEST_F(AdviceTest, IsSpeltAsTheProgramSays) {
   EXPECT_NE(explain(std::bad_alloc()).text.find("data.global_batch"), std::string::npos);
 }
 
+TEST(ExplanationTest, APathThatCannotBeExaminedIsAnErrorOfFiles) {
+  const std::error_code cause = std::make_error_code(std::errc::io_error);
+  const Explanation told = explain(std::filesystem::filesystem_error("status", "/disk/a", cause));
+  EXPECT_EQ(told.code, ExitCode::kIo);
+  EXPECT_TRUE(told.text.starts_with("/disk/a: cannot be examined: Input/output error")) << told.text;
+}
+
 TEST_F(AdviceTest, EveryNameHasAPlace) {
   spell_advice_as({"1", "2", "3", "4", "5", "6", "7", "8", "9"});
   EXPECT_EQ(advice("{global_batch}{per_rank_batch}{grain}{sample_counts}{device}{backend}{kernels}{timeout}"

@@ -126,6 +126,12 @@ TEST(QuotedTest, ControlCharactersAreEscaped) {
   EXPECT_EQ(quoted_text("\xff\xe2\x80\xae"), "'\\xff\\u202e'");
 }
 
+TEST(PrintableTest, SpreadsheetComputesNoText) {
+  for (const char* text : {"", "a=1", "1+1", "-1", "-2.5e3", "'=1"}) EXPECT_EQ(without_formula(text), text);
+  for (const std::string text : {"=1+1", "+1", "-1+cmd", "@sum", "-", "-a.png"})
+    EXPECT_EQ(without_formula(text), "'" + text);
+}
+
 TEST(PrintableTest, TerminalObeysNothingThatIsShown) {
   EXPECT_EQ(printable("a\nb\tc"), "a\nb\tc");
   EXPECT_EQ(printable_line("a\nb\tc"), "a\\x0ab\\x09c");

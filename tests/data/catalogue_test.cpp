@@ -147,8 +147,24 @@ TEST_F(SetFilesTest, ARelativeXdgCacheIsIgnored) {
 TEST_F(SetFilesTest, WithoutAHomeOnlyTheSystemIsLeft) {
   const ScopedVariable none("XDG_CACHE_HOME", nullptr), homeless("HOME", nullptr),
       no_data("LOCKSTEP_DATA", nullptr);
+  EXPECT_EQ(user_cache(), "");
   EXPECT_EQ(candidate_places(find_set("mnist"), "auto"),
             (std::vector<fs::path>{"/usr/share/datasets/mnist"}));
+}
+
+/// A circle of links stands for a disk that fails: root may look at everything.
+TEST_F(SetFilesTest, APlaceThatCannotBeExaminedIsNoMissingSet) {
+  fs::create_symlink("circle", place("circle"));
+  expect_error<IoError>([&] { resolve_data_root("pictures", place("circle").string()); },
+                        {"circle (cannot be examined: Too many levels of symbolic links)", "check the disk"});
+  const ScopedVariable data("LOCKSTEP_DATA", place("circle").c_str());
+  expect_error<IoError>([] { resolve_data_root("mnist", "auto"); }, {"set 'mnist' was not found", "cache"});
+  write_image_set(place("cache/lockstep/mnist"));
+  EXPECT_EQ(resolve_data_root("mnist", "auto"), place("cache/lockstep/mnist").string());
+  fs::rename(place("cache/lockstep/mnist/train-labels-idx1-ubyte"), place("aside"));
+  fs::create_symlink("train-labels-idx1-ubyte", place("cache/lockstep/mnist/train-labels-idx1-ubyte"));
+  expect_error<IoError>([] { resolve_data_root("mnist", "auto"); },
+                        {"mnist/train-labels-idx1-ubyte: cannot be examined: Too many levels"});
 }
 
 TEST_F(SetFilesTest, AGivenRootHoldsTheSetOrItsFiles) {

@@ -53,6 +53,13 @@ TEST(CsvTest, FieldsFollowRfc4180) {
   expect_error<DataError>([] { rows_of("a,b\n1,\"2\n3,4\n"); }, {"text: line 2", "within quotes"});
 }
 
+/// Of empty ones a byte each would take the memory of a string.
+TEST(CsvTest, ARowHasSoManyColumns) {
+  const std::string full(CsvReader::kMostColumns - 1, ',');
+  EXPECT_EQ(rows_of(full + "\n").front().size(), CsvReader::kMostColumns);
+  expect_error<DataError>([&] { rows_of("1\n" + full + ","); }, {"text: line 2: more than 1048576 columns"});
+}
+
 TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
   float value = 0;
   for (const auto& [text, number] :

@@ -348,6 +348,21 @@ assert "weights sha256 " + run.sha256 in sys.stdout.getvalue()
         for ask in (lambda run: run.sha256, lambda run: run.summary, lambda run: run.events(), lambda run: run.prove()):
             self.assertRaises(lockstep.MissingDataError, ask, lockstep.Run("nowhere"))
 
+    def test_names_with_a_dash_are_no_options(self):
+        Path("-job.yaml").write_text(json.dumps({"model": "linear"}))
+        run = lockstep.train("-job.yaml", run__dir="-run", **dict(SHORT, quiet=True))
+        for named in (run, lockstep.Run("-run")):
+            self.assertEqual(named.sha256, run.sha256)
+            self.assertEqual((named.state, named.verify()["good"], named.best.evaluate()["format"]), ("finished", True, 1))
+            self.assertTrue(named.report("-page.html").is_file())
+        self.assertEqual(len(lockstep.runs("-run")), 1)
+        self.assertRaisesRegex(lockstep.UsageError, "--version is no key", lockstep.train, "mnist", **{"--version": 1})
+
+    def test_what_is_no_file_is_not_waited_for(self):
+        os.mkdir("fifos")
+        os.mkfifo("fifos/metrics.jsonl")
+        self.assertRaisesRegex(lockstep.DataError, "metrics.jsonl: is not a regular file", lockstep.Run("fifos").events)
+
     def test_an_unknown_format_is_refused(self):
         Path("newer").write_text("#!/bin/sh\necho '{\"format\": 2, \"runs\": []}'\n")
         os.chmod("newer", 0o755)

@@ -81,7 +81,16 @@ Reference_refuses_what_it_cannot_do() {
   expect_exit 2 lockstep reference keys somewhere
   touch file
   expect_exit 74 lockstep reference man file/below
-  expect_contains "$output" "cannot be written"
+  expect_contains "$output" "cannot be created"
+  mkdir pages && mkfifo pages/lockstep.1
+  expect_exit 2 lockstep reference man pages
+  expect_contains "$output" "pages/lockstep.1: is no regular file"
+  rm pages/lockstep.1 && echo mine >mine && ln -s ../mine pages/lockstep.1
+  expect_exit 2 lockstep reference man pages
+  expect_equal "$(cat mine)" mine
+  rm -r pages
+  expect_exit 0 lockstep reference man pages
+  expect_exit 0 lockstep reference man pages
 }
 
 Every_command_has_a_manual_page() {

@@ -60,7 +60,7 @@ A_start_writes_the_steps_that_it_took() {
 
 A_trace_that_cannot_be_written_is_a_warning() {
   train run
-  mkdir -p run/trace.pftrace.tmp/full
+  mkdir -p run/trace.pftrace/full
   train run run.trace=11..12 train.epochs=2
   expect_contains "$output" "warning: the trace is not written, the run goes on without it"
   expect_contains "$output" "weights sha256"

@@ -266,11 +266,4 @@ std::span<const std::string> checkpoint_files() {
   return names;
 }
 
-std::string free_name(Env& env, const std::string& path, const char* separator) {
-  std::string name = path;
-  for (int number = 2; env.entry(name).kind != EntryKind::kNothing; ++number)
-    name = fmt::format("{}{}{}", path, separator, number);
-  return name;
-}
-
 }  // namespace lockstep

@@ -143,7 +143,4 @@ void remove_leftovers(Env& env, const std::string& run_dir);
 /// The names of the files of a checkpoint.
 std::span<const std::string> checkpoint_files();
 
-/// The first of `path`, `path`.2, `path`.3, ... that nothing has.
-std::string free_name(Env& env, const std::string& path, const char* separator = ".");
-
 }  // namespace lockstep

@@ -87,12 +87,4 @@ std::vector<std::byte> write_npz(std::span<const TensorView> tensors);
 /// and the like.
 std::vector<std::byte> export_npz(const CheckpointState& state);
 
-// Writing a file that a user has named, and nothing else that may be there.
-
-/// Writes beside `path` and gives the file its name when it is whole and synced. What is there already stays,
-/// unless `replace` is set, and then only a regular file goes: never a directory, a device, a FIFO or a
-/// symbolic link.
-/// @throws UsageError that says what is in the way and what to do; IoError
-void write_output_file(Env& env, const std::string& path, std::span<const std::byte> bytes, bool replace);
-
 }  // namespace lockstep

@@ -191,6 +191,7 @@ void add_step(CLI::App& bench, Action& action) {
                     "Say where a step goes, and what would help most; on a CPU");
   command->add_option("--trace", options->trace,
                       "Write what all ranks did in the explained steps to this file, for ui.perfetto.dev");
+  command->add_flag("--force", options->force, "Replace that file if it is there already");
   add_json(*command, options->json);
   command->callback([=, &action] {
     action = [=] {

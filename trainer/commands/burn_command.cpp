@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// lockstep burn [--level 1|2|3] [--time 10m] ...
 #include "comm/backend.hpp"
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
+#include "common/output_file.hpp"
 #include "trainer/burn/burn.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/machine_report.hpp"
@@ -55,8 +55,9 @@ RankFacts option_facts(const burn::BurnOptions& options) {
           {FactKind::kJob, "--backend", options.backend}};
 }
 
+/// What collects them wants the newest: a regular file that is there is replaced.
 void write_file(const std::string& path, const std::string& text) {
-  if (!path.empty()) replace_file(Env::posix(), path, std::as_bytes(std::span(text)));
+  if (!path.empty()) write_output_file(Env::posix(), path, std::as_bytes(std::span(text)), true);
 }
 
 /// On rank 0. What cannot be written is said behind the report, which may be of hours.

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
+#include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/catalogue.hpp"
 #include "models/onnx/onnx.hpp"

@@ -3,6 +3,7 @@
 /// lockstep help [COMMAND | KEY | SECTION], lockstep reference PAGE, and what the shells' completion asks.
 #include "common/error.hpp"
 #include "common/output.hpp"
+#include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -16,8 +17,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <span>
 #include <system_error>
 
 namespace lockstep {
@@ -83,13 +84,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Those of an older version are replaced, where they are regular files.
 void write_reference_file(const fs::path& path, std::string_view text) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (error || !file) throw IoError(fmt::format("{}: cannot be written", path.string()));
+  if (error)
+    throw IoError(fmt::format("{}: cannot be created: {}", path.parent_path().string(), error.message()));
+  write_output_file(Env::posix(), path.string(), std::as_bytes(std::span(text)), true);
 }
 
 void write_manual_pages(const CLI::App& app, const fs::path& directory) {

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Commands that read runs: runs, compare and report.
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
+#include "common/output_file.hpp"
 #include "common/plot.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/checkpoint/inspect.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
@@ -221,8 +220,7 @@ int write_for_tensorboard(const ReportCommandOptions& options) {
     if (error) throw IoError(fmt::format("{}: cannot be created: {}", folder, error.message()));
     for (const std::string& name : env.list(folder)) {
       if (!is_event_file(name)) continue;
-      if (!options.force)
-        throw IoError(fmt::format("{}: holds event files already; --force replaces them", folder));
+      require_free_output(env, folder + "/" + name, options.force);
       env.remove_file(folder + "/" + name);
     }
     write_event_file(env, run, folder);

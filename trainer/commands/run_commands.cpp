@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// The commands about a run: train, validate, prove, flight.
 #include "common/buffers.hpp"
-#include "common/env.hpp"
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/pictures/picture_store.hpp"
@@ -168,13 +168,16 @@ struct ValidateOptions {
   std::vector<std::string> overrides;
   bool for_launch = false, json = false;
   std::string pictures = {};  ///< where a sheet of them goes; empty: none is asked for
+  bool force = false;
 };
 
 /// @returns a line that says so, and the labels of mixed images
-std::string write_pictures(const Job& job, const std::string& path) {
+std::string write_pictures(const Job& job, const std::string& path, bool replace) {
+  OutputFile file(Env::posix(), path, replace);
   const BatchPictures pictures = picture_first_batch(job);
   const std::vector<std::uint8_t> png = write_png(pictures.sheet);
-  replace_file(Env::posix(), path, std::as_bytes(std::span(png)));
+  file.write(std::as_bytes(std::span(png)));
+  file.publish();
   std::string text = fmt::format("{}: {} of {} of the first batch, as they are trained on\n", path,
                                  pictures.shown, counted(pictures.batch, "image"));
   for (std::size_t i = 0; i < pictures.labels.size(); ++i)
@@ -184,7 +187,7 @@ std::string write_pictures(const Job& job, const std::string& path) {
 }
 
 int validate(const ValidateOptions& options) {
-  const auto& [path, overrides, for_launch, json, pictures] = options;
+  const auto& [path, overrides, for_launch, json, pictures, force] = options;
   const Job asked = load_job(path, overrides);
   if (for_launch) print("{}", launch_text(asked));
   const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
@@ -193,7 +196,7 @@ int validate(const ValidateOptions& options) {
   if (for_launch) return 0;
   require_patterns_that_match(job, network.parameters());
   if (is_on_gpu(job)) require_no_cuts_in_micro_batches(job, network);
-  const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures);
+  const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);
   if (json) {
     print("{}\n", json_text_in_ascii(job_json(job, network, data)));
     return 0;
@@ -228,6 +231,7 @@ void add_validate_command(CLI::App& app, Action& action) {
                    "reads the data")
       ->excludes(launch)
       ->type_name("FILE.png");
+  command->add_flag("--force", options->force, "Replace that file if it is there already");
   command->footer(kKeysHeading);
   command->callback([=, &action] { action = [=] { return validate(*options); }; });
 }

@@ -271,8 +271,10 @@ std::string model_beside(const std::string& job_file, const std::string& model) 
 std::string data_beside(const std::string& job_file, const std::string& root) {
   if (root == "auto") return root;
   const std::filesystem::path directory = std::filesystem::path(job_file).parent_path() / root;
-  std::error_code ignored;
-  return std::filesystem::is_directory(directory, ignored) ? directory.string() : root;
+  std::error_code error;  // one that cannot be examined is taken, so that the cause is told
+  const auto status = std::filesystem::status(directory, error);
+  const bool may_be_there = error && status.type() != std::filesystem::file_type::not_found;
+  return may_be_there || std::filesystem::is_directory(status) ? directory.string() : root;
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ DatasetOptions dataset_options(const Job& job) {
           .validation = job.data.validation,
           .in_memory = job.data.in_memory,
           .pictures = job.data.picture_form(),
-          .label = job.data.label};
+          .label = job.data.label,
+          .cache = user_cache()};
 }
 
 namespace {
@@ -66,8 +67,8 @@ PartSizes parts_of(const Job& job, const PartSizes& files) {
 }
 
 DatasetFuture load_in_advance(const Job& job, DataCopy copy, const std::string& remembered) {
+  // All three read the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
   DatasetOptions options = dataset_options(job);
-  // Both read the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
   const Launch launch = this_launch();
   try {
     options.directory =

@@ -120,7 +120,8 @@ std::string number_or_dash(const Json& value) {
   return value.is_number() ? fmt::format("{:.4g}", value.get<double>()) : "-";
 }
 
-std::string csv_field(const std::string& text) {
+std::string csv_field(const std::string& given) {
+  const std::string text = without_formula(given);
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

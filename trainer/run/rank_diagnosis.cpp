@@ -5,6 +5,8 @@
 
 #include "comm/agreement.hpp"
 #include "comm/reduce/bucket_plan.hpp"
+#include "common/env.hpp"
+#include "common/error.hpp"
 #include "common/installed.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
@@ -17,7 +19,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <system_error>
@@ -187,7 +188,11 @@ std::string run_directory(const Job& job) {
 RunDirectoryMark::RunDirectoryMark(const std::string& directory, const std::string& name)
     : path_(
           (existing(directory) / fmt::format(".lockstep-{}-{}-{}", name, host_name(), ::getpid())).string()) {
-  if (!std::ofstream(path_).put('\n')) path_.clear();
+  try {
+    Env::posix().create(path_);
+  } catch (const IoError&) {
+    path_.clear();
+  }
 }
 
 RunDirectoryMark::~RunDirectoryMark() {

@@ -146,7 +146,7 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
 /// Collective. On every rank that is a process: writes the run directory, and a line feed, to the file that
 /// $LOCKSTEP_RUN_FILE names, if it names one. For programs that start ranks and want to read the run (launch/python).
 /// @param run_directory  on rank 0
-/// @throws IoError  that file cannot be written
+/// @throws UsageError  there is something that must not be replaced; IoError  it cannot be written
 void tell_run_directory(Communicator& comm, const std::string& run_directory);
 
 // Where the flight records of a run lie: RUN/flight/START/rank-N.flight, and the verdict, if there was one.

@@ -3,6 +3,7 @@
 /// The newest unfinished run with the same determining keys is gone on with; else the next free number.
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/output_file.hpp"
 #include "common/printable.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
@@ -182,12 +183,28 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
          (job.run.resume == "auto" ? how_to_start_from(env, job, newest) : "");
 }
 
+namespace {
+
+/// An empty file was made for it, and one of a line by a start before this one; others are not the program's.
+void require_line_at_most(Env& env, const std::string& file) {
+  constexpr std::uint64_t kLongest = 8192;
+  if (env.entry(file).kind != EntryKind::kFile) return;
+  const auto bytes = env.read_first(file, kLongest);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.empty() || text.find('\n') == text.size() - 1) return;
+  throw UsageError(fmt::format(
+      "LOCKSTEP_RUN_FILE: {}: is there, and holds other than a run's line; name a new file", file));
+}
+
+}  // namespace
+
 void tell_run_directory(Communicator& comm, const std::string& run_directory) {
   const std::string line = gather_text(comm, comm.rank() == 0 ? run_directory + "\n" : "").front();
   const char* file = std::getenv("LOCKSTEP_RUN_FILE");  // NOLINT(concurrency-mt-unsafe): it does not change
   const bool speaks_for_process = comm.rank() == launched_rank();  // ranks may be threads
   if (file == nullptr || *file == '\0' || !speaks_for_process) return;
-  replace_file(Env::posix(), file, std::as_bytes(std::span(line)));
+  require_line_at_most(Env::posix(), file);
+  write_output_file(Env::posix(), file, std::as_bytes(std::span(line)), true);
 }
 
 }  // namespace lockstep

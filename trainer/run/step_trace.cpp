@@ -4,10 +4,10 @@
 #include "trainer/run/step_trace.hpp"
 
 #include "comm/agreement.hpp"
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "trace_schema.pb.h"
 
@@ -17,6 +17,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -59,14 +60,11 @@ void answer(Communicator& comm, int rank, const std::function<std::int64_t()>& n
   }
 }
 
-/// Written under another name until it is whole. After the first error only the error is kept.
+/// After the first error only the error is kept.
 class TraceFile {
  public:
-  explicit TraceFile(const std::string& path) : path_(path), unfinished_(path + ".tmp") {
-    attempt([&] {
-      Env::posix().remove_file(unfinished_);
-      file_ = Env::posix().create(unfinished_);
-    });
+  TraceFile(const std::string& path, bool replace) {
+    attempt([&] { file_.emplace(Env::posix(), path, replace); });
   }
 
   void write(const std::string& bytes) {
@@ -75,10 +73,7 @@ class TraceFile {
 
   /// @returns the error; empty: there is a file
   std::string finish() {
-    attempt([&] {
-      file_->close();
-      Env::posix().rename(unfinished_, path_);
-    });
+    attempt([&] { file_->publish(); });
     return error_;
   }
 
@@ -88,22 +83,14 @@ class TraceFile {
     if (!error_.empty()) return;
     try {
       action();
-    } catch (const IoError& error) {
+    } catch (const Error& error) {
       error_ = error.what();
-      remove_unfinished();
-    }
-  }
-
-  void remove_unfinished() {
-    try {
       file_.reset();
-      Env::posix().remove_file(unfinished_);
-    } catch (const IoError&) {  // the first error is the one to tell
     }
   }
 
-  std::string path_, unfinished_, error_;
-  std::unique_ptr<WritableFile> file_;
+  std::string error_;
+  std::optional<OutputFile> file_;
 };
 
 }  // namespace
@@ -132,7 +119,7 @@ std::int64_t ClockLine::of_rank_0(std::int64_t ns) const {
 }
 
 WrittenTrace write_trace(Communicator& comm, const Timeline& timeline, const ClockLine& clock,
-                         const std::string& path) {
+                         const std::string& path, bool replace) {
   std::string packets = trace_packets(timeline, comm.rank(), comm.host(), clock);
   const std::array<std::int64_t, 3> mine = {static_cast<std::int64_t>(packets.size()),
                                             static_cast<std::int64_t>(timeline.slices().size()),
@@ -143,7 +130,7 @@ WrittenTrace write_trace(Communicator& comm, const Timeline& timeline, const Clo
     return {};
   }
   WrittenTrace written;
-  TraceFile file(path);
+  TraceFile file(path, replace);
   for (int rank = 0; rank < comm.size(); ++rank) {
     const auto& of_rank = sizes[static_cast<std::size_t>(rank)];
     if (rank > 0) {
@@ -202,7 +189,7 @@ std::string StepTrace::write(std::int64_t last_step, const std::string& director
   timeline_->close();
   clock_.end = compare_clocks(comm_, machines_of(comm_));
   const std::string path = directory + "/" + kTraceFile;
-  const WrittenTrace trace = write_trace(comm_, *timeline_, clock_, path);
+  const WrittenTrace trace = write_trace(comm_, *timeline_, clock_, path, true);
   if (comm_.rank() == 0 && !trace.error.empty()) {
     print_error(
         fmt::format("warning: the trace is not written, the run goes on without it: {}", trace.error));

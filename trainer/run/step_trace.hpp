@@ -55,9 +55,9 @@ struct WrittenTrace {
   std::string error = {};  ///< why there is no file; empty: there is one
 };
 /// Rank 0 writes the packets of all ranks, which send them one after the other. A file that cannot be written is no
-/// error of the run. Collective.
+/// error of the run. Collective. @param replace  a file that is there
 WrittenTrace write_trace(Communicator& comm, const Timeline& timeline, const ClockLine& clock,
-                         const std::string& path);
+                         const std::string& path, bool replace);
 
 // The window of a run.
 

@@ -101,6 +101,7 @@ struct StepOptions {
   bool json = false;     ///< one JSON object in place of tables
   bool explain = false;  ///< say where a step goes, and what would help
   std::string trace;     ///< write the explained steps to this file, for ui.perfetto.dev; empty: not
+  bool force = false;    ///< replace that file
 };
 
 /// Of all objects that --json prints.

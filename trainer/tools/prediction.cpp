@@ -162,7 +162,8 @@ std::string csv_head(const ReportStyle& style) {
 std::string csv_of(const Prediction& prediction, const ReportStyle& style) {
   const auto quoted = [](const std::string& text) {
     std::string field = "\"";
-    for (const char c : printable_line(text)) field += c == '"' ? std::string("\"\"") : std::string(1, c);
+    for (const char c : without_formula(printable_line(text)))
+      field += c == '"' ? std::string("\"\"") : std::string(1, c);
     return field + "\"";
   };
   const int best = prediction.ranking().front();

@@ -41,7 +41,8 @@ namespace {
 /// RUN/job.yaml, to be computed with what is at hand.
 Job job_of(const ProveOptions& options) {
   const std::string path = options.run + "/job.yaml";
-  if (!std::filesystem::exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));
+  if (!Env::posix().exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));
+  Env::posix().size(path);  // refuses what is no regular file, and would be waited for
   Job job = load_job(path, {});
   job.run.dir = options.run;
   job.run.resume = "auto";

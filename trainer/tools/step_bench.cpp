@@ -6,6 +6,7 @@
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "common/timeline.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -256,7 +257,7 @@ std::optional<Explanation> explain(Communicator& comm, const StepOptions& option
   timeline->close();
   clock.end = compare_clocks(comm, machines);
   if (!options.trace.empty()) {
-    const WrittenTrace written = write_trace(comm, *timeline, clock, options.trace);
+    const WrittenTrace written = write_trace(comm, *timeline, clock, options.trace, options.force);
     agree(comm, [&] {
       if (!written.error.empty()) throw IoError(written.error);
     });
@@ -283,6 +284,10 @@ std::optional<Explanation> explain(Communicator& comm, const StepOptions& option
 
 void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options,
                     JobSetup world_setup) {
+  agree(comm, [&] {
+    if (comm.rank() == 0 && !options.trace.empty())
+      require_free_output(Env::posix(), options.trace, options.force);
+  });
   if (options.explain || !options.trace.empty()) {
     comm.activity().trace_with(std::make_unique<Timeline>());
     comm.activity().timeline()->thread_track();

@@ -295,6 +295,7 @@ TEST(OnnxTest, WhatDiffersIsNamed) {
       {"has two tensors of the name 'fc2.bias'",
        [](auto& model) { *model.mutable_graph()->add_initializer() = tensor_of(model, "fc2.bias"); }},
       {"operator set 6 is older than 9", [](auto& model) { model.mutable_opset_import(0)->set_version(6); }},
+      {"is of the domain 'com.other'", [](auto& model) { node_of(model, "fc2").set_domain("com.other"); }},
       {"its graph has no output", [](auto& model) { model.mutable_graph()->clear_output(); }},
       {"the file's graph ends before it", [](auto& model) { node_of(model, "fc2").set_input(0, "nowhere"); }},
       {"is no ONNX model", [](auto& model) { model.clear_graph(); }},

@@ -3,6 +3,7 @@
 /// What lies in a run's directory and is not the run's own stays as it is, and so does what links lead to.
 #include "common/digest.hpp"
 #include "common/error.hpp"
+#include "common/output_file.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
@@ -148,6 +149,31 @@ TEST_F(OwnershipTest, OutputReplacesOnlyRegularFilesEvenIfTold) {
   }
   EXPECT_TRUE(fs::is_fifo(place_.path() + "/fifo"));
   expect_victim_untouched();
+}
+
+TEST_F(OwnershipTest, OutputThatIsGivenUpLeavesNothing) {
+  const auto names = env_.list(victim_);
+  {
+    OutputFile file(env_, victim_ + "/new", false), other(env_, victim_ + "/new", false);
+    file.write(std::as_bytes(std::span("half")));
+    EXPECT_EQ(env_.list(victim_).size(), names.size() + 2);
+  }
+  EXPECT_EQ(env_.list(victim_), names);
+}
+
+TEST_F(OwnershipTest, OutputDoesNotReplaceWhatCameMeanwhile) {
+  const std::string path = place_.path() + "/out";
+  for (const bool replace : {true, false}) {
+    OutputFile file(env_, path, replace);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    EXPECT_THROW(file.publish(), UsageError);
+    EXPECT_TRUE(fs::is_fifo(path));
+    fs::remove(path);
+  }
+  OutputFile file(env_, path, false);
+  write(path, "mine");
+  EXPECT_THROW(file.publish(), UsageError);
+  EXPECT_EQ(read(path), "mine");
 }
 
 }  // namespace

@@ -138,6 +138,54 @@ TEST_F(ForeignFilesTest, ExportReplacesNothingUnlessTold) {
   EXPECT_EQ(read_text(victim_), "mine");
 }
 
+/// Every command that writes a file which its user names.
+TEST_F(ForeignFilesTest, OutputsReplaceNothingButFilesAndThoseIfTold) {
+  const auto run = make_run("run"), places = directory_.path("places");
+  fs::create_directory(places);
+  ASSERT_EQ(::mkfifo((places + "/fifo").c_str(), 0600), 0);
+  fs::create_symlink(victim_, places + "/link");
+  const std::string commands[] = {
+      "report " + run + " --format json -o ", "validate " + job_ + " --pictures ",
+      "bench step " + job_ + " parallel.backend=thread --rounds 1 --steps 1 --trace "};
+  for (const auto& command : commands) {
+    for (const std::string& target : {std::string("/dev/null"), places + "/fifo", places + "/link", places}) {
+      const auto outcome = lockstep(command + target + " --force");
+      EXPECT_EQ(outcome.exit_code, 2) << command << target << "\n" << outcome.everything();
+    }
+    const auto file = places + "/file";
+    EXPECT_EQ(lockstep(command + file).exit_code, 0) << command;
+    const auto refused = lockstep(command + file);
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_NE(refused.err.find("is there already; --force replaces it"), std::string::npos) << refused.err;
+    EXPECT_EQ(lockstep(command + file + " --force").exit_code, 0) << command;
+    const auto full = run_shell("ulimit -f 0; $LOCKSTEP_PROGRAM " + command + places + "/full");
+    EXPECT_EQ(full.exit_code, 74) << command << "\n" << full.everything();
+    fs::remove(file);
+    EXPECT_EQ(std::distance(fs::directory_iterator(places), {}), 2) << "something is left of " << command;
+  }
+  EXPECT_EQ(read_text(victim_), "mine");
+}
+
+TEST_F(ForeignFilesTest, TheFileForTheRunsNameReplacesNothingOfOthers) {
+  const auto told = [&](const std::string& file) {
+    return run_shell("LOCKSTEP_RUN_FILE=" + file + " $LOCKSTEP_PROGRAM train " + job_ +
+                     " parallel.backend=thread train.max_steps=1 run.dir=" + directory_.path("run"));
+  };
+  ASSERT_EQ(::mkfifo(directory_.path("fifo").c_str(), 0600), 0);
+  fs::create_symlink(victim_, directory_.path("link"));
+  write_text(directory_.path("lines"), "two\nlines\n");
+  for (const std::string& file : {std::string("/dev/null"), directory_.path("fifo"), directory_.path("link"),
+                                  directory_.path("lines"), victim_})
+    EXPECT_EQ(told(file).exit_code, 2) << file;
+  EXPECT_EQ(read_text(victim_), "mine");
+  write_text(directory_.path("made"), "");
+  for (int start = 0; start < 2; ++start) {
+    const auto outcome = told(directory_.path("made"));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    EXPECT_EQ(read_text(directory_.path("made")), directory_.path("run") + "\n");
+  }
+}
+
 TEST_F(ForeignFilesTest, NothingForeignReachesTheTerminalRaw) {
   const auto run = make_run("run");
   const std::string from_the_right =
@@ -199,6 +247,11 @@ TEST_F(ForeignFilesTest, FilesMadeToTakeMemoryAreOneSentence) {
   write_text(directory_.path("marks.yaml"), marks + "model: net\n");
   EXPECT_EQ(lockstep("validate " + directory_.path("marks.yaml")).exit_code, 2);
   EXPECT_EQ(lockstep("bench allreduce --max-bytes -1").exit_code, 2);
+  write_text(directory_.path("commas.csv"), std::string(std::size_t{60} << 20, ','));
+  const auto commas = run_shell("ulimit -v 600000; $LOCKSTEP_PROGRAM convert " +
+                                directory_.path("commas.csv") + " " + directory_.path("set"));
+  EXPECT_EQ(commas.exit_code, 65) << commas.everything();
+  EXPECT_NE(commas.err.find("more than 1048576 columns"), std::string::npos) << commas.err;
   const auto small = run_shell("ulimit -v 400000; " + std::string(std::getenv("LOCKSTEP_PROGRAM")) +
                                " train " + job_ + " data.train_samples=900000");
   EXPECT_EQ(small.exit_code, 69) << small.everything();
@@ -276,6 +329,25 @@ TEST_F(ForeignFilesTest, FifoThatNobodyWritesToIsNotWaitedForWithoutEnd) {
                       std::getenv("LOCKSTEP_PROGRAM") + " validate " + directory_.path("fifo"))
                 .exit_code,
             0);
+  const auto run = make_run("proved");
+  fs::remove(run + "/job.yaml");
+  ASSERT_EQ(::mkfifo((run + "/job.yaml").c_str(), 0600), 0);
+  const auto outcome = run_shell("$LOCKSTEP_PROGRAM prove " + run, 8);
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
+}
+
+TEST_F(ForeignFilesTest, DataThatCannotBeExaminedAreNotMissing) {
+  fs::create_symlink("circle", directory_.path("circle"));
+  for (const std::string root : {"circle", "circle/below"}) {
+    write_text(directory_.path("job.yaml"),
+               "model: linear\ndata: {set: pictures, size: 8, root: " + root + "}\n");
+    const auto outcome =
+        run_shell("cd / && $LOCKSTEP_PROGRAM train " + directory_.path("job.yaml") + kWithoutMpi);
+    EXPECT_EQ(outcome.exit_code, 74) << root << "\n" << outcome.everything();
+    EXPECT_NE(outcome.err.find(directory_.path(root) + " (cannot be examined: Too many levels"),
+              std::string::npos)
+        << outcome.err;
+  }
 }
 
 }  // namespace

@@ -230,8 +230,8 @@ class PictureRunTest : public ::testing::Test {
       write(name, "P5 6 6 255\n" + std::string(36, name[5]));
   }
   Outcome run(const std::string& arguments, const std::string& launcher = "") const {
-    return run_shell("cd " + directory_.path("") + "; " + launcher + " " + std::getenv("LOCKSTEP_PROGRAM") +
-                     " " + arguments);
+    return run_shell("cd " + directory_.path("") + "; XDG_CACHE_HOME=" + path("cache") + " " + launcher +
+                     " $LOCKSTEP_PROGRAM " + arguments);
   }
   Outcome train(const std::string& name, const std::string& more = "",
                 const std::string& launcher = "") const {
@@ -316,7 +316,8 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   fs::remove_all(path("photos/test"));
   outcome = train("other", files);
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.err.find("data.validation: files: the set has no validation half"), std::string::npos)
+  EXPECT_NE(outcome.err.find("data.validation: files: val/ is for testing, since there is no test/"),
+            std::string::npos)
       << outcome.err;
 }
 

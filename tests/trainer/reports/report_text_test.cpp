@@ -56,6 +56,10 @@ TEST(ReportTextTest, CsvHasEveryNumberAndQuotesNames) {
       "\"a,\"\"b\"\"\",epoch,2,20,,,,,1.0,,,,,,0.5,0.75,,,,,,,,,,,,,,,,,,\n");
 }
 
+TEST(ReportTextTest, CsvHasNoFormulas) {
+  EXPECT_NE(report_csv(report_of({"=1+1"})).find("\n'=1+1,step"), std::string::npos);
+}
+
 TEST(ReportTextTest, MarkdownEscapesWhatItWouldObey) {
   const std::string text = report_markdown(report_of({"<script>|\n# x"}));
   EXPECT_NE(

@@ -90,7 +90,7 @@ TEST(StepTraceTest, ASeriesLiesInTheWindowOrOutOfIt) {
 TEST(StepTraceTest, AFileThatCannotBeWrittenIsNoErrorOfTheRun) {
   run_thread_ranks(2, [&](Communicator& comm) {
     Timeline timeline;
-    const WrittenTrace written = write_trace(comm, timeline, {}, "/nowhere/trace.pftrace");
+    const WrittenTrace written = write_trace(comm, timeline, {}, "/nowhere/trace.pftrace", false);
     EXPECT_EQ(written.error.empty(), comm.rank() != 0) << written.error;
     comm.barrier();
   });

@@ -116,6 +116,8 @@ TEST(PredictionReportTest, CsvQuotesWhatItDoesNotKnow) {
   odd.picture = "a,\"b\"\n.png";
   odd.warnings = {"cow or cat?"};
   EXPECT_EQ(csv_of(odd, kStyle), "\"a,\"\"b\"\"\\x0a.png\",\"cow\",0.75,\"cow or cat?\"\n");
+  odd.picture = "=1+1.png";
+  EXPECT_TRUE(csv_of(odd, kStyle).starts_with("\"'=1+1.png\",")) << "a spreadsheet computed it";
 }
 
 TEST(PredictionReportTest, ASummaryCountsClassesAndDoubts) {

@@ -7,10 +7,11 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import struct
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Iterable, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Iterable, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -227,6 +228,19 @@ def _write_folder(folder: Path, files: Files) -> None:
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 
 
+def open_file(path: Path) -> IO[bytes]:
+    """For reading. A FIFO in the place of a file is refused and not waited for.
+
+    Raises:
+        DataError: it is no regular file.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise DataError(f"{path}: is not a regular file")
+    return file
+
+
 def read_safetensors(path: Path) -> Dict[str, Array]:
     """The tensors of a safetensors file, in the order in which they lie in it.
 
@@ -234,7 +248,7 @@ def read_safetensors(path: Path) -> Dict[str, Array]:
         DataError: it is not what the format says. Nothing is allocated before sizes are checked.
     """
     size = path.stat().st_size
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
         if length > min(size - 8, _MOST_HEADER):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
 
 FORMAT = 1  # of every answer with --json that this package can read
 
@@ -236,6 +236,12 @@ def _alone() -> Dict[str, str]:
 def _run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([str(program()), *arguments], env=_alone(), stdin=subprocess.DEVNULL, capture_output=True,
                           encoding="utf-8", errors="replace", check=False)
+
+
+def argument(path: Union[str, "os.PathLike[str]"]) -> str:
+    """A path as commands take it: one that begins with a dash would be an option."""
+    text = os.fspath(path)
+    return f"./{text}" if text.startswith("-") else text
 
 
 def call(*arguments: str) -> str:

@@ -13,8 +13,8 @@ from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
-from .files import Array, as_features, as_images, idx_head, is_features, read_safetensors
-from .program import MissingDataError, Refuted, answer_and_code, ask, call, error_of
+from .files import Array, as_features, as_images, idx_head, is_features, open_file, read_safetensors
+from .program import MissingDataError, Refuted, answer_and_code, argument, ask, call, error_of
 
 Directory = Union[str, "os.PathLike[str]"]
 
@@ -23,7 +23,7 @@ _AT_ONCE = 1000  # pictures in a question to the program
 
 def runs(dir: Directory = "runs") -> List[Run]:
     """The runs below a folder, as `lockstep runs` lists them."""
-    listed = ask("runs", os.fspath(dir))["runs"]
+    listed = ask("runs", argument(dir))["runs"]
     return [Run(summary["run"]) for summary in listed if summary["state"] != "no run"]
 
 
@@ -34,7 +34,7 @@ class Run:
     """
 
     def __init__(self, dir: Directory) -> None:
-        self.name = os.fspath(dir)  #: as the program's commands take it
+        self.name = argument(dir)  #: as the program's commands take it
         folder, _, checkpoint = self.name.rpartition("@")
         named = folder != "" and not Path(self.name).exists()
         self.path = Path(folder if named else self.name)  #: the run directory
@@ -58,7 +58,7 @@ class Run:
         """What `lockstep runs --json` says of the run: state, epochs, accuracy, seconds, ranks and more."""
         if not self.path.is_dir():
             raise MissingDataError(f"{self.path}: there is no such run")
-        listed = ask("runs", str(self.path))["runs"]
+        listed = ask("runs", argument(self.path))["runs"]
         found = [run for run in listed if Path(run["run"]).resolve() == self.path.resolve()]
         if not found or found[0]["state"] == "no run":
             raise MissingDataError(f"{self.path}: there is no run in this folder")
@@ -84,7 +84,8 @@ class Run:
     def events(self, kind: Optional[str] = None) -> List[Dict[str, Any]]:
         """The lines of `metrics.jsonl`; with `kind` ("start", "step", "epoch", "end" ...) those of that event."""
         try:
-            lines = (self.path / "metrics.jsonl").read_bytes().split(b"\n")[:-1]
+            with open_file(self.path / "metrics.jsonl") as file:
+                lines = file.read().split(b"\n")[:-1]
         except FileNotFoundError:
             raise MissingDataError(f"{self.path}: there is no metrics.jsonl: no run has begun there") from None
         found = []
@@ -184,7 +185,7 @@ class Run:
             classes: also precision and recall of each class.
         """
         options = ["--train"] * train + ["--validation"] * validation + ["--classes"] * classes
-        options += (["--data", os.fspath(data)] if data is not None else [])
+        options += (["--data", argument(data)] if data is not None else [])
         return ask("eval", self.name, *options)
 
     def prove(self, *, sample: Optional[int] = None, ranks: Optional[int] = None) -> Dict[str, Any]:
@@ -200,7 +201,7 @@ class Run:
         """
         options = ["--sample", str(sample)] if sample is not None else []
         options += ["--ranks", str(ranks)] if ranks is not None else []
-        answer, code = answer_and_code(["prove", str(self.path), *options], allowed=(0, 1, 66, 69))
+        answer, code = answer_and_code(["prove", argument(self.path), *options], allowed=(0, 1, 66, 69))
         for found in answer["refuted"]:
             raise Refuted(f"{self.path}: refuted at step {found['step']}: {found['text']}; likely cause: {found['cause']}")
         for left in answer["not_proved"] if code != 0 else ():
@@ -214,7 +215,7 @@ class Run:
     def report(self, output: Optional[Directory] = None) -> Path:
         """Writes the run as a page of curves, classes and mistakes; returns its path, `report.html` in the run unless told."""
         path = Path(output) if output is not None else self.path / "report.html"
-        call("report", str(self.path), *(["-o", str(path), "--force"] if output is not None else []))
+        call("report", argument(self.path), *(["-o", argument(path), "--force"] if output is not None else []))
         return path
 
     # As it is shown.
@@ -237,7 +238,7 @@ class Run:
                  "weights": summary["weights_sha256"]}
         rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
                        for name, value in shown.items() if value not in (None, ""))
-        curves = base64.b64encode(call("report", str(self.path), "--format", "svg").encode()).decode()
+        curves = base64.b64encode(call("report", argument(self.path), "--format", "svg").encode()).decode()
         return (f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
                 f'<img alt="curves" src="data:image/svg+xml;base64,{curves}">')
 

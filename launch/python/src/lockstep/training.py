@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from .files import write_set
-from .program import Stopped, UsageError, environment, error_of, launched_rank, launched_size, program, shared_folder
+from .files import open_file, write_set
+from .program import Stopped, UsageError, argument, environment, error_of, launched_rank, launched_size, program, shared_folder
 from .run import Run
 
 Job = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -62,7 +62,7 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
         keys.update({"parallel.backend": "thread", "parallel.ranks": int(ranks)})
     _refuse_second_launch()
     with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-        command = [str(program()), "train", str(_job_file(job, Path(folder)))]
+        command = [str(program()), "train", argument(_job_file(job, Path(folder)))]
         command += [f"{key}={override_text(value)}" for key, value in keys.items()]
         return Run(_Training(command, Path(folder) / "run", progress, quiet).finish())
 
@@ -87,6 +87,8 @@ def flat_keys(values: Mapping[str, Any], prefix: str = "") -> Dict[str, Any]:
     for key, value in values.items():
         if not isinstance(key, str):
             raise UsageError(f"{prefix}{key!r} is no key: keys of a job are text")
+        if key.startswith("-"):
+            raise UsageError(f"{prefix}{key} is no key, and options of the program are not given here")
         name = prefix + key.replace("__", ".")
         if isinstance(value, Mapping):
             flat.update(flat_keys(value, name + "."))
@@ -156,7 +158,7 @@ class _Events:
         if self._file is None and self._run_file.exists():
             metrics = _directory_in(self._run_file) / "metrics.jsonl"
             if metrics.exists():
-                self._file = open(metrics, "rb")
+                self._file = open_file(metrics)
         return self._file is not None
 
     def close(self) -> None:

@@ -1,11 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// WebDataset's archives: the files in a tar archive, found by reading its headers alone (ustar, pax, and GNU's
-/// long names), the labels and samples that they are, and an index.
-///
-/// ARCHIVE.index: a line of JSON (version, bytes and time of the archive, number of samples; of version 2 the key
-/// of the labels); "OFFSET BYTES LABEL NAME" for each; and the SHA-256 of all that in hexadecimal. Where all labels
-/// are numbers of .cls it has version 1.
+/// long names), and the labels and samples that they are. They are read at each start: sizes and times of an archive
+/// do not tell whether its labels have changed.
 #pragma once
 
 #include "data/sample_store.hpp"
@@ -65,9 +62,8 @@ class TarReader {
   std::uint64_t at_ = 0;
 };
 
-// What samples are labelled with, and the classes that follow. A label is a word: JSON in ASCII without spaces, so
-// that it can stand in a line of an index. It is a whole number from 0 on, a name, or a list of either, of a sample
-// with any number of labels.
+// What samples are labelled with, and the classes that follow. A label is a word, JSON in ASCII: a whole number from 0
+// on, a name, or a list of either, of a sample with any number of labels.
 
 /// DatasetOptions::label for the file .cls; all others are keys of .json.
 inline constexpr const char* kLabelInCls = "cls";
@@ -80,7 +76,6 @@ inline constexpr std::uint64_t kMostBytesOfCls = std::uint64_t{64} << 10,
 std::optional<std::string> label_of_cls(std::string_view text);
 /// Of a .json: what its object has under a key. Nothing: it is no such object, or has no label there.
 std::optional<std::string> label_of_json(std::string_view text, const std::string& key);
-bool is_tar_label(std::string_view word);
 
 /// Of one half.
 struct TarHalfLabels {
@@ -102,15 +97,11 @@ struct TarLabels {
 TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std::vector<std::string> names,
                            const std::string& what);
 
-// Which samples an archive holds, and the index that spares reading its headers again.
+// Which samples an archive holds.
 
 struct TarSample {
   TarEntry picture;
   std::string label;  ///< a word, see above
-  friend bool operator==(const TarSample& a, const TarSample& b) {
-    return a.label == b.label && a.picture.name == b.picture.name && a.picture.offset == b.picture.offset &&
-           a.picture.bytes == b.picture.bytes;
-  }
 };
 
 /// Entries that follow one another and are called alike up to the first dot of their last part are a sample: one of them
@@ -121,16 +112,6 @@ struct TarSample {
 std::vector<TarSample> find_tar_samples(const TarReader::ReadAt& read, std::uint64_t bytes,
                                         const std::string& archive, const std::string& label);
 
-/// The same of a file, from the index beside it where that is of this archive. Otherwise headers are read, and the index
-/// is written if it can be.
-/// @throws DataError  too, if the index says what its archive cannot hold
-std::vector<TarSample> indexed_tar_samples(const StoredFile& archive, const std::string& label);
-
-/// @param archive  that it must be of; its size bounds what is read
-/// @returns false: it is damaged, or of another archive or other labels. @throws DataError  it lies
-bool parse_tar_index(std::string_view text, const std::string& file, std::uint64_t bytes,
-                     std::int64_t changed, const std::string& label, std::vector<TarSample>& samples);
-std::string tar_index_text(std::uint64_t bytes, std::int64_t changed, const std::string& label,
-                           const std::vector<TarSample>& samples);
+std::vector<TarSample> find_tar_samples(const StoredFile& archive, const std::string& label);
 
 }  // namespace lockstep
