@@ -345,6 +345,41 @@ Mpirun_trains_to_the_weights_of_one_process() {
   expect_equal "$(tail -n 1 <<<"$output")" "$("$program" train job.yaml run.dir=alone train.max_steps=20 | tail -n 1)"
 }
 
+# What the shell would carry out in its arithmetic, and what ssh would take for an option.
+Run_executes_nothing_that_a_hostfile_holds() {
+  local line
+  make_world 8
+  stand_in agent 'echo "$*" >>asked'
+  export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
+  for line in 'localhost slots=BASH_VERSINFO[$(touch executed)0]' 'localhost slots=1e3' 'localhost slots=' 'localhost slots=0' \
+    'localhost slots=99999999999999999999' 'localhost slots = 2' '-oProxyCommand=touch${IFS}executed slots=2' \
+    '../x slots=2' 'a;touch slots=2' 'x[$(touch)0] slots=2' '$(touch)' '# nothing'; do
+    printf 'nodea slots=1\n%s\n' "$line" >hosts
+    [ "$line" != '# nothing' ] || echo "$line" >hosts
+    expect_exit 2 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+    expect_contains "$output" "lockstep: hosts: "
+    expect_exit 2 "$repo/launch/run" --restarts 2 --hostfile hosts train job.yaml
+  done
+  expect_no_file executed
+  expect_no_file asked
+  expect_no_file calls
+}
+
+Run_executes_nothing_that_stands_in_its_words() {
+  local word
+  make_world 8
+  for word in 'a[$(touch executed)0]' 'job[$(touch executed)0]' 1e3 08 -1 '' 99999999999999999999 '2 2'; do
+    expect_exit 2 "$repo/launch/run" -np "$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --timeout "$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --restarts "$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --hostfile "-$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --dry-run eval run "parallel.threads=$word"
+    expect_exit 2 "$repo/launch/run" --dry-run train job.yaml "parallel.threads=$word"
+  done
+  expect_no_file executed
+  expect_no_file calls
+}
+
 # a_rank: the process of some rank of the run, by its launcher's environment.
 # shellcheck disable=SC2046  # one word each
 a_rank() { grep -lzs "^OMPI_COMM_WORLD_RANK=1" $(grep -lzsx "PWD=$PWD" /proc/[0-9]*/environ) 2>/dev/null | head -n 1 | cut -d / -f 3; }
