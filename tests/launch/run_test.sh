@@ -297,6 +297,14 @@ Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
   expect_equal "$(xargs <asked)" "OMPI_MCA_oob_tcp_keepalive_intvl=10 OMPI_MCA_oob_tcp_keepalive_probes=3 OMPI_MCA_oob_tcp_keepalive_time=8"
 }
 
+Run_has_the_programs_exit_code_where_mpi_did_not_start() {
+  make_world 8
+  echo "lockstep: rank 0 of 2 on nodea: MPI did not start; what it says of that stands above." >words
+  echo 1 >codes
+  expect_exit 69 "$repo/launch/run" -np 2 --restarts 3 train job.yaml
+  expect_contains "$output" "MPI did not start on a rank"
+}
+
 Run_restarts_nothing_that_would_end_the_same_way() {
   local code
   make_world 8

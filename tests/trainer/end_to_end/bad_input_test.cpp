@@ -257,20 +257,18 @@ TEST(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
   EXPECT_EQ(outcome.out, lockstep("devices --emulated").out);
 }
 
-/// Which of MPI's parts carries messages: without one it cannot start.
-constexpr const char* kBrokenMpi = "OMPI_MCA_pml=nosuch ";
-
 TEST(BadInputTest, AloneItNeedsNoMpi) {
   const TemporaryDirectory directory;
-  const auto outcome =
-      run_shell(std::string(kBrokenMpi) + "$LOCKSTEP_PROGRAM train " + write_small_job(directory));
+  const auto outcome = run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + write_small_job(directory));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_EQ(read_metrics(directory.path("run")).front()["backend"], "none");
 }
 
 TEST(BadInputTest, MpiThatDoesNotStartIsTold) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell(kBrokenMpi + mpirun_command(2, "train " + write_small_job(directory)));
+  const auto outcome =
+      run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " +
+                write_small_job(directory));
   EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
   EXPECT_NE(outcome.err.find("lockstep: rank "), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find(": MPI did not start"), std::string::npos) << outcome.err;
