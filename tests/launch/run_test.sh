@@ -359,7 +359,7 @@ Run_executes_nothing_that_a_hostfile_holds() {
   make_world 8
   stand_in agent 'echo "$*" >>asked'
   export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
-  for line in 'localhost slots=BASH_VERSINFO[$(touch executed)0]' 'localhost slots=1e3' 'localhost slots=' 'localhost slots=0' \
+  for line in 'localhost slots=BASH_VERSINFO[$(touch${IFS}executed)0]' 'localhost slots=1e3' 'localhost slots=' 'localhost slots=0' \
     'localhost slots=99999999999999999999' 'localhost slots = 2' '-oProxyCommand=touch${IFS}executed slots=2' \
     '../x slots=2' 'a;touch slots=2' 'x[$(touch)0] slots=2' '$(touch)' '# nothing'; do
     printf 'nodea slots=1\n%s\n' "$line" >hosts

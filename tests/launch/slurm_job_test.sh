@@ -50,7 +50,7 @@ Slurm_job_takes_only_whole_numbers_from_its_environment() {
   make_world
   for name in SLURM_JOB_ID SLURM_NTASKS SLURM_CPUS_PER_TASK SLURM_ARRAY_TASK_ID SLURM_RESTART_COUNT REQUEUES; do
     for value in -1 1e3 'x[$(touch executed)0]' --version '1 2'; do
-      expect_exit 2 env "$name=$value" "$repo/launch/slurm/train.sbatch" job.yaml
+      expect_exit 2 timeout 20 env "$name=$value" "$repo/launch/slurm/train.sbatch" job.yaml
       expect_contains "$output" "train.sbatch: $name is "
     done
   done
