@@ -297,6 +297,20 @@ Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
   expect_equal "$(xargs <asked)" "OMPI_MCA_oob_tcp_keepalive_intvl=10 OMPI_MCA_oob_tcp_keepalive_probes=3 OMPI_MCA_oob_tcp_keepalive_time=8"
 }
 
+# Its watcher is then killed before it has traps of its own.
+Run_keeps_its_files_where_mpirun_ends_at_once() {
+  make_world 8
+  stand_in mpirun '[ "$1" = --version ] || exit 71; echo "mpirun (Open MPI) 4.1.4"'
+  sleep() { command sleep 0.01; }
+  export -f sleep
+  echo 'localhost slots=1' >hosts
+  for _ in {1..12}; do
+    expect_exit 71 "$repo/launch/run" --hostfile hosts --restarts 2 eval run
+    expect_lacks "$output" "No such file"
+    expect_contains "$output" "restart 2 of 2"
+  done
+}
+
 Run_has_the_programs_exit_code_where_mpi_did_not_start() {
   make_world 8
   echo "lockstep: rank 0 of 2 on nodea: MPI did not start; what it says of that stands above." >words
