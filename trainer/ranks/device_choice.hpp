@@ -118,8 +118,7 @@ struct AllReduceSetup {
   std::unique_ptr<DeviceAllReduce> all_reduce;  ///< null: GradientPath::kNone
   /// "NCCL 2.28.9"; "mpi through pinned memory: ranks 0 and 1 share GPU-8f0c... on node7"
   std::string description;
-  std::string
-      backend;  ///< "nccl", "peers"; or the control plane's, which carries the sums: "mpi", "thread", "none"
+  std::string backend;  ///< "nccl", "peers"; or that of the control plane, which carries the sums
   GradientPath path = GradientPath::kNone;  ///< of collectives and links, too: never kPeers
 };
 
