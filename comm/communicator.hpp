@@ -118,7 +118,8 @@ class Communicator {
   virtual int local_rank() const = 0;  ///< among the ranks of this host
   virtual int local_size() const = 0;  ///< how many those are
   virtual const std::string& host() const = 0;
-  virtual std::string_view backend() const = 0;  ///< of this control plane: "mpi", "thread"
+  /// Of this control plane: "mpi", "thread"; "none": one rank alone, without MPI.
+  virtual std::string_view backend() const = 0;
   /// What carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;

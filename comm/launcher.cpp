@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The variables of Open MPI, PMI, PMIx and Slurm.
+/// The variables of Open MPI, PMI, PMIx, Slurm and PyTorch.
 #include "comm/launcher.hpp"
 
 #include <algorithm>
@@ -17,36 +17,44 @@ bool has_any(const Environment& environment, Names names) {
                      [&](const char* name) { return environment(name) != nullptr; });
 }
 
-Launcher launcher_of(const Environment& environment) {
-  if (has_any(environment, {"OMPI_COMM_WORLD_SIZE"})) return Launcher::kOpenMpi;
-  if (has_any(environment, {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK"})) return Launcher::kPmi;
-  const bool in_step = has_any(environment, {"SLURM_NODELIST"}) && has_any(environment, {"SLURM_STEPID"});
-  return in_step ? Launcher::kSrun : Launcher::kNone;
-}
+constexpr long kMostRanks = 1 << 24;
 
 /// The number with which the first of these begins that is there, as in 4(x2); at least `least`.
 int number_of(const Environment& environment, Names names, int least) {
   for (const char* name : names) {
     const char* value = environment(name);
     if (value == nullptr) continue;
-    const long number = std::strtol(value, nullptr, 10);
-    return number > least ? static_cast<int>(number) : least;
+    return static_cast<int>(std::clamp(std::strtol(value, nullptr, 10), long{least}, kMostRanks));
   }
   return least;
 }
 
+Launcher launcher_of(const Environment& environment) {
+  if (has_any(environment, {"OMPI_COMM_WORLD_SIZE"})) return Launcher::kOpenMpi;
+  if (has_any(environment, {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK"})) return Launcher::kPmi;
+  if (has_any(environment, {"RANK"}) && number_of(environment, {"WORLD_SIZE"}, 1) > 1)
+    return Launcher::kTorchrun;
+  const bool in_step = has_any(environment, {"SLURM_NODELIST"}) && has_any(environment, {"SLURM_STEPID"});
+  const bool one_task = number_of(environment, {"SLURM_STEP_NUM_TASKS"}, 0) == 1;
+  return in_step && !one_task ? Launcher::kSrun : Launcher::kNone;
+}
+
 int rank_of(const Environment& environment) {
-  for (const char* name : kRankVariables) {
-    if (const char* value = environment(name)) return static_cast<int>(std::strtol(value, nullptr, 10));
-  }
+  for (const char* name : kRankVariables)
+    if (environment(name) != nullptr) return number_of(environment, {name}, 0);
   return 0;
 }
 
 }  // namespace
 
 Launch read_launch(const Environment& environment) {
+  const Launcher launcher = launcher_of(environment);
+  if (launcher == Launcher::kTorchrun)
+    return {.launcher = launcher,
+            .rank = number_of(environment, {"RANK"}, 0),
+            .world_size = number_of(environment, {"WORLD_SIZE"}, 1)};
   return {
-      .launcher = launcher_of(environment),
+      .launcher = launcher,
       .rank = rank_of(environment),
       .world_size = number_of(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1),
       .local_rank =

@@ -8,10 +8,11 @@
 namespace lockstep {
 
 enum class Launcher {
-  kNone,     ///< a shell, or a batch script that runs one process by itself
+  kNone,     ///< a shell, a batch script, or srun of one task: one process by itself, which starts no MPI
   kOpenMpi,  ///< Open MPI's mpirun
   kPmi,      ///< one that speaks PMI or PMIx: MPICH's mpirun, srun --mpi=pmix
   kSrun,     ///< srun that says how many there are, but gave MPI no way to the other ranks
+  kTorchrun,  ///< PyTorch's, or one that sets the same variables (accelerate, deepspeed): MPI knows nothing of it
 };
 
 struct Launch {
@@ -20,6 +21,9 @@ struct Launch {
   int world_size = 1;
   int local_rank = 0;  ///< among the ranks of its host
   int local_size = 1;  ///< how many those are; by Slurm on the first host
+
+  /// One process by itself: needs no MPI.
+  bool is_alone() const { return launcher == Launcher::kNone && world_size == 1; }
 };
 
 /// Like getenv: the value of a variable, or null.

@@ -16,8 +16,7 @@ std::unique_ptr<SharedMemory> share_memory(Communicator& comm, std::size_t bytes
     throw ConfigError(fmt::format(
         "the ranks are on {} hosts, and memory is shared on one: start them all on one host", hosts));
   }
-  if (comm.backend() == "thread") return share_thread_memory(comm, bytes);
-  return share_mpi_memory(comm, bytes);
+  return comm.backend() == "mpi" ? share_mpi_memory(comm, bytes) : share_thread_memory(comm, bytes);
 }
 
 }  // namespace lockstep

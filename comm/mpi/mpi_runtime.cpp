@@ -11,35 +11,39 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 namespace lockstep {
 namespace {
 
-/// Beside a process without a launcher Open MPI starts a daemon, with which it could launch others: a tenth
-/// of a second for nothing. The variable stands in the environment only while MPI starts.
-class StayAlone {
- public:
-  StayAlone() : is_set_(this_launch().launcher == Launcher::kNone && std::getenv(kVariable) == nullptr) {
-    if (is_set_) setenv(kVariable, "1", 0);
-  }
-  ~StayAlone() {
-    if (is_set_) unsetenv(kVariable);
-  }
-  StayAlone(const StayAlone&) = delete;
-  StayAlone& operator=(const StayAlone&) = delete;
+/// The process in which MPI is starting; 0: none.
+std::atomic<pid_t> starting = 0;
 
- private:
-  static constexpr const char* kVariable = "OMPI_MCA_ess_singleton_isolated";
-  bool is_set_;
-};
+/// Until MPI has started no error handler is heard: a library that cannot start calls exit() or _exit().
+[[noreturn]] void tell_failed_start() {
+  starting = 0;
+  const Launch launch = this_launch();
+  print_error(
+      fmt::format("rank {} of {} on {}: MPI did not start; what it says of that stands above. Start the job "
+                  "again, for on a busy machine this happens; if it fails again, see 'lockstep doctor --log'",
+                  launch.rank, launch.world_size, host_name()));
+  std::_Exit(static_cast<int>(ExitCode::kDeviceUnavailable));
+}
 
 void init(int* argc, char*** argv) {
-  const StayAlone alone;
   raise_limit_of_open_files();
+  static const int once = std::atexit([] {
+    if (starting == getpid()) tell_failed_start();
+  });
+  LOCKSTEP_CHECK(once == 0);
   int provided = MPI_THREAD_SINGLE;
-  LOCKSTEP_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
+  starting = getpid();
+  const int status = MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided);
+  if (status != MPI_SUCCESS) tell_failed_start();
+  starting = 0;
   if (provided < MPI_THREAD_SERIALIZED) {
     throw DeviceError(advice(
         "this MPI was built without thread support (MPI_THREAD_SERIALIZED); use Open MPI as packaged by "
@@ -49,15 +53,21 @@ void init(int* argc, char*** argv) {
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
 }
 
-void refuse_srun_without_pmix() {
-  if (this_launch().launcher != Launcher::kSrun) return;
-  throw DeviceError(
-      "srun started this process without PMIx, so Open MPI cannot find its ranks; start with 'srun "
-      "--mpi=pmix ...' if 'srun --mpi=list' has pmix, otherwise with 'mpirun ...' inside sbatch or salloc");
+/// Each process would be alone, and train by itself.
+void refuse_launchers_unknown_to_mpi(const Launch& launch) {
+  if (launch.launcher == Launcher::kSrun)
+    throw DeviceError(
+        "srun started this process without PMIx, so Open MPI cannot find its ranks; start with 'srun "
+        "--mpi=pmix ...' if 'srun --mpi=list' has pmix, otherwise with 'mpirun ...' inside sbatch or salloc");
+  if (launch.launcher == Launcher::kTorchrun)
+    throw DeviceError(
+        fmt::format("RANK and WORLD_SIZE={0} say that torchrun, or its like, started this process among "
+                    "others, which MPI cannot find; start with 'mpirun -np {0} lockstep ...', or, if it is "
+                    "to be alone, unset them",
+                    launch.world_size));
 }
 
-void refuse_singletons(int world_size) {
-  const int launched = this_launch().world_size;
+void refuse_singletons(int world_size, int launched) {
   if (world_size != 1 || launched <= 1) return;
   throw DeviceError(
       fmt::format("the launcher started {}, but MPI on {} sees only one: the launcher does not "
@@ -69,11 +79,12 @@ void refuse_singletons(int world_size) {
 }  // namespace
 
 MpiRuntime::MpiRuntime(int* argc, char*** argv) {
-  refuse_srun_without_pmix();
+  const Launch launch = this_launch();
+  refuse_launchers_unknown_to_mpi(launch);
   init(argc, argv);
   LOCKSTEP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   LOCKSTEP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size_));
-  refuse_singletons(size_);
+  refuse_singletons(size_, launch.world_size);
 }
 
 MpiRuntime::~MpiRuntime() {
@@ -81,3 +92,10 @@ MpiRuntime::~MpiRuntime() {
 }
 
 }  // namespace lockstep
+
+/// Takes the place of the C library's for the libraries of MPI, whose _exit() no handler of atexit() hears.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" [[noreturn, gnu::visibility("default")]] void _exit(int status) {
+  if (lockstep::starting == getpid()) lockstep::tell_failed_start();
+  std::_Exit(status);
+}

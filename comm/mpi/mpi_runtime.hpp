@@ -19,7 +19,9 @@ class MpiRuntime {
  public:
   /// @throws DeviceError  MPI cannot serve this program; or the launcher started several processes that MPI
   ///                      takes for as many jobs of one rank each (a launcher and a library of different
-  ///                      makes); or srun without PMIx, with which MPI_Init would end the process
+  ///                      makes); or srun without PMIx, or torchrun, of which MPI knows nothing
+  ///
+  /// Where MPI cannot start it ends the process; then a sentence and the exit code of DeviceError say so.
   MpiRuntime(int* argc, char*** argv);
   ~MpiRuntime();
   MpiRuntime(const MpiRuntime&) = delete;

@@ -102,7 +102,7 @@ void RankWatch::watch() {
     if (!speaks_for_host(absence) && changed_.wait_for(lock, kOthersSpeak, over)) continue;
     print_error(absence_report(absence));
     if (changed_.wait_for(lock, kLastWords, over)) continue;
-    _exit(static_cast<int>(ExitCode::kPeerLost));
+    std::_Exit(static_cast<int>(ExitCode::kPeerLost));
   }
 }
 

@@ -40,7 +40,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
   int local_rank() const override { return rank_in_whole(); }
   int local_size() const override { return size_of_whole(); }
   const std::string& host() const override { return host_; }
-  std::string_view backend() const override { return "thread"; }
+  std::string_view backend() const override { return size_of_whole() == 1 ? "none" : "thread"; }
   std::chrono::duration<double> timeout() const override { return timeout_; }
   bool oversubscribed() const override { return oversubscribed_; }
 
@@ -138,18 +138,21 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
   LOCKSTEP_CHECK(ranks >= 1);
   ThreadGroup group(ranks);
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(ranks));
+  const auto run = [&](int rank) {
+    outcomes[static_cast<std::size_t>(rank)] = run_rank(group, rank, body, timeout);
+  };
   std::vector<std::thread> threads;
   threads.reserve(outcomes.size());
   std::exception_ptr not_started;
-  for (int rank = 0; rank < ranks && !not_started; ++rank) {
+  for (int rank = 1; rank < ranks && !not_started; ++rank) {
     try {
-      threads.push_back(start_thread(
-          [&, rank] { outcomes[static_cast<std::size_t>(rank)] = run_rank(group, rank, body, timeout); }));
+      threads.push_back(start_thread([&, rank] { run(rank); }));
     } catch (...) {  // the ranks that have started wait for this one
       not_started = std::current_exception();
       fail_group(group, rank, not_started);
     }
   }
+  if (!not_started) run(0);
   for (std::thread& thread : threads) thread.join();
   if (not_started) std::rethrow_exception(not_started);
   rethrow_first(outcomes);

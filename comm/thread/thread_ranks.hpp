@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Ranks as threads of this process: for tests, for debugging and for `parallel.backend: thread`.
+/// Ranks as threads of this process: a rank alone, `parallel.backend: thread`, and tests.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-/// Runs `body` on `ranks` threads, each with its own end of one group, and returns when all are done.
+/// Runs `body` on `ranks` threads, each with its own end of one group, and returns when all are done. Rank 0 is
+/// the calling thread.
 ///
 /// Sums are added in rank order, so fp32 sums are reproducible too. An exception in one rank ends the waits
 /// of all others at once with PeerLostError; then the error of the lowest rank that failed by itself is

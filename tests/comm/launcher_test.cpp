@@ -56,6 +56,32 @@ TEST(LauncherTest, SrunWithoutPmixIsTold) {
   EXPECT_EQ(launcher_in({}), Launcher::kNone);
 }
 
+TEST(LauncherTest, OneTaskOfSrunIsAlone) {
+  const Variables task = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}};
+  EXPECT_TRUE(read_launch(environment_of(task)).is_alone());
+}
+
+TEST(LauncherTest, TorchrunIsOneWhereItSaysThatThereAreOthers) {
+  const auto launched = [](const Variables& variables) {
+    const Launch launch = read_launch(environment_of(variables));
+    return std::tuple(launch.launcher, launch.rank, launch.world_size);
+  };
+  const std::tuple alone(Launcher::kNone, 0, 1);
+  EXPECT_EQ(launched({{"RANK", "3"}, {"WORLD_SIZE", "4"}}), std::tuple(Launcher::kTorchrun, 3, 4));
+  EXPECT_EQ(launched({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), alone);
+  EXPECT_EQ(launched({{"RANK", "5"}}), alone);
+  EXPECT_EQ(launched({{"WORLD_SIZE", "4"}}), alone);
+  EXPECT_EQ(launched({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
+            std::tuple(Launcher::kOpenMpi, 0, 2));
+}
+
+TEST(LauncherTest, AloneIsOneWithoutALauncherAmongNoOthers) {
+  EXPECT_TRUE(read_launch(environment_of({})).is_alone());
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "PMIX_NAMESPACE"})
+    EXPECT_FALSE(read_launch(environment_of({{name, "1"}})).is_alone()) << name;
+  EXPECT_FALSE(read_launch(environment_of({{"SLURM_STEP_NUM_TASKS", "2"}})).is_alone());
+}
+
 TEST(LauncherTest, MpirunInsideAStepIsTheLauncher) {
   EXPECT_EQ(launcher_in({{"SLURM_NODELIST", "n1"},
                          {"SLURM_STEPID", "0"},
@@ -107,6 +133,8 @@ TEST(LauncherTest, OneProcessInABatchScriptIsNotManySingletons) {
 
 TEST(LauncherTest, NonsenseMeansOneProcess) {
   EXPECT_EQ(size_in({{"OMPI_COMM_WORLD_SIZE", "many"}}), 1);
+  EXPECT_EQ(size_in({{"OMPI_COMM_WORLD_SIZE", "-3"}}), 1);
+  EXPECT_GT(size_in({{"OMPI_COMM_WORLD_SIZE", "99999999999999999999"}}), 1);
 }
 
 }  // namespace

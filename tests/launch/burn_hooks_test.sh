@@ -32,6 +32,18 @@ Slurm_drains_a_node_whose_memory_is_wrong_with_the_reason() {
   expect_contains "$(cat calls)" ": memory: 1 word read back wrong"
 }
 
+Slurm_burn_takes_only_names_and_exit_codes_from_its_environment() {
+  make_world
+  # shellcheck disable=SC2016  # it must not be carried out
+  LOCKSTEP_BURN_DRAIN='1 x[$(touch executed)0]' expect_exit 2 "$hooks/slurm-burn"
+  expect_contains "$output" "LOCKSTEP_BURN_DRAIN holds no exit code"
+  LOCKSTEP_BURN_DRAIN='*' expect_exit 2 "$hooks/slurm-burn"
+  SLURMD_NODENAME='node7 state=down' expect_exit 2 "$hooks/slurm-burn"
+  expect_contains "$output" "SLURMD_NODENAME is no name of a node"
+  expect_no_file executed
+  expect_no_file calls
+}
+
 # A burn that cannot start says nothing good of the node.
 Slurm_drains_a_node_that_cannot_be_tested() {
   make_world

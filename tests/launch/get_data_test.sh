@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # launch/get-data, against mirrors that are folders: no network, a few kilobytes.
+# shellcheck disable=SC2016  # no word is carried out
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 skip_without curl flock gzip md5sum
@@ -52,6 +53,21 @@ Get_data_takes_plain_files_where_a_mirror_has_no_compressed_ones() {
   make_world && mkdir plain && cp -r truth plain/tiny && mirrors plain
   expect_exit 0 "$get_data" tiny
   expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_executes_nothing_that_its_table_or_a_mirror_says() {
+  local line
+  make_world && mirrors good
+  for line in 'file tiny x a[$(touch${IFS}executed)0] md5:0' 'file tiny ../../../x 10 md5:0' 'file tiny -rf 10 md5:0' 'archive tiny x 1e3 md5:0' 'file ../t x 10 md5:0'; do
+    cp sets.txt other.txt && echo "$line" >>other.txt
+    LOCKSTEP_DATA_SETS=$PWD/other.txt expect_exit 65 "$get_data" "$(cut -d ' ' -f 2 <<<"$line")" --root data
+  done
+  for line in -K/tmp/curlrc --output=x ftp://x/y 'data'; do
+    LOCKSTEP_MIRRORS=$line expect_exit 2 "$get_data" tiny
+    expect_contains "$output" "the mirror '$line' begins with neither"
+  done
+  expect_no_file executed
+  expect_no_file data
 }
 
 Get_data_writes_through_no_link() {

@@ -83,7 +83,7 @@ check_line() {
       -np | -n) ranks=${words[i + 1]} ;;
       --ntasks=*) ranks=${word#*=} ;;
       --nodes=*) nodes=${word#*=} ;;
-      --ntasks-per-node=*) ranks=$((nodes * ${word#*=})) ;;
+      --ntasks-per-node=*) [[ $nodes,${word#*=} =~ ^[0-9]{1,6},[0-9]{1,6}$ ]] && ranks=$((nodes * ${word#*=})) ;;
       launch/jobs/*.yaml)
         [ -e "$word" ] || fail "no $word, in: $1"
         [[ $1 != *train* ]] || job=("$word")

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # launch/quickstart with this build's program, a made-up set, and stand-ins for what installs, builds and fetches.
-# shellcheck disable=SC2031,SC2317  # repo is set by harness.sh, functions are called by name
+# shellcheck disable=SC2016,SC2031,SC2317  # no word is carried out, repo is set by harness.sh, functions are called by name
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
@@ -63,10 +63,24 @@ Build_looks_again_for_nccl_that_was_not_there_and_says_what_it_found() {
   expect_lacks "$(cat calls)" --preset
 }
 
+Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
+  local ranks
+  make_repository
+  for ranks in 'a[$(touch executed)0]' '2 --help' 0 x -1; do
+    RANKS=$ranks expect_exit 2 'a place/launch/quickstart' train.epochs=1
+    expect_contains "$output" "RANKS '$ranks' is no whole number"
+  done
+  printf '#!/bin/sh\nenv | grep include >environment\nexit 1\n' >mpirun && chmod +x mpirun
+  OMPI_MCA_oob_tcp_if_include='lo touch executed' PATH=$PWD:$PATH expect_exit 1 'a place/launch/quickstart' train.epochs=1
+  expect_equal "$(cat 'a place/environment')" 'OMPI_MCA_oob_tcp_if_include=lo touch executed'
+  expect_no_file executed
+  expect_no_file "a place/executed"
+}
+
 Quickstart_sets_what_root_needs_and_only_for_root() {
   make_repository
-  # shellcheck disable=SC1091  # the copy in this folder
-  settings_of() { (stand_in id "echo $1" && PATH=$PWD:$PATH && source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && settings); }
+  # shellcheck disable=SC1091,SC2154  # the copy in this folder, and its variable
+  settings_of() { (stand_in id "echo $1" && PATH=$PWD:$PATH && source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && settings && echo "${environment[@]}"); }
   expect_contains "$(settings_of 0)" OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   expect_lacks "$(settings_of 1000)" ROOT
 }

@@ -297,6 +297,28 @@ Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
   expect_equal "$(xargs <asked)" "OMPI_MCA_oob_tcp_keepalive_intvl=10 OMPI_MCA_oob_tcp_keepalive_probes=3 OMPI_MCA_oob_tcp_keepalive_time=8"
 }
 
+# Its watcher is then killed before it has traps of its own.
+Run_keeps_its_files_where_mpirun_ends_at_once() {
+  make_world 8
+  stand_in mpirun '[ "$1" = --version ] || exit 71; echo "mpirun (Open MPI) 4.1.4"'
+  sleep() { command sleep 0.01; }
+  export -f sleep
+  echo 'localhost slots=1' >hosts
+  for _ in {1..12}; do
+    expect_exit 71 "$repo/launch/run" --hostfile hosts --restarts 2 eval run
+    expect_lacks "$output" "No such file"
+    expect_contains "$output" "restart 2 of 2"
+  done
+}
+
+Run_has_the_programs_exit_code_where_mpi_did_not_start() {
+  make_world 8
+  echo "lockstep: rank 0 of 2 on nodea: MPI did not start; what it says of that stands above." >words
+  echo 1 >codes
+  expect_exit 69 "$repo/launch/run" -np 2 --restarts 3 train job.yaml
+  expect_contains "$output" "MPI did not start on a rank"
+}
+
 Run_restarts_nothing_that_would_end_the_same_way() {
   local code
   make_world 8
@@ -343,6 +365,41 @@ Mpirun_trains_to_the_weights_of_one_process() {
   expect_exit 0 mpirun -np 3 "$program" train job.yaml train.max_steps=20
   expect_contains "$output" "3 ranks on 1 host"
   expect_equal "$(tail -n 1 <<<"$output")" "$("$program" train job.yaml run.dir=alone train.max_steps=20 | tail -n 1)"
+}
+
+# What the shell would carry out in its arithmetic, and what ssh would take for an option.
+Run_executes_nothing_that_a_hostfile_holds() {
+  local line
+  make_world 8
+  stand_in agent 'echo "$*" >>asked'
+  export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
+  for line in 'localhost slots=BASH_VERSINFO[$(touch${IFS}executed)0]' 'localhost slots=1e3' 'localhost slots=' 'localhost slots=0' \
+    'localhost slots=99999999999999999999' 'localhost slots = 2' '-oProxyCommand=touch${IFS}executed slots=2' \
+    '../x slots=2' 'a;touch slots=2' 'x[$(touch)0] slots=2' '$(touch)' '# nothing'; do
+    printf 'nodea slots=1\n%s\n' "$line" >hosts
+    [ "$line" != '# nothing' ] || echo "$line" >hosts
+    expect_exit 2 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+    expect_contains "$output" "lockstep: hosts: "
+    expect_exit 2 "$repo/launch/run" --restarts 2 --hostfile hosts train job.yaml
+  done
+  expect_no_file executed
+  expect_no_file asked
+  expect_no_file calls
+}
+
+Run_executes_nothing_that_stands_in_its_words() {
+  local word
+  make_world 8
+  for word in 'a[$(touch executed)0]' 'job[$(touch executed)0]' 1e3 08 -1 '' 99999999999999999999 '2 2'; do
+    expect_exit 2 "$repo/launch/run" -np "$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --timeout "$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --restarts "$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --hostfile "-$word" train job.yaml
+    expect_exit 2 "$repo/launch/run" --dry-run eval run "parallel.threads=$word"
+    expect_exit 2 "$repo/launch/run" --dry-run train job.yaml "parallel.threads=$word"
+  done
+  expect_no_file executed
+  expect_no_file calls
 }
 
 # a_rank: the process of some rank of the run, by its launcher's environment.

@@ -45,6 +45,19 @@ Slurm_job_passes_usr1_on_waits_for_the_save_and_requeues() {
   expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after USR1\nscontrol requeue 42'
 }
 
+Slurm_job_takes_only_whole_numbers_from_its_environment() {
+  local name value
+  make_world
+  for name in SLURM_JOB_ID SLURM_NTASKS SLURM_CPUS_PER_TASK SLURM_ARRAY_TASK_ID SLURM_RESTART_COUNT REQUEUES; do
+    for value in -1 1e3 'x[$(touch executed)0]' --version '1 2'; do
+      expect_exit 2 timeout 20 env "$name=$value" "$repo/launch/slurm/train.sbatch" job.yaml
+      expect_contains "$output" "train.sbatch: $name is "
+    done
+  done
+  expect_no_file executed
+  expect_no_file calls
+}
+
 Slurm_job_survives_a_second_signal_while_it_saves() {
   make_world && run_until_started
   kill -USR1 "$batch"

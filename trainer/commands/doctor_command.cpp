@@ -45,10 +45,10 @@ Exit code: 0 all is well, 69 something is not.
 Values of secrets in the environment are masked.)";
 
 struct Options {
-  std::string job, log, hostfile, locked_run;
+  std::string job, log, hostfile, listed, locked_run;
   std::vector<std::string> overrides;
   bool json = false;
-  // What survey_hosts() starts on other hosts.
+  // What survey_hosts() starts on other hosts; `listed` is what launch/run asks for.
   bool this_host = false;
   std::string mark;
   int answer_seconds = 0;
@@ -90,6 +90,12 @@ int examine_hosts(const Options& options) {
   return exit_code(diagnosis.healthy());
 }
 
+/// For launch/run, which takes no word of a hostfile unchecked.
+int list_hosts(const std::string& hostfile) {
+  for (const ListedHost& host : read_hostfile(hostfile)) print("{} {}\n", host.name, host.slots);
+  return 0;
+}
+
 int examine_ranks(const Options& options) {
   hash_program_in_advance();
   const bool has_job = !options.job.empty();
@@ -112,6 +118,8 @@ int examine(const Options& options) {
     print("{}\n", take_over_lock(options.locked_run));
   } else if (!options.log.empty()) {
     return examine_log(options);
+  } else if (!options.listed.empty()) {
+    return list_hosts(options.listed);
   } else {
     return options.hostfile.empty() ? examine_ranks(options) : examine_hosts(options);
   }
@@ -139,6 +147,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
   const char* hidden = "";
   command->add_flag("--this-host", options->this_host)->group(hidden);
   command->add_option("--mark", options->mark)->group(hidden);
+  command->add_option("--list-hosts", options->listed)->group(hidden);
   command->add_option("--answer", options->answer_seconds)->check(CLI::Range(1, 60))->group(hidden);
   command->add_option("--reach", options->reach)->group(hidden);
   command->add_flag("--json", options->json, "For programs");

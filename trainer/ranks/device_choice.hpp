@@ -76,7 +76,7 @@ struct DeviceChoice {
   std::shared_ptr<Gpu> gpu;  ///< otherwise
   /// How gradients travel, and why so: "NCCL 2.28.9", "mpi through pinned memory: ranks 0 and 1 share a GPU".
   std::string communication;
-  std::string backend;  ///< "mpi", "thread", "nccl"
+  std::string backend;  ///< "mpi", "thread", "nccl"; "none": one rank alone
   /// Why `auto` took no GPU on a machine that seems to have one; otherwise empty.
   std::string remark;
 };

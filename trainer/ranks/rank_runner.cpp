@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One function for each control plane.
+/// One function for each control plane; a rank alone is a group of one thread.
 #include "trainer/ranks/rank_runner.hpp"
 
 #include "comm/agreement.hpp"
@@ -65,12 +65,6 @@ bool wanted_by_all(Communicator& comm, bool wanted) {
 }
 
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
-  if (parallel.ranks > 0) {
-    throw ConfigError(
-        "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: mpirun "
-        "-np N "
-        "lockstep ...");
-  }
   const std::chrono::duration<double> timeout(parallel.timeout_seconds);
   RankWatch watch(launched_ranks());
   watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
@@ -111,7 +105,12 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const bool threads = backend_named(parallel.backend).runs_threads(parallel.ranks);
-  return threads ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
+  if (!threads && parallel.ranks > 0) {
+    throw ConfigError(
+        "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: "
+        "mpirun -np N lockstep ...");
+  }
+  return threads || this_launch().is_alone() ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
 }
 
 // Open MPI's own variables tell whether all ranks have one command line.

@@ -15,7 +15,7 @@
 namespace lockstep {
 
 /// Runs `body` on every rank over the backend the job asks for: MPI (as mpirun or srun started the ranks) or
-/// threads of this process. `body` returns the exit code. On an AgreedError its speaker prints and all ranks
+/// threads of this process. A process that no launcher started is one rank, and starts no MPI. `body` returns the exit code. On an AgreedError its speaker prints and all ranks
 /// end in good order; on any other error this rank prints it with its rank and host and aborts the whole job.
 /// @returns the exit code for this process: under MPI only rank 0's is non-zero after an orderly end, because
 /// launchers pick one of several at random

@@ -114,6 +114,7 @@ std::string launcher_name(const Environment& environment) {
       return slurm_step ? "srun" : "PMI";
     case Launcher::kSrun:
       return "srun";
+    case Launcher::kTorchrun:
     case Launcher::kNone:
       break;
   }

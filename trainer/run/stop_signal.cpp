@@ -99,7 +99,7 @@ void on_signal(int signal) {
     case StopRequests::Effect::kLeave:
       say(stop_signal_name(signal),
           " again: leaving now, without saving; the run goes on from its last checkpoint\n");
-      _exit(kEndedBySignal + signal);
+      std::_Exit(kEndedBySignal + signal);
   }
   errno = saved_errno;
 }

@@ -43,8 +43,12 @@ struct ListedHost {
   int slots = 1;
 };
 
+/// Letters, digits, '.', '-', '_' and ':', the first neither '-' nor '.': no option of ssh, no path, no shell's character.
+bool is_host_name(std::string_view text);
+
 /// Of a hostfile as mpirun reads it: a name a line, slots=N, comments behind #.
-/// @throws MissingDataError  no such file; ConfigError  it names no host, or slots= is no number
+/// @throws MissingDataError  no such file; ConfigError  it names no host, one that is_host_name() refuses, or slots= is no
+///                           whole number from 1 on
 std::vector<ListedHost> read_hostfile(const std::string& path);
 
 /// Runs this program on every host, over $OMPI_MCA_plm_rsh_agent or ssh, compares what the hosts see and tries

@@ -236,6 +236,12 @@ const std::array kMessages{
             {"there is not enough space for", "shared-memory backing file"},
             "shared memory is used up",
             "start the container with --shm-size=1g, or --ipc=host"},
+    Message{
+        "mpi-start",
+        {"MPI did not start", "Local abort before MPI_INIT"},
+        "MPI did not start on a rank",
+        "start again, for on a busy machine this happens; otherwise look for room in TMPDIR, for settings of "
+        "Open MPI that are wrong (env | grep OMPI_MCA), and for another MPI than the program's"},
     Message{"peer-lost",
             {"for the other ranks in", "lockstep: verdict: "},
             "ranks waited in vain for another one",

@@ -3,8 +3,6 @@
 /// Every host is asked on a thread of its own; for a host that does not answer, what ssh said is shown.
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "common/printable.hpp"
-#include "common/yaml.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/run/rank_diagnosis.hpp"
 #include "trainer/tools/doctor.hpp"
@@ -16,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -150,33 +147,7 @@ CheckResult find_closed_ports(const std::vector<ListedHost>& hosts) {
   return result;
 }
 
-constexpr std::string_view kSlots = "slots=";
-
-int slots_of(const std::string& path, const std::string& word) {
-  const auto slots = parse_int64(std::string_view(word).substr(kSlots.size()));
-  if (!slots || *slots < 0 || *slots > std::numeric_limits<int>::max())
-    throw ConfigError(
-        fmt::format("{}: {} gives no whole number; a line is 'node1 slots=8'", path, quoted_text(word)));
-  return static_cast<int>(*slots);
-}
-
 }  // namespace
-
-std::vector<ListedHost> read_hostfile(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw MissingDataError(path + ": there is no such hostfile, or it may not be read");
-  std::vector<ListedHost> hosts;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    ListedHost host;
-    if (!(words >> host.name)) continue;
-    for (std::string word; words >> word;)
-      if (word.starts_with(kSlots)) host.slots = slots_of(path, word);
-    hosts.push_back(host);
-  }
-  if (hosts.empty()) throw ConfigError(path + ": names no host; a line is 'node1 slots=8'");
-  return hosts;
-}
 
 Diagnosis survey_hosts(const std::vector<ListedHost>& hosts, const Job& job) {
   Diagnosis diagnosis;

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/printable.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/tools/doctor.hpp"
 
@@ -123,6 +124,11 @@ RemoteProcess process_in(const std::string& text) {
 /// The name of the process, in brackets, may hold anything: what stands behind the last one counts. One whose threads
 /// have all ended is gone, although its parent has not asked how yet.
 RemoteProcess ask_host(const LockOwner& owner, const std::string& place) {
+  if (!is_host_name(owner.host))
+    throw RunInUseError(
+        fmt::format("{0}: its lock names {1}, which is no host's name, so that nothing can be "
+                    "asked; once you know that no job uses it, delete {0}/lock",
+                    place, quoted_text(owner.host)));
   const auto output = run_on_host(
       owner.host,
       fmt::format("echo lockstep-boot: $(cat /proc/sys/kernel/random/boot_id); echo lockstep-ticks: "

@@ -255,6 +255,32 @@ TEST(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
   EXPECT_EQ(outcome.out, lockstep("devices --emulated").out);
 }
 
+TEST(BadInputTest, AloneItNeedsNoMpi) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + write_small_job(directory));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(read_metrics(directory.path("run")).front()["backend"], "none");
+}
+
+TEST(BadInputTest, MpiThatDoesNotStartIsTold) {
+  const TemporaryDirectory directory;
+  const auto outcome =
+      run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " +
+                write_small_job(directory));
+  EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
+  EXPECT_NE(outcome.err.find("lockstep: rank "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(": MPI did not start"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
+}
+
+TEST(BadInputTest, OneOfTheProcessesOfTorchrunIsRefused) {
+  const TemporaryDirectory directory;
+  expect_refusal(
+      run_shell("RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 $LOCKSTEP_PROGRAM train " + write_small_job(directory)),
+      {"torchrun", "", 69, {"torchrun", "WORLD_SIZE=4", "mpirun -np 4 lockstep"}});
+  EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
+}
+
 /// A rank that is another program: rank 0 says so when the least time for a start has passed.
 TEST(BadInputTest, ARankThatDoesNotComeIsNamed) {
   const TemporaryDirectory directory;

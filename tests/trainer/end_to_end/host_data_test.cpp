@@ -25,7 +25,7 @@ class HostDataTest : public ::testing::Test {
                "train: {epochs: 2, optimizer: {lr: 0.3, momentum: 0}}\n"
                "parallel: {device: cpu, grain: 4}\n"
                "run: {report: false, log_every_steps: 1}\n");
-    const Outcome alone = run_shell("$LOCKSTEP_PROGRAM train " + arguments("alone") + kWithoutMpi);
+    const Outcome alone = run_shell("$LOCKSTEP_PROGRAM train " + arguments("alone"));
     EXPECT_EQ(alone.exit_code, 0) << alone.everything();
     metrics_ = comparable_metrics(path("alone"));
   }

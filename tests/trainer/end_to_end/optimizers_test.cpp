@@ -31,11 +31,10 @@ std::string write_job(const TemporaryDirectory& directory) {
   return path;
 }
 
-/// One process needs no MPI.
 TrainedRun train(const TemporaryDirectory& directory, const std::string& label, const std::string& overrides,
                  int processes = 1) {
-  const std::string job = write_job(directory) + (processes == 1 ? kWithoutMpi : " ");
-  return train_job(job + overrides, directory.path("run-" + label), processes == 1 ? 0 : processes);
+  return train_job(write_job(directory) + " " + overrides, directory.path("run-" + label),
+                   processes == 1 ? 0 : processes);
 }
 
 TEST(OptimizersTest, AStageWithoutParametersHearsOfTheNormToo) {

@@ -20,9 +20,6 @@ struct Outcome {
   std::string last_line() const;
 };
 
-/// For a training that starts alone: it needs no MPI, whose start takes longer than that of all else.
-inline constexpr const char* kWithoutMpi = " parallel.backend=thread ";
-
 /// Runs a shell command; it is killed (exit code 124) after `seconds`.
 Outcome run_shell(const std::string& command, int seconds = 120);
 

@@ -39,8 +39,7 @@ class ShardedRunTest : public ::testing::Test {
   Outcome train(const std::string& run, const std::string& overrides,
                 const std::string& launcher = "") const {
     return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
-                     " run.report=false run.dir=" + path(run) + (launcher.empty() ? kWithoutMpi : " ") +
-                     overrides);
+                     " run.report=false run.dir=" + path(run) + " " + overrides);
   }
   /// Of a run that must end well.
   std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides,
@@ -235,8 +234,7 @@ class PictureRunTest : public ::testing::Test {
   }
   Outcome train(const std::string& name, const std::string& more = "",
                 const std::string& launcher = "") const {
-    return run("train job.yaml run.dir=" + path(name) + (launcher.empty() ? kWithoutMpi : " ") + more,
-               launcher);
+    return run("train job.yaml run.dir=" + path(name) + " " + more, launcher);
   }
   std::string weights_of(const std::string& name, const std::string& more = "",
                          const std::string& launcher = "") const {

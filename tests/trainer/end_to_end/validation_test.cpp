@@ -23,8 +23,7 @@ class ValidationTest : public ::testing::Test {
                 const std::string& launcher = "") const {
     write_text(path("job.yaml"), job);
     return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
-                     " run.report=false run.dir=" + path(run) + (launcher.empty() ? kWithoutMpi : " ") +
-                     overrides);
+                     " run.report=false run.dir=" + path(run) + " " + overrides);
   }
   /// To its end, which must be a good one.
   Outcome train_to_the_end(const std::string& run, const std::string& job, const std::string& overrides,

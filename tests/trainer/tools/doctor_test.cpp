@@ -121,6 +121,10 @@ const Page kPages[] = {
      "The application appears to have been direct launched using \"srun\",\nbut OMPI was not built with "
      "SLURM's PMI support and therefore cannot\nexecute.\n"},
     {"killed", "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9 (Killed).\n"},
+    {"mpi-start",
+     "[node1:00042] Local abort before MPI_INIT completed completed successfully, but am not able to "
+     "aggregate "
+     "error messages\n"},
     {"peer-lost",
      "lockstep: rank 0 of 2 on node1 waited 2 s for the other ranks in an all-reduce: a rank died\n"},
 };
@@ -165,6 +169,16 @@ class SurroundingsTest : public ::testing::Test {
   void put(const std::string& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
+  }
+
+  void expect_refused_hosts(const std::string& text, const std::string& words) {
+    put("hosts", text + "\n");
+    try {
+      read_hostfile(root_ / "hosts");
+      ADD_FAILURE() << text;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
   }
 
   fs::path root_;
@@ -238,14 +252,27 @@ TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
   EXPECT_EQ(hosts[0].name, "node1");
   EXPECT_EQ(hosts[0].slots, 12);
   EXPECT_EQ(hosts[1].slots, 1);
-  for (const std::string slots : {"slots=", "slots=two", "slots=2x", "slots=-1", "slots=99999999999"}) {
-    put("hosts", "node1 " + slots + "\n");
-    try {
-      read_hostfile(root_ / "hosts");
-      ADD_FAILURE() << slots;
-    } catch (const ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find("'" + slots + "'"), std::string::npos) << error.what();
-    }
+  for (const std::string slots : {"slots=", "slots=two", "slots=2x", "slots=-1", "slots=0", "slots=1e3",
+                                  "slots", "slots=99999999999", "slots=a[$(id)0]"})
+    expect_refused_hosts("node1 " + slots, slots);
+}
+
+TEST_F(SurroundingsTest, AHostfileNamesNoOptionsAndNoPaths) {
+  put("hosts", "Node_1.example-2 slots=3\n::1\nfe80::1\n");
+  EXPECT_EQ(read_hostfile(root_ / "hosts").size(), 3U);
+  for (const std::string name : {"-oProxyCommand=id", "-", ".", "..", "../x", "a/b", "a;id", "$(id)", "`id`",
+                                 "a*", "user@host", "a\\b", "n\u00f6"})
+    expect_refused_hosts("node1\n" + name + " slots=2", "no host's name");
+}
+
+TEST_F(SurroundingsTest, ALockThatNamesAnOptionAsksNoHost) {
+  put("lock",
+      R"({"host": "-oProxyCommand=touch asked", "pid": 1, "boot_id": "b", "start_ticks": 1, "job": "j", "started": "s"})");
+  try {
+    take_over_lock(root_);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("is no host's name"), std::string::npos) << error.what();
   }
 }
 
