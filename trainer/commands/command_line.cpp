@@ -187,7 +187,6 @@ int run_command_line(int argc, char** argv) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f is a full disk then: the write fails, and its error is told
   spell_advice_as(kJobSpelling);
-  set_nccl_defaults();
   CLI::App app{kDescription};
   app.name("lockstep");
   app.formatter(help_formatter());
@@ -227,6 +226,7 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand(name)) spell_advice_as(kOptionSpelling);
   const Kind kind = kind_of(app);
   if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
+  if (kind.of_all_ranks && !app.got_subcommand("doctor")) set_nccl_defaults();  // that tells what users set
   return run(action, kind);
 }
 

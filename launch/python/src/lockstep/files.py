@@ -10,7 +10,7 @@ import shutil
 import struct
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -116,12 +116,13 @@ def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> T
     """
     if len(data) != 4:
         raise UsageError(f"data: {len(data)} arrays; give four: (x, y, x_test, y_test)")
+    names = list(classes) if classes is not None else []
     if is_features(data[0]):
-        return "table", _keep(_table_files(data, classes))
-    return "idx", _keep(_idx_files(data, classes))
+        return "table", _keep(_table_files(data, names))
+    return "idx", _keep(_idx_files(data, names))
 
 
-def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+def _idx_files(data: Sequence[Any], classes: List[str]) -> Files:
     train, test = as_images(data[0], "x"), as_images(data[2], "x_test")
     if train.shape[1:] != test.shape[1:]:
         raise UsageError(f"x and x_test: images of {train.shape[1:]} and {test.shape[1:]}; they must have one size")
@@ -134,23 +135,32 @@ def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
         files[f"{half}-images-idx{images.ndim}-ubyte"] = (idx_head(images), images)
         files[f"{half}-labels-idx{labels.ndim}-ubyte"] = (idx_head(labels), labels)
     if classes:
+        _check_names(classes, y.shape[1] if y.ndim == 2 else max(int(y.max()), int(y_test.max())) + 1)
         files["classes.txt"] = ("".join(f"{name}\n" for name in classes).encode(),)
     return files
 
 
-def _table_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+def _check_names(classes: List[str], count: int) -> None:
+    """Raises UsageError where they are no names of so many classes; none at all are in order."""
+    if classes and len(classes) < count:
+        raise UsageError(f"classes: {len(classes)} of {count} names, and labels go up to {count - 1}; name each class")
+    for name in classes:
+        if not isinstance(name, str) or not name.isprintable() or not name.strip() or classes.count(name) > 1:
+            raise UsageError(f"classes: {name!r} is no name of one class: each is a text of its own, of one line")
+
+
+def _table_files(data: Sequence[Any], classes: List[str]) -> Files:
     """As docs/shard-format.md says."""
     train, test = as_features(data[0], "x"), as_features(data[2], "x_test")
     if train.shape[1:] != test.shape[1:]:
         raise UsageError(f"x and x_test: rows of {train.shape[1:]} and {test.shape[1:]}; they must be alike")
     y, y_test = as_classes(data[1], len(train), "y"), as_classes(data[3], len(test), "y_test")
     count = max(int(y.max()), int(y_test.max())) + 1
-    if classes and len(classes) < count:
-        raise UsageError(f"classes: {len(classes)} names, and labels go up to {count - 1}; name each class")
+    _check_names(classes, count)
     files: Files = {}
     head: Dict[str, Any] = {"lockstep_shards": 2, "sample": "float32", "channels": train.shape[1], "height": train.shape[2],
                             "width": train.shape[3], "classes": len(classes) if classes else count,
-                            "class_names": list(classes or ()), "block_bytes": _BLOCK, "shard_bytes": _SHARD}
+                            "class_names": classes, "block_bytes": _BLOCK, "shard_bytes": _SHARD}
     for half, rows, labels in (("train", train, y), ("test", test, y_test)):
         numbers = rows.reshape(-1).view(np.uint8)
         blocks = b"".join(hashlib.sha256(numbers[at:at + _BLOCK]).digest() for at in range(0, numbers.size, _BLOCK))
