@@ -153,7 +153,7 @@ std::uint64_t peak_resident_bytes() {
   return most_resident.load();
 }
 
-std::uint64_t resident_bytes_of_others() {
+std::uint64_t shared_resident_bytes() {
   const fs::path maps = "/proc/self/smaps_rollup";
   return 1024 *
          (number_after(maps, "Shared_Clean:").value_or(0) + number_after(maps, "Shared_Dirty:").value_or(0));

@@ -188,14 +188,14 @@ TEST(MemoryTest, ThePeakIsNeverBelowWhatIsResident) {
 TEST(MemoryTest, WhatAnotherProcessHasTooIsShared) {
   constexpr std::uint64_t kShared = 64 << 20;
   const std::vector<std::byte> shared(kShared, std::byte{1});
-  const std::uint64_t before = resident_bytes_of_others();
+  const std::uint64_t before = shared_resident_bytes();
   const pid_t child = fork();  // has all that this process has
   ASSERT_GE(child, 0);
   if (child == 0) {
     pause();
     _exit(0);
   }
-  const std::uint64_t now = resident_bytes_of_others();
+  const std::uint64_t now = shared_resident_bytes();
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_GE(now, before + kShared * 4 / 5);

@@ -36,7 +36,7 @@ std::vector<JobKey> model_and_data_keys() {
         .also_called({"network", "net", "arch"}),
     KEY(data.set, one_of(set_names()),
         fmt::format("the data set; idx: your own, in data.root; {}: made in memory", fmt::join(made_sets(), " and ")), kWeights)
-        .also_called({"dataset", "name", "kind", "type"}),
+        .also_called({"dataset", "name", "kind"}),
     KEY(data.root, path("auto or a directory"),
         "where the files are: a directory beside the job file, or in the current one; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
         .also_called({"path", "dir", "directory", "folder", "data_dir"}),

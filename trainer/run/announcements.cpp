@@ -167,7 +167,7 @@ int TrainingRun::tell_nothing_left() {
 /// "memory: at most 61 MiB resident, on rank 1; 97 MiB on all 2 ranks", where what ranks of a host share counts once.
 /// Ranks that are threads share a process and its memory.
 std::string TrainingRun::host_memory() {
-  const auto ranks = gather(comm_, RankMemory{peak_resident_bytes(), resident_bytes_of_others()});
+  const auto ranks = gather(comm_, RankMemory{peak_resident_bytes(), shared_resident_bytes()});
   const auto hosts = gather_hosts(comm_);
   const auto most = std::ranges::max_element(ranks, {}, &RankMemory::peak);
   if (comm_.size() == 1) return fmt::format("memory: at most {} resident", format_memory(most->peak));

@@ -278,9 +278,9 @@ std::vector<std::string> changes(const std::string& override_text, const std::st
   return differing_keys(determining_keys(before), determining_keys(after));
 }
 
-std::string advice_for(const std::vector<std::string>& overrides) {
+std::string advice_for(const std::vector<std::string>& overrides, int ranks = 4) {
   const std::string start = "run the same command again: it goes on from the last checkpoint, on ";
-  const std::string text = restart_advice(parse_job("model: net", "job.yaml", overrides), 4);
+  const std::string text = restart_advice(parse_job("model: net", "job.yaml", overrides), ranks);
   return text.starts_with(start) ? text.substr(start.size()) : text;
 }
 
@@ -289,6 +289,7 @@ TEST(RestartRuleTest, AdvicePromisesWhatTheJobHolds) {
   EXPECT_EQ(advice_for({}), "any number of ranks");
   EXPECT_EQ(advice_for({"parallel.determinism=off"}), "any number of ranks" + others);
   EXPECT_EQ(advice_for({"data.per_rank_batch=8"}), "4 ranks as before (data.per_rank_batch)");
+  EXPECT_EQ(advice_for({"data.per_rank_batch=8"}, 1), "1 rank as before (data.per_rank_batch)");
   EXPECT_EQ(advice_for({"parallel.strategy=pipeline"}),
             "4 ranks as before, or as many as its stages come out on");
   EXPECT_EQ(advice_for({"parallel.strategy=hogwild", "parallel.determinism=off"}),
