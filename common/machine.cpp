@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -123,23 +124,39 @@ void require_memory(std::uint64_t bytes, const std::string& what, const std::str
                                 format_memory(bytes), free.limited_by, format_memory(free.bytes), help));
 }
 
+namespace {
+
+/// The most that is known to have been resident. Linux counts its own peak roughly, and below what is resident now.
+std::atomic<std::uint64_t> most_resident = 0;
+
+std::uint64_t noted(std::uint64_t bytes) {
+  std::uint64_t before = most_resident.load();
+  while (before < bytes && !most_resident.compare_exchange_weak(before, bytes)) {
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t all = 0, resident = 0;
   file >> all >> resident;
-  return file ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+  return file ? noted(resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))) : 0;
 }
 
 std::uint64_t peak_resident_bytes() {
   rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+  if (::getrusage(RUSAGE_SELF, &usage) == 0)
+    noted(static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);  // Linux counts in KiB
+  resident_bytes();
+  return most_resident.load();
 }
 
-std::uint64_t resident_bytes_of_others() {
+std::uint64_t shared_resident_bytes() {
   const fs::path maps = "/proc/self/smaps_rollup";
-  const auto resident = number_after(maps, "Rss:"), own_share = number_after(maps, "Pss:");
-  return resident && own_share && *own_share < *resident ? (*resident - *own_share) * 1024 : 0;
+  return 1024 *
+         (number_after(maps, "Shared_Clean:").value_or(0) + number_after(maps, "Shared_Dirty:").value_or(0));
 }
 
 std::string format_memory(std::uint64_t bytes) {

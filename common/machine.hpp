@@ -43,12 +43,12 @@ void require_memory(std::uint64_t bytes, const std::string& what, const std::str
 /// What this process has in memory now, its libraries included; 0: the kernel does not say.
 std::uint64_t resident_bytes();
 
-/// The most that this process has had in memory at once, its libraries included (its peak resident set size).
+/// The most that this process has had in memory at once, its libraries included: no less than resident_bytes() ever said.
 std::uint64_t peak_resident_bytes();
 
-/// What of resident_bytes() is other processes' share of memory that they have, too: libraries, sets that ranks of a host
-/// share. 0: none, or the kernel does not say.
-std::uint64_t resident_bytes_of_others();
+/// What of resident_bytes() other processes have, too: libraries, sets that ranks of a host share. 0: none, or the kernel
+/// does not say. It walks the page tables of this process.
+std::uint64_t shared_resident_bytes();
 
 /// "7.3 GiB", "12 MiB", "640 B"; "more than 64 bits can count" of kTooLarge.
 std::string format_memory(std::uint64_t bytes);

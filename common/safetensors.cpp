@@ -6,6 +6,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
+#include "common/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,8 +31,8 @@ std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
 /// The JSON text, whose length the first eight bytes give.
 std::string_view header_text(std::span<const std::byte> bytes, const std::string& file) {
   if (bytes.size() < kSafetensorsPrefixBytes)
-    throw DataError(
-        fmt::format("{}: is {} bytes long, too short for a safetensors file", file, bytes.size()));
+    throw DataError(fmt::format("{}: is {} {} long, too short for a safetensors file", file, bytes.size(),
+                                plural(bytes.size(), "byte")));
   const std::uint64_t size = little_endian_u64(bytes);
   const std::size_t room = bytes.size() - kSafetensorsPrefixBytes;
   if (size > std::min(room, kMaxSafetensorsHeaderBytes))

@@ -6,6 +6,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/text_layout.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -205,8 +206,8 @@ ShardStore::ShardStore(Contents contents)
     file.expect_no_order();
     const std::uint64_t size = std::min(left, contents_.file_bytes);
     if (file.size() != size)
-      throw DataError(fmt::format("{}: {} bytes, and the index says {}; {}", file.name(), file.size(), size,
-                                  kFixForStore));
+      throw DataError(fmt::format("{}: {} {}, and the index says {}; {}", file.name(), file.size(),
+                                  plural(file.size(), "byte"), size, kFixForStore));
     left -= size;
   }
   LOCKSTEP_CHECK(left == 0);

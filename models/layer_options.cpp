@@ -3,6 +3,7 @@
 /// LayerOptions: from YAML scalars to checked numbers.
 #include "models/layer_options.hpp"
 
+#include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "models/layer.hpp"
 
@@ -118,8 +119,8 @@ KernelSize LayerOptions::kernel() const {
 int LayerOptions::common_divisor(const std::string& key, int inputs, int outputs) const {
   const int value = integer(key, 1, kMaxOutputs, 1);
   if (inputs % value == 0 && outputs % value == 0) return value;
-  fail_shape(find(key).Mark(), fmt::format("{} groups do not divide {} channels into {}; use a divisor of {}",
-                                           value, inputs, outputs, std::gcd(inputs, outputs)));
+  fail_shape(find(key).Mark(), fmt::format("{} groups do not divide {} into {}; use a divisor of {}", value,
+                                           counted(inputs, "channel"), outputs, std::gcd(inputs, outputs)));
 }
 
 EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& shape) const {

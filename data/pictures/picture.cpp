@@ -4,6 +4,7 @@
 #include "data/pictures/picture.hpp"
 
 #include "common/error.hpp"
+#include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
 #include "data/sets/names.hpp"
@@ -133,9 +134,8 @@ void check_packed_size(const std::string& name, std::int64_t width, std::int64_t
   constexpr std::int64_t kAlways = std::int64_t{1} << 20, kOfEachByte = 4096;
   check_picture_size(name, width, height);
   if (width * height > kAlways + kOfEachByte * static_cast<std::int64_t>(file_bytes))
-    throw DataError(
-        fmt::format("{}: {} bytes cannot hold {} x {} pixels of a picture; it is damaged, or empty", name,
-                    file_bytes, width, height));
+    throw DataError(fmt::format("{}: {} {} cannot hold {} x {} pixels of a picture; it is damaged, or empty",
+                                name, file_bytes, plural(file_bytes, "byte"), width, height));
 }
 
 Picture Pictures::operator[](std::size_t index) const {

@@ -6,6 +6,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -137,7 +138,8 @@ std::vector<std::uint8_t> read_file(const std::string& path, std::uint64_t bytes
   try {
     const StoredFile file = read_patiently(Env::posix(), [&] { return StoredFile(path); });
     if (file.size() != bytes)
-      throw DataError(fmt::format("{}: {} bytes, and {} at the start", path, file.size(), bytes));
+      throw DataError(fmt::format("{}: {} {}, and {} at the start", path, file.size(),
+                                  plural(file.size(), "byte"), bytes));
     std::vector<std::uint8_t> read(bytes);
     read.resize(file.read(0, read));
     return read;

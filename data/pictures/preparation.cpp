@@ -3,6 +3,8 @@
 /// From a scan to an image of the training set.
 #include "data/pictures/preparation.hpp"
 
+#include "common/text_layout.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -234,7 +236,7 @@ std::vector<std::string> picture_warnings(const Picture& picture, const Ink& ink
   std::vector<std::string> warnings;
   if (looks_cut_off(picture, box)) warnings.emplace_back("it touches the edge: is it all there?");
   if (std::max(box.width(), box.height()) < kFewestPixels)
-    warnings.push_back(fmt::format("it is only {} pixels high", box.height()));
+    warnings.push_back(fmt::format("it is only {} high", counted(box.height(), "pixel")));
   if (!frame.one_figure) return warnings;
   std::int64_t pixels = 0;
   for (const Piece& piece : ink.pieces) pixels += piece.pixels;

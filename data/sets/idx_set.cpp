@@ -49,8 +49,8 @@ Expected images_of(const SetEntry& set) {
 
 void check_dimensions(const fs::path& path, const std::vector<std::int64_t>& dims, const Expected& expected) {
   if (dims.size() >= expected.fewest && dims.size() <= expected.most) return;
-  throw DataError(fmt::format("{}: offset 3: {} dimensions, expected {}; is it the right file?",
-                              path.string(), dims.size(), expected.text));
+  throw DataError(fmt::format("{}: offset 3: {}, expected {}; is it the right file?", path.string(),
+                              counted(dims.size(), "dimension"), expected.text));
 }
 
 /// One read in a thread of its own; get() throws what it threw.

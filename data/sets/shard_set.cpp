@@ -4,6 +4,7 @@
 /// the fp32 features of a large table; those of a small one are read into memory.
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
 #include "data/sample_store.hpp"
 #include "data/sets/names.hpp"
@@ -48,8 +49,9 @@ std::vector<Number> read_numbers(const fs::path& path, std::uint64_t count, cons
   static_assert(std::endian::native == std::endian::little);
   FileSource source(path);
   if (source.remaining_at_most() != count * sizeof(Number))
-    throw DataError(fmt::format("{}: {} bytes, and the index says {}; {}", path.string(),
-                                source.remaining_at_most(), count * sizeof(Number), kFixForStore));
+    throw DataError(fmt::format("{}: {} {}, and the index says {}; {}", path.string(),
+                                source.remaining_at_most(), plural(source.remaining_at_most(), "byte"),
+                                count * sizeof(Number), kFixForStore));
   std::vector<Number> numbers(count);
   const std::span bytes(reinterpret_cast<std::uint8_t*>(numbers.data()), count * sizeof(Number));
   if (source.read(bytes) != bytes.size() || sha256(std::as_bytes(bytes)) != digest)

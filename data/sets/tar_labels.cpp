@@ -105,8 +105,8 @@ std::vector<std::string> class_names_of(Vocabulary& all, std::vector<std::string
   } else if (known.empty()) {
     known = numbered_classes(static_cast<int>(all.classes));
   } else if (std::ssize(known) < all.classes) {
-    throw DataError(fmt::format("{}: names {} classes, and the labels go up to {}; add the others", what,
-                                known.size(), all.classes - 1));
+    throw DataError(fmt::format("{}: names {}, and the labels go up to {}; add the others", what,
+                                counted(known.size(), "class"), all.classes - 1));
   }
   const std::int64_t most = all.has_lists ? kMostClassesOfLabelSets : kMostShardClasses;
   if (known.empty() || std::ssize(known) > most)

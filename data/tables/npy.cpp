@@ -139,8 +139,8 @@ void check_dims(const NpyHeader& header, const ByteSource& source) {
     refuse(source, fmt::format("{} rows of {} numbers are more than {} and {}", header.dims.front(),
                                header.row_elements(), kMostRows, kMostRowElements));
   if (bytes != source.remaining_at_most())
-    refuse(source,
-           fmt::format("its header promises {} bytes, and {} follow it", bytes, source.remaining_at_most()));
+    refuse(source, fmt::format("its header promises {} {}, and {} follow it", bytes, plural(bytes, "byte"),
+                               source.remaining_at_most()));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// conv2d and conv_transpose2d. The latter's passes are those of a convolution, each in another's place.
 #include "common/buffers.hpp"
+#include "common/text_layout.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "models/layers/layer_kinds.hpp"
 #include "models/layers/weighted.hpp"
@@ -129,7 +130,7 @@ class Conv2dLayer final : public WeightedLayer {
   }
   std::optional<std::string> beyond_device() const override {
     if (std::max({shape_.in_channels, shape_.out_channels, shape_.in_height}) <= kMaxDeviceSide) return {};
-    return fmt::format("a convolution of {} channels of height {} into {}", shape_.in_channels,
+    return fmt::format("a convolution of {} of height {} into {}", counted(shape_.in_channels, "channel"),
                        shape_.in_height, shape_.out_channels);
   }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
@@ -278,8 +279,8 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   std::optional<std::string> beyond_device() const override {
     const Conv2dShape& s = convolution_;
     if (std::max({s.in_channels, s.out_channels, s.in_height}) <= kMaxDeviceSide) return {};
-    return fmt::format("a transposed convolution of {} channels into {} of height {}", s.out_channels,
-                       s.in_channels, s.in_height);
+    return fmt::format("a transposed convolution of {} into {} of height {}",
+                       counted(s.out_channels, "channel"), s.in_channels, s.in_height);
   }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.conv2d_backward_data(pass.stream, convolution_of(pass.batch), tensors.x, tensors.weights,

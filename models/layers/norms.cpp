@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The layers that normalise: their options, the calls of their ops, and what is made of the sums of a batch.
+#include "common/text_layout.hpp"
 #include "kernels/batch_norm.hpp"
 #include "models/batch_layer.hpp"
 #include "models/layers/layer_kinds.hpp"
@@ -221,9 +222,8 @@ class GroupNormLayer final : public Layer {
     GroupNormOp chosen = read_norm(options);
     const int groups = options.integer("groups", 1, kMaxOutputs);
     if (input.channels % groups != 0) {
-      options.fail_shape(
-          fmt::format("{} groups do not divide {} channels; write groups: 1, or another divisor", groups,
-                      input.channels));
+      options.fail_shape(fmt::format("{} groups do not divide {}; write groups: 1, or another divisor",
+                                     groups, counted(input.channels, "channel")));
     }
     chosen.shape = {1, groups, input.channels, input.height * input.width};
     return std::make_unique<GroupNormLayer>(place, chosen);

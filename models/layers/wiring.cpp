@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Layers that join what several layers compute: add, multiply, concat, route; and flatten.
+#include "common/text_layout.hpp"
 #include "models/layers/layer_kinds.hpp"
 
 #include <fmt/format.h>
@@ -89,8 +90,8 @@ class MultiplyLayer final : public Layer {
     const auto fits = [&](const ImageShape& shape) {
       return shape == x || (shape.channels == x.channels && (is_vector(shape) || is_vector(x)));
     };
-    const std::string such = is_vector(x) ? fmt::format("{} channels", x.channels)
-                                          : fmt::format("{} or {}", to_string(x), x.channels);
+    const std::string such =
+        is_vector(x) ? counted(x.channels, "channel") : fmt::format("{} or {}", to_string(x), x.channels);
     return std::make_unique<MultiplyLayer>(place, options.earlier_layer("from", x, fits, such));
   }
 

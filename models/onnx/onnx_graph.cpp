@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/printable.hpp"
+#include "common/text_layout.hpp"
 
 #include <climits>
 #include <fmt/format.h>
@@ -173,7 +174,7 @@ std::string why_not_numbers(const onnx::TensorProto& tensor, std::size_t count) 
                                 ? tensor.raw_data().size()
                                 : static_cast<std::size_t>(tensor.float_data_size()) * sizeof(float);
   if (there == count * sizeof(float)) return "";
-  return fmt::format("are {} bytes, and its shape takes {}; the file is damaged", there,
+  return fmt::format("are {} {}, and its shape takes {}; the file is damaged", there, plural(there, "byte"),
                      count * sizeof(float));
 }
 

@@ -153,6 +153,18 @@ Every_shipped_job_has_a_row_of_results_and_a_published_hash() {
   done
 }
 
+# Tables of `lockstep runs` on the pages: what has the published hash has that of its epochs.
+Finished_runs_on_the_pages_have_the_hash_of_their_epochs() {
+  local page epochs hash job batch found=0
+  while read -r page job epochs hash; do
+    batch=$("$program" validate "$repo/launch/jobs/$job.yaml" | awk '$1 == "global_batch:" { print $2 }')
+    grep -qE "^[0-9a-f]{64} $((epochs * ((60000 + batch - 1) / batch))) $hash" "$repo/launch/jobs/hashes.txt" ||
+      fail "$page: $hash is not what $job.yaml comes to in $epochs epochs"
+    found=$((found + 1))
+  done < <(awk '/^runs\// && $2 == "finished" && $NF == "yes" { split($3, epochs, "/"); sub("runs/", "", $1); print FILENAME, $1, epochs[1], $(NF - 1) }' "$repo"/README.md "$repo"/docs/*.md)
+  [ "$found" -gt 0 ] || fail "no page shows a finished run"
+}
+
 # With the real data: a page is read after the main job has been trained.
 Steps_and_runs_that_pages_name_are_there() {
   local job page name last

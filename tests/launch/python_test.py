@@ -100,6 +100,43 @@ class TrainingOnArrays(InAFolder):
         self.assertEqual((config["model"], config["train"]["epochs"], config["train"]["optimizer"]["lr"]), ("linear", 6, 0.1))
         self.assertEqual((config["data"]["global_batch"], config["parallel"]["ranks"], config["run"]["trail"]), (32, 2, True))
 
+    def test_config_is_what_a_yaml_reader_finds_in_the_job(self):
+        run = lockstep.train({"model": "linear"}, run__dir="whole", run__report=False, data__augment=[{"flip": {"horizontal": 0.5}}],
+                             train__groups=[{"match": "fc.*", "lr_factor": 0.5}], train__freeze=["*.bias"], train__optimizer__lr=1e-5,
+                             **dict(SHORT, data=self.data))
+        config = run.config
+        self.assertEqual(config["data"]["augment"], [{"flip": {"horizontal": 0.5, "vertical": 0}}])
+        self.assertEqual(config["train"]["groups"], [{"match": "fc.*", "lr_factor": 0.5}])
+        self.assertEqual((config["train"]["freeze"], config["train"]["optimizer"]["lr"]), (["*.bias"], 1e-5))
+        self.assertEqual(config["run"]["trace"], "off")
+        try:
+            import yaml  # which reads YAML 1.1: off is false, and 1e-05 is text
+        except ImportError:
+            self.skipTest("no PyYAML (python3-yaml)")
+        self.assertEqual(yaml.safe_load((run.path / "job.yaml").read_text()), config)
+        Path("dumped.yaml").write_text(yaml.safe_dump(config))
+        self.assertEqual(lockstep.train("dumped.yaml", run__dir="again", quiet=True).sha256, run.sha256)
+
+    def test_pictures_of_another_size_are_refused(self):
+        _, _, x, _ = self.data
+        for ask in (self.run_of_bars.predict, self.run_of_bars.probabilities, self.run_of_bars.scores):
+            self.assertRaisesRegex(lockstep.UsageError, "images: 6 x 8 pixels, height first; .* was trained on 8 x 6", ask, x.transpose(0, 2, 1))
+
+    def test_too_few_classes_are_told_as_such(self):
+        x, y, x_test, y_test = self.data
+        sets = np.eye(2, dtype=np.uint8)
+        for labels, labels_test in ((y, y_test), (sets[y], sets[y_test])):
+            for names, sentence in ((["one"], "classes: 1 of 2 names, and labels go up to 1"), (["a", "a"], "'a' is no name of one class"),
+                                    (["a", "b\nc"], "is no name of one class")):
+                with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
+                    files.write_set((x, labels, x_test, labels_test), names)
+        self.assertRaisesRegex(lockstep.UsageError, "names the classes of arrays", lockstep.train, "mnist", classes=["a"], quiet=True)
+
+    def test_version_is_that_of_the_program(self):
+        said = subprocess.run([os.environ["LOCKSTEP_PROGRAM"], "--version"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(f"lockstep {lockstep.__version__}\n", said)
+        self.assertFalse(hasattr(lockstep, "nosuch"))
+
     def test_weights_are_those_of_the_hash(self):
         weights = self.run_of_bars.weights
         self.assertEqual({name: array.shape for name, array in weights.items()}, {"fc.weight": (2, 48), "fc.bias": (2,)})
@@ -206,7 +243,7 @@ class TrainingOnArrays(InAFolder):
                                ((x, y[:9], x, y), "y: int64 of shape")):
             with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
                 lockstep.train("mnist", data=data)
-        with self.assertRaisesRegex(lockstep.UsageError, "classes: 1 names"):
+        with self.assertRaisesRegex(lockstep.UsageError, "classes: 1 of 2 names"):
             files.write_set((x, y, x, y), ["one"])
 
     def test_what_idx_cannot_hold_is_refused_with_a_fix(self):

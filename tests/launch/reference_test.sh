@@ -67,8 +67,25 @@ Help_tells_all_of_a_key_a_section_or_a_command() {
   expect_equal "$(lockstep help)" "$(lockstep --help)"
   expect_exit 2 lockstep help train.optimiser.lr
   expect_contains "$output" "did you mean 'train.optimizer.lr'"
+  expect_exit 2 lockstep help train.lr
+  expect_contains "$output" "did you mean 'train.optimizer.lr'"
   expect_exit 2 lockstep help $'nosuch\e[31m'
   expect_lacks "$output" $'\e'
+}
+
+# On a page of any width: what excludes an option stands behind what it means, and does not run into it.
+Options_and_what_they_mean_are_columns_of_help() {
+  local command
+  for command in report predict validate convert doctor 'bench step'; do
+    # shellcheck disable=SC2086
+    output=$(COLUMNS=200 lockstep $command --help)
+    expect_lacks "$output" "Excludes:"
+    expect_lacks "$output" "Needs:"
+    expect_equal "$command: $(awk 'before != "" && substr($0, 1, 30) !~ /^ +$/ { print before } { before = /^  -/ && length > 30 && substr($0, 29, 2) != "  " ? $0 : "" }' <<<"$output")" "$command: "
+  done
+  output=$(COLUMNS=200 lockstep report --help)
+  expect_contains "$output" "until no run goes on (not with --format)"
+  expect_contains "$(COLUMNS=200 lockstep convert --help)" "(needs --size)"
 }
 
 Reference_refuses_what_it_cannot_do() {
@@ -163,7 +180,12 @@ Completion_knows_keys_and_their_values() {
 Completion_knows_jobs_runs_and_files() {
   some_runs && touch mine.yaml picture.png
   expect_word "$(typed 'lockstep train ')" "mine.yaml"
-  expect_contains "$(typed 'lockstep train ')" "/jobs/cifar10.yaml"
+  expect_word "$(typed 'lockstep train ')" "cifar10"
+  touch mnt mn.txt mnist-mine.yml && mkdir mnemonics
+  expect_equal "$(typed 'lockstep train mn' | sort | xargs)" "mnemonics/ mnist mnist-99 mnist-mine.yml"
+  expect_equal "$(typed 'lockstep train mn.')" "mn.txt"
+  touch mnist.yaml  # then the name of the job would be refused
+  expect_equal "$(typed 'lockstep train mnist' | sort | xargs)" "mnist-99 mnist-mine.yml mnist.yaml"
   expect_word "$(cd "$repo" && typed 'lockstep train launch/jobs/mn')" "launch/jobs/mnist.yaml"
   expect_word "$(typed 'lockstep eval ')" "runs/mnist@best"
   expect_word "$(typed 'lockstep eval runs/mn')" "runs/mnist@last"

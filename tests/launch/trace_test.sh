@@ -53,9 +53,16 @@ A_start_writes_the_steps_that_it_took() {
   expect_contains "$output" "trace: steps 3..5 of 2 ranks"
   train run parallel.ranks=2 run.trace=3..8
   expect_contains "$output" "trace: steps 6..8 of 2 ranks"
-  train other parallel.ranks=2 run.trace=50..60
-  expect_contains "$output" "trace: none, since this start took no step of 50..60"
-  expect_no_file other/trace.pftrace
+  train run parallel.ranks=2 run.trace=3..8 train.epochs=2
+  expect_contains "$output" "trace: none, since this start took no step of 3..8"
+}
+
+Steps_beyond_the_end_of_the_run_are_refused_before_it_begins() {
+  expect_exit 2 "$program" train "$job" "${made[@]}" parallel.backend=thread run.dir=other parallel.ranks=2 run.trace=50..60
+  expect_contains "$output" "run.trace: 50..60: the run has 10 steps"
+  expect_no_file other
+  expect_exit 2 "$program" validate "$job" "${made[@]}" run.trace=50..60
+  expect_contains "$output" "run.trace: 50..60: the run has 10 steps"
 }
 
 A_trace_that_cannot_be_written_is_a_warning() {

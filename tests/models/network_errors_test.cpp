@@ -69,6 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{
             "norm_groups_that_do_not_divide", "layers:\n  - conv2d: {out: 6, kernel: 3}\n  - group_norm: 4\n",
             "my.yaml:3:5: layer gn1: 4 groups do not divide 6 channels; write groups: 1, or another divisor"},
+        BadFile{
+            "norm_groups_of_one_channel", "layers:\n  - group_norm: 4\n",
+            "my.yaml:2:5: layer gn1: 4 groups do not divide 1 channel; write groups: 1, or another divisor"},
 
         BadFile{
             "kernel_larger_than_image",

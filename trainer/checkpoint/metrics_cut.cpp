@@ -83,9 +83,9 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
   const auto of_there = std::as_bytes(std::span(there));
   if ((whole && hex(sha256(of_there)) == noted.sha256) || was_told(text, step)) return std::nullopt;
   if (!whole) {
-    return fmt::format("{} was cut off: {} of its {} lines up to step {} are lost; {}", path,
-                       with_thousands(noted.lines - lines), with_thousands(noted.lines), with_thousands(step),
-                       goes_on);
+    return fmt::format("{} was cut off: {} of its {} up to step {} are lost; {}", path,
+                       with_thousands(noted.lines - lines), counted(noted.lines, "line"),
+                       with_thousands(step), goes_on);
   }
   const std::string aside = free_name(env, path + kDamagedSuffix, "-");
   write_synced(env, aside, bytes);

@@ -188,7 +188,6 @@ int run_command_line(int argc, char** argv) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f is a full disk then: the write fails, and its error is told
   spell_advice_as(kJobSpelling);
-  set_nccl_defaults();
   CLI::App app{kDescription};
   app.name("lockstep");
   app.formatter(help_formatter());
@@ -228,6 +227,7 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand(name)) spell_advice_as(kOptionSpelling);
   const Kind kind = kind_of(app);
   if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
+  if (kind.of_all_ranks && !app.got_subcommand("doctor")) set_nccl_defaults();  // that tells what users set
   return run(action, kind);
 }
 
@@ -284,7 +284,7 @@ std::string meant_as_override(const CLI::App& app, const std::vector<std::string
              : "";
 }
 
-/// Of the first option, or option with its value, that earlier versions took.
+/// The sentence for the first option, or option with its value, that earlier versions took; "" if there is none.
 std::string what_went(const CLI::App& app, const std::vector<std::string>& arguments) {
   const std::string command = given_command(app).name;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 namespace lockstep {
@@ -72,8 +73,28 @@ bool opens_a_piece(const std::string& line) {
   return line.starts_with("Example") || line.starts_with("Exit code") || line.starts_with(kKeysHere);
 }
 
+/// " (not with --json, --pictures)"; "" where there are no such options.
+std::string beside(const char* how, const std::set<CLI::Option*>& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(option->get_name());
+  std::ranges::sort(names);
+  return names.empty() ? "" : fmt::format(" ({} {})", how, fmt::join(names, ", "));
+}
+
 class HelpFormatter : public CLI::Formatter {
  public:
+  /// Names and meaning in two columns, at least two spaces apart. CLI11's own has what excludes an option in the first.
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string takes = make_option_opts(option);
+    takes.resize(std::min({takes.size(), takes.find(" Needs:"), takes.find(" Excludes:")}));
+    std::string line = "  " + make_option_name(option, is_positional) + takes;
+    const std::string meaning = make_option_desc(option) + beside("needs", option->get_needs()) +
+                                beside("not with", option->get_excludes());
+    if (meaning.empty()) return line + "\n";
+    const std::size_t width = get_column_width(), used = line.size();
+    return line + (used + 2 > width ? "\n" + std::string(width, ' ') : std::string(width - used, ' ')) +
+           meaning + "\n";
+  }
   std::string make_description(const CLI::App* app) const override {
     const std::string text = CLI::Formatter::make_description(app);
     return laid_out(text) + (text.ends_with("\n\n") ? "\n" : "");

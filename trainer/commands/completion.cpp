@@ -95,14 +95,27 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
   answer.ask_for("folders");
 }
 
+/// Job files of the folder that is typed, and jobs that come with the program by name; any file where neither goes on
+/// from what was typed.
 void add_jobs(Completion& answer) {
-  std::error_code ignored;
-  const fs::path here = fs::current_path(ignored);
-  for (const std::string& job : shipped_jobs()) {
-    const std::string relative = fs::path(job).lexically_relative(here).string();
-    answer.add(relative.empty() || relative.starts_with("..") ? job : relative, "a job of Lockstep's own");
+  const std::size_t slash = answer.typed.rfind('/');
+  const std::string folder = slash == answer.typed.npos ? "" : answer.typed.substr(0, slash + 1);
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const fs::path name = entries->path().filename();
+    const bool is_yaml = name.extension() == ".yaml" || name.extension() == ".yml";
+    if (is_yaml && !find_unprintable(name.string())) files.push_back(folder + name.string());
   }
-  answer.ask_for("files");
+  std::ranges::sort(files);
+  if (folder.empty())
+    for (const std::string& job : shipped_jobs())
+      if (const std::string name = fs::path(job).stem();
+          std::ranges::find(files, name + ".yaml") == files.end())
+        answer.add(name, "a job of Lockstep's own");
+  for (const std::string& file : files) answer.add(file, "a file");
+  answer.ask_for(answer.lines.empty() ? "files" : "folders");
 }
 
 void add_values_of_key(Completion& answer, const JobKey& key) {

@@ -81,9 +81,7 @@ class ConversionProgress {
     last_ = Clock::now();
     const double each = seconds_since(start_) / static_cast<double>(done);
     const std::vector<Field> fields = {
-        {fmt::format("{}/{} pictures", with_thousands(static_cast<std::int64_t>(done)),
-                     with_thousands(static_cast<std::int64_t>(all))),
-         3},
+        {fmt::format("{}/{}", with_thousands(static_cast<std::int64_t>(done)), counted(all, "picture")), 3},
         {fmt::format("{} a second", with_thousands(static_cast<std::int64_t>(1 / each))), 1},
         {fmt::format("ETA {}", format_duration(each * static_cast<double>(all - done))), 2}};
     const int columns = output_columns();

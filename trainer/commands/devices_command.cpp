@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep devices [--json] [--emulated]
+/// lockstep devices [--json] [--emulated | --cuda]
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
@@ -26,8 +26,8 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Without a GPU it lists the processors that ranks compute on instead, says why there
-is no GPU, and the exit code is 69.
+    R"(Without a GPU it lists the processors that ranks compute on instead, and says why
+there is no GPU. With --cuda the exit code is 69 then, for scripts that need one.
 
 --json prints one object:
   {"versions": "driver 13.0, runtime 13.0",
@@ -45,14 +45,18 @@ DeviceReport report_of(bool emulated) {
   return report_devices(cuda::platform(), nvml.get());
 }
 
-int print_as_text(bool emulated) {
+struct DevicesOptions {
+  bool json = false, emulated = false, cuda = false;
+};
+
+void print_as_text(const DevicesOptions& options) {
   try {
-    print("{}", to_text(report_of(emulated)));
-  } catch (const DeviceError&) {
+    print("{}", to_text(report_of(options.emulated)));
+  } catch (const DeviceError& error) {
     print("{}", to_text(report_processors()));
-    throw;  // its line says why there is no GPU
+    if (options.cuda) throw;  // its line says why there is no GPU
+    print("\n{}\n", fold(error.what(), output_columns()));
   }
-  return 0;
 }
 
 void print_json(nlohmann::json report) {
@@ -60,14 +64,14 @@ void print_json(nlohmann::json report) {
   print("{}\n", json_text(report, 2));
 }
 
-int print_as_json(bool emulated) {
+int print_as_json(const DevicesOptions& options) {
   try {
-    print_json(to_json(report_of(emulated)));
-    return 0;
+    print_json(to_json(report_of(options.emulated)));
   } catch (const DeviceError& error) {
     print_json({{"devices", nlohmann::json::array()}, {"reason", error.what()}});
-    return static_cast<int>(error.code());
+    if (options.cuda) return static_cast<int>(error.code());
   }
+  return 0;
 }
 
 }  // namespace
@@ -75,13 +79,20 @@ int print_as_json(bool emulated) {
 void add_devices_command(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("devices", "The GPUs of this machine and how they are connected, or its processors");
-  auto json = std::make_shared<bool>(false);
-  auto emulated = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "For programs");
-  command->add_flag("--emulated", *emulated, "The device that parallel.device=emulated trains on");
+  auto options = std::make_shared<DevicesOptions>();
+  command->add_flag("--json", options->json, "For programs");
+  auto* emulated = command->add_flag("--emulated", options->emulated,
+                                     "The device that parallel.device=emulated trains on");
+  command->add_flag("--cuda", options->cuda, "End with exit code 69 where there is no GPU")
+      ->excludes(emulated);
   command->footer(kFooter);
-  command->callback(
-      [=, &action] { action = [=] { return *json ? print_as_json(*emulated) : print_as_text(*emulated); }; });
+  command->callback([=, &action] {
+    action = [=] {
+      if (options->json) return print_as_json(*options);
+      print_as_text(*options);
+      return 0;
+    };
+  });
 }
 
 // What runtime, driver and /proc say, laid out as tables.

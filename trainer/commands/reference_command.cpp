@@ -37,10 +37,10 @@ namespace {
 [[noreturn]] void refuse_topic(const std::vector<NamedCommand>& commands, const std::string& topic) {
   std::vector<std::string_view> known;
   for (const NamedCommand& command : commands) known.push_back(command.name);
-  for (const JobKey& key : job_schema()) known.push_back(key.path);
+  std::string hint = topic.find('.') == topic.npos ? did_you_mean(topic, known) : key_hint(topic);
   throw UsageError(fmt::format(
       "there is no command, key or section {}{}; see 'lockstep --help' and 'lockstep train --help'",
-      quoted_text(topic), did_you_mean(topic, known)));
+      quoted_text(topic), hint));
 }
 
 int help(const CLI::App& app, const std::vector<std::string>& about) {

@@ -196,6 +196,8 @@ int validate(const ValidateOptions& options) {
   if (for_launch) return 0;
   require_patterns_that_match(job, network.parameters());
   if (is_on_gpu(job)) require_no_cuts_in_micro_batches(job, network);
+  if (const std::int64_t batch = job.data.global_batch; job.data.per_rank_batch == 0)
+    require_traced_steps(job, steps_asked(job, (sizes_of(job, data).train_samples + batch - 1) / batch));
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);
   if (json) {
     print("{}\n", json_text_in_ascii(job_json(job, network, data)));

@@ -34,6 +34,32 @@ ConfigError key_error(const Job& job, std::string_view key, std::string_view cau
   return ConfigError(fmt::format("{}{}: {}", place_of(job, key), key, cause));
 }
 
+namespace {
+
+/// With a point in front of each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
+std::string with_points(std::string_view value) {
+  enum { kStart, kDigits, kOther } scalar = kStart;  // what there is of one so far
+  bool quoted = false;
+  std::string text;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
+    if (c == '"') quoted = !quoted;
+    if (c == 'e' && scalar == kDigits && !quoted) text += ".0";
+    text += c;
+    if (c == '\\') text += value[++i];  // only in quotes, and never last
+    if (std::string_view(" ,:[]{}").find(c) != std::string_view::npos) {
+      scalar = kStart;
+    } else if (c >= '0' && c <= '9' && scalar != kOther) {
+      scalar = kDigits;
+    } else if (c != '-' || scalar != kStart) {
+      scalar = kOther;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string to_yaml(const Job& job) {
   std::string yaml, before;
   for (const JobKey& key : job_schema()) {
@@ -45,7 +71,7 @@ std::string to_yaml(const Job& job) {
       begin = dot + 1;
       ++depth;
     }
-    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth, key.leaf(), key.write(job));
+    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth, key.leaf(), with_points(key.write(job)));
     before = key.path;
   }
   return yaml;
@@ -99,9 +125,9 @@ std::string restart_advice(const Job& job, int ranks) {
   if (rule.any_ranks) {
     text += rule.one_host ? "any number of ranks of one host" : "any number of ranks";
   } else if (job.data.per_rank_batch > 0) {
-    text += fmt::format("{} ranks as before (data.per_rank_batch)", ranks);
+    text += counted(ranks, "rank") + " as before (data.per_rank_batch)";
   } else {
-    text += fmt::format("{} ranks as before, or as many as its stages come out on", ranks);
+    text += counted(ranks, "rank") + " as before, or as many as its stages come out on";
   }
   return text + (rule.same_weights ? "" : "; the weights will be others than without this loss");
 }
@@ -222,6 +248,15 @@ std::string section_elsewhere(const std::string& name) {
 
 }  // namespace
 
+std::string key_hint(const std::string& path) {
+  const auto [section, name] = split_unknown(path);
+  if (const JobKey* called = key_called(name, section))
+    return fmt::format(" (did you mean '{}'?)", called->path);
+  std::vector<std::string_view> paths;
+  for (const JobKey& key : job_schema()) paths.push_back(key.path);
+  return did_you_mean(path, paths);
+}
+
 std::string unknown_key(const std::string& path) {
   const auto [section, name] = split_unknown(path);
   const std::vector<std::string_view> known = names_in_section(section);
@@ -231,11 +266,7 @@ std::string unknown_key(const std::string& path) {
   std::string hint = is_called_here ? "" : did_you_mean(std::string(name), known);
   if (called != nullptr && hint.empty()) hint = fmt::format(" (did you mean '{}'?)", called->path);
   if (hint.empty() && !is_dotted) hint = section_elsewhere(std::string(name));
-  if (hint.empty() && is_dotted) {
-    std::vector<std::string_view> paths;
-    for (const JobKey& key : job_schema()) paths.push_back(key.path);
-    hint = did_you_mean(path, paths);
-  }
+  if (hint.empty() && is_dotted) hint = key_hint(path);
   if (hint.empty()) hint = fmt::format("; known: {}", fmt::join(known, ", "));
   return fmt::format("unknown key {}{}{}", quoted_text(name),
                      section.empty() ? "" : fmt::format(" in '{}'", section), hint);

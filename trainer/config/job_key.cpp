@@ -353,7 +353,7 @@ Kind<TracedSteps> steps() {
     return TracedSteps{*first, *last};
   };
   const auto write = [](const TracedSteps& range) {
-    return range.is_given() ? fmt::format("{}..{}", range.first, range.last) : "off";
+    return range.is_given() ? fmt::format("{}..{}", range.first, range.last) : format_yaml_text("off");
   };
   return {.expected = "off, or the first and the last step, counted from 1, such as 100..110",
           .read = read,

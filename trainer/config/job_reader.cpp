@@ -235,6 +235,28 @@ bool is_file(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
+/// "mnist" of "mnist.yaml" and "mnist.yml".
+std::string without_ending(const std::string& word) {
+  const std::filesystem::path path = word;
+  return path.extension() == ".yaml" || path.extension() == ".yml" ? path.stem().string() : word;
+}
+
+/// " (did you mean 'mnist.yaml'?)" for the YAML file in its folder that `path` is most likely a misspelling of, or "" if
+/// none is near.
+std::string near_file(const std::string& path) {
+  const std::filesystem::path file = path, folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name != without_ending(name) && !find_unprintable(name)) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return did_you_mean(file.filename().string(), known);
+}
+
 [[noreturn]] void fail_unknown_job(const std::string& word) {
   std::vector<std::string> names;
   for (const std::string& job : shipped_jobs()) names.push_back(std::filesystem::path(job).stem().string());
@@ -242,7 +264,7 @@ bool is_file(const std::filesystem::path& path) {
   throw MissingDataError(
       fmt::format("{}: no such file{}; with the program come the jobs {}; behind one, model=NAME and "
                   "data.set=NAME take others",
-                  word, did_you_mean(word, known), fmt::join(names, ", ")));
+                  word, did_you_mean(without_ending(word), known), fmt::join(names, ", ")));
 }
 
 /// What `lockstep train mnist` means: a file of that name or else, unless mnist.yaml lies here, the job that comes
@@ -252,11 +274,14 @@ std::string find_job(const std::string& path) {
   for (const char* ending : {".yaml", ".yml"})
     if (is_file(path + ending))
       throw MissingDataError(fmt::format("{}: no such file (did you mean {}{}?)", path, path, ending));
-  if (path.find_first_of("/.~") != path.npos) return path;
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(path, ignored);
+  const std::string near = exists || path == without_ending(path) ? "" : near_file(path);
+  if (!near.empty()) throw MissingDataError(fmt::format("{}: no such file{}", path, near));
+  if (path.find_first_of("/~") != path.npos) return path;
   for (const auto& directory : shared_directories("launch/jobs"))
     if (const auto file = directory / (path + ".yaml"); is_file(file)) return file.string();
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) fail_unknown_job(path);
+  if (!exists) fail_unknown_job(path);
   return path;
 }
 

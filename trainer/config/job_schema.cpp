@@ -36,10 +36,10 @@ std::vector<JobKey> model_and_data_keys() {
         .also_called({"network", "net", "arch"}),
     KEY(data.set, one_of(set_names()),
         fmt::format("the data set; idx: your own, in data.root; {}: made in memory", fmt::join(made_sets(), " and ")), kWeights)
-        .also_called({"dataset", "name"}),
+        .also_called({"dataset", "name", "kind"}),
     KEY(data.root, path("auto or a directory"),
         "where the files are: a directory beside the job file, or in the current one; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
-        .also_called({"path"}),
+        .also_called({"path", "dir", "directory", "folder", "data_dir"}),
     KEY(data.global_batch, whole(1, kBillion), "samples of a step, all ranks together; never more than there are", kWeights)
         .also_called({"batch_size", "batch", "batchsize"}),
     KEY(data.per_rank_batch, whole(0, kBillion),
@@ -235,7 +235,7 @@ std::vector<JobKey> run_and_inject_keys() {
   return {
     KEY(run.dir, path("auto or a directory"),
         "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")
-        .also_called({"output", "output_dir", "out"}),
+        .also_called({"output", "output_dir", "out", "directory", "folder", "path", "name"}),
     KEY(run.checkpoint_every_steps, whole(0, kTrillion), "save after so many steps; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}),
     KEY(run.log_every_steps, whole(0, kTrillion), "write a line to metrics.jsonl after so many steps; 0: only epochs")
         .also_called({"log_interval"}),
@@ -366,8 +366,11 @@ const JobKey* find_job_key(std::string_view path) {
 
 const JobKey* key_called(std::string_view name, std::string_view section) {
   const JobKey* found = nullptr;
-  for (const JobKey& key : job_schema())
-    if (key.is_called(name) && (found == nullptr || key.section() == section)) found = &key;
+  int best = 0;
+  for (const JobKey& key : job_schema()) {
+    const int nearness = !key.is_called(name) ? 0 : key.section() == section ? 3 : key.leaf() == name ? 2 : 1;
+    if (nearness > best) found = &key, best = nearness;
+  }
   return found;
 }
 

@@ -26,7 +26,8 @@ const std::vector<JobKey>& job_schema();
 /// The key with this path, or null.
 const JobKey* find_job_key(std::string_view path);
 
-/// The first key that has this name as its last part or in other programs; of several, one of `section`. Or null.
+/// The key that has this name as its last part or in other programs: one of `section` before all, then one whose last
+/// part it is. Or null.
 const JobKey* key_called(std::string_view name, std::string_view section = "");
 
 /// Whether `path` is a section: "train", "train.optimizer". "" is the whole job and counts.
@@ -97,6 +98,9 @@ void require_same_job(const std::map<std::string, std::string>& stored, const Jo
 std::string removed(std::string_view what);
 
 // What an unknown key, and --epochs 3, as other programs have it, mean here.
+
+/// " (did you mean 'train.optimizer.lr'?)" for train.lr or learning_rate; "" where no key is near.
+std::string key_hint(const std::string& path);
 
 /// "unknown key 'trian' (did you mean 'train'?)" for a path that is neither a key nor a section.
 std::string unknown_key(const std::string& path);

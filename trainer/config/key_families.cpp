@@ -4,6 +4,7 @@
 /// compares.
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
+#include "common/yaml.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/config/optimizers/optimizers.hpp"
@@ -138,7 +139,7 @@ bool determines_weights(const JobKey& key, const Job& job) {
 }
 
 /// A schedule without a length of its own has that of the run: then epochs determine weights, too.
-constexpr const char* kScheduleLength = "train.schedule.total";
+constexpr const char *kScheduleLength = "train.schedule.total", *kScheduleKind = "train.schedule.kind";
 
 std::string length_from_run(const Job& job) {
   const ScheduleSection& schedule = job.train.schedule;
@@ -164,6 +165,24 @@ std::string ranks_that_would_do(const std::map<std::string, std::string>& then,
   const std::int64_t batch = std::strtoll(then.at(kBatch).c_str(), nullptr, 10);
   if (batch % each != 0) return "";
   return fmt::format("; with data.per_rank_batch {}, start {}, as then", each, counted(batch / each, "rank"));
+}
+
+/// Where the job leaves the length of its schedule to train.epochs: names that key, and what keeps the length. Another
+/// kind of schedule says it all.
+void name_who_decides_the_length(std::vector<std::string>& differences,
+                                 const std::map<std::string, std::string>& then,
+                                 const std::map<std::string, std::string>& now) {
+  const bool other_kind = value_or_nothing(then, kScheduleKind) != value_or_nothing(now, kScheduleKind);
+  const std::string was = value_or_nothing(then, kScheduleLength);
+  for (std::string& difference : differences)
+    if (difference.starts_with(kScheduleLength))
+      difference =
+          other_kind
+              ? ""
+              : fmt::format("the length of the schedule, which ends with train.epochs (was {}, now {}{})",
+                            was, now.at(kScheduleLength),
+                            parse_int64(was) ? fmt::format("; {}={} keeps it", kScheduleLength, was) : "");
+  std::erase(differences, "");
 }
 
 /// With its weights as another run's first ones.
@@ -209,8 +228,9 @@ void require_same_job(const std::map<std::string, std::string>& stored, const Jo
   for (const auto& entry : now) {
     if (!stored.contains(entry.first)) then[entry.first] = find_job_key(entry.first)->write(defaults);
   }
-  const auto differences = differing_keys(then, now);
+  auto differences = differing_keys(then, now);
   if (differences.empty()) return;
+  if (!length_from_run(job).empty()) name_who_decides_the_length(differences, then, now);
   const std::string ranks = ranks_that_would_do(then, now, job);
   throw ConfigError(fmt::format(
       "{}: was written by a job that trains other weights; what differs: {}. Set these back, choose another "

@@ -21,8 +21,15 @@ constexpr std::string_view kTrueOrFalse = "true or false";
 constexpr int kRoomForATable = 110;  ///< columns from which name, default and text stand beside each other
 constexpr int kIndent = 4;
 
+/// As on a command line: without the quotes of YAML, but of an empty text.
+std::string usual_value(const JobKey& key) {
+  std::string text = key.write(Job());
+  if (text != "\"\"") std::erase(text, '"');
+  return text;
+}
+
 std::string default_of(const JobKey& key) {
-  return key.path == "model" ? "(required)" : key.write(Job());
+  return key.path == "model" ? "(required)" : usual_value(key);
 }
 
 /// "the update rule (one of sgd, adam)": what one line of help says of a key.
@@ -43,7 +50,7 @@ std::string default_in_full(const JobKey& key) {
     if (required) others.push_back(fmt::format("{}: none, it must be given", name));
     if (!required && !fallback.empty()) others.push_back(fmt::format("{}: {}", name, fallback));
   }
-  return key.write(Job()) + (others.empty() ? "" : fmt::format("; {}", fmt::join(others, ", ")));
+  return usual_value(key) + (others.empty() ? "" : fmt::format("; {}", fmt::join(others, ", ")));
 }
 
 std::string readers_of(const JobKey& key) {
@@ -73,8 +80,7 @@ std::string example_in(std::string_view expected) {
 }  // namespace
 
 std::string example_of(const JobKey& key) {
-  std::string usual = key.write(Job());
-  std::erase(usual, '"');
+  const std::string usual = usual_value(key);
   if (!key.example.empty()) return std::string(key.example);
   if (key.expected == kTrueOrFalse) return usual == "true" ? "false" : "true";
   for (const std::string_view choice : key.choices)

@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kWidestValue = 60;
+constexpr int kWidestValue = 60, kWidestTold = 2000;
 
 std::string mark_of(std::size_t run) {
   return {static_cast<char>('A' + run)};
@@ -94,12 +94,20 @@ void compare_records(const Trail& a, const Trail& b, TrailComparison* result) {
 
 // Tables.
 
-std::string short_value(const std::string& value) {
-  return value.empty() ? "\"\"" : clip_middle(printable_line(value), kWidestValue);
+std::string cell_text(const std::optional<std::string>& value, int columns) {
+  if (!value) return "-";
+  return value->empty() ? "\"\"" : clip_middle(printable_line(*value), columns);
 }
 
-std::string short_value(const std::optional<std::string>& value) {
-  return value ? short_value(*value) : "-";
+/// A cell for each run. Values are clipped, unless that would hide how two of them differ.
+std::vector<std::string> cell_texts(const std::vector<std::optional<std::string>>& values) {
+  std::vector<std::string> clipped, whole;
+  for (const auto& value : values) {
+    clipped.push_back(cell_text(value, kWidestValue));
+    whole.push_back(cell_text(value, kWidestTold));
+  }
+  const std::set<std::string> told_apart(clipped.begin(), clipped.end()), all(whole.begin(), whole.end());
+  return told_apart.size() == all.size() ? clipped : whole;
 }
 
 /// A row is a name and a value for each run.
@@ -144,7 +152,7 @@ std::string keys_text(const RunComparison& comparison, int columns) {
   Rows rows;
   for (const DifferingKey& key : comparison.keys) {
     rows.push_back({clip_middle(printable_line(key.key), kWidestValue)});
-    for (const auto& value : key.values) rows.back().push_back(short_value(value));
+    for (std::string& value : cell_texts(key.values)) rows.back().push_back(std::move(value));
   }
   return columns_or_lines("what their jobs say", rows, columns);
 }

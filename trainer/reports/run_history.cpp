@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -26,11 +27,40 @@ constexpr std::array kStatusNames = {"running", "finished", "interrupted", "fail
 
 // job.yaml as keys and values.
 
-std::string flow_text(const YAML::Node& node) {
-  if (!node.IsSequence()) return node.IsScalar() ? node.Scalar() : "";
+/// As on the command line, in lists and maps as well. Text within them is quoted where it could be taken for several.
+std::string flow_text(const YAML::Node& node, bool inside = false) {
+  if (node.IsScalar()) {
+    const bool is_one = !inside || node.Scalar().find_first_of(",:[]{}\"") == std::string::npos;
+    return is_one ? node.Scalar() : format_yaml_text(node.Scalar());
+  }
   std::vector<std::string> items;
-  for (const YAML::Node& item : node) items.push_back(flow_text(item));
-  return fmt::format("[{}]", fmt::join(items, ", "));
+  if (node.IsSequence()) {
+    for (const YAML::Node& item : node) items.push_back(flow_text(item, true));
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
+  for (const auto& entry : node)
+    items.push_back(fmt::format("{}: {}", flow_text(entry.first, true), flow_text(entry.second, true)));
+  return node.IsMap() ? fmt::format("{{{}}}", fmt::join(items, ", ")) : "";
+}
+
+nlohmann::ordered_json yaml_as_json(const YAML::Node& node) {
+  nlohmann::ordered_json json;  // null
+  if (node.IsMap()) {
+    json = nlohmann::ordered_json::object();
+    for (const auto& entry : node) json[entry.first.Scalar()] = yaml_as_json(entry.second);
+  } else if (node.IsSequence()) {
+    json = nlohmann::ordered_json::array();
+    for (const YAML::Node& item : node) json.push_back(yaml_as_json(item));
+  } else if (node.IsScalar()) {
+    const std::string& text = node.Scalar();
+    const bool is_plain = node.Tag() != "!";
+    if (is_plain && (text == "true" || text == "false")) return text == "true";
+    if (const auto whole = parse_int64(text); is_plain && whole) return *whole;
+    if (const auto whole = parse_uint64(text); is_plain && whole) return *whole;
+    if (const auto number = parse_double(text); is_plain && number) return *number;
+    json = text;
+  }
+  return json;
 }
 
 void flatten(const YAML::Node& node, const std::string& path, std::map<std::string, std::string>* keys) {
@@ -244,6 +274,14 @@ std::optional<std::string> RunHistory::key(std::string_view path_of_key) const {
 
 std::int64_t RunHistory::epochs_asked() const {
   return parse_int64(key("train.epochs").value_or("")).value_or(0);
+}
+
+nlohmann::ordered_json RunHistory::config() const {
+  try {
+    return yaml_as_json(load_strict_yaml(job_text, path + "/job.yaml"));
+  } catch (const Error&) {
+    return nullptr;  // the run is damaged, and its remark says how
+  }
 }
 
 std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file) {

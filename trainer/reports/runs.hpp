@@ -87,6 +87,8 @@ struct RunHistory {
   }
   /// The value of a key of job.yaml, or nothing.
   std::optional<std::string> key(std::string_view path) const;
+  /// The job as nested objects, lists, numbers and texts; null where job.yaml cannot be read.
+  nlohmann::ordered_json config() const;
   /// train.epochs; 0: not known.
   std::int64_t epochs_asked() const;
 };

@@ -17,6 +17,7 @@
 #include <ctime>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string_view>
 
 namespace lockstep {
@@ -258,10 +259,11 @@ RunCondition parse_run_condition(const std::string& text) {
         "--where {}: give key=value, such as train.optimizer.lr=0.05 or state=finished", quoted_text(text)));
   RunCondition condition{text.substr(0, equals), text.substr(equals + 1)};
   if (condition.key == "state" || find_job_key(condition.key) != nullptr) return condition;
-  std::vector<std::string_view> known = {"state"};
-  for (const JobKey& key : job_schema()) known.push_back(key.path);
+  constexpr std::string_view kState = "state";
+  std::string hint = did_you_mean(condition.key, std::span(&kState, 1));
+  if (hint.empty()) hint = key_hint(condition.key);
   throw UsageError(fmt::format("--where: a job has no key {}{}; 'lockstep train --help' lists them",
-                               quoted_text(condition.key), did_you_mean(condition.key, known)));
+                               quoted_text(condition.key), hint));
 }
 
 bool meets(const RunHistory& run, const RunCondition& condition) {
@@ -358,7 +360,8 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
           {"published_hash", json_of(run.published)},
           {"checkpoints", checkpoints},
           {"damaged_lines", run.lines.damaged},
-          {"job", run.job}};
+          {"job", run.job},
+          {"config", run.config()}};
 }
 
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory) {

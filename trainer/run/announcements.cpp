@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <vector>
 
 namespace lockstep {
@@ -41,10 +40,10 @@ std::string balance_text(const Dataset& train) {
   const auto smaller = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [least, most] = std::ranges::minmax_element(sizes, smaller);
   const std::int64_t turns = std::ssize(sizes), draws = train.size() / turns;
-  return fmt::format("{} {} balanced, of {} to {}: each is drawn {}{} times an epoch", turns,
-                     turns == 1 ? "class" : "classes", with_thousands(least->second),
-                     counted(most->second, "sample"), with_thousands(draws),
-                     train.size() % turns == 0 ? "" : " or " + with_thousands(draws + 1));
+  const bool even = train.size() % turns == 0;
+  return fmt::format("{} balanced, of {} to {}: each is drawn {}{} an epoch", counted(turns, "class"),
+                     with_thousands(least->second), counted(most->second, "sample"),
+                     even ? "" : with_thousands(draws) + " or ", counted(even ? draws : draws + 1, "time"));
 }
 
 /// "60,000", or "100 of 60,000"
@@ -165,20 +164,22 @@ int TrainingRun::tell_nothing_left() {
 
 // How much memory a run took: from what the kernel and the device of each rank say.
 
-/// "memory: at most 61 MiB resident, on rank 1; 97 MiB on all 2 ranks", where what ranks share counts once. Ranks that
-/// are threads share a process and its memory.
-std::string TrainingRun::resident_memory() {
-  const std::uint64_t peak = peak_resident_bytes();
-  const auto peaks = gather(comm_, peak),
-             own_shares = gather(comm_, peak - std::min(peak, resident_bytes_of_others()));
-  const auto most = std::max_element(peaks.begin(), peaks.end());
-  if (comm_.size() == 1) return fmt::format("memory: at most {} resident", format_memory(*most));
+/// "memory: at most 61 MiB resident, on rank 1; 97 MiB on all 2 ranks", where what ranks of a host share counts once.
+/// Ranks that are threads share a process and its memory.
+std::string TrainingRun::host_memory() {
+  const auto ranks = gather(comm_, RankMemory{peak_resident_bytes(), shared_resident_bytes()});
+  const auto hosts = gather_hosts(comm_);
+  const auto most = std::ranges::max_element(ranks, {}, &RankMemory::peak);
+  if (comm_.size() == 1) return fmt::format("memory: at most {} resident", format_memory(most->peak));
   if (comm_.backend() == "thread")
-    return fmt::format("memory: at most {} resident, for all {} ranks", format_memory(*most), comm_.size());
-  return fmt::format("memory: at most {} resident, on rank {}; {} on all {} ranks", format_memory(*most),
-                     most - peaks.begin(),
-                     format_memory(std::accumulate(own_shares.begin(), own_shares.end(), std::uint64_t{0})),
-                     comm_.size());
+    return fmt::format("memory: at most {} resident, for all {} ranks", format_memory(most->peak),
+                       comm_.size());
+  std::map<std::string, std::vector<RankMemory>> on_host;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) on_host[hosts[rank]].push_back(ranks[rank]);
+  std::uint64_t together = 0;
+  for (const auto& [host, its_ranks] : on_host) together += resident_together(its_ranks);
+  return fmt::format("memory: at most {} resident, on rank {}; {} on all {} ranks", format_memory(most->peak),
+                     most - ranks.begin(), format_memory(together), comm_.size());
 }
 
 /// Of the rank that had most: "device memory: 12 MiB allocated, at most 12 MiB, 14 MiB reserved", as DeviceMemoryUse
@@ -199,7 +200,7 @@ std::string TrainingRun::device_memory() {
 
 /// Collective.
 void TrainingRun::tell_memory() {
-  say(resident_memory());
+  say(host_memory());
   if (setup_.device.gpu != nullptr) say(device_memory());
 }
 

@@ -216,6 +216,16 @@ double EpochClock::percentile(double share) const {
   return 0;
 }
 
+std::uint64_t resident_together(std::span<const RankMemory> ranks) {
+  std::uint64_t all = 0, most_shared = 0;
+  for (const RankMemory& memory : ranks) {
+    const std::uint64_t shared = std::min(memory.shared, memory.peak);
+    all += memory.peak - shared;
+    most_shared = std::max(most_shared, shared);
+  }
+  return all + most_shared;
+}
+
 std::vector<RankClock> EpochClock::all_ranks(const ParallelStrategy& strategy, const Gpu* gpu,
                                              Communicator& comm) const {
   const StepTimes times = strategy.times();

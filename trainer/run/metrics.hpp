@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +92,14 @@ struct RankClock {
   std::uint64_t resident = 0, peak_resident = 0;  ///< bytes of the process
   std::uint64_t device = 0, peak_device = 0;      ///< bytes allocated on its GPU; 0: it has none
 };
+
+/// Bytes of a rank's process at its peak, and of these, what other processes have, too: libraries, sets that ranks share.
+struct RankMemory {
+  std::uint64_t peak = 0, shared = 0;
+};
+
+/// The peaks of ranks of one host together, where what they share counts once.
+std::uint64_t resident_together(std::span<const RankMemory> ranks);
 
 class EpochClock {
  public:

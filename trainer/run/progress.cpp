@@ -7,6 +7,7 @@
 #include "common/output.hpp"
 #include "common/plot.hpp"
 #include "common/printable.hpp"
+#include "common/text_layout.hpp"
 #include "data/sample_store.hpp"
 
 #include <fmt/format.h>
@@ -138,7 +139,7 @@ std::string samples_per_second(double rate) {
 /// Importance: epoch, loss, ETA, steps, bar, speed.
 std::vector<Field> progress_fields(const ProgressStatus& facts) {
   return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
-          {fmt::format("{}/{} steps", facts.step, facts.steps), 3},
+          {fmt::format("{}/{} {}", facts.step, facts.steps, plural(facts.steps, "step")), 3},
           {samples_per_second(facts.samples_per_second), 1},
           {"loss " + format_loss(facts.loss), 5},
           {fmt::format("ETA {}", format_duration(facts.eta_seconds)), 4}};

@@ -219,10 +219,8 @@ void read_what_fits(std::vector<std::byte> bytes, const std::string& path, const
   if (path.ends_with(".onnx"))
     throw DataError(fmt::format(
         "{}: train.partial goes by the names of tensors, and an ONNX file is read along its graph, as a "
-        "whole; "
-        "make a checkpoint of it with a job of its own network: lockstep import {} JOB.yaml DIR, then "
-        "train.initial_weights=DIR",
-        path, path));
+        "whole; write its initialisers as safetensors, as docs/fine-tuning.md does in four lines of Python",
+        path));
   FittingWeights fitting =
       read_fitting_weights(SafetensorsFile::parse(std::move(bytes), path), network, weights);
   if (fitting.taken.empty())

@@ -159,6 +159,13 @@ Timeline* make_timeline(const Job& job, Communicator& comm) {
 
 }  // namespace
 
+void require_traced_steps(const Job& job, std::int64_t steps) {
+  if (job.run.trace.first > steps)
+    throw key_error(job, "run.trace",
+                    fmt::format("{}..{}: the run has {}; name some of them", job.run.trace.first,
+                                job.run.trace.last, counted(steps, "step")));
+}
+
 StepTrace::StepTrace(const Job& job, Communicator& comm)
     : steps_(job.run.trace), comm_(comm), timeline_(make_timeline(job, comm)) {}
 

@@ -61,6 +61,10 @@ WrittenTrace write_trace(Communicator& comm, const Timeline& timeline, const Clo
 
 // The window of a run.
 
+/// @param steps  of the whole run
+/// @throws ConfigError  the run ends before the first step that run.trace names
+void require_traced_steps(const Job& job, std::int64_t steps);
+
 class StepTrace {
  public:
   /// Gives the rank a timeline, if the job traces steps. On the rank's main thread, before a strategy is made.

@@ -70,6 +70,7 @@ int train(const Job& job, const WhenFinished& when_finished) {
 
 void TrainingRun::open_directory() {
   agree(comm_, [&] {
+    require_traced_steps(job_, steps_in_run());
     if (comm_.rank() != 0) return;
     if (job_.run.dir != kChosenDirectory) {
       directory_.emplace(Env::posix(), job_);

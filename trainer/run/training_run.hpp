@@ -185,7 +185,7 @@ class TrainingRun {
   int tell_nothing_left();
   std::string how_to_train_on() const;
   void tell_memory();
-  std::string resident_memory();
+  std::string host_memory();
   std::string device_memory();
   void tell_devices();
   void tell_batch_shapes(std::int64_t steps);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The events and facts are made by the code that a run makes its own with, and compared key by key.
+#include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
@@ -219,8 +220,8 @@ bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples)
   if (other && !std::exchange(test_size_was_told_, true))
     verdict_.not_proved.push_back(
         {{step, step},
-         fmt::format("its test accuracy was measured on {} samples, and data.test_samples is {} here",
-                     samples, here)});
+         fmt::format("its test accuracy was measured on {}, and data.test_samples is {} here",
+                     counted(samples, "sample"), here)});
   return other;
 }
 

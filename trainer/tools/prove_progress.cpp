@@ -38,7 +38,7 @@ void ProofProgress::add(std::int64_t steps) {
   const double left = static_cast<double>(std::max<std::int64_t>(steps_ - done_, 0));
   const std::vector<Field> fields = {
       {what_, 5},
-      {fmt::format("{}/{} steps", with_thousands(done_), with_thousands(steps_)), 4},
+      {fmt::format("{}/{}", with_thousands(done_), counted(steps_, "step")), 4},
       {fmt::format("{} steps/s", with_thousands(static_cast<std::int64_t>(done / seconds))), 1},
       {fmt::format("ETA {}", format_duration(seconds / std::max(done, 1.0) * left)), 3}};
   const int columns = output_columns();

@@ -259,10 +259,11 @@ void Surveyor::compare_metrics_note(const CheckpointEntry& entry, const Checkpoi
   const std::int64_t lines = std::ranges::count(noted, '\n');
   const bool whole = lines == facts.metrics->lines;
   if (whole && hex(sha256(std::as_bytes(std::span(noted)))) == facts.metrics->sha256) return;
-  refute(entry.step, "metrics",
-         fmt::format("its checkpoint noted {} lines of metrics.jsonl, and {}", facts.metrics->lines,
-                     whole ? "they are others now" : fmt::format("there are {}", lines)),
-         "metrics.jsonl was changed, or is of another run");
+  refute(
+      entry.step, "metrics",
+      fmt::format("its checkpoint noted {} of metrics.jsonl, and {}", counted(facts.metrics->lines, "line"),
+                  whole ? "they are others now" : fmt::format("there are {}", lines)),
+      "metrics.jsonl was changed, or is of another run");
 }
 
 std::vector<StepRange> Surveyor::recorded(const std::function<bool(const TrailRecord&)>& which) const {

@@ -107,6 +107,21 @@ TEST(JobOverrideTest, UnknownKeysNameTheOverride) {
       "override 'train.optimizer={lrr: 1}': unknown key 'lrr' in 'train.optimizer' (did you mean 'lr'?)");
 }
 
+TEST(JobOverrideTest, KeysOfTheSameSectionAreSuggestedFirst) {
+  for (const auto& [given, meant] : {std::pair{"data.dir", "data.root"},
+                                     {"data.folder", "data.root"},
+                                     {"run.folder", "run.dir"},
+                                     {"run.name", "run.dir"},
+                                     {"train.dir", "run.dir"},
+                                     {"data.kind", "data.set"},
+                                     {"train.lr", "train.optimizer.lr"},
+                                     {"optimizer.lr", "train.optimizer.lr"},
+                                     {"data.seed", "train.seed"}}) {
+    const std::string error = error_of(std::string(given) + "=1");
+    EXPECT_NE(error.find(std::string("(did you mean '") + meant + "'?)"), std::string::npos) << error;
+  }
+}
+
 TEST(JobOverrideTest, BadValuesNameTheOverride) {
   EXPECT_EQ(
       error_of("train.epochs=many"),

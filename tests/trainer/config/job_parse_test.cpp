@@ -294,6 +294,13 @@ TEST_F(JobPathTest, JobThatComesWithTheProgramHasAName) {
             0U);
   EXPECT_EQ(error("minst").find("minst: no such file (did you mean 'mnist'?); "), 0U);
   EXPECT_EQ(error("./mnist"), "./mnist: no such file; check the path");
+  EXPECT_EQ(error("mine.yml"), "mine.yml: no such file (did you mean 'mine.yaml'?)");
+  EXPECT_EQ(error("../elsewhere/mien.yaml"),
+            "../elsewhere/mien.yaml: no such file (did you mean 'mine.yaml'?)");
+  EXPECT_EQ(error("mnist.yml").find("mnist.yml: no such file (did you mean 'mnist'?); with the program "), 0U)
+      << error("mnist.yml");
+  write("elsewhere/mnist-mine.yaml", "model: net\n");
+  EXPECT_EQ(load_job("mnist", {}).data.set, "mnist");  // as before
 }
 
 TEST_F(JobPathTest, FileIsPreferredToTheJobOfItsName) {

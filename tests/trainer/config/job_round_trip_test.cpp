@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// parse_job(to_yaml(job)) is the job.
 #include "common/error.hpp"
+#include "common/yaml.hpp"
 #include "data/sets/catalogue.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -10,6 +11,7 @@
 
 #include <optional>
 #include <random>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -223,6 +225,39 @@ TEST(JobRoundTripTest, EveryChoiceComesBackWithItsKeysAndNoOthers) {
   }
 }
 
+/// Plain scalars of a text, in which a reader of YAML 1.1 (PyYAML) finds another kind of value than ours, or none of a
+/// number.
+void find_scalars_read_otherwise(const YAML::Node& node, std::vector<std::string>* found) {
+  static const std::regex whole("-?(0|[1-9][0-9]*)"), real(R"(-?[0-9]+\.[0-9]*([eE][-+][0-9]+)?)"),
+      keyword("y|n|yes|no|on|off|null|~", std::regex::icase);
+  if (node.IsMap())
+    for (const auto& entry : node)
+      for (const YAML::Node& part : {entry.first, entry.second}) find_scalars_read_otherwise(part, found);
+  if (node.IsSequence())
+    for (const auto& entry : node) find_scalars_read_otherwise(entry, found);
+  if (!node.IsScalar() || node.Tag() == "!") return;
+  const std::string& text = node.Scalar();
+  const bool is_number = std::regex_match(text, whole) || std::regex_match(text, real);
+  if (is_number != parse_double(text).has_value() || std::regex_match(text, keyword)) found->push_back(text);
+}
+
+TEST(JobRoundTripTest, ReadersOfYaml11FindTheSameValues) {
+  std::vector<std::string> found;
+  RandomJob random(46);
+  for (int i = 0; i < 200; ++i)
+    find_scalars_read_otherwise(load_strict_yaml(to_yaml(random.make()), "job.yaml"), &found);
+  const std::string yaml = to_yaml(
+      parse_job("{model: net, data: {std: [1e-05], augment: [{flip: {horizontal: 1e-05, vertical: 0.5}}]},"
+                " train: {optimizer: {lr: 1e-05}, freeze: [off, 'x 1e-05']}, parallel: {graph: off}}",
+                "job.yaml"));
+  find_scalars_read_otherwise(load_strict_yaml(yaml, "job.yaml"), &found);
+  EXPECT_EQ(found, std::vector<std::string>());
+  for (const char* line :
+       {"    lr: 1.0e-05\n", "augment: [{flip: {horizontal: 1.0e-05, vertical: 0.5}}]", "std: 1.0e-05\n",
+        "freeze: [\"off\", \"x 1e-05\"]\n", "  trace: \"off\"\n", "  graph: \"off\"\n"})
+    EXPECT_NE(yaml.find(line), std::string::npos) << line << " is not in:\n" << yaml;
+}
+
 TEST(JobRoundTripTest, YamlIsNestedAsAPersonWouldWriteIt) {
   const std::string yaml = to_yaml(Job());
   EXPECT_EQ(yaml.substr(0, yaml.find("  root")), "model: net\ndata:\n  set: mnist\n");
@@ -243,9 +278,9 @@ std::vector<std::string> changes(const std::string& override_text, const std::st
   return differing_keys(determining_keys(before), determining_keys(after));
 }
 
-std::string advice_for(const std::vector<std::string>& overrides) {
+std::string advice_for(const std::vector<std::string>& overrides, int ranks = 4) {
   const std::string start = "run the same command again: it goes on from the last checkpoint, on ";
-  const std::string text = restart_advice(parse_job("model: net", "job.yaml", overrides), 4);
+  const std::string text = restart_advice(parse_job("model: net", "job.yaml", overrides), ranks);
   return text.starts_with(start) ? text.substr(start.size()) : text;
 }
 
@@ -254,6 +289,7 @@ TEST(RestartRuleTest, AdvicePromisesWhatTheJobHolds) {
   EXPECT_EQ(advice_for({}), "any number of ranks");
   EXPECT_EQ(advice_for({"parallel.determinism=off"}), "any number of ranks" + others);
   EXPECT_EQ(advice_for({"data.per_rank_batch=8"}), "4 ranks as before (data.per_rank_batch)");
+  EXPECT_EQ(advice_for({"data.per_rank_batch=8"}, 1), "1 rank as before (data.per_rank_batch)");
   EXPECT_EQ(advice_for({"parallel.strategy=pipeline"}),
             "4 ranks as before, or as many as its stages come out on");
   EXPECT_EQ(advice_for({"parallel.strategy=hogwild", "parallel.determinism=off"}),
@@ -374,6 +410,33 @@ TEST(ResumeTest, EveryDifferingKeyIsNamedWithBothValues) {
       EXPECT_NE(why.find(part), std::string::npos) << part << " is missing in: " << why;
     EXPECT_EQ(why.find("model"), std::string::npos) << why;
   }
+}
+
+TEST(ResumeTest, OfAScheduleAsLongAsTheRunTheKeyThatWasSetIsNamed) {
+  const auto why = [](const std::string& schedule, const std::string& change) -> std::string {
+    const std::string yaml = "{model: net, train: {epochs: 10, schedule: {" + schedule + "}}}";
+    try {
+      require_same_job(determining_keys(parse_job(yaml, "job.yaml")), parse_job(yaml, "job.yaml", {change}),
+                       "c");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string length = "what differs: the length of the schedule, which ends with train.epochs ";
+  const std::string by_epoch = why("kind: cosine", "train.epochs=12");
+  EXPECT_NE(by_epoch.find(length + "(was 10, now 12; train.schedule.total=10 keeps it). Set"),
+            std::string::npos)
+      << by_epoch;
+  EXPECT_EQ(why("kind: cosine, total: 10", "train.epochs=12"), "accepted");
+  const std::string by_step = why("kind: cosine, by: step", "train.epochs=12");
+  EXPECT_NE(by_step.find(length + "(was to the end of 10 epochs, now to the end of 12 epochs). Set"),
+            std::string::npos)
+      << by_step;
+  const std::string other_kind = why("kind: constant", "train.schedule.kind=cosine");
+  EXPECT_NE(other_kind.find("what differs: train.schedule.kind (was constant, now cosine). Set"),
+            std::string::npos)
+      << other_kind;
 }
 
 TEST(ResumeTest, AKeyYoungerThanTheCheckpointHadItsDefault) {

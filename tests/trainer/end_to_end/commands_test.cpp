@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -257,6 +258,29 @@ TEST_F(CommandsTest, AModelThatNoMachineHoldsIsRefusedInOneSentence) {
   EXPECT_NE(refused.everything().find("lockstep: not enough memory: training large "), std::string::npos)
       << refused.everything();
   EXPECT_FALSE(std::filesystem::exists(directory_->path("large")));
+}
+
+TEST_F(CommandsTest, MemoryOfAllRanksIsNoLessThanThatOfOneAndNoPeakIsBelowWhatThereIs) {
+  static const std::regex line(R"(memory: at most (\d+) MiB resident, on rank \d; (\d+) MiB on all 2 ranks)");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(trained_.out, found, line)) << trained_.everything();
+  EXPECT_GE(std::stoi(found[2]), std::stoi(found[1])) << found[0];
+  int epochs = 0;
+  for (const auto& event : read_metrics(run_dir())) {
+    if (event.at("event") != "epoch") continue;
+    ++epochs;
+    EXPECT_GE(event.at("peak_resident_bytes"), event.at("resident_bytes")) << event;
+  }
+  EXPECT_GT(epochs, 0);
+}
+
+TEST_F(CommandsTest, DoctorTellsOnlyWhatUsersHaveSet) {
+  const std::string doctor = " $LOCKSTEP_PROGRAM doctor --json " + directory_->path("job.yaml");
+  const auto none = run_shell("unset NCCL_GRAPH_REGISTER; NCCL_DEBUG=WARN" + doctor);
+  EXPECT_NE(none.out.find(R"("NCCL_DEBUG": "WARN")"), std::string::npos) << none.everything();
+  EXPECT_EQ(none.out.find("NCCL_GRAPH_REGISTER"), std::string::npos) << none.everything();
+  const auto given = run_shell("NCCL_GRAPH_REGISTER=1" + doctor);
+  EXPECT_NE(given.out.find(R"("NCCL_GRAPH_REGISTER": "1")"), std::string::npos) << given.everything();
 }
 
 TEST_F(CommandsTest, VersionSaysWhatAReportOfABugNeeds) {

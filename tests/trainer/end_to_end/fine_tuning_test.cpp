@@ -55,6 +55,15 @@ TEST_F(FineTuningTest, WhatFitsIsTakenAndSaidAndTheRestIsThatOfTheSeed) {
   EXPECT_EQ(start.at("unused_tensors").size(), 4U);
 }
 
+TEST_F(FineTuningTest, AnOnnxFileThatShouldFitInPartIsSentTheWayThatWorks) {
+  write_text(path("thousand.onnx"), "whatever it holds");
+  const Outcome outcome = train("tuned", "train.partial=true train.initial_weights=" + path("thousand.onnx"));
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
+  EXPECT_NE(outcome.err.find("write its initialisers as safetensors, as docs/fine-tuning.md does"),
+            std::string::npos)
+      << outcome.everything();
+}
+
 TEST_F(FineTuningTest, GoesOnToTheSameWeightsWithoutItsSource) {
   const Outcome alone = train("alone", taken());
   ASSERT_EQ(alone.exit_code, 0) << alone.everything();

@@ -62,6 +62,33 @@ TEST_F(RunComparisonTest, KeysThatDifferAreTold) {
   EXPECT_NE(comparison_text(compare("a", "a"), 79).find("their jobs are the same"), std::string::npos);
 }
 
+TEST_F(RunComparisonTest, ListsOfMapsDiffer) {
+  const std::string usual = "model: net\ntrain: {optimizer: {lr: 0.01}, groups: [";
+  folders_.write("a/job.yaml",
+                 usual + "{match: fc*, lr_factor: 0.1}, {match: \"a, b\"}]}\ndata: {augment: []}\n");
+  folders_.write("b/job.yaml",
+                 usual + "]}\ndata: {augment: [{crop: {padding: 4}}, {rotate: {degrees: [-5, 5]}}]}\n");
+  const RunComparison comparison = compare();
+  ASSERT_EQ(comparison.keys.size(), 2U);
+  EXPECT_EQ(comparison.keys[0].key, "data.augment");
+  EXPECT_EQ(comparison.keys[0].values[0], "[]");
+  EXPECT_EQ(comparison.keys[0].values[1], "[{crop: {padding: 4}}, {rotate: {degrees: [-5, 5]}}]");
+  EXPECT_EQ(comparison.keys[1].key, "train.groups");
+  EXPECT_EQ(comparison.keys[1].values[0], "[{match: fc*, lr_factor: 0.1}, {match: \"a, b\"}]");
+  EXPECT_EQ(comparison_text(comparison, 79).find("their jobs are the same"), std::string::npos);
+}
+
+TEST_F(RunComparisonTest, LongValuesAreClippedOnlyWhereThatHidesNoDifference) {
+  const std::string front(50, 'f'), back(50, 'b');
+  folders_.write("a/job.yaml", "model: " + front + "-one-" + back + "\n");
+  folders_.write("b/job.yaml", "model: " + front + "-two-" + back + "\n");
+  const std::string alike = comparison_text(compare(), kAnyWidth);
+  EXPECT_NE(alike.find("-one-"), std::string::npos) << alike;
+  EXPECT_NE(alike.find("-two-"), std::string::npos) << alike;
+  folders_.write("b/job.yaml", "model: net\n");
+  EXPECT_NE(comparison_text(compare(), kAnyWidth).find("fff...bbb"), std::string::npos);
+}
+
 TEST_F(RunComparisonTest, FirstStepThatDiffersIsNamedWithItsTensor) {
   write_trail("a");
   write_trail("b");

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,14 @@ TEST_F(EventFileTest, AFullDiskIsAnErrorThatNamesTheFile) {
   } catch (const IoError& error) {
     EXPECT_NE(std::string(error.what()).find("tfevents"), std::string::npos) << error.what();
   }
+}
+
+TEST(RankMemoryTest, RanksTogetherHaveWhatTheyShareOnce) {
+  const std::vector<RankMemory> ranks = {{.peak = 85, .shared = 60}, {.peak = 84, .shared = 70}};
+  EXPECT_EQ(resident_together(ranks), 25U + 14U + 70U);
+  EXPECT_EQ(resident_together(std::span(ranks).first(1)), 85U);
+  const std::vector<RankMemory> all_shared(3, {.peak = 85, .shared = 90});  // with other programs as well
+  EXPECT_EQ(resident_together(all_shared), 85U) << "no less than one of them has";
 }
 
 TEST(EpochClockTest, APercentileCountsEachStepOfASeries) {

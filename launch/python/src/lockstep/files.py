@@ -11,7 +11,7 @@ import stat
 import struct
 import tempfile
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -117,11 +117,12 @@ def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> T
     """
     if len(data) != 4:
         raise UsageError(f"data: {len(data)} arrays; give four: (x, y, x_test, y_test)")
+    names = list(classes) if classes is not None else []
     if is_features(data[0]):
-        return "table", _keep(_table_files(data, classes))
+        return "table", _keep(_table_files(data, names))
     if np.ndim(data[1]) == 2:
-        return "shards", _keep(_label_set_files(data, classes))
-    return "idx", _keep(_idx_files(data, classes))
+        return "shards", _keep(_label_set_files(data, names))
+    return "idx", _keep(_idx_files(data, names))
 
 
 def _images_and_labels(data: Sequence[Any]) -> Tuple[Array, Array, Array, Array]:
@@ -134,7 +135,7 @@ def _images_and_labels(data: Sequence[Any]) -> Tuple[Array, Array, Array, Array]
     return train, y, test, y_test
 
 
-def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+def _idx_files(data: Sequence[Any], classes: List[str]) -> Files:
     train, y, test, y_test = _images_and_labels(data)
     files: Files = {}
     for half, images, labels in (("train", train, y),
@@ -142,13 +143,24 @@ def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
         files[f"{half}-images-idx{images.ndim}-ubyte"] = (idx_head(images), images)
         files[f"{half}-labels-idx{labels.ndim}-ubyte"] = (idx_head(labels), labels)
     if classes:
+        _check_names(classes, max(int(y.max()), int(y_test.max())) + 1)
         files["classes.txt"] = ("".join(f"{name}\n" for name in classes).encode(),)
     return files
 
 
-def _label_set_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+def _check_names(classes: List[str], count: int) -> None:
+    """Raises UsageError where they are no names of so many classes; none at all are in order."""
+    if classes and len(classes) < count:
+        raise UsageError(f"classes: {len(classes)} of {count} names, and labels go up to {count - 1}; name each class")
+    for name in classes:
+        if not isinstance(name, str) or not name.isprintable() or not name.strip() or classes.count(name) > 1:
+            raise UsageError(f"classes: {name!r} is no name of one class: each is a text of its own, of one line")
+
+
+def _label_set_files(data: Sequence[Any], classes: List[str]) -> Files:
     train, y, test, y_test = _images_and_labels(data)
-    if classes and len(classes) != y.shape[1]:
+    _check_names(classes, y.shape[1])
+    if len(classes) > y.shape[1]:
         raise UsageError(f"classes: {len(classes)} names, and rows of labels have {y.shape[1]}; name each class")
     halves = []
     for half, images, rows in (("train", train, y), ("test", test, y_test)):
@@ -159,24 +171,23 @@ def _label_set_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> F
                         "squares": np.square(pixels, dtype=np.uint16).sum((0, 2, 3), np.uint64).tolist()}))
     pixels = halves[0][1]
     return _shard_files({"lockstep_shards": 3, "several_labels": True, "channels": pixels.shape[1], "height": pixels.shape[2],
-                         "width": pixels.shape[3], "classes": y.shape[1], "class_names": list(classes or ())}, halves)
+                         "width": pixels.shape[3], "classes": y.shape[1], "class_names": classes}, halves)
 
 
-def _table_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+def _table_files(data: Sequence[Any], classes: List[str]) -> Files:
     train, test = as_features(data[0], "x"), as_features(data[2], "x_test")
     if train.shape[1:] != test.shape[1:]:
         raise UsageError(f"x and x_test: rows of {train.shape[1:]} and {test.shape[1:]}; they must be alike")
     y, y_test = as_classes(data[1], len(train), "y"), as_classes(data[3], len(test), "y_test")
     count = max(int(y.max()), int(y_test.max())) + 1
-    if classes and len(classes) < count:
-        raise UsageError(f"classes: {len(classes)} names, and labels go up to {count - 1}; name each class")
+    _check_names(classes, count)
     return _shard_files({"lockstep_shards": 2, "sample": "float32", "channels": train.shape[1], "height": train.shape[2],
                          "width": train.shape[3], "classes": len(classes) if classes else count,
-                         "class_names": list(classes or ())}, (("train", train, y, {}), ("test", test, y_test, {})))
+                         "class_names": classes}, (("train", train, y, {}), ("test", test, y_test, {})))
 
 
 def _shard_files(head: Dict[str, Any], halves: Iterable[Tuple[str, Array, Array, Dict[str, Any]]]) -> Files:
-    """As docs/shard-format.md says. Of each half its name, samples, labels, and what else the index says of it."""
+    """As docs/shard-format.md says; a half is its name, samples, labels, and more entries of the index."""
     files: Files = {}
     head.update(block_bytes=_BLOCK, shard_bytes=_SHARD)
     for half, samples, labels, more in halves:

@@ -256,6 +256,16 @@ def call(*arguments: str) -> str:
     return done.stdout
 
 
+def version() -> str:
+    """Of the wheel, or where the package is used from its source, of the program."""
+    from importlib import metadata  # slow, and the command needs none
+
+    try:
+        return metadata.version("lockstep")
+    except metadata.PackageNotFoundError:
+        return call("--version").split()[1]
+
+
 def ask(*arguments: str) -> Dict[str, Any]:
     """The answer of a command with `--json`.
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional, Union
 import numpy as np
 
 from .files import Array, as_features, as_images, idx_head, is_features, open_file, read_safetensors
-from .program import MissingDataError, Refuted, answer_and_code, argument, ask, call, error_of
+from .program import MissingDataError, Refuted, UsageError, answer_and_code, argument, ask, call, error_of
 
 Directory = Union[str, "os.PathLike[str]"]
 
@@ -72,14 +72,7 @@ class Run:
     @property
     def config(self) -> Dict[str, Any]:
         """The whole job, as nested dicts of numbers, texts and lists."""
-        nested: Dict[str, Any] = {}
-        for key, text in self.summary["job"].items():
-            *sections, last = key.split(".")
-            section = nested
-            for name in sections:
-                section = section.setdefault(name, {})
-            section[last] = _value_of(text)
-        return nested
+        return dict(self.summary["config"] or {})
 
     def events(self, kind: Optional[str] = None) -> List[Dict[str, Any]]:
         """The lines of `metrics.jsonl`; with `kind` ("start", "step", "epoch", "end" ...) those of that event."""
@@ -153,7 +146,12 @@ class Run:
         """
         is_table = is_features(images)
         array = as_features(images, "images") if is_table else as_images(images, "images")
-        names = {name: column for column, name in enumerate(self.classes)}
+        inspected = ask("inspect", self.name)
+        trained_on = tuple(int(inspected["model"][side]) for side in ("height", "width"))
+        if not is_table and array.shape[1:3] != trained_on:
+            raise UsageError("images: {} x {} pixels, height first; {} was trained on {} x {}: bring them to that size".format(
+                *array.shape[1:3], self.name, *trained_on))
+        names = {name: column for column, name in enumerate(_class_names(inspected))}
         result = np.zeros((len(array), len(names)), np.float32)
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
             for first in range(0, len(array), _AT_ONCE):
@@ -255,14 +253,6 @@ def _column(values: List[Any]) -> Array:
 
 def _percent(share: Optional[float]) -> Optional[str]:
     return None if share is None else f"{100 * share:.2f} %"
-
-
-def _value_of(text: str) -> Any:
-    """A value of a job, which the program hands on as text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _class_names(inspected: Dict[str, Any]) -> List[str]:

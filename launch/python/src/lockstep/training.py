@@ -53,6 +53,8 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
         Error: what the program says. Where mpirun started several ranks, rank 0 has it, and the others end with SystemExit.
     """
     keys = flat_keys(overrides)
+    if classes is not None and (data is None or isinstance(data, Mapping)):
+        raise UsageError("classes: names the classes of arrays, and there are none: give data=(x, y, x_test, y_test)")
     if isinstance(data, Mapping):
         keys.update(flat_keys({"data": data}))
     elif data is not None:
