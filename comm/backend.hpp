@@ -26,7 +26,6 @@ enum class GradientPath {
   kNone,  ///< not at all, one rank is alone; or from host memory by Communicator::host_all_reduce(), of a CPU
   kStaged,  ///< comm/staged: from the device's memory by way of the host's
   kNccl,    ///< comm/nccl: from GPU to GPU
-  kPeers,  ///< comm/peers: small ones out of the memory of the host's GPUs; the others as another path has it
 };
 
 struct Backend {
@@ -35,11 +34,12 @@ struct Backend {
   /// Of devices; nothing: the best that works (comm/backends/device_reducers.hpp).
   std::optional<GradientPath> gradients;
   bool needs_gpus = false;
-  bool takes_emulated = false;  ///< with needs_gpus: the emulated device will do
 
   bool chooses_itself() const { return !gradients.has_value(); }
-  /// Whether ranks are threads of one process. With GPUs they may be: then the job says how many.
-  bool runs_threads(int ranks) const { return control == ControlPlane::kThread || (needs_gpus && ranks > 0); }
+  /// Whether ranks are threads of one process. With nccl they may be: then the job says how many.
+  bool runs_threads(int ranks) const {
+    return control == ControlPlane::kThread || (gradients == GradientPath::kNccl && ranks > 0);
+  }
 };
 
 /// All that there are: a new one is a line here.
@@ -47,7 +47,6 @@ inline constexpr std::array kBackends{
     Backend{"auto", ControlPlane::kMpi, std::nullopt},
     Backend{"mpi", ControlPlane::kMpi, GradientPath::kStaged},
     Backend{"nccl", ControlPlane::kMpi, GradientPath::kNccl, /*needs_gpus=*/true},
-    Backend{"peers", ControlPlane::kMpi, GradientPath::kPeers, /*needs_gpus=*/true, /*takes_emulated=*/true},
     Backend{"thread", ControlPlane::kThread, GradientPath::kStaged},
 };
 

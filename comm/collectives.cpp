@@ -138,13 +138,10 @@ void wait_for(Event& event, Communicator& comm, std::string_view what, DeviceAll
               const std::function<void()>& meanwhile) {
   PendingWork work(
       [&] {
-        if (!event.done()) {
-          if (all_reduce != nullptr) all_reduce->check();
-          meanwhile();
-          return false;
-        }
-        if (all_reduce != nullptr) all_reduce->confirm();
-        return true;
+        if (event.done()) return true;
+        if (all_reduce != nullptr) all_reduce->check();
+        meanwhile();
+        return false;
       },
       all_reduce != nullptr && all_reduce->on_stream());
   comm.wait(work, what);

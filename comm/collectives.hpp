@@ -97,7 +97,7 @@ std::vector<T> gather_to(Communicator& comm, std::span<const T> mine, std::span<
   return whole;
 }
 
-// How sums in device memory are added up over all ranks. Implementations: comm/nccl, comm/staged, comm/peers.
+// How sums in device memory are added up over all ranks. Implementations: comm/nccl, comm/staged.
 
 /// One rank's end. Making one is collective; so is all_reduce(): every rank calls it in the same order with
 /// the same types and counts, and captures it in a graph where the others do. One thread at a time per rank.
@@ -129,15 +129,13 @@ class DeviceAllReduce {
   /// Throws what went wrong with queued work, as far as the backend knows of it; cheap, to be called while
   /// waiting. A peer that is gone may show in nothing but a wait that does not end.
   virtual void check() = 0;
-  /// Of work that has ended: throws where its results are not to be used, since a rank was lost on its way.
-  virtual void confirm() {}
 };
 
 /// Waits for work on this rank's device in which other ranks may take part.
 /// @param all_reduce  which one it contains, or null
 /// @param meanwhile   called again and again; must not block
 /// @throws PeerLostError  after comm.timeout(): names this rank, its host and `what` was waited for
-/// @throws what Event::done(), DeviceAllReduce::check() and, once the work has ended, confirm() throw
+/// @throws what Event::done() and DeviceAllReduce::check() throw
 void wait_for(
     Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce,
     const std::function<void()>& meanwhile = [] {});

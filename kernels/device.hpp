@@ -4,8 +4,6 @@
 /// it. kernels/cuda implements it twice from the same sources: for GPUs, and for the emulator.
 #pragma once
 
-#include "kernels/peer_sums.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -117,13 +115,6 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream(Priority priority = Priority::kNormal) = 0;
   enum class Timing { kOff, kOn };
   virtual std::unique_ptr<Event> make_event(Timing timing = Timing::kOff) = 0;
-
-  /// This rank's side of sums over the devices of its host (kernels/peer_sums.hpp), of at most `bytes` each, a multiple
-  /// of 16; takes a little more than twice that. Borrows the device. Null: this kind has none.
-  /// @throws DeviceError  naming wanted and free bytes
-  virtual std::unique_ptr<PeerSums> make_peer_sums(int /*rank*/, int /*ranks*/, std::size_t /*bytes*/) {
-    return nullptr;
-  }
 };
 
 /// How GPU a of a machine reaches GPU b.

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The catalogue of comm/nccl, comm/peers, comm/staged and what will stand beside them.
+/// The catalogue of comm/nccl, comm/staged and what will stand beside them.
 #include "comm/backends/device_reducers.hpp"
 
 #include "comm/nccl/nccl.hpp"
-#include "comm/peers/peers.hpp"
 #include "comm/staged/staged.hpp"
 #include "common/error.hpp"
 
@@ -24,19 +23,7 @@ constexpr std::array kReducers{
                   .may_share_gpus = nccl_shares_gpus,
                   .make = make_nccl_all_reduce,
                   .make_collectives = make_nccl_collectives,
-                  .make_link = make_nccl_link,
-                  .make_over = nullptr},
-    DeviceReducer{.path = GradientPath::kPeers,
-                  .name = "peers",
-                  .device_kind = "",
-                  .whole_gpus = false,
-                  .threads = false,
-                  .load = nullptr,
-                  .may_share_gpus = nullptr,
-                  .make = nullptr,
-                  .make_collectives = nullptr,
-                  .make_link = nullptr,
-                  .make_over = make_peer_all_reduce},
+                  .make_link = make_nccl_link},
     DeviceReducer{.path = GradientPath::kStaged,
                   .name = "",
                   .device_kind = "",
@@ -46,8 +33,7 @@ constexpr std::array kReducers{
                   .may_share_gpus = nullptr,
                   .make = make_staged_all_reduce,
                   .make_collectives = make_staged_collectives,
-                  .make_link = nullptr,
-                  .make_over = nullptr},
+                  .make_link = nullptr},
 };
 
 }  // namespace

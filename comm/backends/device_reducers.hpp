@@ -29,10 +29,6 @@ struct DeviceReducer {
   std::unique_ptr<DeviceCollectives> (*make_collectives)(Communicator& comm, Device& device);
   /// Between the two ranks of `comm`. Null: by way of their hosts.
   std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end);
-  /// Of a path that is taken only where it is asked for, and leaves to the best of the others what it does not do
-  /// itself: collectives, links and large sums. In place of all the above, but for path and name. Collective.
-  std::unique_ptr<DeviceAllReduce> (*make_over)(Communicator& comm, Device& device,
-                                                std::unique_ptr<DeviceAllReduce> other);
 };
 
 /// The best one first: where the backend is `auto`, the first that works is taken. The last one always does.

@@ -126,9 +126,6 @@ class GpuDevice final : public Device {
   std::unique_ptr<Event> make_event(Timing timing) override {
     return LOCKSTEP_GPU::make_event(properties_.index, timing);
   }
-  std::unique_ptr<PeerSums> make_peer_sums(int rank, int ranks, std::size_t bytes) override {
-    return LOCKSTEP_GPU::make_peer_sums(*this, rank, ranks, bytes);
-  }
 
  private:
   void use() const { LOCKSTEP_CUDA(cudaSetDevice(properties_.index)); }

@@ -51,9 +51,6 @@ std::unique_ptr<Device> make_device(const DeviceProperties& properties);
 std::unique_ptr<Stream> make_stream(int device, Device::Priority priority);
 std::unique_ptr<Event> make_event(int device, Device::Timing timing);
 
-// Sums over the devices of a host: see Device.
-std::unique_ptr<PeerSums> make_peer_sums(Device& device, int rank, int ranks, std::size_t bytes);
-
 // A captured series of operations in the form that the CUDA runtime launches.
 
 class GpuGraph final : public Graph {

@@ -6,7 +6,7 @@
 # knows every kernel, and the convolutions are groups of their own: who needs one kernel of a static library does not get all of
 # them with it.
 set(LOCKSTEP_GPU_GROUPS runtime features training matrices conv2d)
-set(runtime device native_ops peer_sums stream)
+set(runtime device native_ops stream)
 set(features activation avg_pool exact_sum linear_backward_weights)
 set(training batch_norm epilogue gather gradient_norms group_norm linear_loss loss update)
 set(matrices linear_forward max_pool)

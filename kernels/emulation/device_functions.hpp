@@ -6,7 +6,6 @@
 #include "kernels/emulation/block.hpp"
 #include "kernels/emulation/errors.hpp"
 
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -32,17 +31,6 @@ inline int __syncthreads_and(int predicate, const CallSite& call = CallSite::her
 }
 /// One thread runs at a time, and each sees what the others wrote.
 inline void __threadfence() {}
-/// For kernels of other processes, or of other OS threads.
-inline void __threadfence_system() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-/// What is in memory now.
-template <typename T>
-T __ldcv(const T* address) {
-  T value;
-  std::memcpy(&value, address, sizeof value);
-  return value;
-}
 
 // --- warps
 

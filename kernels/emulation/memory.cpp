@@ -20,12 +20,6 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kRedzoneBytes = 256;
-/// In a file, of which the bytes are aligned to less.
-constexpr std::size_t kFirstByte = kAlignment - MemoryFile::kPartAlignment + kRedzoneBytes;
-
-unsigned char* first_byte(const MemoryFile& file) {
-  return reinterpret_cast<unsigned char*>(file.bytes().data()) + kFirstByte;
-}
 
 std::string describe(const unsigned char* at, const unsigned char* data, std::size_t bytes) {
   return fmt::format("byte {} of an array of {} bytes in device memory", at - data, bytes);
@@ -41,20 +35,13 @@ DeviceMemory& DeviceMemory::instance() {
 void* DeviceMemory::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > kTotalBytes - used_bytes_) return nullptr;
-  unsigned char* data = nullptr;
-  std::shared_ptr<MemoryFile> file;
-  if (bytes % kSharedUnit == 0) file = MemoryFile::of_zeros(kFirstByte + bytes + kRedzoneBytes);
-  if (file != nullptr) {
-    data = first_byte(*file);
-  } else {
-    void* memory = ::operator new (bytes + 2 * kRedzoneBytes, std::align_val_t{kAlignment}, std::nothrow);
-    if (memory == nullptr) return nullptr;
-    data = static_cast<unsigned char*>(memory) + kRedzoneBytes;
-  }
+  void* memory = ::operator new (bytes + 2 * kRedzoneBytes, std::align_val_t{kAlignment}, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  unsigned char* data = static_cast<unsigned char*>(memory) + kRedzoneBytes;
   close_redzone(data - kRedzoneBytes, kRedzoneBytes);
   std::memset(data, 0xFF, bytes);
   close_redzone(data + bytes, kRedzoneBytes);
-  pieces_.emplace(data, Piece{bytes, std::move(file)});
+  pieces_.emplace(data, bytes);
   used_bytes_ += bytes;
   return data;
 }
@@ -63,33 +50,12 @@ bool DeviceMemory::free(void* memory) {
   const std::lock_guard lock(mutex_);
   const auto piece = pieces_.find(static_cast<unsigned char*>(memory));
   if (piece == pieces_.end()) return false;
-  used_bytes_ -= piece->second.bytes;
+  used_bytes_ -= piece->second;
   unsigned char* begin = piece->first - kRedzoneBytes;
-  unpoison(begin, piece->second.bytes + 2 * kRedzoneBytes);
-  if (piece->second.file == nullptr) ::operator delete (begin, std::align_val_t{kAlignment});
+  unpoison(begin, piece->second + 2 * kRedzoneBytes);
+  ::operator delete (begin, std::align_val_t{kAlignment});
   pieces_.erase(piece);
   return true;
-}
-
-MemoryFileOffer DeviceMemory::offer(void* memory) {
-  const std::lock_guard lock(mutex_);
-  const auto piece = pieces_.find(static_cast<unsigned char*>(memory));
-  return piece == pieces_.end() || piece->second.file == nullptr ? MemoryFileOffer{}
-                                                                 : piece->second.file->offer();
-}
-
-void* DeviceMemory::open(const MemoryFileOffer& offer) {
-  auto file = MemoryFile::open(offer);
-  if (file == nullptr) return nullptr;
-  const std::lock_guard lock(mutex_);
-  void* const memory = first_byte(*file);
-  opened_.emplace(memory, std::move(file));
-  return memory;
-}
-
-bool DeviceMemory::close(void* memory) {
-  const std::lock_guard lock(mutex_);
-  return opened_.erase(memory) > 0;
 }
 
 std::size_t DeviceMemory::free_bytes() {
@@ -102,18 +68,18 @@ bool DeviceMemory::contains(const void* memory, std::size_t bytes) {
   auto* begin = static_cast<unsigned char*>(const_cast<void*>(memory));
   const auto after = pieces_.upper_bound(begin);
   if (after == pieces_.begin()) return false;
-  const auto& [data, piece] = *std::prev(after);
+  const auto& [data, size] = *std::prev(after);
   const auto offset = static_cast<std::size_t>(begin - data);
-  return offset <= piece.bytes && bytes <= piece.bytes - offset;
+  return offset <= size && bytes <= size - offset;
 }
 
 std::string DeviceMemory::damage() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [data, piece] : pieces_)
-    for (unsigned char* zone : {data - kRedzoneBytes, data + piece.bytes}) {
+  for (const auto& [data, bytes] : pieces_)
+    for (unsigned char* zone : {data - kRedzoneBytes, data + bytes}) {
       const unsigned char* at = find_damage(zone, kRedzoneBytes);
       if (at == nullptr) continue;
-      std::string what = describe(at, data, piece.bytes);
+      std::string what = describe(at, data, bytes);
       close_redzone(zone, kRedzoneBytes);
       return what;
     }

@@ -4,7 +4,6 @@
 /// it is written.
 #pragma once
 
-#include "common/memory_file.hpp"
 #include "kernels/emulation/errors.hpp"
 
 #include <cstddef>
@@ -17,14 +16,12 @@
 namespace lockstep::emulation {
 
 // The memory of the emulated device: pieces of host memory, each exactly as large as asked for, between red
-// zones, and filled with 0xFF. A piece of a multiple of kSharedUnit, which is what NVIDIA's manual recommends for
-// memory that other processes read, is a MemoryFile, where the system has such.
+// zones, and filled with 0xFF.
 
 /// One for the process; any OS thread may call it.
 class DeviceMemory {
  public:
   static constexpr std::size_t kTotalBytes = std::size_t{4} << 30;
-  static constexpr std::size_t kSharedUnit = std::size_t{2} << 20;
 
   static DeviceMemory& instance();
 
@@ -33,12 +30,6 @@ class DeviceMemory {
   /// False if it is not the start of a piece.
   bool free(void* memory);
   std::size_t free_bytes();
-  /// Where another process finds the piece that starts there. @returns no process: none is a file
-  MemoryFileOffer offer(void* memory);
-  /// A piece of another process, until close(). It counts as no memory of this device. @returns null: not to be had
-  void* open(const MemoryFileOffer& offer);
-  /// False if it was not opened.
-  bool close(void* memory);
   /// Whether all these bytes lie within one piece.
   bool contains(const void* memory, std::size_t bytes);
   /// Empty, or what was written outside of a piece: "byte 512 of an array of 512 bytes". Reported once: the
@@ -46,15 +37,10 @@ class DeviceMemory {
   std::string damage();
 
  private:
-  struct Piece {
-    std::size_t bytes = 0;
-    std::shared_ptr<MemoryFile> file;  // null: from the heap
-  };
-  using Pieces = std::map<unsigned char*, Piece>;
+  using Pieces = std::map<unsigned char*, std::size_t>;
 
   std::mutex mutex_;
-  Pieces pieces_;
-  std::map<void*, std::shared_ptr<MemoryFile>> opened_;
+  Pieces pieces_;  // bytes of each
   std::size_t used_bytes_ = 0;
 };
 

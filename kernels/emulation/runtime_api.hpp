@@ -27,12 +27,9 @@ enum cudaError_t : int {
   cudaErrorInvalidMemcpyDirection = 21,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
-  cudaErrorMapBufferObjectFailed = 205,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
-  cudaErrorPeerAccessAlreadyEnabled = 704,
-  cudaErrorNotSupported = 801,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorStreamCaptureMerge = 902,
@@ -76,11 +73,6 @@ enum cudaStreamCaptureMode : int {
   cudaStreamCaptureModeRelaxed = 2,
 };
 
-enum cudaStreamCaptureStatus : int {
-  cudaStreamCaptureStatusNone = 0,
-  cudaStreamCaptureStatusActive = 1,
-};
-
 enum cudaGraphInstantiateFlags : int {
   cudaGraphInstantiateFlagUseNodePriority = 8,
 };
@@ -88,11 +80,6 @@ enum cudaGraphInstantiateFlags : int {
 inline constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1;
-inline constexpr unsigned cudaIpcMemLazyEnablePeerAccess = 1;
-
-struct cudaIpcMemHandle_t {
-  char reserved[64];
-};
 
 struct cudaFuncAttributes {
   int binaryVersion, ptxVersion;  ///< 80: compute capability 8.0
@@ -117,12 +104,10 @@ cudaError_t cudaPeekAtLastError();
 // The device.
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
-cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device);
 cudaError_t cudaDeviceCanAccessPeer(int* access, int device, int peer);
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int from, int to);
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)());
@@ -140,11 +125,6 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                             cudaStream_t stream = nullptr);
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 
-// Memory of other processes: of pieces that are a multiple of 2 MiB, and also within one process.
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory);
-cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned flags);
-cudaError_t cudaIpcCloseMemHandle(void* memory);
-
 // Streams and events. A thread that captures may not wait for either, nor ask whether an event is done.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
@@ -161,7 +141,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 // Graphs. A call refused during a capture invalidates it, which its end tells. Every stream has the same
 // priority, so cudaGraphInstantiateFlagUseNodePriority, the one flag known, changes nothing.
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void* nodes, std::size_t* count);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,

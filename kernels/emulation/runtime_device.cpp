@@ -66,10 +66,6 @@ cudaError_t cudaSetDevice(int device) {
   return check(device);
 }
 
-cudaError_t cudaDeviceSynchronize() {
-  return check_unsafe_call();
-}
-
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::memcpy(properties->name, kName, sizeof kName);
@@ -91,10 +87,6 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
 cudaError_t cudaDeviceCanAccessPeer(int* access, int device, int /*peer*/) {
   *access = 0;
   return check(device);
-}
-
-cudaError_t cudaDeviceEnablePeerAccess(int /*peer*/, unsigned /*flags*/) {
-  return finish(cudaErrorInvalidDevice);  // there is no other
 }
 
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr /*attribute*/, int from, int to) {
@@ -198,27 +190,6 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
   if (!on_device(memory, bytes)) return finish(cudaErrorInvalidValue);
   if (bytes > 0) queue(stream, [=] { std::memset(memory, value, bytes); });
   return cudaSuccess;
-}
-
-// Memory of other processes.
-
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
-  const MemoryFileOffer offer = DeviceMemory::instance().offer(memory);
-  static_assert(sizeof offer <= sizeof handle->reserved);
-  *handle = {};
-  std::memcpy(handle->reserved, &offer, sizeof offer);
-  return finish(offer.pid != 0 ? cudaSuccess : cudaErrorNotSupported);
-}
-
-cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned /*flags*/) {
-  MemoryFileOffer offer;
-  std::memcpy(&offer, handle.reserved, sizeof offer);
-  *memory = DeviceMemory::instance().open(offer);
-  return finish(*memory != nullptr ? cudaSuccess : cudaErrorMapBufferObjectFailed);
-}
-
-cudaError_t cudaIpcCloseMemHandle(void* memory) {
-  return finish(DeviceMemory::instance().close(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 }  // namespace lockstep::emulation

@@ -132,17 +132,14 @@ void add_allreduce(CLI::App& bench, Action& action) {
   command->add_option("-w,--warmup", options->warmup, "All-reduces before those, not timed")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
-  command->add_option("--backend", options->backend, "auto, mpi, nccl, peers or thread")
+  command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
       ->check(CLI::IsMember(backend_texts()))
       ->capture_default_str();
   command
-      ->add_option("--device", options->device,
-                   "Where the buffers are; auto: cuda with nccl and peers, otherwise cpu")
+      ->add_option("--device", options->device, "Where the buffers are; auto: cuda with nccl, otherwise cpu")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulated"}))
       ->capture_default_str();
-  command
-      ->add_option("--ranks", parallel->ranks,
-                   "With --backend thread, or nccl and peers between threads: how many")
+  command->add_option("--ranks", parallel->ranks, "With --backend thread, or nccl between threads: how many")
       ->check(CLI::Range(1, 1024));
   auto* json = add_json(*command, options->json);
   auto demo = std::make_shared<bool>(false);

@@ -60,6 +60,7 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  if (const std::string what_went = removed(argv[1]); !what_went.empty()) throw UsageError(what_went);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   throw UsageError("there is no command " + quoted_text(argv[1]) + did_you_mean(argv[1], candidates) +
                    "; see 'lockstep --help'");
@@ -283,6 +284,19 @@ std::string meant_as_override(const CLI::App& app, const std::vector<std::string
              : "";
 }
 
+/// Of the first option, or option with its value, that earlier versions took.
+std::string what_went(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::string command = given_command(app).name;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].starts_with('-')) continue;
+    const std::string option = command + " " + arguments[i],
+                      value = i + 1 < arguments.size() ? arguments[i + 1] : "";
+    for (const std::string& way : {option, option.substr(0, option.find('=')), option + "=" + value})
+      if (std::string text = removed(way); !text.empty()) return text;
+  }
+  return "";
+}
+
 /// What is wrong, in our words where CLI11's help less.
 std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& extras) {
@@ -299,6 +313,7 @@ std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error,
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& arguments) {
+  if (std::string text = what_went(app, arguments); !text.empty()) return text;
   const auto extras = not_expected(app, error);
   const std::string meant = meant_as_override(app, extras, arguments);
   return what_is_wrong(app, error, extras) + (meant.empty() ? where_help_is(app) : meant);

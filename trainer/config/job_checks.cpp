@@ -214,14 +214,12 @@ void check_ranks(const Job& job) {
   const Backend& backend = backend_named(job.parallel.backend);
   if (backend.runs_threads(ranks) || backend.chooses_itself() || ranks == 0) return;
   refuse(job, "parallel.ranks",
-         "parallel.ranks is for backends thread, nccl and peers; remove it and start with 'mpirun -np {}'",
-         ranks);
+         "parallel.ranks is for backends thread and nccl; remove it and start with 'mpirun -np {}'", ranks);
 }
 
 void check_backend(const Job& job) {
   const auto& [backend, device] = std::tie(job.parallel.backend, job.parallel.device);
-  const Backend& chosen = backend_named(backend);
-  if (chosen.needs_gpus && (device == "cpu" || (device == "emulated" && !chosen.takes_emulated)))
+  if (backend_named(backend).needs_gpus && (device == "cpu" || device == "emulated"))
     refuse(job, "parallel.backend",
            "parallel.backend={} needs GPUs, but parallel.device is {}; use backend auto or mpi", backend,
            device);

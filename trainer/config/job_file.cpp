@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is said of jobs: to_yaml, what batches and ranks mean, and what an unknown key was meant to be.
+/// What is said of jobs: to_yaml, what batches and ranks mean, what went, and what an unknown key was meant to be.
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -170,6 +171,25 @@ std::optional<std::string> override_for_option(const std::vector<std::string>& a
       return key->path + "=" + value_of(arguments, i);
   }
   return std::nullopt;
+}
+
+// What went, and what to use instead. A row for each, in the words of who uses it.
+
+namespace {
+
+struct Removed {
+  std::string_view what, instead;
+};
+constexpr std::array kRemoved{
+    Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},
+    Removed{"bench allreduce --backend=peers", "--backend nccl"},
+};
+
+}  // namespace
+
+std::string removed(std::string_view what) {
+  const auto* row = std::ranges::find(kRemoved, what, &Removed::what);
+  return row == kRemoved.end() ? "" : fmt::format("{} is no longer there: use {}", what, row->instead);
 }
 
 // What an unknown key may have been meant to be.

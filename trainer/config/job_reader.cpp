@@ -151,6 +151,7 @@ void JobReader::read_section(const YAML::Node& node, const std::string& section)
 }
 
 void JobReader::read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark) {
+  if (const std::string what_went = removed(path); !what_went.empty()) fail(key_mark, what_went);
   if (const JobKey* key = find_job_key(path)) {
     read_value(node, *key, node.IsNull() ? key_mark : node.Mark());
   } else if (path.empty() || !is_job_section(path)) {
@@ -173,6 +174,9 @@ void JobReader::read_value(const YAML::Node& node, const JobKey& key, const YAML
       place.column = found.column;
     }
     if (!found.text.empty()) fail(place, fmt::format("{}: {}", key.path, found.text));
+    const std::string what_went =
+        node.IsScalar() ? removed(fmt::format("{}={}", key.path, node.Scalar())) : "";
+    if (!what_went.empty()) fail(mark, what_went);
     fail(mark,
          fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), hint_for(node, key)));
   }

@@ -90,6 +90,12 @@ std::vector<std::string> differing_keys(const std::map<std::string, std::string>
 void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
                       const std::string& checkpoint);
 
+// What went.
+
+/// "parallel.backend=peers is no longer there: use nccl" for a key, KEY=VALUE, command or "COMMAND --option[=VALUE]" that
+/// earlier versions had; "" for anything else.
+std::string removed(std::string_view what);
+
 // What an unknown key, and --epochs 3, as other programs have it, mean here.
 
 /// "unknown key 'trian' (did you mean 'train'?)" for a path that is neither a key nor a section.

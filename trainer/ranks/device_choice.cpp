@@ -246,7 +246,7 @@ AllReduceDecision demand(const DeviceReducer& reducer, const AllReduceSituation&
 AllReduceDecision best_of_all(const AllReduceSituation& situation) {
   AllReduceDecision decision;
   for (const DeviceReducer& reducer : device_reducers()) {
-    if (!is_for(reducer, situation) || reducer.make_over != nullptr) continue;
+    if (!is_for(reducer, situation)) continue;
     decision.path = reducer.path;
     std::string why_not = problem_of(reducer, situation);
     if (lacks_whole_gpus(reducer, situation)) why_not = describe(situation.shared_gpus.front());
@@ -316,11 +316,6 @@ std::string advice_on_binding() {
 
 AllReduceDecision choose_all_reduce(const AllReduceSituation& situation) {
   const DeviceReducer* wanted = situation.wanted ? &device_reducer(*situation.wanted) : nullptr;
-  if (wanted != nullptr && wanted->make_over != nullptr && situation.device_kind == "cpu")
-    throw ConfigError(
-        fmt::format("parallel.backend={} needs GPUs, but the device is cpu; use parallel.device=cuda or "
-                    "parallel.backend=mpi",
-                    wanted->name));
   if (wanted != nullptr && !wanted->device_kind.empty()) return demand(*wanted, situation);
   if (situation.device_kind == "cpu") return {GradientPath::kNone, ""};
   if (situation.world_size == 1) return {GradientPath::kNone, "one rank"};
@@ -333,10 +328,7 @@ std::string binding_advice(int usable, int all) {
          "--cpus-per-task";
 }
 
-namespace {
-
-/// Of a path that stands by itself.
-AllReduceSetup set_up_alone(Communicator& comm, Device& device, std::optional<GradientPath> wanted) {
+AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::optional<GradientPath> wanted) {
   AllReduceSituation situation{.wanted = wanted,
                                .device_kind = std::string(device.kind()),
                                .world_size = comm.size(),
@@ -354,19 +346,6 @@ AllReduceSetup set_up_alone(Communicator& comm, Device& device, std::optional<Gr
   if (reducer != nullptr && !reducer->name.empty()) setup.backend = reducer->name;
   const bool advise = decision.reason.empty() && reducer != nullptr && reducer->threads;
   setup.description = describe(setup.all_reduce.get(), advise ? advice_on_binding() : decision.reason);
-  return setup;
-}
-
-}  // namespace
-
-AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::optional<GradientPath> wanted) {
-  const DeviceReducer* reducer = wanted ? &device_reducer(*wanted) : nullptr;
-  if (reducer == nullptr || reducer->make_over == nullptr) return set_up_alone(comm, device, wanted);
-  AllReduceSetup setup = set_up_alone(comm, device, std::nullopt);
-  if (setup.all_reduce == nullptr) return setup;  // one rank
-  setup.all_reduce = reducer->make_over(comm, device, std::move(setup.all_reduce));
-  setup.description = setup.all_reduce->name();
-  setup.backend = reducer->name;
   return setup;
 }
 

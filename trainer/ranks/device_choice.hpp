@@ -76,7 +76,7 @@ struct DeviceChoice {
   std::shared_ptr<Gpu> gpu;  ///< otherwise
   /// How gradients travel, and why so: "NCCL 2.28.9", "mpi through pinned memory: ranks 0 and 1 share a GPU".
   std::string communication;
-  std::string backend;  ///< "mpi", "thread", "nccl", "peers"
+  std::string backend;  ///< "mpi", "thread", "nccl"
   /// Why `auto` took no GPU on a machine that seems to have one; otherwise empty.
   std::string remark;
 };
@@ -118,8 +118,8 @@ struct AllReduceSetup {
   std::unique_ptr<DeviceAllReduce> all_reduce;  ///< null: GradientPath::kNone
   /// "NCCL 2.28.9"; "mpi through pinned memory: ranks 0 and 1 share GPU-8f0c... on node7"
   std::string description;
-  std::string backend;  ///< "nccl", "peers"; or the control plane's, which carries the sums: "mpi", "thread"
-  GradientPath path = GradientPath::kNone;  ///< of collectives and links, too: never kPeers
+  std::string backend;  ///< "nccl"; or the control plane's, which carries the sums: "mpi", "thread"
+  GradientPath path = GradientPath::kNone;
 };
 
 /// Decides, alike on all ranks, and makes it. Collective. Borrows both.

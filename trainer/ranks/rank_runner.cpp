@@ -67,8 +67,7 @@ bool wanted_by_all(Communicator& comm, bool wanted) {
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   if (parallel.ranks > 0) {
     throw ConfigError(
-        "parallel.ranks is for parallel.backend=thread, nccl or peers; with MPI the launcher says how many: "
-        "mpirun "
+        "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: mpirun "
         "-np N "
         "lockstep ...");
   }

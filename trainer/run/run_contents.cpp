@@ -56,7 +56,7 @@ RunEvent start() {
     {"hosts", kWhole, "hosts", "how many hosts they are on"},
     {"threads", kWhole, "threads", "of each rank"},
     {"device", kText, "", "what each rank computes on: cpu, cuda or emulated"},
-    {"backend", kText, "", "how ranks talk: mpi, nccl, peers or thread"},
+    {"backend", kText, "", "how ranks talk: mpi, nccl or thread"},
     {"strategy", kText, "", "what ranks share: data, pipeline or hogwild"},
     {"buckets", kText, "", "how gradients are cut for the sum over ranks", "parallel.strategy: data or hogwild"},
     {"stages", kText, "", "first and last layer of each stage", kOfPipelines},

@@ -22,7 +22,6 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // NOLINTEND(bugprone-reserved-identifier)
 

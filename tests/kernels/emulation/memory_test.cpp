@@ -157,38 +157,6 @@ TEST_F(SharedMemoryTest, StaticAndDynamicTogetherHaveALimit) {
                   {"memory_test.cpp", "shared memory"});
 }
 
-// Memory of other processes. This one opens its own, as another would.
-
-using SharedDeviceMemoryTest = EmulatorTest;
-constexpr std::size_t kSharedUnit = std::size_t{2} << 20;
-
-__global__ void write_kernel(int* to, int value) {
-  to[threadIdx.x] = value;
-}
-
-TEST_F(SharedDeviceMemoryTest, WhatOneKernelWritesAnotherReadsAtTheOtherAddress) {
-  const DeviceArray<int> memory(kSharedUnit / sizeof(int));
-  cudaIpcMemHandle_t handle{};
-  void* other = nullptr;
-  LOCKSTEP_CUDA(cudaIpcGetMemHandle(&handle, memory.data()));
-  LOCKSTEP_CUDA(cudaIpcOpenMemHandle(&other, handle, cudaIpcMemLazyEnablePeerAccess));
-  EXPECT_NE(other, memory.data());
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(other) % 256, 0U);
-  launch(nullptr, {1, 64}, write_kernel, static_cast<int*>(other), 7);
-  EXPECT_EQ(memory[63], 7);
-  EXPECT_EQ(memory[64], -1);
-  LOCKSTEP_CUDA(cudaIpcCloseMemHandle(other));
-  EXPECT_EQ(cudaIpcCloseMemHandle(other), cudaErrorInvalidValue);
-}
-
-TEST_F(SharedDeviceMemoryTest, WhatIsNotSharedIsRefused) {
-  const DeviceArray<int> small(64);
-  cudaIpcMemHandle_t handle{};
-  void* other = nullptr;
-  EXPECT_EQ(cudaIpcGetMemHandle(&handle, small.data()), cudaErrorNotSupported);
-  EXPECT_EQ(cudaIpcOpenMemHandle(&other, handle, 0), cudaErrorMapBufferObjectFailed);
-}
-
 }  // namespace
 
 }  // namespace lockstep::emulated

@@ -492,9 +492,14 @@ TEST(JobErrorTest, PeoplesOwnDataAreWhereTheJobSays) {
 
 TEST(JobErrorTest, RanksBelongToBackendsOfThreads) {
   EXPECT_EQ(error_of("parallel: {backend: mpi, ranks: 4}\n"),
-            "job.yaml:2:33: parallel.ranks is for backends thread, nccl and peers; remove it and start with "
-            "'mpirun "
+            "job.yaml:2:33: parallel.ranks is for backends thread and nccl; remove it and start with 'mpirun "
             "-np 4'");
+}
+
+TEST(JobErrorTest, WhatWentIsNamedWithWhatToUseInstead) {
+  EXPECT_EQ(
+      error_of("parallel: {backend: peers}\n"),
+      "job.yaml:2:21: parallel.backend=peers is no longer there: use nccl, which adds up sums of all sizes");
 }
 
 TEST(JobErrorTest, ResumeNoIsNotADirectory) {

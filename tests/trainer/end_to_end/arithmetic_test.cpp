@@ -149,8 +149,6 @@ TEST(ArithmeticTest, EndsInTheKnownWeightsOnTheEmulatedGpu) {
     if (known.samples < 40) continue;
     EXPECT_EQ(train(directory, known, 1, "parallel.device=emulated parallel.graph=off"), cpu) << known.name;
     EXPECT_EQ(train(directory, known, 3, "parallel.device=emulated"), cpu) << known.name;
-    EXPECT_EQ(train(directory, known, 3, "parallel.device=emulated parallel.backend=peers"), cpu)
-        << known.name;
   }
 }
 

@@ -59,8 +59,6 @@ const std::vector<Case>& refused_jobs() {
       {"no GPU", "parallel.device=cuda", 69, {"parallel.device"}},
       {"no such GPU", "parallel.device=cuda:97", 69, {"parallel.device"}},
       {"NCCL without a GPU", "parallel.device=auto parallel.backend=nccl", 69, {"nccl"}},
-      {"GPUs' memory without a GPU", "parallel.device=auto parallel.backend=peers", 69, {"peers"}},
-      {"memory of a CPU's peers", "parallel.device=cpu parallel.backend=peers", 2, {"peers", "needs GPUs"}},
       {"vendor kernels on the emulator",
        "parallel.device=emulated parallel.kernels=vendor",
        69,

@@ -68,13 +68,12 @@ TEST(BenchAllreduceTest, DeviceMemoryThroughTheHost) {
   expect_table(lockstep(emulated), "1 rank\n");
 }
 
-TEST(BenchAllreduceTest, OutOfTheMemoryOfEachOther) {
-  const std::string peers = std::string(kSmall) + "--device emulated --backend peers ";
-  expect_table(lockstep_on_ranks(2, peers), "over GPUs that read each other's memory, 2 ranks");
-  expect_table(lockstep(peers + "--ranks 3"), "over GPUs that read each other's memory, 3 ranks");
-  const Outcome on_cpus = lockstep(std::string(kSmall) + "--device cpu --backend peers --ranks 2");
-  EXPECT_EQ(on_cpus.exit_code, 2) << on_cpus.everything();
-  EXPECT_NE(on_cpus.err.find("peers needs GPUs"), std::string::npos) << on_cpus.err;
+TEST(BenchAllreduceTest, ABackendThatWentIsNamedWithWhatToUseInstead) {
+  for (const char* peers : {"--backend peers", "--backend=peers"}) {
+    const Outcome outcome = lockstep(std::string(kSmall) + peers);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+    EXPECT_NE(outcome.err.find("is no longer there: use --backend nccl"), std::string::npos) << outcome.err;
+  }
 }
 
 TEST(BenchAllreduceTest, OneRankHasNoBandwidths) {

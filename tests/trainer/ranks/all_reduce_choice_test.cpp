@@ -22,7 +22,7 @@ namespace {
 const SharedGpu kShared{{"node7", "GPU-8f", "0000:65:00.0"}, {0, 1}};
 constexpr const char* kProblem = "on node7, this build has no lockstep_nccl.so";
 
-enum class Expected { kNone, kStaged, kNccl, kPeers, kConfigError, kDeviceError };
+enum class Expected { kNone, kStaged, kNccl, kConfigError, kDeviceError };
 
 Expected outcome(const AllReduceSituation& situation) {
   try {
@@ -33,8 +33,6 @@ Expected outcome(const AllReduceSituation& situation) {
         return Expected::kStaged;
       case GradientPath::kNccl:
         return Expected::kNccl;
-      case GradientPath::kPeers:
-        return Expected::kPeers;
     }
   } catch (const ConfigError&) {
     return Expected::kConfigError;
@@ -78,11 +76,6 @@ const std::vector<Rule>& rules() {
       {"nccl", "cuda", kAny, true, kAny, Expected::kDeviceError},
       {"nccl", "cuda", kAny, false, false, Expected::kDeviceError},
       {"nccl", "cuda", kAny, false, true, Expected::kNccl},
-      {"peers", "cpu", kAny, kAny, kAny, Expected::kConfigError},
-      {"peers", "emulated", 1, kAny, kAny, Expected::kNone},
-      {"peers", "emulated", 2, kAny, kAny, Expected::kPeers},
-      {"peers", "cuda", 1, kAny, kAny, Expected::kNone},
-      {"peers", "cuda", 2, kAny, kAny, Expected::kPeers},
       {"auto", "cpu", kAny, kAny, kAny, Expected::kNone},
       {"mpi", "cpu", kAny, kAny, kAny, Expected::kNone},
       {"thread", "cpu", kAny, kAny, kAny, Expected::kNone},
@@ -210,18 +203,6 @@ TEST(SetUpAllReduceTest, OneRankNeedsNone) {
     const AllReduceSetup setup = set_up_all_reduce(comm, gpu, std::nullopt);
     EXPECT_EQ(setup.all_reduce, nullptr);
     EXPECT_EQ(setup.description, "none: one rank");
-  });
-}
-
-TEST(SetUpAllReduceTest, PeersLeaveCollectivesAndLinksToTheBestOfTheOthers) {
-  run_thread_ranks(2, [](Communicator& comm) {
-    const auto device = emulated::platform().make_device(0);
-    const AllReduceSetup setup = set_up_all_reduce(comm, *device, GradientPath::kPeers);
-    ASSERT_NE(setup.all_reduce, nullptr);
-    EXPECT_TRUE(setup.all_reduce->on_stream());
-    EXPECT_EQ(setup.description, "GPUs that read each other's memory");
-    EXPECT_EQ(setup.backend, "peers");
-    EXPECT_EQ(setup.path, GradientPath::kStaged);
   });
 }
 

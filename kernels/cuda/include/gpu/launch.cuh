@@ -9,7 +9,6 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <cstdint>
 
 /// The namespace of everything in kernels/cuda: lockstep::cuda here, lockstep::emulated in the emulator.
 #define LOCKSTEP_GPU cuda
@@ -49,31 +48,6 @@ __device__ inline T load_input(const T* address) {
   return __ldg(address);
 #endif
 }
-
-// Words that kernels of other devices, or the host, write and read while this one runs. Source: the memory model of the
-// PTX manual, "Causality order": an acquire that reads what a release stored, and barriers of a block, carry along what
-// other threads wrote before.
-
-/// What the other one wrote before it stored this, every thread behind a barrier sees.
-__device__ inline std::uint64_t load_acquire(const std::uint64_t* address) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
-  return value;
-}
-
-/// Behind everything that the thread has seen or written before.
-__device__ inline void store_release(std::uint64_t* address, std::uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
-}
-
-/// Between two looks at such a word.
-__device__ inline void pause_between_looks() {
-  __nanosleep(20);
-}
-
-/// Streams of one process may share one of the device's queues: a kernel that waits may keep the one that it waits for
-/// from starting.
-inline constexpr bool kKernelsShareQueues = true;
 
 /// Whether kernels that the calling thread launches may begin before those ahead of them in their stream have ended.
 /// Of the thread, as a capture is (Stream::begin_capture()).

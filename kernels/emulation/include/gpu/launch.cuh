@@ -10,10 +10,8 @@
 #include "kernels/emulation/stream.hpp"
 
 #include <cuda_runtime.h>
-#include <sched.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <tuple>
 
 /// The namespace of everything in kernels/cuda: lockstep::emulated here, lockstep::cuda on a GPU.
@@ -59,26 +57,6 @@ template <typename T>
 LOCKSTEP_KERNEL_TARGET inline T load_input(const T* address) {
   return *address;
 }
-
-// Words that kernels of other devices, or the host, write and read while this one runs.
-
-/// What the other one wrote before it stored this, every thread behind a barrier sees.
-LOCKSTEP_KERNEL_TARGET inline std::uint64_t load_acquire(const std::uint64_t* address) {
-  return __atomic_load_n(address, __ATOMIC_ACQUIRE);
-}
-
-/// Behind everything that the thread has seen or written before.
-LOCKSTEP_KERNEL_TARGET inline void store_release(std::uint64_t* address, std::uint64_t value) {
-  __atomic_store_n(address, value, __ATOMIC_RELEASE);
-}
-
-/// Between two looks at such a word: here the one that writes it may need this core.
-LOCKSTEP_KERNEL_TARGET inline void pause_between_looks() {
-  sched_yield();
-}
-
-/// Kernels run on the OS threads that launch them: those of one do not keep those of another from starting.
-inline constexpr bool kKernelsShareQueues = false;
 
 /// Whether kernels that the calling thread launches may begin before those ahead of them in their stream have ended.
 /// Then each of their threads has to await those, or the launch throws.
