@@ -32,9 +32,6 @@ struct DeviceProperties {
   std::size_t l2_bytes = 0;
   std::size_t shared_bytes_per_block = 0;      ///< without asking for more
   std::size_t max_shared_bytes_per_block = 0;  ///< after asking
-  /// Whether graphs may have overlapped kernels: compute capability 9.0 and CUDA 12.3, of the program's kernels, too.
-  /// False from Platform::devices().
-  bool overlaps_kernels = false;
 };
 
 /// What of a device's memory is in use. Bytes.
@@ -84,10 +81,7 @@ class Stream {
   /// end; poll an Event with a deadline.
   virtual void synchronize() = 0;
 
-  /// kOverlapped: our kernels in the graph may begin before those ahead of them have ended, and await them before they
-  /// touch memory; for devices that can (DeviceProperties::overlaps_kernels). The bits are the same.
-  enum class KernelOrder { kInTurn, kOverlapped };
-  virtual void begin_capture(KernelOrder kernels = KernelOrder::kInTurn) = 0;
+  virtual void begin_capture() = 0;
   virtual std::unique_ptr<Graph> end_capture() = 0;
   virtual void launch(Graph& graph) = 0;
 };

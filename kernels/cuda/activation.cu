@@ -41,7 +41,6 @@ struct Sum {
 /// @param size  in packs
 template <typename Function, int kWidth>
 __global__ void each(std::uint32_t size, Function f, const float* a, const float* b, float* y) {
-  await_earlier_kernels();
   const std::uint32_t i = thread_number();
   if (i >= size) return;
   const std::size_t at = std::size_t{i} * kWidth;
@@ -94,7 +93,6 @@ namespace {
 /// @param pixels    of an output channel of a sample, in packs
 template <int kWidth>
 __global__ void add_bias(std::uint32_t size, Divisor pixels, Divisor channels, const float* b, float* y) {
-  await_earlier_kernels();
   const std::uint32_t i = thread_number();
   if (i >= size) return;
   const float of_channel = load_input(b + divide(divide(i, pixels).quotient, channels).remainder);
@@ -141,7 +139,6 @@ __device__ inline void store_or_add(float number, bool adds, float* to) {
 /// @param channel_size  pixels * columns
 __global__ void scale_numbers(std::uint32_t size, Divisor columns, Divisor channel_size, const float* x,
                               const float* scale, bool adds, float* y) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= size) return;
   const Division channel = divide(thread, channel_size);
@@ -152,7 +149,6 @@ __global__ void scale_numbers(std::uint32_t size, Divisor columns, Divisor chann
 /// A thread for each channel of a sample, in the CPU's order. Pixels of a channel are `columns` apart.
 __global__ void sum_channels(std::uint32_t outputs, Divisor columns, int pixels, const float* a,
                              const float* b, bool adds, float* y) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= outputs) return;
   const Division channel = divide(thread, columns);
@@ -173,7 +169,6 @@ __global__ void sum_channels(std::uint32_t outputs, Divisor columns, int pixels,
 /// Rows of `length` numbers.
 __global__ void copy_rows(std::uint32_t size, Divisor length, std::size_t from_stride, std::size_t to_stride,
                           const float* from, bool adds, float* to) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= size) return;
   const Division row = divide(thread, length);

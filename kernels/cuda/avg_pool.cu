@@ -27,7 +27,6 @@ float share_of_tap(const Pool2dShape& shape) {
 
 template <int kWidth, int kKernel>
 __global__ void forward(PoolPlan plan, float share, const float* x, float* y) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.outputs) return;
   const PoolPlace place = pool_place<kWidth>(thread, plan, plan.out_height, plan.out_width);
@@ -44,7 +43,6 @@ __global__ void forward(PoolPlan plan, float share, const float* x, float* y) {
 
 template <int kWidth>
 __global__ void backward(PoolPlan plan, float share, const float* dy, float* dx) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.inputs) return;
   const PoolPlace place = pool_place<kWidth>(thread, plan, plan.in_height, plan.in_width);
@@ -129,7 +127,6 @@ __device__ std::size_t offset_of(const AdaptivePlace& at, int height, int width,
 }
 
 __global__ void adaptive_forward(AdaptivePlan plan, const float* x, float* y) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const AdaptivePoolShape& s = plan.shape;
@@ -153,7 +150,6 @@ struct OutputsOver {
 };
 
 __global__ void adaptive_backward(AdaptivePlan plan, const float* dy, float* dx) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const AdaptivePoolShape& s = plan.shape;
@@ -202,7 +198,6 @@ float share_of_pixel(int pixels) {
 /// Pixels of a channel are `columns` apart.
 __global__ void mean_forward(std::uint32_t outputs, Divisor columns, int pixels, float share, const float* x,
                              float* y) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= outputs) return;
   const Division channel = divide(thread, columns);
@@ -224,7 +219,6 @@ __global__ void mean_forward(std::uint32_t outputs, Divisor columns, int pixels,
 /// @param channel_size  pixels * columns
 __global__ void mean_backward(std::uint32_t inputs, Divisor columns, Divisor channel_size, float share,
                               const float* dy, float* dx) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= inputs) return;
   const Division channel = divide(thread, channel_size);

@@ -90,7 +90,6 @@ __device__ void add_share(const Parts& parts, int first_column, int columns, int
 
 template <class Terms>
 __global__ void add_sums(Parts parts, Terms terms, std::int64_t* words) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(double, shares, kBatchNormSums* kPartThreads);
   const int part = static_cast<int>(blockIdx.x) % parts.of_channel;
   const int rest = static_cast<int>(blockIdx.x) / parts.of_channel;
@@ -143,21 +142,18 @@ void queue_sums(cudaStream_t stream, const BatchNormShape& shape, TensorLayout l
 
 __global__ void find_statistics(std::uint32_t count, std::int64_t numbers, double eps,
                                 const std::int64_t* words, BatchNormChannel* channels) {
-  await_earlier_kernels();
   const std::uint32_t c = thread_number();
   if (c < count) set_batch_statistics(words + c * kBatchNormWords, numbers, eps, channels[c]);
 }
 
 __global__ void find_gradients(std::uint32_t count, std::int64_t numbers, const std::int64_t* words,
                                BatchNormChannel* channels) {
-  await_earlier_kernels();
   const std::uint32_t c = thread_number();
   if (c < count) set_batch_gradients(words + c * kBatchNormWords, numbers, channels[c]);
 }
 
 __global__ void take_running(std::uint32_t count, double eps, const float* running,
                              BatchNormChannel* channels) {
-  await_earlier_kernels();
   const std::uint32_t c = thread_number();
   if (c < count) set_running_statistics(running[c], running[count + c], eps, channels[c]);
 }
@@ -165,7 +161,6 @@ __global__ void take_running(std::uint32_t count, double eps, const float* runni
 /// Behind the update, which has marked the state halted if it moved nothing.
 __global__ void move_running(std::uint32_t count, float momentum, const BatchNormChannel* channels,
                              const StepState* state, float* running) {
-  await_earlier_kernels();
   const std::uint32_t c = thread_number();
   if (c < count && state->halted == 0)
     move_running_statistics(channels[c], momentum, running[c], running[count + c]);
@@ -173,7 +168,6 @@ __global__ void move_running(std::uint32_t count, float momentum, const BatchNor
 
 __global__ void add_weight_gradients(std::uint32_t count, const BatchNormChannel* channels,
                                      ExactGradient gradient) {
-  await_earlier_kernels();
   const std::uint32_t c = thread_number();
   if (c >= count) return;
   add_exact(gradient.weight, c, channels[c].dweight);
@@ -201,7 +195,6 @@ std::uint32_t numbers_of(const BatchNormShape& shape) {
 
 __global__ void forward(std::uint32_t numbers, ChannelOf channel_of, const float* x,
                         const BatchNormChannel* channels, const float* weight, const float* bias, float* y) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= numbers) return;
   const std::uint32_t c = channel_of(thread);
@@ -211,7 +204,6 @@ __global__ void forward(std::uint32_t numbers, ChannelOf channel_of, const float
 
 __global__ void backward(std::uint32_t numbers, ChannelOf channel_of, const float* x, const float* dy,
                          const BatchNormChannel* channels, const float* weight, float* dx) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= numbers) return;
   const std::uint32_t c = channel_of(thread);

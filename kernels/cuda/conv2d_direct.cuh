@@ -199,7 +199,6 @@ template <int kSize, bool kBorder, int kColumns, int kFilters, class Store>
 __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
                                   kDirectBlocks<kSize, kBorder, kFilters>)
     convolve_directly(DirectArgs args, OutputSize y, Store store) {
-  await_earlier_kernels();
   using Cache = FilterCache<kSize * kSize, kSize * kSize, kFilters>;
   using Place = std::conditional_t<kBorder, BorderPlace<kSize, kColumns>, InnerPlace<kSize, kColumns>>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);

@@ -194,7 +194,6 @@ __device__ inline void load_inside(const float* first, unsigned inside, unsigned
 template <class Store>
 __global__ void __launch_bounds__(GenericTile::kMostWarps* kSamplesPerWarp, 2)
     convolve_generic(GenericArgs args, Store store) {
-  await_earlier_kernels();
   using Tile = GenericTile;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int warp = static_cast<int>(threadIdx.x) / kSamplesPerWarp, of_block = warp / args.chains.count;

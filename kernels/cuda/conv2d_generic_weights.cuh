@@ -135,7 +135,6 @@ struct GenericSums {
 /// term of each of its tiles.
 __global__ void __launch_bounds__(GenericTaps::kMostWarps* kSamplesPerWarp, 2)
     generic_weight_gradient(WeightGradientArgs args, TapTiles tiles) {
-  await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int units = args.split.units_of_term, threads = units * kSamplesPerWarp;  // of a tile
   const int tile = static_cast<int>(threadIdx.x) / threads;

@@ -163,7 +163,6 @@ template <int kSize, int kColumns, int kFilters, class Store>
 __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
                                   RowQueue<kSize, kColumns, kFilters>::kBlocks)
     scatter_rows(ScatterArgs args, Store store) {
-  await_earlier_kernels();
   using Queue = RowQueue<kSize, kColumns, kFilters>;
   using Sums = typename Queue::Sums;
   using Cache = typename Queue::Cache;

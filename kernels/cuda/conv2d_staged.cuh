@@ -101,7 +101,6 @@ struct StagedFilters {
 template <int kSize, int kFilters, int kChannels>
 __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp)
     staged_weight_gradient(WeightGradientArgs args) {
-  await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const TapPlace<kFilters, kChannels> place(args);
   const StagedPixels most(args, kSize);

@@ -164,7 +164,6 @@ __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp, 
                                                                                 : kFilters == 1            ? 3
                                                                                                 : 2)
     square_weight_gradient(WeightGradientArgs args) {
-  await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const TapPlace<kFilters, kChannels> place(args);
   const GradientUnit unit(args, place.warp);

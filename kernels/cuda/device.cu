@@ -35,22 +35,6 @@ void expect_usable(const DeviceProperties& properties) {
       unusable_device_message(properties, LOCKSTEP_CUDA_FAILURE(status, "cudaFuncGetAttributes")));
 }
 
-namespace {
-
-/// Of the current device. A GPU that can may still run code for an older one, whose kernels await nothing
-/// (await_earlier_kernels()); and older drivers refuse to capture such launches.
-bool overlaps_kernels() {
-  constexpr int kFirstThatAwaits = 90, kFirstThatCaptures = 12030;
-  cudaFuncAttributes attributes{};
-  LOCKSTEP_CUDA(cudaFuncGetAttributes(&attributes, nothing));
-  int driver = 0, runtime = 0;
-  LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
-  LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
-  return attributes.ptxVersion >= kFirstThatAwaits && std::min(driver, runtime) >= kFirstThatCaptures;
-}
-
-}  // namespace
-
 // A device of the CUDA runtime: its memory, streams and events, with errors that say how much was free.
 
 namespace {
@@ -72,7 +56,6 @@ class GpuDevice final : public Device {
   explicit GpuDevice(DeviceProperties properties) : properties_(std::move(properties)) {
     expect_usable(properties_);
     properties_.free_bytes = free_bytes();
-    properties_.overlaps_kernels = LOCKSTEP_GPU::overlaps_kernels();
   }
 
   const DeviceProperties& properties() const override { return properties_; }

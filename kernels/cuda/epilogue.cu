@@ -95,7 +95,6 @@ __device__ std::size_t result_of(int window, int sample, const WindowPlan& plan)
 template <int kPool>
 __global__ void forward(WindowPlan plan, Epilogue epilogue, const StepState* state, const float* x, float* y,
                         std::uint8_t* mask) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const std::uint32_t step = state == nullptr ? 0 : state->step;
@@ -118,7 +117,6 @@ __global__ void forward(WindowPlan plan, Epilogue epilogue, const StepState* sta
 
 template <int kPool>
 __global__ void backward(WindowPlan plan, EpilogueBackward expand, const float* dy, float* dx) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const WindowGroup group = windows_of(thread, plan);  // of one window

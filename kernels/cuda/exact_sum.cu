@@ -37,7 +37,6 @@ __device__ void accumulate_pack(const float* g, const ExactTarget& to, std::size
 
 template <int kWidth>
 __global__ void accumulate(std::size_t size, const float* g, ExactTarget to) {
-  await_earlier_kernels();
   const std::size_t first = std::size_t{thread_number()} * kWidth;
   if (first + kWidth <= size) {
     accumulate_pack<kWidth>(g, to, first);
@@ -71,7 +70,6 @@ __device__ void convert_pack(const std::int64_t* sum, const std::int16_t* expone
 
 template <int kWidth>
 __global__ void convert(std::size_t size, const std::int64_t* sum, const std::int16_t* exponents, float* g) {
-  await_earlier_kernels();
   const std::size_t first = std::size_t{thread_number()} * kWidth;
   if (first + kWidth <= size) {
     convert_pack<kWidth>(sum, exponents, g, first);
@@ -132,7 +130,6 @@ __device__ std::int64_t fingerprint_of_block(std::uint32_t buffer, std::size_t f
 }
 
 __global__ void fingerprint_parts(KeptFingerprintArgs args) {
-  await_earlier_kernels();
   // A halted state stays behind its last step, and what is added there is not read.
   const auto row = static_cast<std::size_t>(args.state->steps_done);
   const KeptPart part = args.parts[blockIdx.x];
@@ -143,7 +140,6 @@ __global__ void fingerprint_parts(KeptFingerprintArgs args) {
 }
 
 __global__ void fingerprint_sum_parts(SumFingerprintArgs args) {
-  await_earlier_kernels();
   const SumPart part = args.parts[blockIdx.x];
   const std::int64_t* const sums = args.sums + part.offset;
   const std::int64_t fingerprint =

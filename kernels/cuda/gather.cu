@@ -112,7 +112,6 @@ __device__ void write_tile(const float* tile, int first_feature, int first_sampl
 template <typename T>
 __global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* set_labels,
                             SampleSelection selection, float* x, std::int32_t* labels) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(float, tile, kTile* kRow);
   const int first_feature = static_cast<int>(blockIdx.x) * kTile;
   const int first_sample = static_cast<int>(blockIdx.y) * kTile;
@@ -133,7 +132,6 @@ __global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* s
 __global__ void gather_augmented_tile(GatherPlan plan, const AugmentPlan* augment, const std::uint8_t* set,
                                       const std::int32_t* set_labels, SampleSelection selection, float* x,
                                       std::int32_t* labels) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(float, tile, kTile* kRow);
   LOCKSTEP_SHARED(SampleAugment, drawn, kTile);
   const int first_feature = static_cast<int>(blockIdx.x) * kTile;
@@ -162,7 +160,6 @@ __global__ void gather_augmented_tile(GatherPlan plan, const AugmentPlan* augmen
 __global__ void gather_mixed_tile(GatherPlan plan, const AugmentPlan* augment, const std::uint8_t* set,
                                   const std::int32_t* set_labels, SampleSelection selection, float* x,
                                   std::int32_t* labels) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(float, tile, kTile* kRow);
   LOCKSTEP_SHARED(SampleAugment, drawn, 2 * kTile);  // of samples, then of partners
   const int first_feature = static_cast<int>(blockIdx.x) * kTile;

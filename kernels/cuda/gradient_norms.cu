@@ -38,7 +38,6 @@ __device__ double measured(const UpdateArgs& args, const StepFacts& facts, const
 /// The factors of a tensor from norms: a block for each.
 template <class Rule>
 __global__ void measure_tensors(UpdateArgs args) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(double, weight_lanes, kNormLanes);
   LOCKSTEP_SHARED(double, measured_lanes, kNormLanes);
   const UpdateTensor tensor = args.tensors.ranges[blockIdx.x];
@@ -60,7 +59,6 @@ __global__ void measure_tensors(UpdateArgs args) {
 
 /// The squares of a tensor's mean gradient: a block for each. No rule is asked.
 __global__ void square_gradient(UpdateArgs args, GradientNorm norm) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(double, lanes, kNormLanes);
   const UpdateTensor tensor = norm.tensors[blockIdx.x];
   const std::int64_t samples = args.sums[kSamples];
@@ -77,7 +75,6 @@ __global__ void square_gradient(UpdateArgs args, GradientNorm norm) {
 
 /// One thread.
 __global__ void find_clip_factor(GradientNorm norm) {
-  await_earlier_kernels();
   *norm.factor = clip_factor(norm.most, norm_of(norm.squares, static_cast<std::size_t>(norm.count)));
 }
 

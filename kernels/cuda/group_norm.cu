@@ -73,7 +73,6 @@ __device__ double sum_over_group(const GroupShare& share, int count, double* sha
 
 __global__ void normalise_groups(GroupPlan plan, double eps, const float* x, const float* weight,
                                  const float* bias, float* statistics, float* y) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(double, shares, kGroupThreads);
   const GroupShare share(plan);
   const int count = group_size(plan.shape), channel = share.group * channels_of_group(plan.shape);
@@ -100,7 +99,6 @@ __global__ void normalise_groups(GroupPlan plan, double eps, const float* x, con
 
 __global__ void normalise_groups_backward(GroupPlan plan, const float* x, const float* dy,
                                           const float* weight, const float* statistics, float* dx) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(double, shares, kGroupThreads);
   const GroupShare share(plan);
   const int count = group_size(plan.shape), channel = share.group * channels_of_group(plan.shape);
@@ -133,7 +131,6 @@ __device__ inline void add_chains(double* lane) {
 /// A block for each channel of each grain, a thread for each chain of each lane.
 __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, const float* x, const float* dy,
                                  const float* statistics, ExactGradient gradient) {
-  await_earlier_kernels();
   LOCKSTEP_SHARED(double, products, kWeightThreads);
   LOCKSTEP_SHARED(double, sums, kWeightThreads);
   const GroupNormShape& shape = plan.shape;

@@ -178,7 +178,6 @@ __device__ inline void store_windows(const DataArgs& args, const DataTile<kFeatu
 template <int kFeatures, int kSamples, int kPool>
 __global__ void __launch_bounds__(kThreads, DataTile<kFeatures, kSamples>::kBlocks)
     backward_data_kernel(DataArgs args) {
-  await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   using Tile = DataTile<kFeatures, kSamples>;
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;

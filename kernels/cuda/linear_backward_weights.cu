@@ -130,7 +130,6 @@ __device__ inline void add_weight(const WeightsArgs& args, int o, int i, float t
 /// As many blocks on a multiprocessor as leave registers for all loads of a chunk.
 template <int kPer>
 __global__ void __launch_bounds__(kThreads, kPer == 2 ? 7 : 5) backward_weights_kernel(WeightsArgs args) {
-  await_earlier_kernels();
   constexpr int kRows = kSide * kPer;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int o = blockIdx.y * kRows + threadIdx.x / kSide, i = blockIdx.x * kRows + threadIdx.x % kSide;

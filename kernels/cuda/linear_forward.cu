@@ -161,7 +161,6 @@ __device__ inline void finish(const ForwardArgs& args, std::uint32_t step, int o
 
 template <int kOutputs, int kSamples>
 __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) forward_kernel(ForwardArgs args) {
-  await_earlier_kernels();
   using Tile = ForwardTile<kOutputs, kSamples>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;

@@ -146,7 +146,6 @@ __device__ inline void store_data_gradient(const LinearLossArgs& args, int begin
 }
 
 __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) linear_loss_kernel(LinearLossArgs args) {
-  await_earlier_kernels();
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes;
   const int part = lane / kSamplesOfWarp, sample = lane % kSamplesOfWarp;

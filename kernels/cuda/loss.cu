@@ -174,7 +174,6 @@ __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool cou
 
 template <Form kForm>
 __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
-  await_earlier_kernels();
   const int n =
       static_cast<int>(blockIdx.x) * kSamplesOfWarp + static_cast<int>(threadIdx.x) % kSamplesOfWarp;
   const std::uint32_t stops = stops_of_block(args.target);

@@ -54,7 +54,6 @@ __device__ Best<kWidth> first_tap(const PoolPlan& plan, const PoolPlace& place) 
 
 template <int kWidth, int kKernel>
 __global__ void forward(PoolPlan plan, const float* x, float* y, std::uint8_t* argmax) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.outputs) return;
   const PoolPlace place = pool_place<kWidth>(thread, plan, plan.out_height, plan.out_width);
@@ -68,7 +67,6 @@ __global__ void forward(PoolPlan plan, const float* x, float* y, std::uint8_t* a
 
 template <int kWidth>
 __global__ void backward(PoolPlan plan, const float* dy, const std::uint8_t* argmax, float* dx) {
-  await_earlier_kernels();
   const std::uint32_t thread = thread_number();
   if (thread >= plan.inputs) return;
   const PoolPlace place = pool_place<kWidth>(thread, plan, plan.in_height, plan.in_width);

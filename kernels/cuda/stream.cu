@@ -126,16 +126,15 @@ class GpuStream final : public Stream {
   }
 
   /// Only this thread's calls are restricted meanwhile: other ranks may be threads of this process.
-  void begin_capture(KernelOrder kernels) override {
+  void begin_capture() override {
     use_device();
     LOCKSTEP_CUDA(cudaStreamBeginCapture(handle_, cudaStreamCaptureModeThreadLocal));
     capturing_ = true;
-    kernels_overlap = kernels == KernelOrder::kOverlapped;
   }
   std::unique_ptr<Graph> end_capture() override {
     LOCKSTEP_CHECK(capturing_);
     use_device();
-    capturing_ = kernels_overlap = false;
+    capturing_ = false;
     cudaGraph_t captured = nullptr;
     LOCKSTEP_CUDA(cudaStreamEndCapture(handle_, &captured));
     return std::make_unique<GpuGraph>(captured, handle_);
@@ -156,7 +155,6 @@ class GpuStream final : public Stream {
 
   /// An exception in the middle of a capture leaves it open.
   void abandon_capture() noexcept {
-    kernels_overlap = false;
     cudaGraph_t captured = nullptr;
     static_cast<void>(cudaStreamEndCapture(handle_, &captured));
     static_cast<void>(cudaGetLastError());

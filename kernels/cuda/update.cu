@@ -200,7 +200,6 @@ __device__ void advance(const UpdateArgs& args, const StepFacts& facts) {
 
 template <class Rule, int kWidth>
 __global__ void update_parameters(UpdateArgs args) {
-  await_earlier_kernels();
   using Fingerprints = BlockFingerprints<Rule, kWidth>;
   LOCKSTEP_SHARED(std::uint32_t, ticket, 1);
   LOCKSTEP_SHARED(std::uint64_t, words, Fingerprints::kCount);
@@ -270,7 +269,6 @@ void update(cudaStream_t stream, const UpdateArgs& args) {
 namespace {
 
 __global__ void move_average(std::uint32_t count, AverageArgs args) {
-  await_earlier_kernels();
   const std::uint32_t i = thread_number();
   if (i >= count || (args.state != nullptr && args.state->halted != 0)) return;
   const float share = args.state != nullptr && args.state->step == 1 ? 1.0F : args.share;

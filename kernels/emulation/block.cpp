@@ -85,17 +85,13 @@ BlockRunner::~BlockRunner() {
   for (Fiber* fiber : idle_) main_.switch_to(*fiber);
 }
 
-void BlockRunner::run(const Kernel& kernel, std::size_t shared_bytes, bool overlaps) {
+void BlockRunner::run(const Kernel& kernel, std::size_t shared_bytes) {
   kernel_ = kernel;
   failure_ = nullptr;
   shared_memory_.start_block(shared_bytes);
   start_threads();
   resume(main_, next_thread());
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-  if (overlaps && awaiting_ != threads_.size())
-    throw InternalError(fmt::format(
-        "it may begin before the kernels ahead of it have ended, but of its {} threads {} await them",
-        threads_.size(), awaiting_));
   const std::string damage = shared_memory_.damage();
   if (!damage.empty()) throw InternalError("a thread wrote out of bounds: " + damage);
 }
@@ -117,7 +113,7 @@ void BlockRunner::start_threads() {
   for (std::size_t warp = 0; warp < warps_.size(); ++warp)
     warps_[warp].reset(static_cast<unsigned>(std::min<std::size_t>(kWarpSize, count - warp * kWarpSize)));
   living_ = count;
-  at_barrier_ = awaiting_ = 0;
+  at_barrier_ = 0;
   predicates_ = 0;
 }
 

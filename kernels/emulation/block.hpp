@@ -148,15 +148,13 @@ class BlockRunner {
   ~BlockRunner();
 
   /// Runs all threads to their end. blockIdx, blockDim and gridDim are set.
-  /// @param overlaps  whether each thread has to await the kernels before this one
   /// @throws what a thread threw, or InternalError for a fault of the kernel; all other threads are unwound
-  void run(const Kernel& kernel, std::size_t shared_bytes, bool overlaps);
+  void run(const Kernel& kernel, std::size_t shared_bytes);
 
   // Called by the running thread of a kernel.
   BarrierVotes barrier(bool predicate, const CallSite& call);
   std::uint64_t exchange(const WarpRequest& request);
   unsigned lane() const { return current_->number % kWarpSize; }
-  void await_earlier_kernels() { ++awaiting_; }
   SharedMemory& shared_memory() noexcept { return shared_memory_; }
 
   Order& order() noexcept { return order_; }
@@ -195,9 +193,8 @@ class BlockRunner {
   std::vector<Thread*> ready_;  // from next_ on
   std::size_t next_ = 0;
   std::size_t living_ = 0, at_barrier_ = 0;
-  std::size_t awaiting_ = 0;  // threads that have awaited the kernels before
-  int predicates_ = 0;        // of the threads at the barrier
-  BarrierVotes votes_{};      // of the last barrier
+  int predicates_ = 0;    // of the threads at the barrier
+  BarrierVotes votes_{};  // of the last barrier
   Thread* current_ = nullptr;
   std::exception_ptr failure_;  // set: all threads are being unwound
 
@@ -215,8 +212,7 @@ std::string thread_name(const uint3& index);
 struct GridShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
-  CallSite call;          ///< of the launch
-  bool overlaps = false;  ///< on a GPU it may begin before the kernel ahead of it has ended
+  CallSite call;  ///< of the launch
 };
 
 /// @throws InternalError if a GPU would refuse such a launch

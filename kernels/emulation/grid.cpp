@@ -40,7 +40,7 @@ bool processor_has_fma() {
 
 void run_block(const GridShape& shape, const Kernel& kernel) {
   try {
-    BlockRunner::here().run(kernel, shape.shared_bytes, shape.overlaps);
+    BlockRunner::here().run(kernel, shape.shared_bytes);
   } catch (const InternalError& error) {
     throw InternalError(fmt::format("kernel launched at {}: block ({},{},{}): {}",
                                     emulation::to_string(shape.call), blockIdx.x, blockIdx.y, blockIdx.z,

@@ -82,7 +82,7 @@ inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1;
 
 struct cudaFuncAttributes {
-  int binaryVersion, ptxVersion;  ///< 80: compute capability 8.0
+  int binaryVersion;  ///< 80: compute capability 8.0
 };
 
 struct cudaUUID_t {

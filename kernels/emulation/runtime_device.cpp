@@ -103,7 +103,6 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (* /*kern
   if (!has_kernels) return finish(cudaErrorNoKernelImageForDevice);
   attributes->binaryVersion =
       10 * value_of(cudaDevAttrComputeCapabilityMajor) + value_of(cudaDevAttrComputeCapabilityMinor);
-  attributes->ptxVersion = 90;  // As in code for 9.0 kernels await those before them, which a launch checks.
   return cudaSuccess;
 }
 

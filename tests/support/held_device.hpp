@@ -42,7 +42,7 @@ class HeldStream final : public Stream {
   void record(Event& event) override { inner_->record(static_cast<HeldEvent&>(event).inner()); }
   void wait(const Event& event) override { inner_->wait(static_cast<const HeldEvent&>(event).inner()); }
   void synchronize() override { inner_->synchronize(); }
-  void begin_capture(KernelOrder kernels) override { inner_->begin_capture(kernels); }
+  void begin_capture() override { inner_->begin_capture(); }
   std::unique_ptr<Graph> end_capture() override { return inner_->end_capture(); }
   void launch(Graph& graph) override { inner_->launch(graph); }
 
@@ -55,7 +55,6 @@ class HeldDevice final : public Device {
   HeldDevice() : inner_(emulated::platform().make_device(0)), properties_(inner_->properties()) {}
 
   Device& inner() { return *inner_; }
-  void be_of_compute_capability_8() { properties_.compute_major = 8, properties_.overlaps_kernels = false; }
   const DeviceProperties& properties() const override { return properties_; }
   std::string_view kind() const override { return inner_->kind(); }
   void* allocate(std::size_t bytes) override { return inner_->allocate(bytes); }

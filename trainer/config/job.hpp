@@ -109,11 +109,7 @@ enum class PipelineOrder {
   kForward,  ///< forward passes only: evaluation
 };
 enum class Kernels { kNative, kVendor };
-enum class GraphUse {
-  kOn,
-  kOff,
-  kOverlapped,  ///< kernels begin before those ahead of them have ended
-};
+enum class GraphUse { kOn, kOff };
 using BatchSplit = DistributedSampler::Split;
 
 /// How a job file spells the values of keys that have a few; nowhere else are these words compared.
@@ -128,8 +124,7 @@ template <>
 inline constexpr Spellings<Kernels> kSpellings<Kernels>{
     {{"native", Kernels::kNative}, {"vendor", Kernels::kVendor}}};
 template <>
-inline constexpr Spellings<GraphUse, 3> kSpellings<GraphUse>{
-    {{"on", GraphUse::kOn}, {"off", GraphUse::kOff}, {"overlapped", GraphUse::kOverlapped}}};
+inline constexpr Spellings<GraphUse> kSpellings<GraphUse>{{{"on", GraphUse::kOn}, {"off", GraphUse::kOff}}};
 template <>
 inline constexpr Spellings<Determinism> kSpellings<Determinism>{
     {{"world", Determinism::kWorld}, {"off", Determinism::kOff}}};

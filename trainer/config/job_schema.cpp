@@ -204,7 +204,7 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.backend, one_of(backend_names()),
         "how ranks talk; nccl: gradients stay on GPUs; thread: ranks are threads of one process"),
     KEY(parallel.kernels, one_of<Kernels>(), "what computes on a GPU; native: our own kernels; vendor: cuDNN and cuBLAS"),
-    KEY(parallel.graph, one_of<GraphUse>(), "on a GPU: launch whole steps as CUDA graphs; overlapped, from compute capability 9.0 on: kernels in them begin before those ahead of them have ended; the bits are the same"),
+    KEY(parallel.graph, one_of<GraphUse>(), "on a GPU: launch whole steps as CUDA graphs"),
     KEY(parallel.ranks, whole<int>(0, 4096), "threads of one process, with backend thread or nccl; otherwise 0, and mpirun or srun says")
         .also_called({"world_size", "workers", "np"}),
     KEY(parallel.threads, whole<int>(1, 1024), "threads of each rank; they share its grains").also_called({"num_threads"}),

@@ -278,8 +278,7 @@ constexpr int kSeries = 8;
 template <typename Queue>
 std::unique_ptr<Graph> StepGraphs::record(const Queue& queue) {
   Stream& stream = step_.stream();
-  stream.begin_capture(use_ == GraphUse::kOverlapped ? Stream::KernelOrder::kOverlapped
-                                                     : Stream::KernelOrder::kInTurn);
+  stream.begin_capture();
   try {
     queue();
   } catch (...) {

@@ -13,8 +13,6 @@
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -208,12 +206,6 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
           job, "train.recompute",
           "a GPU keeps all activations; remove the key, and where they do not fit, use data.micro_batch, "
           "more GPUs, or parallel.device=cpu");
-    const DeviceProperties& gpu = gpu_->device->properties();
-    if (job.parallel.graph == GraphUse::kOverlapped && !gpu.overlaps_kernels)
-      throw DeviceError(fmt::format(
-          "parallel.graph=overlapped: kernels on {} cannot overlap, which takes compute capability "
-          "9.0, CUDA 12.3 and a program built for 9.0; parallel.graph=on gives the same weights",
-          gpu.name));
   });
 }
 

@@ -131,8 +131,6 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   candidates.emplace_back("native, graph", with(job, &ParallelSection::graph, GraphUse::kOn), comm,
                           std::move(setup));
   add("native, no graph", with(job, &ParallelSection::graph, GraphUse::kOff));
-  add_if_possible(candidates, "native, overlapped", with(job, &ParallelSection::graph, GraphUse::kOverlapped),
-                  comm, data, options.json);
   add("determinism off", with(job, &ParallelSection::determinism, Determinism::kOff));
   add_if_possible(candidates, "vendor, graph", with(job, &ParallelSection::kernels, Kernels::kVendor), comm,
                   data, options.json);

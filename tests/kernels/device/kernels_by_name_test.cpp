@@ -314,23 +314,3 @@ TEST_F(SampleOutermostTest, GatherGivesTheSameBits) {
 }  // namespace
 
 }  // namespace lockstep::test::sample_outermost_test
-
-namespace lockstep::test::overlap_test {
-namespace {
-
-TEST(OverlapTest, OnlyACaptureThatAsksForItHasKernelsThatOverlap) {
-  const bool before = emulated::kernels_overlap;
-  emulated::kernels_overlap = false;
-  DeviceRig rig;
-  rig.stream().begin_capture(Stream::KernelOrder::kOverlapped);
-  EXPECT_TRUE(emulated::kernels_overlap);
-  rig.stream().end_capture();
-  EXPECT_FALSE(emulated::kernels_overlap);
-  rig.stream().begin_capture();
-  EXPECT_FALSE(emulated::kernels_overlap);
-  rig.stream().end_capture();
-  emulated::kernels_overlap = before;
-}
-
-}  // namespace
-}  // namespace lockstep::test::overlap_test

@@ -5,14 +5,9 @@
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/test_settings.hpp"
 
-#include <gpu/launch.cuh>
-
 #include <numeric>
 
 namespace lockstep::test {
-
-/// Here the kernels that these tests launch have to await those before them, outside of graphs, too.
-const bool kernels_overlap = emulated::kernels_overlap = true;
 
 const Platform& platform_under_test() {
   return emulated::platform();

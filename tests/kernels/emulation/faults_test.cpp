@@ -118,24 +118,6 @@ TEST_F(FaultsTest, MissingBarrierChangesTheResult) {
   EXPECT_EQ(results_of_reverse<false>(), 10U);
 }
 
-// --- kernels that begin before those ahead of them have ended
-
-template <bool kAwaits>
-__global__ void early_kernel(int* number) {
-  if (kAwaits || threadIdx.x > 0) await_earlier_kernels();
-  number[threadIdx.x] += 1;
-}
-
-TEST_F(FaultsTest, AThreadOfAnEarlyKernelThatAwaitsNothing) {
-  const DeviceArray<int> numbers(64, 0);
-  launch(nullptr, {1, 64}, early_kernel<false>, numbers.data());
-  kernels_overlap = true;
-  launch(nullptr, {1, 64}, early_kernel<true>, numbers.data());
-  const std::string fault = fault_of([&] { launch(nullptr, {1, 64}, early_kernel<false>, numbers.data()); });
-  kernels_overlap = false;
-  expect_contains(fault, {"kernel launched at faults_test.cpp:", "of its 64 threads 63 await"});
-}
-
 template <bool kAtomic>
 __global__ void sum_kernel(int* sum) {
   if constexpr (kAtomic) {

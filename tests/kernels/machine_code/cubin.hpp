@@ -29,7 +29,6 @@ enum class Operation : unsigned {
   kDmul = 0x028,
   kDadd = 0x029,
   kDfma = 0x02B,
-  kAcqbulk = 0x02E,  ///< griddepcontrol.wait
   kHfma2 = 0x035,
   kF2i = 0x105,
   kI2f = 0x106,
@@ -37,7 +36,6 @@ enum class Operation : unsigned {
   kMufu = 0x108,
   kF2f64 = 0x110,  ///< to or from fp64
   kBra = 0x147,
-  kLdg = 0x181,
   kAtoms = 0x18C,
   kRed = 0x18E,
   kAtom = 0x18A,
@@ -60,7 +58,6 @@ struct Instruction {
   unsigned second_operand() const { return low >> 32 & 0xFF; }
   unsigned third_operand() const { return high & 0xFF; }
   unsigned atomic_type() const { return high >> 9 & 0xF; }
-  bool is_for_constants() const { return is(Operation::kLdg) && (high >> 15 & 1) != 0; }  ///< LDG.CONSTANT
   bool narrows() const { return is(Operation::kF2f64) && (high >> 11 & 3) == 2; }
 };
 

@@ -58,15 +58,6 @@ Program read_program(const std::filesystem::path& file);
 /// where PTX has such an operation, and nowhere else.
 std::vector<std::string> findings_in(const CubinKernel& kernel, const PtxKernel& ptx);
 
-// From 9.0 on a kernel may begin before those ahead of it in its graph have ended, and awaits them by its first
-// statement (await_earlier_kernels() in gpu/launch.cuh).
-
-/// One line for each thing by which the kernel could read or write too early: that it never awaits the others; what
-/// stands before it does and is not known to leave memory alone and to go straight on; and loads that may give what
-/// lay there before (ld.global.nc: "read-only for the duration of the kernel", PTX ISA), wherever they stand.
-std::vector<std::string> findings_of_waiting(const PtxKernel& kernel);
-std::vector<std::string> findings_of_waiting(const CubinKernel& kernel);
-
 // What a kernel costs, as far as its machine code says: without a GPU, and so without its memory.
 
 /// Of the loop that has most fused multiply-adds, and if none has any, most instructions; those of loops within it do

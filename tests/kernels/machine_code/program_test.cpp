@@ -89,25 +89,6 @@ TEST_F(ProgramTest, MachineCodeHasTheArithmeticOfThePtx) {
   EXPECT_EQ(lines_of(findings), "");
 }
 
-/// So whatever order graphs launch kernels in, none sees memory as it was before the one ahead has ended.
-TEST_F(ProgramTest, KernelsFrom90OnTouchNoMemoryBeforeTheyHaveAwaitedTheEarlierOnes) {
-  int looked_at = 0;
-  std::vector<std::string> findings;
-  const auto look_at = [&](const auto& kernels) {
-    for (const auto& kernel : kernels) {
-      // The one that is never launched (device.cu).
-      if (kernel.capability < 90 || readable(kernel.symbol) == "nothing()") continue;
-      const std::vector<std::string> more = findings_of_waiting(kernel);
-      findings.insert(findings.end(), more.begin(), more.end());
-      ++looked_at;
-    }
-  };
-  look_at(program_.ptx);
-  look_at(program_.cubins);
-  if (looked_at == 0) GTEST_SKIP() << "built for GPUs before compute capability 9.0";
-  EXPECT_EQ(lines_of(findings), "");
-}
-
 /// As it should be in a loop over channels and taps: were instructions read wrongly, there would be none.
 TEST_F(ProgramTest, ChainsOfConvolutionsAreFmasInMachineCode) {
   for (const CubinKernel& kernel : program_.cubins) {

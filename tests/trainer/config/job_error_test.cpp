@@ -500,6 +500,9 @@ TEST(JobErrorTest, WhatWentIsNamedWithWhatToUseInstead) {
   EXPECT_EQ(
       error_of("parallel: {backend: peers}\n"),
       "job.yaml:2:21: parallel.backend=peers is no longer there: use nccl, which adds up sums of all sizes");
+  EXPECT_EQ(
+      error_of("parallel: {graph: overlapped}\n"),
+      "job.yaml:2:19: parallel.graph=overlapped is no longer there: use on, which gives the same weights");
 }
 
 TEST(JobErrorTest, ResumeNoIsNotADirectory) {

@@ -56,7 +56,6 @@ TEST(DeviceTest, RanksBackendsBucketsAndGraphsLeaveNoTrace) {
   expect_same(train(directory, "np3", 3, "parallel.graph=off parallel.bucket_bytes=1000"), alone, "3 ranks");
   expect_same(train(directory, "thread4", 1, "parallel.backend=thread parallel.ranks=4"), alone, "4 threads");
   expect_same(train(directory, "direct", 1, "parallel.graph=off"), alone, "without graphs");
-  expect_same(train(directory, "overlapped", 1, "parallel.graph=overlapped"), alone, "kernels overlap");
   expect_same(train(directory, "series", 1, "run.log_every_steps=1 run.checkpoint_every_steps=0"), alone,
               "without checkpoints");
 }

@@ -244,17 +244,6 @@ TEST(StepGraphsTest, LeaveTheBitsOfDirectSteps) {
   EXPECT_EQ(train(Reduce::kFp32, GraphUse::kOn), fp32);
 }
 
-TEST(StepGraphsTest, OverlappedKernelsLeaveTheBitsOfDirectSteps) {
-  const auto device = platform_under_test().make_device(0);
-  if (!device->properties().overlaps_kernels) {
-    ASSERT_EQ(device->kind(), "cuda") << "on the emulator they always can";
-    GTEST_SKIP() << "kernels of this GPU cannot overlap";
-  }
-  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
-  EXPECT_EQ(same_in_every_order([] { return train(Reduce::kNone, GraphUse::kOverlapped); }), expected);
-  EXPECT_EQ(train(Reduce::kExact, GraphUse::kOverlapped), expected);
-}
-
 TEST(StepGraphsTest, AllReducesBesideBackwardLoseNothing) {
   const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
   for (const Buckets buckets : {Buckets::kOne, Buckets::kEach})

@@ -118,28 +118,6 @@ TEST(DataParallelTest, TheAllReduceStaysUntilTheStrategyIsGone) {
   });
 }
 
-TEST(DataParallelTest, OverlappedGraphsAreRefusedToAllWhereKernelsOfOneGpuCannotOverlap) {
-  run_thread_ranks(2, [](Communicator& comm) {
-    Job job = make_job();
-    bool gone = false;
-    auto device = std::make_unique<testing::HeldDevice>();
-    if (comm.rank() == 1) device->be_of_compute_capability_8();
-    JobSetup setup = make_setup(kOneLayer, kOneBucket, std::make_unique<MortalAllReduce>(gone));
-    setup.device.gpu->ops = emulated::platform().make_ops(device->inner());
-    setup.device.gpu->device = std::move(device);
-    EXPECT_NO_THROW(make_data_parallel(job, setup, comm));
-    job.parallel.graph = GraphUse::kOverlapped;
-    try {
-      make_data_parallel(job, setup, comm);
-      ADD_FAILURE() << "not refused";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
-      const char* expected = comm.rank() == 1 ? "parallel.graph=on gives the same weights" : "rank 1 failed";
-      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
-    }
-  });
-}
-
 /// One step after the other, as many at a time as the strategy likes.
 std::int64_t longest_series_after(int series, double seconds_a_step) {
   std::int64_t steps = 0;

@@ -28,30 +28,11 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;  ///< dynamic
 };
 
-/// The first statement of every kernel. Returns when all kernels before this one in its stream or graph are complete
-/// and what they wrote can be read: nothing that they touch may be read or written before. From 9.0 on it then lets
-/// the next kernel begin, which gets as far as this. Machine code is tested for it (tests/kernels/machine_code).
-__device__ inline void await_earlier_kernels() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
-
-/// A number that the kernel only reads. It may come through the cache for constants (ld.global.nc) only where it is one
-/// as long as the kernel exists: not from 9.0 on, where kernels exist before those that write it have ended.
+/// A number that the kernel only reads: it may come through the cache for constants (ld.global.nc).
 template <typename T>
 __device__ inline T load_input(const T* address) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  return *address;
-#else
   return __ldg(address);
-#endif
 }
-
-/// Whether kernels that the calling thread launches may begin before those ahead of them in their stream have ended.
-/// Of the thread, as a capture is (Stream::begin_capture()).
-inline thread_local bool kernels_overlap = false;
 
 /// Queues kernel(args...) on the stream.
 /// @throws InternalError if the launch is not possible
@@ -63,16 +44,11 @@ void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parame
     LOCKSTEP_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        static_cast<int>(shape.shared_bytes)));
   }
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = kernels_overlap ? 1 : 0;
   LOCKSTEP_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 

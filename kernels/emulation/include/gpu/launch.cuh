@@ -47,28 +47,18 @@ struct LaunchShape {
   emulation::CallSite call = emulation::CallSite::here();
 };
 
-/// The first statement of every kernel. Here kernels run one after another: it is only noted who was here.
-LOCKSTEP_KERNEL_TARGET inline void await_earlier_kernels() {
-  emulation::BlockRunner::here().await_earlier_kernels();
-}
-
 /// A number that the kernel only reads.
 template <typename T>
 LOCKSTEP_KERNEL_TARGET inline T load_input(const T* address) {
   return *address;
 }
 
-/// Whether kernels that the calling thread launches may begin before those ahead of them in their stream have ended.
-/// Then each of their threads has to await those, or the launch throws.
-inline thread_local bool kernels_overlap = false;
-
 /// Runs kernel(args...), or records it if the stream captures.
 /// @throws InternalError if the launch is not possible, or for a fault of the kernel (run_grid())
 template <typename... Parameters, typename... Arguments>
 void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
-  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.call,
-                                     kernels_overlap};
+  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.call};
   emulation::check_shape(grid);
   emulation::queue(
       stream, [grid, kernel, parameters = std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)] {
