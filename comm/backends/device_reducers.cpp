@@ -22,7 +22,6 @@ constexpr std::array kReducers{
                   .load = load_nccl,
                   .may_share_gpus = nccl_shares_gpus,
                   .make = make_nccl_all_reduce,
-                  .make_collectives = make_nccl_collectives,
                   .make_link = make_nccl_link},
     DeviceReducer{.path = GradientPath::kStaged,
                   .name = "",
@@ -32,7 +31,6 @@ constexpr std::array kReducers{
                   .load = nullptr,
                   .may_share_gpus = nullptr,
                   .make = make_staged_all_reduce,
-                  .make_collectives = make_staged_collectives,
                   .make_link = nullptr},
 };
 

@@ -26,7 +26,6 @@ struct DeviceReducer {
   bool (*may_share_gpus)();
   /// Collective. Borrows both.
   std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);
-  std::unique_ptr<DeviceCollectives> (*make_collectives)(Communicator& comm, Device& device);
   /// Between the two ranks of `comm`. Null: by way of their hosts.
   std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end);
 };

@@ -40,11 +40,6 @@ std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device
   return std::unique_ptr<DeviceAllReduce>(factory()(comm, device));
 }
 
-std::unique_ptr<DeviceCollectives> make_nccl_collectives(Communicator& comm, Device& device) {
-  auto* make = exported<decltype(lockstep_make_nccl_collectives)>("lockstep_make_nccl_collectives");
-  return std::unique_ptr<DeviceCollectives>(make(comm, device));
-}
-
 std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, LinkEnd end) {
   auto* make = exported<decltype(lockstep_make_nccl_link)>("lockstep_make_nccl_link");
   return std::unique_ptr<DeviceLink>(make(comm, device, end));

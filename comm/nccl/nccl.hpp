@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// All-reduce, other collectives and messages of device memory over NCCL. They are in lockstep_nccl.so, which is loaded
+/// All-reduce and messages of device memory over NCCL. They are in lockstep_nccl.so, which is loaded
 /// when it is asked for: the program runs where there is no NCCL.
 #pragma once
 
@@ -35,9 +35,6 @@ void set_nccl_defaults();
 /// @throws PeerLostError  not all ranks came
 std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device& device);
 
-/// The same for the rest; on an NCCL communicator of its own. A collective call.
-std::unique_ptr<DeviceCollectives> make_nccl_collectives(Communicator& comm, Device& device);
-
 /// A link between the two ranks of `comm`; on an NCCL communicator of its own. A collective call.
 std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, LinkEnd end);
 
@@ -47,10 +44,8 @@ std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, L
 
 /// See nccl_shares_gpus().
 extern "C" bool lockstep_nccl_shares_gpus();
-/// See make_nccl_all_reduce(), make_nccl_collectives() and make_nccl_link(); the caller owns what they return.
+/// See make_nccl_all_reduce() and make_nccl_link(); the caller owns what they return.
 extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
                                                                     lockstep::Device& device);
-extern "C" lockstep::DeviceCollectives* lockstep_make_nccl_collectives(lockstep::Communicator& comm,
-                                                                       lockstep::Device& device);
 extern "C" lockstep::DeviceLink* lockstep_make_nccl_link(lockstep::Communicator& comm,
                                                          lockstep::Device& device, lockstep::LinkEnd end);

@@ -15,8 +15,4 @@ namespace lockstep {
 /// needed. Not a collective call.
 std::unique_ptr<DeviceAllReduce> make_staged_all_reduce(Communicator& comm, Device& device);
 
-/// Copies to pinned memory, does there what comm/collectives.hpp does, and copies back; each call waits. Borrows both;
-/// grows its pinned buffers as needed. Not a collective call.
-std::unique_ptr<DeviceCollectives> make_staged_collectives(Communicator& comm, Device& device);
-
 }  // namespace lockstep

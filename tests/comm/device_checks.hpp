@@ -26,22 +26,4 @@ struct DeviceAllReduceCase {
 
 const std::vector<DeviceAllReduceCase>& device_all_reduce_cases();
 
-// What every DeviceCollectives must do: one body of checks, run by each implementation's tests.
-
-/// One rank's side of a check.
-struct CollectiveRank {
-  Communicator& comm;
-  Device& device;
-  DeviceCollectives& collectives;
-};
-
-/// `check` is called on all ranks at the same time; its expectations hold on each of them.
-struct DeviceCollectivesCase {
-  const char* name;
-  void (*check)(const CollectiveRank&);
-  friend std::ostream& operator<<(std::ostream& out, const DeviceCollectivesCase& c) { return out << c.name; }
-};
-
-const std::vector<DeviceCollectivesCase>& device_collectives_cases();
-
 }  // namespace lockstep::testing

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// All-reduce and the other collectives through host memory between processes.
+/// All-reduce through host memory between processes.
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/staged/staged.hpp"
 #include "tests/comm/device_checks.hpp"
@@ -23,18 +23,6 @@ TEST_P(StagedAllReduceMpiTest, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, StagedAllReduceMpiTest, ::testing::ValuesIn(device_all_reduce_cases()),
-                         [](const auto& param) { return param.param.name; });
-
-class StagedCollectivesMpiTest : public ::testing::TestWithParam<DeviceCollectivesCase> {};
-
-TEST_P(StagedCollectivesMpiTest, Holds) {
-  const auto comm = make_mpi_communicator(mpi_runtime(), std::chrono::seconds(60));
-  const auto device = emulated::platform().make_device(0);
-  const auto collectives = make_staged_collectives(*comm, *device);
-  GetParam().check({*comm, *device, *collectives});
-}
-
-INSTANTIATE_TEST_SUITE_P(Mpi, StagedCollectivesMpiTest, ::testing::ValuesIn(device_collectives_cases()),
                          [](const auto& param) { return param.param.name; });
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// All-reduce and the other collectives through host memory between threads, which share one device.
+/// All-reduce through host memory between threads, which share one device.
 #include "comm/staged/staged.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
@@ -30,24 +30,6 @@ TEST_P(StagedAllReduceTest, Holds) {
 INSTANTIATE_TEST_SUITE_P(Threads, StagedAllReduceTest,
                          ::testing::Combine(::testing::ValuesIn(device_all_reduce_cases()),
                                             ::testing::Values(1, 2, 3, 4)),
-                         [](const auto& param) {
-                           return std::get<0>(param.param).name + std::to_string(std::get<1>(param.param));
-                         });
-
-class StagedCollectivesTest : public ::testing::TestWithParam<std::tuple<DeviceCollectivesCase, int>> {};
-
-TEST_P(StagedCollectivesTest, Holds) {
-  const auto& [conformance, ranks] = GetParam();
-  run_thread_ranks(ranks, [check = conformance.check](Communicator& comm) {
-    const auto device = test::platform_under_test().make_device(0);
-    const auto collectives = make_staged_collectives(comm, *device);
-    check({comm, *device, *collectives});
-  });
-}
-
-INSTANTIATE_TEST_SUITE_P(Threads, StagedCollectivesTest,
-                         ::testing::Combine(::testing::ValuesIn(device_collectives_cases()),
-                                            ::testing::Values(1, 2, 3, 8)),
                          [](const auto& param) {
                            return std::get<0>(param.param).name + std::to_string(std::get<1>(param.param));
                          });

@@ -12,7 +12,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,96 +23,20 @@ namespace {
 
 using Numbers = std::vector<float>;
 
-/// Where the numbers are when they travel.
-class DemoCollectives {
- public:
-  virtual ~DemoCollectives() = default;
-  virtual void replicate(Numbers& data) = 0;
-  virtual void all_reduce(Numbers& data) = 0;
-  /// From rank 0.
-  virtual Numbers scatter(const Numbers& whole, const std::vector<std::size_t>& counts) = 0;
-  /// To rank 0; nothing on the others.
-  virtual Numbers gather(const Numbers& mine, const std::vector<std::size_t>& counts) = 0;
-};
+/// In place, over all ranks.
+using AllReduceNumbers = std::function<void(Numbers&)>;
 
-class OnHost final : public DemoCollectives {
- public:
-  explicit OnHost(Communicator& comm) : comm_(comm) {}
-
-  void replicate(Numbers& data) override { lockstep::replicate(comm_, std::span(data), 0); }
-  void all_reduce(Numbers& data) override { comm_.all_reduce(std::span(data)); }
-  Numbers scatter(const Numbers& whole, const std::vector<std::size_t>& counts) override {
-    return lockstep::scatter(comm_, std::span<const float>(whole), counts, 0);
-  }
-  Numbers gather(const Numbers& mine, const std::vector<std::size_t>& counts) override {
-    return gather_to(comm_, std::span<const float>(mine), counts, 0);
-  }
-
- private:
-  Communicator& comm_;
-};
-
-class OnDevice final : public DemoCollectives {
- public:
-  OnDevice(Communicator& comm, DeviceSide& side)
-      : comm_(comm),
-        side_(side),
-        collectives_(make_collectives(comm, side)),
-        stream_(side.device->make_stream()),
-        done_(side.device->make_event()) {}
-
-  void replicate(Numbers& data) override {
-    const auto there = put(data);
-    collectives_->replicate(*stream_, bytes_of(there), there.bytes(), 0);
-    data = fetch(there);
-  }
-  void all_reduce(Numbers& data) override {
-    const auto there = put(data);
-    side_.setup.all_reduce->all_reduce(*stream_, there.data(), there.size());
-    data = fetch(there);
-  }
-  Numbers scatter(const Numbers& whole, const std::vector<std::size_t>& counts) override {
-    const auto there = put(whole);
-    const DeviceBuffer<float> mine(*side_.device, counts[static_cast<std::size_t>(comm_.rank())]);
-    collectives_->scatter(*stream_, bytes_of(there), lockstep::bytes_of<float>(counts), bytes_of(mine), 0);
-    return fetch(mine);
-  }
-  Numbers gather(const Numbers& mine, const std::vector<std::size_t>& counts) override {
-    const auto there = put(mine);
-    const std::size_t all = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-    const DeviceBuffer<float> whole(*side_.device, comm_.rank() == 0 ? all : 0);
-    collectives_->gather_to(*stream_, bytes_of(there), lockstep::bytes_of<float>(counts), bytes_of(whole), 0);
-    return fetch(whole);
-  }
-
- private:
-  static std::byte* bytes_of(const DeviceBuffer<float>& buffer) {
-    return reinterpret_cast<std::byte*>(buffer.data());
-  }
-  DeviceBuffer<float> put(const Numbers& data) {
-    DeviceBuffer<float> there(*side_.device, data.size());
-    if (!data.empty()) stream_->copy_to_device(there.data(), data.data(), there.bytes());
-    wait();
-    return there;
-  }
-  Numbers fetch(const DeviceBuffer<float>& there) {
-    wait();
-    Numbers data(there.size());
-    if (!data.empty()) stream_->copy_to_host(data.data(), there.data(), there.bytes());
-    wait();
-    return data;
-  }
-  void wait() {
-    stream_->record(*done_);
-    wait_for(*done_, comm_, "the numbers on the GPU", side_.setup.all_reduce.get());
-  }
-
-  Communicator& comm_;
-  DeviceSide& side_;
-  std::unique_ptr<DeviceCollectives> collectives_;
-  std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Event> done_;
-};
+/// By way of the device's memory and its all-reduce.
+void all_reduce_on_device(Communicator& comm, DeviceSide& side, Numbers& data) {
+  const auto stream = side.device->make_stream();
+  const auto done = side.device->make_event();
+  const DeviceBuffer<float> there(*side.device, data.size());
+  stream->copy_to_device(there.data(), data.data(), there.bytes());
+  side.setup.all_reduce->all_reduce(*stream, there.data(), there.size());
+  stream->copy_to_host(data.data(), there.data(), there.bytes());
+  stream->record(*done);
+  wait_for(*done, comm, "the numbers on the GPU", side.setup.all_reduce.get());
+}
 
 /// "[[0, 1], [2, 3]]": rows of so many numbers.
 std::string matrix_text(const Numbers& numbers, std::size_t columns) {
@@ -133,20 +59,20 @@ void title(const Communicator& comm, const std::string& text) {
   if (comm.rank() == 0) print("{}\n", text);
 }
 
-void show_get_params(Communicator& comm, DemoCollectives& place) {
+void show_get_params(Communicator& comm) {
   Numbers bias(4, comm.rank() == 0 ? 0.5F : 0.0F);
   title(comm, "get_params: rank 0 has made b1, the others have only room for it");
   print_of_ranks(comm, bias, 4);
-  place.replicate(bias);
+  replicate(comm, std::span(bias), 0);
   title(comm, "after replicate:");
   print_of_ranks(comm, bias, 4);
 }
 
-void show_sum(Communicator& comm, DemoCollectives& place) {
+void show_sum(Communicator& comm, const AllReduceNumbers& all_reduce) {
   Numbers data(2, static_cast<float>(comm.rank() + 1));
   title(comm, "\nbefore allreduce:");
   print_of_ranks(comm, data, 2);
-  place.all_reduce(data);
+  all_reduce(data);
   title(comm, "after allreduce:");
   print_of_ranks(comm, data, 2);
 }
@@ -161,13 +87,13 @@ std::vector<std::size_t> rows_of_ranks(std::size_t rows, int ranks, std::size_t 
   return counts;
 }
 
-void show_split(Communicator& comm, DemoCollectives& place) {
+void show_split(Communicator& comm) {
   constexpr std::size_t kRows = 4, kColumns = 5;
   Numbers data(comm.rank() == 0 ? kRows * kColumns : 0);
   std::iota(data.begin(), data.end(), 0.0F);
   title(comm, fmt::format("\ninput: {}", matrix_text(data, kColumns)));
   const auto counts = rows_of_ranks(kRows, comm.size(), kColumns);
-  Numbers mine = place.scatter(data, counts);
+  Numbers mine = scatter(comm, std::span<const float>(data), counts, 0);
   title(comm, fmt::format("scattered over {} on {}:", counted(comm.size(), "rank"), comm.host()));
   print_of_ranks(comm, mine, kColumns);
   parallel_apply(comm, [&] {
@@ -175,14 +101,14 @@ void show_split(Communicator& comm, DemoCollectives& place) {
   });
   title(comm, "after parallel_apply, in which each rank squares what it has:");
   print_of_ranks(comm, mine, kColumns);
-  const Numbers whole = place.gather(mine, counts);
+  const Numbers whole = gather_to(comm, std::span<const float>(mine), counts, 0);
   title(comm, fmt::format("gathered on rank 0: {}", matrix_text(whole, kColumns)));
 }
 
-void show(Communicator& comm, DemoCollectives& place) {
-  show_get_params(comm, place);
-  show_sum(comm, place);
-  show_split(comm, place);
+void show(Communicator& comm, const AllReduceNumbers& all_reduce) {
+  show_get_params(comm);
+  show_sum(comm, all_reduce);
+  show_split(comm);
 }
 
 }  // namespace
@@ -191,14 +117,12 @@ void show_allreduce(Communicator& comm, const AllreduceOptions& options, const P
   const Platform* platform = platform_of(options, gpus);
   if (platform == nullptr) {
     require_host_backend(comm, options);
-    OnHost place(comm);
-    return show(comm, place);
+    return show(comm, [&](Numbers& data) { comm.all_reduce(std::span(data)); });
   }
   run_leaking_on_peer_loss(take_device(comm, options, *platform), [&](DeviceSide& side) {
-    title(comm, fmt::format("in the memory of {}, over {}", side.device->properties().name,
+    title(comm, fmt::format("allreduce in the memory of {}, over {}", side.device->properties().name,
                             side.setup.description));
-    OnDevice place(comm, side);
-    show(comm, place);
+    show(comm, [&](Numbers& data) { all_reduce_on_device(comm, side, data); });
   });
 }
 

@@ -91,7 +91,7 @@ std::string AllreduceTable::json(const std::string& path) const {
                              {"rows", rows}});
 }
 
-// Makes a device's side: a device for each rank, an all-reduce, collectives.
+// Makes a device's side: a device for each rank, and an all-reduce.
 
 const Platform* platform_of(const AllreduceOptions& options, const Platform& gpus) {
   if (options.device == "emulated") return &emulated::platform();
@@ -128,10 +128,6 @@ std::unique_ptr<DeviceSide> take_device(Communicator& comm, const AllreduceOptio
     side->setup.description = side->setup.all_reduce->name();
   }
   return side;
-}
-
-std::unique_ptr<DeviceCollectives> make_collectives(Communicator& comm, const DeviceSide& side) {
-  return device_reducer(side.setup.path).make_collectives(comm, *side.device);
 }
 
 }  // namespace lockstep::bench

@@ -58,7 +58,8 @@ std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options
 /// are copied to all (get_params), ones times (rank + 1) are summed (allreduce), and the 20 numbers of a 4 x 5 matrix
 /// are scattered over the ranks by rows (split_batch), squared where they are (parallel_apply) and gathered again.
 /// Rank 0 prints what every rank has, before and after. Collective.
-/// @param options  of which device and backend count: where the numbers are, and what carries them
+/// @param options  of which device and backend count: what carries the numbers. With a device those of the allreduce
+///                 are in its memory, all others in the host's
 /// @throws AgreedError, PeerLostError  as bench_allreduce()
 void show_allreduce(Communicator& comm, const AllreduceOptions& options,
                     const Platform& gpus = cuda::platform());
@@ -234,7 +235,5 @@ struct DeviceSide {
 /// Collective. @throws AgreedError  the device or the backend cannot be used here
 std::unique_ptr<DeviceSide> take_device(Communicator& comm, const AllreduceOptions& options,
                                         const Platform& platform);
-/// Of the same kind as its all-reduce. Collective.
-std::unique_ptr<DeviceCollectives> make_collectives(Communicator& comm, const DeviceSide& side);
 
 }  // namespace lockstep::bench

@@ -139,8 +139,7 @@ const char* cudaGetErrorString(cudaError_t /*status*/) {
 // NOLINTEND
 
 // The part of the stand-in for NCCL that carries numbers: between threads that are ranks, out of and into the memory
-// of the emulated device, which works off its streams at once. In a group everything is sent before anything is
-// received, as NCCL does both at the same time.
+// of the emulated device, which works off its streams at once.
 
 namespace lockstep::testing {
 namespace {
@@ -148,24 +147,6 @@ namespace {
 constexpr std::chrono::seconds kPatience{20};
 
 using Bytes = std::vector<std::byte>;
-
-/// Of the calling rank: what it has called between the ends of a group.
-struct NcclGroup {
-  int depth = 0;
-  std::vector<std::function<void()>> sends, receives;
-};
-thread_local NcclGroup group;
-
-void carry_out() {
-  NcclGroup now;
-  std::swap(now, group);
-  for (const auto& send : now.sends) send();
-  for (const auto& receive : now.receives) receive();
-}
-
-std::size_t size_of(ncclDataType_t type) {
-  return type == ncclInt8 ? 1 : type == ncclInt64 ? 8 : 4;
-}
 
 void post(int from, int to, const void* data, std::size_t bytes) {
   FakeNccl& fake = fake_nccl();
@@ -186,51 +167,18 @@ Bytes take(int from, int to, std::size_t bytes) {
   return message.size() == bytes ? message : Bytes();
 }
 
-template <typename T>
-void add(const Bytes& terms, Bytes& sums) {
-  for (std::size_t at = 0; at + sizeof(T) <= sums.size() && at + sizeof(T) <= terms.size(); at += sizeof(T)) {
-    T term, sum;
-    std::memcpy(&term, &terms[at], sizeof(T));
-    std::memcpy(&sum, &sums[at], sizeof(T));
-    sum += term;
-    std::memcpy(&sums[at], &sum, sizeof(T));
-  }
-}
-
-/// What all ranks have sent to this one, added up in order of rank.
-void sum_of_all(ncclComm_t comm, ncclDataType_t type, void* into, std::size_t bytes) {
-  Bytes sums = take(0, comm->rank, bytes);
-  for (int from = 1; from < comm->ranks; ++from) {
-    const Bytes terms = take(from, comm->rank, bytes);
-    if (type == ncclFloat32) {
-      add<float>(terms, sums);
-    } else {
-      add<std::uint64_t>(terms, sums);
-    }
-  }
-  if (sums.size() == bytes) std::memcpy(into, sums.data(), bytes);
-}
-
 void copy_from(int from, ncclComm_t comm, void* into, std::size_t bytes) {
   const Bytes message = take(from, comm->rank, bytes);
   if (message.size() == bytes) std::memcpy(into, message.data(), bytes);
 }
 
-/// Now, or at the end of the group.
-ncclResult_t call(ncclComm_t comm, cudaStream_t stream, const std::string& note,
-                  const std::function<void()>& send, const std::function<void()>& receive) {
+ncclResult_t started(ncclComm_t comm, cudaStream_t stream, const std::string& note) {
   FakeNccl& fake = fake_nccl();
   fake.note(note);
   fake.stream = stream;
-  group.sends.push_back(send);
-  group.receives.push_back(receive);
-  if (group.depth > 0) return ncclSuccess;
-  carry_out();
   comm->polls_left = fake.polls_left = fake.polls_until_settled.load();
   return comm->polls_left == 0 ? ncclSuccess : ncclInProgress;
 }
-
-const std::function<void()> kNothing = [] {};
 
 }  // namespace
 }  // namespace lockstep::testing
@@ -240,73 +188,16 @@ using namespace lockstep::testing;
 // NOLINTBEGIN: names and linkage are NCCL's
 extern "C" {
 
-ncclResult_t ncclGroupStart() {
-  ++group.depth;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclGroupEnd() {
-  fake_nccl().note("group");
-  if (--group.depth == 0) carry_out();
-  return ncclInProgress;
-}
-
-ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return call(
-      comm, stream, "send", [=] { post(comm->rank, peer, data, count * size_of(type)); }, kNothing);
+  post(comm->rank, peer, data, count);
+  return started(comm, stream, "send");
 }
 
-ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return call(comm, stream, "receive", kNothing, [=] { copy_from(peer, comm, data, count * size_of(type)); });
-}
-
-ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, cudaStream_t stream) {
-  const size_t bytes = count * size_of(type);
-  return call(
-      comm, stream, "broadcast",
-      [=] {
-        for (int to = 0; comm->rank == root && to < comm->ranks; ++to) post(root, to, send, bytes);
-      },
-      [=] { copy_from(root, comm, receive, bytes); });
-}
-
-ncclResult_t ncclAllGather(const void* send, void* receive, size_t count, ncclDataType_t type,
-                           ncclComm_t comm, cudaStream_t stream) {
-  const size_t bytes = count * size_of(type);
-  return call(
-      comm, stream, "all-gather",
-      [=] {
-        for (int to = 0; to < comm->ranks; ++to) post(comm->rank, to, send, bytes);
-      },
-      [=] {
-        for (int from = 0; from < comm->ranks; ++from)
-          copy_from(from, comm, static_cast<std::byte*>(receive) + static_cast<size_t>(from) * bytes, bytes);
-      });
-}
-
-ncclResult_t ncclReduceScatter(const void* send, void* receive, size_t count, ncclDataType_t type,
-                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  const size_t bytes = count * size_of(type);
-  return call(
-      comm, stream, op == ncclSum ? "reduce-scatter" : "something else",
-      [=] {
-        for (int to = 0; to < comm->ranks; ++to)
-          post(comm->rank, to, static_cast<const std::byte*>(send) + static_cast<size_t>(to) * bytes, bytes);
-      },
-      [=] { sum_of_all(comm, type, receive, bytes); });
-}
-
-ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        int root, ncclComm_t comm, cudaStream_t stream) {
-  const size_t bytes = count * size_of(type);
-  return call(
-      comm, stream, op == ncclSum ? "reduce" : "something else", [=] { post(comm->rank, root, send, bytes); },
-      [=] {
-        if (comm->rank == root) sum_of_all(comm, type, receive, bytes);
-      });
+  copy_from(peer, comm, data, count);
+  return started(comm, stream, "receive");
 }
 
 }  // extern "C"

@@ -46,7 +46,7 @@ struct FakeNccl {
   std::mutex mutex;
   std::vector<std::string> noted;
 
-  // Messages between ranks (fake_nccl_wires.cpp); under the mutex.
+  // Messages between ranks ; under the mutex.
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> under_way;  ///< by sender and receiver
   std::condition_variable arrived;
 };

@@ -257,7 +257,8 @@ TEST(FromScratchLenetTest, TheDemoOfAllReduceAndSplitPrintsWhatTheBookPrints) {
     EXPECT_NE(five.out.find(std::string(line) + "\n"), std::string::npos) << line << " is not in\n"
                                                                           << five.out;
   const auto device = lockstep("bench allreduce --demo --device emulated --backend thread --ranks 5");
-  EXPECT_EQ(device.out, "in the memory of Emulated GPU, over thread through pinned memory\n" + five.out);
+  EXPECT_EQ(device.out,
+            "allreduce in the memory of Emulated GPU, over thread through pinned memory\n" + five.out);
 }
 
 std::string hogwild_job(const TemporaryDirectory& directory, const std::string& run) {
