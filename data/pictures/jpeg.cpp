@@ -1,18 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// JPEG: libjpeg reads the coefficients, and jpeg_pixels.hpp says what pixels they are. Its errors leave by longjmp, so
-/// nothing with a destructor lives in a frame that is jumped over.
+/// JPEG by libjpeg-turbo. Its errors leave by longjmp, so nothing with a destructor lives in a frame that is jumped
+/// over.
+#include "common/digest.hpp"
 #include "common/error.hpp"
-#include "data/pictures/jpeg_pixels.hpp"
 #include "data/pictures/picture.hpp"
+#include "kernels/cpu/ops.hpp"
 
 #include <csetjmp>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <jpeglib.h>
 
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,10 @@
 
 // after jpeglib.h
 #include <jerror.h>
+
+#if !defined(LIBJPEG_TURBO_VERSION_NUMBER) || LIBJPEG_TURBO_VERSION_NUMBER < 2001000
+#error "JPEGs are decoded by libjpeg-turbo 2.1 or newer: other libraries give other pixels"
+#endif
 
 namespace lockstep {
 namespace {
@@ -101,61 +106,58 @@ bool begin(Decoder& decoder, std::span<const std::uint8_t> file) {
   return true;
 }
 
-std::optional<JpegColours> colours_of(const Decoder& decoder) {
-  switch (decoder.jpeg.jpeg_color_space) {
+/// What a file's colours are decoded to; nothing if they are not known.
+std::optional<J_COLOR_SPACE> decoded_space(const jpeg_decompress_struct& jpeg, PictureColour colour) {
+  switch (jpeg.jpeg_color_space) {
     case JCS_GRAYSCALE:
-      return JpegColours::kGrey;
     case JCS_RGB:
-      return JpegColours::kRgb;
     case JCS_YCbCr:
-      return JpegColours::kYcc;
+      return colour == PictureColour::kGrey ? JCS_GRAYSCALE : JCS_RGB;
     case JCS_CMYK:
-      return JpegColours::kCmyk;
     case JCS_YCCK:
-      return JpegColours::kYcck;
+      return JCS_CMYK;
     default:
       return std::nullopt;
   }
 }
 
-int divided_up(JDIMENSION size, int by) {
-  return static_cast<int>((static_cast<std::int64_t>(size) + by - 1) / by);
-}
-
-/// The components that are needed, as large as their blocks; empty where they have no whole pixels.
-std::vector<JpegPlane> planes_of(const jpeg_decompress_struct& jpeg, std::size_t count) {
-  std::vector<JpegPlane> planes;
-  for (std::size_t i = 0; i < count; ++i) {
+/// Whether each of the first components has whole pixels for one of its own.
+bool samples_evenly(const jpeg_decompress_struct& jpeg, int components) {
+  for (int i = 0; i < components; ++i) {
     const jpeg_component_info& part = jpeg.comp_info[i];
     if (jpeg.max_h_samp_factor % part.h_samp_factor != 0 || jpeg.max_v_samp_factor % part.v_samp_factor != 0)
-      return {};
-    JpegPlane plane{.across = jpeg.max_h_samp_factor / part.h_samp_factor,
-                    .down = jpeg.max_v_samp_factor / part.v_samp_factor,
-                    .row_bytes = std::size_t{part.width_in_blocks} * DCTSIZE};
-    plane.width = divided_up(jpeg.image_width, plane.across);
-    plane.height = divided_up(jpeg.image_height, plane.down);
-    plane.pixels.resize(plane.row_bytes * part.height_in_blocks * DCTSIZE);
-    planes.push_back(std::move(plane));
+      return false;
   }
-  return planes;
+  return true;
 }
 
-/// Reads all coefficients, and makes those of the planes pixels; false if libjpeg gave up.
-bool decode(Decoder& decoder, std::span<JpegPlane> planes) {
-  if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
+/// @param pixels  [channels][height][width]
+/// @param row     room for one of all channels
+void decode_rows(Decoder& decoder, std::uint8_t* pixels, std::uint8_t* row) {
   jpeg_decompress_struct* const jpeg = &decoder.jpeg;
-  jvirt_barray_ptr* const coefficients = jpeg_read_coefficients(jpeg);
-  for (std::size_t i = 0; i < planes.size(); ++i) {
+  jpeg_start_decompress(jpeg);
+  for (int i = 0; i < jpeg->num_components; ++i) {
     const jpeg_component_info& part = jpeg->comp_info[i];
-    if (part.quant_table == nullptr) refuse(decoder, "a component has no data");
-    for (JDIMENSION row = 0; row < part.height_in_blocks; ++row) {
-      JBLOCKARRAY blocks =
-          jpeg->mem->access_virt_barray(reinterpret_cast<j_common_ptr>(jpeg), coefficients[i], row, 1, FALSE);
-      inverse_dct(blocks[0], part.width_in_blocks, std::span<const UINT16, 64>(part.quant_table->quantval),
-                  planes[i].pixels.data() + row * DCTSIZE * planes[i].row_bytes, planes[i].row_bytes);
-    }
+    if (part.component_needed != FALSE && part.quant_table == nullptr)
+      refuse(decoder, "a component has no data");
+  }
+  const std::size_t width = jpeg->output_width, size = width * jpeg->output_height;
+  const auto channels = static_cast<std::size_t>(jpeg->output_components);
+  while (jpeg->output_scanline < jpeg->output_height) {
+    std::uint8_t* const to = pixels + jpeg->output_scanline * width;
+    JSAMPROW read = channels == 1 ? to : row;
+    jpeg_read_scanlines(jpeg, &read, 1);
+    if (channels == 3) cpu::separate_rgb(width, row, to, to + size, to + 2 * size);
+    for (std::size_t c = 0; c < channels && channels == 4; ++c)
+      for (std::size_t x = 0; x < width; ++x) to[c * size + x] = row[channels * x + c];
   }
   jpeg_finish_decompress(jpeg);
+}
+
+/// False if libjpeg gave up.
+bool decode(Decoder& decoder, std::uint8_t* pixels, std::uint8_t* row) {
+  if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
+  decode_rows(decoder, pixels, row);
   return true;
 }
 
@@ -203,40 +205,77 @@ void check_claims(const std::string& name, const Decoder& decoder, std::size_t f
   if (decoder.jpeg.data_precision != 8) refuse_bits(name, decoder);
 }
 
-}  // namespace
-
-Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
+Picture decoded(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
   Decoder decoder;
   const auto fail = [&] {
     if (decoder.errors.msg_code == JERR_BAD_PRECISION) refuse_bits(name, decoder);
     throw DataError(fmt::format("{}: damaged JPEG: {}", name, decoder.message));
   };
   if (!begin(decoder, file)) fail();
+  jpeg_decompress_struct& jpeg = decoder.jpeg;
   const int orientation = orientation_of(decoder);  // decoding forgets the markers
   check_claims(name, decoder, file.size());
-  const std::optional<JpegColours> colours = colours_of(decoder);
-  const bool only_luma = colours == JpegColours::kYcc && colour == PictureColour::kGrey;
-  std::vector<JpegPlane> planes;
-  if (colours)
-    planes = planes_of(decoder.jpeg, only_luma ? 1 : static_cast<std::size_t>(decoder.jpeg.num_components));
-  if (planes.empty())
+  const std::optional<J_COLOR_SPACE> space = decoded_space(jpeg, colour);
+  const bool only_luma = jpeg.jpeg_color_space == JCS_YCbCr && space == JCS_GRAYSCALE;
+  if (!space || !samples_evenly(jpeg, only_luma ? 1 : jpeg.num_components))
     throw DataError(
         fmt::format("{}: JPEG with {} components whose colours or resolutions are not known; save it as a "
                     "usual one",
-                    name, decoder.jpeg.num_components));
-  if (!decode(decoder, planes) || decoder.damaged) fail();
+                    name, jpeg.num_components));
+  jpeg.out_color_space = *space;
+  jpeg.dct_method = JDCT_ISLOW;
+  jpeg.do_fancy_upsampling = TRUE;
+  jpeg.do_block_smoothing = FALSE;
   Picture picture{.name = name,
-                  .width = static_cast<int>(decoder.jpeg.image_width),
-                  .height = static_cast<int>(decoder.jpeg.image_height),
+                  .width = static_cast<int>(jpeg.image_width),
+                  .height = static_cast<int>(jpeg.image_height),
                   .channels = channels_of(colour),
-                  .was_coloured = colours != JpegColours::kGrey};
-  picture.pixels = jpeg_pixels(planes, *colours, picture.channels, picture.width, picture.height);
-  if (planes.size() == 4)
-    picture.pixels = light_of_inks(picture.pixels, decoder.jpeg.saw_Adobe_marker != 0, colour);
+                  .was_coloured = jpeg.jpeg_color_space != JCS_GRAYSCALE};
+  const std::size_t channels = space == JCS_CMYK ? 4 : static_cast<std::size_t>(picture.channels);
+  picture.pixels.resize(channels * picture.plane_size());
+  std::vector<std::uint8_t> row(channels * static_cast<std::size_t>(picture.width));
+  if (!decode(decoder, picture.pixels.data(), row.data()) || decoder.damaged) fail();
+  if (channels == 4) picture.pixels = light_of_inks(picture.pixels, jpeg.saw_Adobe_marker != 0, colour);
   if (orientation == 1) return picture;
   picture = upright(picture, orientation);
   picture.notes.emplace_back("turned upright");
   return picture;
+}
+
+/// Its file, as far as the system knows it.
+std::string library_name() {
+  Dl_info info{};
+  const bool known = dladdr(reinterpret_cast<const void*>(&jpeg_read_header), &info) != 0;
+  return known && info.dli_fname != nullptr ? info.dli_fname : "the JPEG library";
+}
+
+/// Nothing where it cannot be read at all.
+std::string digest_of_pixels(const KnownJpeg& known) {
+  const auto* const file = reinterpret_cast<const std::uint8_t*>(known.file.data());
+  try {
+    const Picture picture = decoded(std::string(known.name), {file, known.file.size()}, PictureColour::kRgb);
+    return hex(sha256(std::as_bytes(std::span(picture.pixels))));
+  } catch (const DataError&) {
+    return "";
+  }
+}
+
+}  // namespace
+
+void require_known_pixels(std::span<const KnownJpeg> known) {
+  for (const KnownJpeg& one : known) {
+    if (digest_of_pixels(one) == one.pixels) continue;
+    throw DeviceError(
+        fmt::format("{} gives the known JPEG {} other pixels than libjpeg-turbo does, and so it would give "
+                    "yours; load libjpeg-turbo 2.1 or newer",
+                    library_name(), one.name));
+  }
+}
+
+Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
+  static const bool known = (require_known_pixels(known_jpegs()), true);
+  static_cast<void>(known);
+  return decoded(name, file, colour);
 }
 
 }  // namespace lockstep

@@ -126,8 +126,9 @@ void check_packed_size(const std::string& name, std::int64_t width, std::int64_t
 /// Every kind of PNG: grey, colour, palette, with alpha, 16 bits, interlaced. What is transparent is laid on
 /// white; on black if nothing could be seen on white.
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
-/// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The same
-/// pixels on every machine (jpeg_pixels.hpp).
+/// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The pixels are
+/// libjpeg-turbo's, of exact integers ("islow", fancy upsampling, no smoothing): the same on every machine.
+/// @throws DeviceError  the library that is loaded gives known JPEGs other pixels; asked once
 Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// Binary PGM (P5) or PPM (P6) with 8 or 16 bits.
 Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
@@ -138,6 +139,15 @@ Picture read_webp(const std::string& name, std::span<const std::uint8_t> file, P
 Picture read_gif(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// With 1 to 32 bits a pixel, palettes, bit fields and run lengths; transparency as that of a PNG.
 Picture read_bmp(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+
+/// A tiny JPEG, and the SHA-256 of its pixels in colour.
+struct KnownJpeg {
+  std::string_view name, file, pixels;
+};
+/// One for each way of coding and of sampling colours (data/pictures/known).
+std::span<const KnownJpeg> known_jpegs();
+/// @throws DeviceError  naming the library, if it gives one of these other pixels
+void require_known_pixels(std::span<const KnownJpeg> known);
 
 // What the readers share.
 

@@ -180,6 +180,15 @@ void gather_rows(const GatherShape& shape, const std::uint8_t* rows, int real, c
   gather_group(shape, group, {}, {scale, shift}, x);
 }
 
+void separate_rgb(std::size_t count, const std::uint8_t* HWY_RESTRICT pixels, std::uint8_t* HWY_RESTRICT red,
+                  std::uint8_t* HWY_RESTRICT green, std::uint8_t* HWY_RESTRICT blue) {
+  for (std::size_t i = 0; i < count; ++i) {
+    red[i] = pixels[3 * i];
+    green[i] = pixels[3 * i + 1];
+    blue[i] = pixels[3 * i + 2];
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -192,6 +201,13 @@ HWY_EXPORT(gather_images);
 void gather_images(const GatherShape& shape, const std::uint8_t* const* rows, const float* scale,
                    const float* shift, float* x) {
   HWY_DYNAMIC_DISPATCH(gather_images)(shape, rows, scale, shift, x);
+}
+
+HWY_EXPORT(separate_rgb);
+
+void separate_rgb(std::size_t count, const std::uint8_t* pixels, std::uint8_t* red, std::uint8_t* green,
+                  std::uint8_t* blue) {
+  HWY_DYNAMIC_DISPATCH(separate_rgb)(count, pixels, red, green, blue);
 }
 
 HWY_EXPORT(gather_rows);

@@ -155,6 +155,10 @@ void log_softmax(const LossShape& shape, const float* logits, float* y);
 void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
                        float* dlogits, LossSums* sums);
 
+/// Pixels [count][3] to three planes [count], which do not overlap.
+void separate_rgb(std::size_t count, const std::uint8_t* pixels, std::uint8_t* red, std::uint8_t* green,
+                  std::uint8_t* blue);
+
 /// x[f][n] = images[n][f] * scale[c] + shift[c] (one fused multiply-add), 0 in padding columns; c is
 /// the channel of f. images: [shape.samples] of uint8 [features], wherever each lies; scale, shift: [channels].
 void gather_images(const GatherShape& shape, const std::uint8_t* const* images, const float* scale,

@@ -44,7 +44,7 @@ class Lockstep(CMakePackage, CudaPackage):
     depends_on("asio")
     depends_on("boost +context")
     depends_on("openssl")
-    depends_on("jpeg")
+    depends_on("libjpeg-turbo@2.1:")
     depends_on("libpng")
     depends_on("libwebp")
     depends_on("giflib")
