@@ -40,7 +40,7 @@ struct SortedPictures {
 
 /// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both, and FOLDER/val/CLASS or
 /// FOLDER/validation/CLASS; without a folder test/, val/ is for testing.
-/// Pictures are regular files called *.png, *.jpg, *.jpeg, *.webp, *.gif, *.bmp, *.pgm or *.ppm, or symbolic links to
+/// Pictures are regular files called *.png, *.jpg, *.jpeg, *.webp, *.bmp, *.pgm or *.ppm, or symbolic links to
 /// such; names that begin with a dot do not count. In the order of classes and names.
 /// @param most_classes  that labels tell apart
 /// @param skipped       pictures that are to be taken as not there

@@ -53,7 +53,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(status_of(path));
 }
 
-constexpr const char* kReadFormats = "png, jpg, jpeg, webp, gif, bmp, pgm, ppm";
+constexpr const char* kReadFormats = "png, jpg, jpeg, webp, bmp, pgm, ppm";
 
 /// In small letters: ".jpg".
 std::string extension_of(const fs::path& path) {
@@ -63,6 +63,7 @@ std::string extension_of(const fs::path& path) {
   return extension;
 }
 
+/// GIFs, too: reading one says what to do.
 bool is_called_a_picture(const fs::path& path) {
   constexpr std::array<std::string_view, 8> kExtensions = {".png", ".jpg", ".jpeg", ".webp",
                                                            ".gif", ".bmp", ".pgm",  ".ppm"};

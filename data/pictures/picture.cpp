@@ -111,8 +111,6 @@ constexpr std::pair<std::string_view, PictureReader> kReaders[] = {{"\x89PNG\r\n
                                                                    {"\xff\xd8\xff", read_jpeg},
                                                                    {"P5", read_pgm},
                                                                    {"P6", read_pgm},
-                                                                   {"GIF87a", read_gif},
-                                                                   {"GIF89a", read_gif},
                                                                    {"BM", read_bmp}};
 
 bool starts_with(std::span<const std::uint8_t> file, std::string_view magic) {
@@ -184,8 +182,9 @@ Picture parse_picture(std::span<const std::uint8_t> file, const std::string& nam
   const std::string_view form(reinterpret_cast<const char*>(file.data()),
                               std::min<std::size_t>(file.size(), 12));
   if (form.starts_with("RIFF") && form.ends_with("WEBP")) return read_webp(name, file, colour);
-  throw DataError(fmt::format("{}: {}neither PNG, JPEG, WEBP, GIF, BMP, binary PGM (P5) or PPM (P6) nor IDX",
-                              name, file.empty() ? "is empty: " : ""));
+  if (form.starts_with("GIF8")) throw DataError(name + ": GIF, which is not read: save it as PNG");
+  throw DataError(fmt::format("{}: {}neither PNG, JPEG, WEBP, BMP, binary PGM (P5) or PPM (P6) nor IDX", name,
+                              file.empty() ? "is empty: " : ""));
 }
 
 // Transparent pictures laid on paper, and colours made grey.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures that a person wants classified or learnt: PNG, JPEG, WEBP, GIF, BMP, PGM, PPM, or the images of an IDX
-/// file, with 8 bits for each channel.
+/// Pictures that a person wants classified or learnt: PNG, JPEG, WEBP, BMP, PGM, PPM, or the images of an IDX file,
+/// with 8 bits for each channel.
 #pragma once
 
 #include "data/idx.hpp"
@@ -135,9 +135,7 @@ Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, Pi
 
 /// Lossy or lossless, not moving; transparency as that of a PNG.
 Picture read_webp(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
-/// The first picture, on the whole of its screen; transparency as that of a PNG.
-Picture read_gif(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
-/// With 1 to 32 bits a pixel, palettes, bit fields and run lengths; transparency as that of a PNG.
+/// With 8, 24 or 32 bits a pixel, not packed.
 Picture read_bmp(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 
 /// A tiny JPEG, and the SHA-256 of its pixels in colour.

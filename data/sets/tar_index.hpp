@@ -114,7 +114,7 @@ struct TarSample {
 };
 
 /// Entries that follow one another and are called alike up to the first dot of their last part are a sample: one of them
-/// is a picture by the rest of its name (jpg, jpeg, png, webp, gif, bmp, ppm, pgm), one is called cls, or with a key json,
+/// is a picture by the rest of its name (jpg, jpeg, png, webp, bmp, ppm, pgm), one is called cls, or with a key json,
 /// and holds the label. Others do not count, nor do samples that have neither.
 /// @param label  kLabelInCls, or a key
 /// @throws DataError  as TarReader; a sample that lacks one of the two, or has it twice, or comes twice; a label that is none

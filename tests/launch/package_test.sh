@@ -77,7 +77,7 @@ END
   echo "class CMakePackage: pass" >spack_repo/builtin/build_systems/cmake.py
   echo "class CudaPackage: pass" >spack_repo/builtin/build_systems/cuda.py
   expect_exit 0 env PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1 python3 "$repo/launch/spack/spack_repo/lockstep/packages/lockstep/package.py"
-  for name in mpi@3: yaml-cpp cli11@2: fmt@9: nlohmann-json highway@1: asio "boost +context" openssl libjpeg-turbo@2.1: libpng libwebp giflib \
+  for name in mpi@3: yaml-cpp cli11@2: fmt@9: nlohmann-json highway@1: asio "boost +context" openssl libjpeg-turbo@2.1: libpng libwebp \
     zlib-api protobuf "cuda@12:|when=+cuda" "cmake@3.25:|type=build"; do
     expect_contains "$output" "depends_on|$name"
   done

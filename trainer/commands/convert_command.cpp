@@ -292,7 +292,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object in place of lines");
   command->footer(
-      "PNG, JPEG, WEBP, GIF, BMP, PGM and PPM. The folders' names become the names of the\n"
+      "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
       "classes, in alphabetical order. A job trains on the set as the last line says, and predict\n"
       "makes pictures like its images. Pictures that cannot be read are all named. A call that was\n"
       "interrupted leaves the old set or none: give it again. Of a table each row is a sample, its\n"

@@ -267,7 +267,7 @@ void add_options(CLI::App& command, PredictOptions& options) {
       ->required();
   command
       .add_option("images", options.images,
-                  "PNG, JPEG, WEBP, GIF, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
+                  "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
                   "FILE[12], folders: all pictures in them, a line each; or samples of a set: test[12], "
                   "train[12] or validation[12] of the run's own, DIR/test[12] of the one in DIR. Of a run on "
                   "a table: CSV, TSV, NPY or NPZ files, a line for each row, or samples")

@@ -47,7 +47,6 @@ class Lockstep(CMakePackage, CudaPackage):
     depends_on("libjpeg-turbo@2.1:")
     depends_on("libpng")
     depends_on("libwebp")
-    depends_on("giflib")
     depends_on("zlib-api")
     depends_on("protobuf")
     depends_on("cuda@12:", when="+cuda")
