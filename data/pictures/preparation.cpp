@@ -137,7 +137,7 @@ struct View {
 };
 
 View look_at(const Picture& picture, Polarity polarity) {
-  View view{.picture = evenly_lit(no_larger_than(picture, kWorkingSide)), .paper = {}, .ink = {}};
+  View view{.picture = no_larger_than(picture, kWorkingSide), .paper = {}, .ink = {}};
   view.paper = examine_paper(view.picture, polarity);
   if (!view.paper.is_blank()) view.ink = find_ink(view.picture, view.paper);
   return view;
@@ -146,7 +146,7 @@ View look_at(const Picture& picture, Polarity polarity) {
 /// A large picture's ink in more detail: the same paper, only the part that has ink.
 View look_closer(const View& far, const Picture& whole) {
   const Picture part = cut(whole, in_whole(far.ink.box, far.picture, whole));
-  View view{.picture = evenly_lit(no_larger_than(part, kWorkingSide)), .paper = {}, .ink = {}};
+  View view{.picture = no_larger_than(part, kWorkingSide), .paper = {}, .ink = {}};
   const Polarity polarity = far.paper.light ? Polarity::kDarkInk : Polarity::kLightInk;
   view.paper = examine_paper(view.picture, polarity);
   if (view.paper.is_blank()) return far;
@@ -179,7 +179,6 @@ PreparedPicture prepare_picture(const Picture& picture, int width, int height, c
   }
   PreparedPicture result{.picture = picture, .done = picture.notes, .warnings = {}};
   result.warnings = picture_warnings(view.picture, view.ink, frame);
-  result.is_lifted = true;
   if (is_made_like(picture, width, height, frame, view.paper, view.ink)) return result;
   if (view.picture.width < picture.width) view = look_closer(view, picture);
   result.picture = fit(lift_ink(view.picture, view.paper, view.ink), width, height, frame);

@@ -59,7 +59,6 @@ PictureColour colour_of(const SavedModel& model) {
   return channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
 }
 
-/// The answers to pictures; in doubt, to the same written differently.
 std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& prepare,
                                      std::span<const Picture> pictures, const ReportStyle& style) {
   std::vector<PreparedPicture> ready;
@@ -73,11 +72,7 @@ std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& pr
                                                                  .scores = std::move(scores[i]),
                                                                  .done = std::move(ready[i].done),
                                                                  .warnings = std::move(ready[i].warnings)});
-    if (!prediction.warnings.empty()) continue;
-    const bool may_vary = ready[i].is_lifted;
-    const auto variants =
-        may_vary ? predictor.predict(written_differently(images[i])) : std::vector<std::vector<float>>();
-    warn_if_unsure(prediction, variants, style);
+    if (prediction.warnings.empty()) warn_if_unsure(prediction, style);
   }
   return predictions;
 }
@@ -106,7 +101,7 @@ class Answerer {
     auto scores = predictor_.predict_rows(std::move(rows));
     for (std::size_t i = 0; i < names.size(); ++i) {
       Prediction prediction{.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}};
-      warn_if_unsure(prediction, {}, style_);
+      warn_if_unsure(prediction, style_);
       say(prediction);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The order of the classes, and the doubt where variants of a picture are answered otherwise.
+/// The order of the classes, and the doubt where none is likely.
 #include "trainer/tools/prediction.hpp"
 
 #include "common/error.hpp"
@@ -38,19 +38,11 @@ bool is_sure(LossKind loss, const std::vector<float>& scores, std::size_t best) 
 
 }  // namespace
 
-void warn_if_unsure(Prediction& prediction, const std::vector<std::vector<float>>& variants,
-                    const ReportStyle& style) {
+void warn_if_unsure(Prediction& prediction, const ReportStyle& style) {
   if (prediction.scores.size() < 2) return;
-  const auto best = static_cast<std::size_t>(prediction.ranking().front());
-  Prediction mean = prediction;
-  for (const auto& variant : variants) {
-    for (std::size_t c = 0; c < variant.size(); ++c) mean.scores[c] += variant[c];
-  }
-  for (float& score : mean.scores) score /= static_cast<float>(variants.size() + 1);
-  if (is_sure(style.loss, prediction.scores, best) && is_sure(style.loss, mean.scores, best)) return;
-  const std::vector<int> ranking = mean.ranking();
-  const auto rival =
-      static_cast<std::size_t>(static_cast<std::size_t>(ranking[0]) == best ? ranking[1] : ranking[0]);
+  const std::vector<int> ranking = prediction.ranking();
+  const auto best = static_cast<std::size_t>(ranking[0]), rival = static_cast<std::size_t>(ranking[1]);
+  if (is_sure(style.loss, prediction.scores, best)) return;
   prediction.warnings.push_back(fmt::format("{} or {}?", style.class_names[best], style.class_names[rival]));
 }
 

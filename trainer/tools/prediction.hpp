@@ -48,13 +48,11 @@ struct ReportStyle {
   const char* thing = "picture";            ///< that is predicted: what summaries count
 };
 
-/// Adds a warning where the likeliest class is less likely than kSureProbability, or is so on average over
-/// `variants`, the scores of the same picture written a little differently. On MNIST's test images Net
-/// with 98.5 % is right in 99.5 of 100 cases above it, and in 74 below; with variants in 99.8. Of outputs that are no
-/// probabilities, the largest has to lead the next by kSureLead.
+/// Adds a warning where the likeliest class is less likely than kSureProbability. On MNIST's test images Net with 98.5 %
+/// is right in 99.5 of 100 cases above it, and in 74 below. Of outputs that are no probabilities, the largest has to
+/// lead the next by kSureLead.
 inline constexpr float kSureProbability = 0.9F, kSureLead = 0.5F;
-void warn_if_unsure(Prediction& prediction, const std::vector<std::vector<float>>& variants,
-                    const ReportStyle& style);
+void warn_if_unsure(Prediction& prediction, const ReportStyle& style);
 
 /// A line with the answer, one for each warning, and a bar for each class.
 std::string bars_of(const Prediction& prediction, const ReportStyle& style);

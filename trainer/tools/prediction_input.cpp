@@ -37,7 +37,6 @@ PreparedPicture Preparation::operator()(const Picture& picture) const {
   PreparedPicture prepared = prepare_picture(picture, shape_.width, shape_.height, frame_, polarity_);
   if (!trained_on_light_) return prepared;
   invert(prepared.picture);
-  prepared.is_lifted = false;
   prepared.done.emplace_back("dark on light, like the training images");
   return prepared;
 }
