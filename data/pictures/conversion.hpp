@@ -42,14 +42,12 @@ struct SortedPictures {
 /// FOLDER/validation/CLASS; without a folder test/, val/ is for testing.
 /// Pictures are regular files called *.png, *.jpg, *.jpeg, *.webp, *.bmp, *.pgm or *.ppm, or symbolic links to
 /// such; names that begin with a dot do not count. In the order of classes and names.
-/// @param most_classes  that labels tell apart
-/// @param skipped       pictures that are to be taken as not there
+/// @param skipped  pictures that are to be taken as not there
 /// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
 /// @throws DataError         a name that cannot be a class's, too many classes, a class that is not in train/, too few
 ///                           pictures to take some of them for testing
 /// @throws UsageError        a choice is given, but those images have a folder of their own
 SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const SplitChoice& choice,
-                                    std::size_t most_classes,
                                     const std::set<std::filesystem::path>& skipped = {});
 
 /// All pictures in a folder and in the folders in it, by the same rules, sorted. Links to folders are not followed.
@@ -62,7 +60,6 @@ struct ConversionOptions {
   PictureFit fit = PictureFit::kSqueeze;
   PictureColour colour = PictureColour::kGrey;
   SplitChoice split;
-  bool shards = false;        ///< data.set shards in place of idx: more classes, any size
   bool replace = false;       ///< the set that is in `to` already
   bool skip_damaged = false;  ///< go on without pictures that cannot be read
   int threads = 1;            ///< that read pictures
@@ -92,12 +89,12 @@ struct Conversion {
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 
-/// Writes images, labels and the pictures' names of each half, and the classes' names, into `to`, which is made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
-/// time works in a directory. Needs the memory of three pictures for each thread, whatever their number. Where pictures
+/// Writes images, labels, the pictures' names and those of the classes into `to` as shards, which is made if it is not there.
+/// Nothing appears under its final name before all of it is written; one conversion at a time works in a directory. Needs the memory of three pictures for each thread, whatever their number. Where pictures
 /// are left out, all are read once more, and the set is the same as if they had never been there.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their names; `to`
 ///                           lies in `from`, where it would be taken for a class
-/// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes; more than IDX files hold
+/// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes
 /// @throws DamagedPicturesError  unless skip_damaged
 /// @throws IoError           `to` cannot be written
 Conversion convert_pictures(Env& env, const ConversionOptions& options);

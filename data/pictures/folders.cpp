@@ -152,11 +152,10 @@ class FolderReader {
   const std::set<fs::path>& skipped_;
 };
 
-void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, std::size_t most,
-                  SortedPictures& found) {
-  if (folders.size() > most)
-    throw DataError(fmt::format("{}: {} folders; labels tell {} classes apart, and with --shards {}",
-                                where.string(), folders.size(), most, with_thousands(kMostShardClasses)));
+void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, SortedPictures& found) {
+  if (std::ssize(folders) > kMostShardClasses)
+    throw DataError(fmt::format("{}: {} folders; labels tell {} classes apart", where.string(),
+                                folders.size(), with_thousands(kMostShardClasses)));
   for (const ClassFolder& folder : folders) found.class_names.push_back(folder.name);
 }
 
@@ -210,14 +209,13 @@ void refuse_choice(const fs::path& folder, const char* half, const char* options
                   folder.string(), half, options));
 }
 
-void take_halves(const HalfFolders& halves, SplitChoice choice, FolderReader& reader,
-                 std::size_t most_classes, SortedPictures& found) {
+void take_halves(const HalfFolders& halves, SplitChoice choice, FolderReader& reader, SortedPictures& found) {
   if (choice.is_test_given) refuse_choice(halves.test.parent_path(), "test", "--test-share and --test-count");
   if (choice.validation.is_given() && !halves.validation.empty())
     refuse_choice(halves.test.parent_path(), "validation", "--validation");
   choice.test = {};
   const auto train = reader.read(halves.train);
-  name_classes(train, halves.train, most_classes, found);
+  name_classes(train, halves.train, found);
   for (std::size_t i = 0; i < train.size(); ++i) share_out(train[i], i, choice, found);
   take_judges(halves.test, halves.train, reader, found, found.test);
   found.has_validation_half = !halves.validation.empty();
@@ -246,15 +244,15 @@ std::vector<fs::path> find_pictures(const fs::path& folder) {
 }
 
 SortedPictures find_sorted_pictures(const fs::path& folder, const SplitChoice& choice,
-                                    std::size_t most_classes, const std::set<fs::path>& skipped) {
+                                    const std::set<fs::path>& skipped) {
   SortedPictures found;
   FolderReader reader(found, skipped);
   if (const HalfFolders halves = folders_of_halves(folder); halves.are_there()) {
-    take_halves(halves, choice, reader, most_classes, found);
+    take_halves(halves, choice, reader, found);
     return found;
   }
   const auto classes = reader.read(folder);
-  name_classes(classes, folder, most_classes, found);
+  name_classes(classes, folder, found);
   for (std::size_t i = 0; i < classes.size(); ++i) share_out(classes[i], i, choice, found);
   return found;
 }

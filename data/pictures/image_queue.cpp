@@ -34,12 +34,7 @@ MadeImage make_image(const std::filesystem::path& path, const ConversionOptions&
     picture = fit_picture(picture, *options.size, options.fit);
   }
   made.shape = picture.shape();
-  if (options.shards) {
-    made.pixels = std::move(picture.pixels);
-    return made;
-  }
-  made.pixels.resize(picture.pixels.size());
-  interleave_channels(picture.pixels, picture.plane_size(), picture.channels, made.pixels);
+  made.pixels = std::move(picture.pixels);
   return made;
 }
 

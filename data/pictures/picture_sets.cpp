@@ -135,8 +135,7 @@ PictureHalf half_of(const std::vector<LabelledPicture>& pictures, const fs::path
 }
 
 PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& options) {
-  SortedPictures found = find_sorted_pictures(root, {.leaves_validation = !options.validation.is_files},
-                                              std::size_t{kMostShardClasses});
+  SortedPictures found = find_sorted_pictures(root, {.leaves_validation = !options.validation.is_files});
   return {.train = half_of(found.train, root),
           .test = half_of(found.test, root),
           .validation = half_of(found.validation, root),

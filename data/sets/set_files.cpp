@@ -101,7 +101,8 @@ std::vector<fs::path> places_by_name(const std::string& set, const std::string& 
 
 std::string what_to_do(const SetEntry& set) {
   if (!set.is_known_by_name())
-    return "name the directory that holds its files, or make them with: lockstep convert PICTURES DIR";
+    return "name the directory that holds its files, or make a set for data.set=shards: lockstep convert "
+           "PICTURES DIR";
   return fmt::format("fetch it with: {} {}", script_command("get-data"), set.name);
 }
 

@@ -50,7 +50,10 @@ class ConversionTest : public ::testing::Test {
   }
   TrainTestData converted(const ConversionOptions& options) const {
     convert(options);
-    return load_dataset({.set = "idx", .root = options.to});
+    return load(options.to);
+  }
+  static TrainTestData load(const std::string& root) {
+    return load_dataset({.set = "shards", .root = root, .in_memory = true});
   }
   template <typename E>
   void expect_failure(const ConversionOptions& options, std::initializer_list<const char*> parts) const {
@@ -93,7 +96,7 @@ TEST_F(ConversionTest, GreyIsTheDefaultAndSizesAreScaled) {
 TEST_F(ConversionTest, NamesOfPicturesStandInTheOrderOfTheSamples) {
   const TrainTestData data = converted(options());
   for (const Dataset* half : {&data.train, &data.test}) {
-    const auto list = path("set") / sample_names_file(half == &data.train ? "train" : "t10k");
+    const auto list = path("set") / sample_names_file(half == &data.train ? "train" : "test");
     const SampleNames found = read_sample_names(Env::posix(), list, half->size());
     ASSERT_EQ(found.warning, "");
     for (std::size_t i = 0; i < found.names.size(); ++i) {
@@ -111,19 +114,21 @@ TEST_F(ConversionTest, AnyNameIsOneLine) {
   chosen.split.test = {.samples = 1};
   const TrainTestData data = converted(chosen);
   const SampleNames found = read_sample_names(Env::posix(), path("set/train-names.jsonl"), data.train.size());
-  const SampleNames others = read_sample_names(Env::posix(), path("set/t10k-names.jsonl"), data.test.size());
+  const SampleNames others = read_sample_names(Env::posix(), path("set/test-names.jsonl"), data.test.size());
   const std::string kept = "ants/a\nb\"\x1b[2J\xef\xbf\xbd.ppm";  // what is no UTF-8 is replaced
   EXPECT_EQ(std::ranges::count(found.names, kept) + std::ranges::count(others.names, kept), 1);
 }
 
 TEST_F(ConversionTest, ImagesOfASetSayWhatTheyWereMadeOf) {
-  convert(options());
+  write("set/t10k-images-idx3-ubyte", test::idx_file({3, 4, 3}));
+  const std::string list = "\"ants/1.ppm\"\n\"ants/2.ppm\"\n\"bees/3.ppm\"\n";
+  write("set/t10k-names.jsonl", Bytes(list.begin(), list.end()));
   const std::string images = path("set/t10k-images-idx3-ubyte").string();
   Pictures all = read_pictures(images), one = read_pictures(images + "[2]");
   EXPECT_EQ(all[0].original, "") << "nothing is looked up unasked";
   EXPECT_EQ(all.look_up_originals() + one.look_up_originals(), "");
-  EXPECT_TRUE(all[0].original.starts_with("ants/")) << all[0].original;
-  EXPECT_EQ(one[0].original, all[2].original);
+  EXPECT_EQ(all[0].original, "ants/1.ppm");
+  EXPECT_EQ(one[0].original, "bees/3.ppm");
   fs::remove(path("set/t10k-names.jsonl"));
   EXPECT_EQ(read_pictures(images).look_up_originals(), "") << "a set may have no list";
 }
@@ -178,7 +183,7 @@ TEST_F(ConversionTest, AValidationHalfIsTakenFromTheOthersToTrainOn) {
   three.replace = true;
   three.split.validation = {.share = 0.3};
   convert(three);
-  const DatasetOptions with{.set = "idx", .root = three.to, .validation = {.is_files = true}};
+  const DatasetOptions with{.set = "shards", .root = three.to, .validation = {.is_files = true}};
   const TrainTestData data = load_dataset(with);
   EXPECT_EQ(samples_of(data.test), samples_of(two.test));
   EXPECT_EQ(data.validation.size(), 6);
@@ -188,23 +193,13 @@ TEST_F(ConversionTest, AValidationHalfIsTakenFromTheOthersToTrainOn) {
     for (const auto& sample : samples_of(*half)) EXPECT_TRUE(all.insert(sample).second);
   EXPECT_EQ(all.size(), 20U);
   EXPECT_EQ(data.validation.scales.shift, data.train.scales.shift);
-  const TrainTestData without = load_dataset({.set = "idx", .root = three.to});
+  const TrainTestData without = load_dataset({.set = "shards", .root = three.to});
   EXPECT_EQ(without.validation.size(), 0);
   EXPECT_TRUE(without.has_validation_half && data.has_validation_half && !two.has_validation_half);
   EXPECT_EQ(fingerprints_of(without).train, fingerprints_of(data).train);
   EXPECT_EQ(fingerprints_of(data).validation, fingerprint_of(data.validation));
   EXPECT_EQ(fingerprints_of(without).validation.samples, "");
 
-  three.shards = true;
-  convert(three);
-  EXPECT_FALSE(fs::exists(path("set/validation-images-idx3-ubyte")));
-  const TrainTestData shards =
-      load_dataset({.set = "shards", .root = three.to, .validation = {.is_files = true}});
-  for (const auto& [one, other] : {std::pair{&shards.train, &data.train},
-                                   {&shards.test, &data.test},
-                                   {&shards.validation, &data.validation}})
-    EXPECT_EQ(samples_of(*one), samples_of(*other));
-  three.shards = false;
   three.split.validation = {};
   EXPECT_EQ(samples_of(converted(three).train), samples_of(two.train));
   EXPECT_FALSE(fs::exists(path("set/validation-00000.shard"))) << "the old half must not stay";
@@ -219,12 +214,11 @@ TEST_F(ConversionTest, TheFitIsRemembered) {
   cropped.size = PictureSize{2, 2};
   cropped.fit = PictureFit::kCrop;
   EXPECT_EQ(converted(cropped).fit, PictureFit::kCrop);
-  write_in_shards(Env::posix(), {.set = "idx", .root = cropped.to}, path("shards").string(), {});
+  write_in_shards(Env::posix(), {.set = "shards", .root = cropped.to}, path("shards").string(), {});
   EXPECT_EQ(load_dataset({.set = "shards", .root = path("shards").string()}).fit, PictureFit::kCrop);
   const auto fails = [&](const std::string& text, const char* part) {
     write("set/conversion.json", Bytes(text.begin(), text.end()));
-    expect_error<DataError>([&] { load_dataset({.set = "idx", .root = cropped.to}); },
-                            {"set/conversion.json: ", part});
+    expect_error<DataError>([&] { load(cropped.to); }, {"set/conversion.json: ", part});
   };
   fails("{\"lockstep_conversion\": 2, \"fit\": \"crop\"}", "version 2 of the format");
   fails("{\"lockstep_conversion\": 1, \"fit\": \"bend\"}", "says of no fit");
@@ -240,7 +234,7 @@ TEST_F(ConversionTest, FoldersMayHaveThreeHalves) {
   fs::rename(path("pictures"), path("halves/train"));
   write("halves/val/bees/x.ppm", ppm(4, 3, 1, 2, 3));
   const auto found = [&](const SplitChoice& choice = {}) {
-    return find_sorted_pictures(path("halves"), choice, 256);
+    return find_sorted_pictures(path("halves"), choice);
   };
   EXPECT_EQ(found().test.size(), 1U) << "val/ alone is for testing";
   EXPECT_EQ(found().validation.size(), 0U);
@@ -275,9 +269,9 @@ TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
 
 TEST_F(ConversionTest, NothingIsOverwrittenUnlessItMayBe) {
   convert(options());
-  const auto written = fs::last_write_time(path("set/classes.txt"));
+  const auto written = fs::last_write_time(path("set/shards.index"));
   expect_error<UsageError>([&] { convert(options()); }, {"is there already; --force replaces the set"});
-  EXPECT_EQ(fs::last_write_time(path("set/classes.txt")), written);
+  EXPECT_EQ(fs::last_write_time(path("set/shards.index")), written);
   ConversionOptions again = options();
   again.replace = true;
   again.colour = PictureColour::kRgb;
@@ -290,10 +284,10 @@ TEST_F(ConversionTest, NothingIsOverwrittenUnlessItMayBe) {
 TEST_F(ConversionTest, ALinkInTheWayIsNotFollowed) {
   write("victim", {7});
   fs::create_directories(path("set"));
-  fs::create_symlink(path("victim"), path("set/classes.txt"));
+  fs::create_symlink(path("victim"), path("set/shards.index"));
   ConversionOptions forced = options();
   forced.replace = true;
-  expect_error<UsageError>([&] { convert(forced); }, {"set/classes.txt: is in the way"});
+  expect_error<UsageError>([&] { convert(forced); }, {"set/shards.index: is in the way"});
   EXPECT_EQ(fs::file_size(path("victim")), 1U);
 }
 
@@ -301,7 +295,7 @@ TEST_F(ConversionTest, WhatAnInterruptedConversionLeftIsRemoved) {
   write("set/train-images-idx3-ubyte.partial", {1, 2, 3});
   convert(options());
   EXPECT_FALSE(fs::exists(path("set/train-images-idx3-ubyte.partial")));
-  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 7);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 9);
 }
 
 TEST_F(ConversionTest, PicturesOfDifferentSizesAreAnErrorUnlessTheyAreScaled) {
@@ -342,15 +336,14 @@ TEST_F(ConversionTest, AllDamagedPicturesAreToldAtOnceOrLeftOut) {
     EXPECT_TRUE(std::string(error.what()).starts_with("3 pictures cannot be read, the first of them "))
         << error.what();
   }
-  EXPECT_EQ(load_dataset({.set = "idx", .root = again.to}).train.quick, without.train.quick)
-      << "the old set stays";
+  EXPECT_EQ(load(again.to).train.quick, without.train.quick) << "the old set stays";
   again.skip_damaged = true;
   const Conversion done = convert(again);
   EXPECT_EQ(done.damaged.size(), 3U);
   EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 21U);
   fs::remove(path("pictures/bees/5-misnamed.jpeg"));
   convert(again);
-  const TrainTestData left = load_dataset({.set = "idx", .root = again.to});
+  const TrainTestData left = load(again.to);
   EXPECT_EQ(left.train.quick, without.train.quick) << "as if they had never been there";
   EXPECT_EQ(left.test.quick, without.test.quick);
 }
@@ -384,29 +377,23 @@ TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
   EXPECT_EQ(convert(scaled).made_grey, 0U);
 }
 
-TEST_F(ConversionTest, ShardsHoldTheSameSamplesAndMoreClasses) {
-  ConversionOptions colour = options();
-  colour.colour = PictureColour::kRgb;
-  const TrainTestData idx = converted(colour);
-  colour.replace = colour.shards = true;
-  convert(colour);
-  const TrainTestData shards = load_dataset({.set = "shards", .root = colour.to});
-  EXPECT_EQ(shards.class_names, idx.class_names);
-  EXPECT_EQ(shards.train.shape, idx.train.shape);
-  EXPECT_EQ(shards.train.labels, idx.train.labels);
-  for (std::int32_t i = 0; i < idx.train.size(); ++i)
-    EXPECT_TRUE(std::ranges::equal(ImageRows(shards.train, {&i, 1})[0],
-                                   std::span(idx.train.images.data() + static_cast<std::size_t>(i) * 36, 36)))
-        << i;
-  EXPECT_EQ(ImageRows(shards.test, std::vector{0, 3})[1][0], idx.test.images[std::size_t{3} * 36]);
-  EXPECT_FALSE(fs::exists(path("set/classes.txt"))) << "the old set is gone";
+TEST_F(ConversionTest, ThereMayBeMoreThan256Classes) {
   for (int i = 0; i < 300; ++i)
     for (const char* name : {"a.ppm", "b.ppm"})
       write("pictures/c" + std::to_string(i) + "/" + name, ppm(4, 3, i % 256, 1, 2));
-  EXPECT_EQ(convert(colour).pictures.class_names.size(), 302U);
-  colour.shards = false;
-  expect_error<DataError>([&] { convert(colour); },
-                          {"302 folders; labels tell 256 classes apart, and with --shards 1,000,000"});
+  const TrainTestData data = converted(options());
+  EXPECT_EQ(data.class_names.size(), 302U);
+  EXPECT_EQ(std::ranges::max(data.train.labels), 301);
+}
+
+TEST_F(ConversionTest, ASetInIdxFilesMakesWay) {
+  write("set/train-images-idx3-ubyte", {1, 2, 3});
+  write("set/classes.txt", {'a'});
+  expect_error<UsageError>([&] { convert(options()); }, {"is there already; --force replaces the set"});
+  ConversionOptions again = options();
+  again.replace = true;
+  EXPECT_EQ(converted(again).train.size(), 16);
+  EXPECT_FALSE(fs::exists(path("set/classes.txt")));
 }
 
 TEST_F(ConversionTest, AnyNumberOfThreadsWritesTheSameSet) {

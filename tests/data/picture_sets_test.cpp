@@ -116,7 +116,7 @@ class PictureSetsTest : public ::testing::Test {
   void write_tars() const {
     for (const std::string half : {"train", "val"}) {
       std::vector<std::string> archives;
-      const SortedPictures found = find_sorted_pictures(path("photos"), {}, 256);
+      const SortedPictures found = find_sorted_pictures(path("photos"), {});
       const auto& pictures = half == "train" ? found.train : found.test;
       for (std::size_t i = 0; i < pictures.size(); ++i) {
         if (i % 5 == 0) archives.emplace_back();
@@ -162,7 +162,8 @@ TEST_F(PictureSetsTest, FoldersAndArchivesHaveTheSamplesThatConvertWrites) {
                                       .colour = colour,
                                       .split = {},
                                       .replace = true});
-      const TrainTestData converted = load_dataset({.set = "idx", .root = path("set").string()});
+      const TrainTestData converted =
+          load_dataset({.set = "shards", .root = path("set").string(), .in_memory = true});
       const TrainTestData folders = load("pictures", form), tars = load("webdataset", form);
       EXPECT_EQ(folders.class_names, converted.class_names);
       EXPECT_EQ(tars.class_names, (std::vector<std::string>{"0", "1", "2"}));

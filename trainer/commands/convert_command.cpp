@@ -10,7 +10,6 @@
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
-#include "data/sets/catalogue.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -161,14 +160,14 @@ int convert(ConversionOptions options, bool json) {
   say_samples_of_classes(pictures.class_names, samples_of_classes(pictures.train, classes),
                          samples_of_classes(pictures.test, classes),
                          samples_of_classes(pictures.validation, classes));
-  say_how_to_train(options.shards ? "shards" : own_set().name, options.to, !pictures.validation.empty());
+  say_how_to_train("shards", options.to, !pictures.validation.empty());
   return 0;
 }
 
 /// What is for pictures alone is refused.
 int convert_rows(const ConversionOptions& options, TableConversionOptions table, const CLI::App& command,
                  bool json) {
-  for (const char* option : {"--size", "--fit", "--colour", "--grey", "--shards", "--threads"})
+  for (const char* option : {"--size", "--fit", "--colour", "--grey", "--threads"})
     if (command.count(option) > 0)
       throw UsageError(
           fmt::format("{}: is a table, and {} is for pictures; leave it out", options.from, option));
@@ -184,9 +183,9 @@ int convert_rows(const ConversionOptions& options, TableConversionOptions table,
 int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& set, bool json) {
   if (options.size || options.colour == PictureColour::kRgb || options.split.is_test_given ||
       options.split.validation.is_given() || options.skip_damaged || json)
-    throw UsageError(fmt::format(
-        "{}: is a data set, which --shards writes as it is; of the other options only --force is for that",
-        options.from));
+    throw UsageError(
+        fmt::format("{}: is a data set, which is written as it is; of the options only --force is for that",
+                    options.from));
   const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
   print("{}: {}, {} to train on, {}\n", options.to, counted(index.classes, "class"),
         counted(index.train.samples, "image"), judges_text(index.test.samples, index.validation.samples));
@@ -255,10 +254,10 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto size = std::make_shared<std::string>();
   auto colour = std::make_shared<bool>(false), grey = std::make_shared<bool>(false);
   command
-      ->add_option("folder", options->from,
-                   "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a table: a "
-                   "file called "
-                   ".csv, .tsv, .npy or .npz")
+      ->add_option(
+          "folder", options->from,
+          "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, which "
+          "is written as it is; or a table: a file called .csv, .tsv, .npy or .npz")
       ->required();
   command->add_option("directory", options->to, "Where the files of the new set go")->required();
   auto* size_option =
@@ -275,9 +274,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
   command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
   add_split_options(*command, options->split);
-  command->add_flag(
-      "--shards", options->shards,
-      "A set for data.set: shards, larger than memory, of any number of classes. FOLDER may be a set, too");
+  command->add_flag("--shards")->description("Says nothing any more: every set is in shards");
   command->add_flag("--skip-damaged", options->skip_damaged,
                     "Go on without pictures or rows that cannot be read, and name them");
   options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
@@ -300,7 +297,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
-      "  lockstep convert cifar10 my-shards --shards\n"
+      "  lockstep convert cifar10 my-shards\n"
       "  lockstep convert iris.csv my-set --label species --test 20%");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
@@ -310,8 +307,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
         return convert_rows(*options, *table, *command, *json);
       refuse_table_options(*command, options->from);
-      if (options->shards)
-        if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
+      if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
       return convert(*options, *json);
     };
   });

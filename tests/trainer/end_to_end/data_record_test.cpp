@@ -361,8 +361,8 @@ class ConvertTest : public OwnDataTest {
 TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
   expect_says(convert("--size 8x5 --colour --test-count 2"), 0,
               {"2 classes (ants, bees), 6 images to train on, 4 to test with, 8 x 5, colour",
-               "data: {set: idx, root: "});
-  train_well("data.set=idx data.global_batch=4 data.root=" + directory_.path("set"));
+               "data: {set: shards, root: "});
+  train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
   expect_says(command("predict " + run() + " " + test_path("bees/3.ppm")), 0,
               {"3.ppm: ", "(scaled)", "ants", "bees"});
   expect_says(convert(""), 2, {"is there already; --force replaces the set"});
@@ -372,22 +372,22 @@ TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
 
 TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   ASSERT_EQ(convert("--colour --test-count 2").exit_code, 0);
-  const std::string images = "'" + directory_.path("set/t10k-images-idx4-ubyte") + "[0]'";
-  expect_says(train("data.set=idx train.max_steps=1 data.global_batch=4 data.root=" + directory_.path("set")),
+  const std::string images = "'test[0]'";
+  expect_says(train("data.set=shards train.max_steps=1 data.global_batch=4 data.root=" + directory_.path("set")),
               0, {});
-  expect_says(command("predict " + run() + " " + images), 0, {"t10k-images-idx4-ubyte[0] (ants/"});
+  expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/"});
   expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
   expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " taken for "});
   expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});
   expect_says(command("report " + run() + " --format md"), 0, {".ppm | "});
-  train_well("data.set=idx data.validation=2 data.root=" + directory_.path("set") + " run.resume=never");
+  train_well("data.set=shards data.validation=2 data.root=" + directory_.path("set") + " run.resume=never");
   const Outcome held_out = command("eval " + run() + " --validation --classes");
   EXPECT_EQ(held_out.err, "") << held_out.everything();
-  write_text(directory_.path("set/t10k-names.jsonl"), "damaged\n");
+  write_text(directory_.path("set/test-names.jsonl"), "damaged\n");
   for (const std::string& reader : {"predict " + run() + " " + images, "eval " + run() + " --classes"}) {
     const Outcome told = command(reader);
     EXPECT_EQ(told.exit_code, 0) << told.everything();
-    EXPECT_NE(told.err.find("t10k-names.jsonl: line 1 is no name; "), std::string::npos) << told.everything();
+    EXPECT_NE(told.err.find("test-names.jsonl: line 1 is no name; "), std::string::npos) << told.everything();
     EXPECT_EQ(told.out.find(".ppm"), std::string::npos) << told.everything();
   }
 }

@@ -252,7 +252,7 @@ class PictureRunTest : public ::testing::Test {
 TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks) {
   EXPECT_EQ(run("convert photos set --size 5x4 --fit pad").exit_code, 0);
   const std::string weights =
-      weights_of("converted", "data.set=idx data.root=set data.size=auto data.fit=squeeze");
+      weights_of("converted", "data.set=shards data.root=set data.size=auto data.fit=squeeze");
   EXPECT_EQ(weights_of("folders"), weights);
   EXPECT_EQ(weights_of("memory", "data.in_memory=true parallel.backend=thread parallel.ranks=3"), weights);
   write_archives();
@@ -273,13 +273,13 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   write_tests();
   write_archives();
   EXPECT_EQ(run("convert photos set --size 5x4 --fit pad").exit_code, 0);
-  const Outcome converted = run("convert set shards --shards");
+  const Outcome converted = run("convert set shards");
   EXPECT_NE(converted.out.find("60 images to train on, 12 to validate and 3 to test with"), std::string::npos)
       << converted.everything();
   EXPECT_NE(converted.out.find("root: shards, validation: files}"), std::string::npos) << converted.out;
   const std::string files = "data.validation=files ", made = "data.size=auto data.fit=squeeze ";
   weights_of("by-folders", files);
-  weights_of("by-idx", files + made + "data.set=idx data.root=set", "mpirun -np 2");
+  weights_of("by-set", files + made + "data.set=shards data.root=set", "mpirun -np 2");
   weights_of("by-shards",
              files + made + "data.set=shards data.root=shards parallel.backend=thread parallel.ranks=3");
   weights_of("by-tars", files + "data.set=webdataset data.root=tars");
@@ -287,7 +287,7 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   EXPECT_EQ(metrics.back()["validation_samples"], 12);
   const std::string answer = run("predict " + path("by-folders") + " 'validation[3]' --json").out;
   EXPECT_NE(answer.find("\"original\":\"val/0/13.pgm\""), std::string::npos) << answer;
-  for (const char* name : {"by-folders", "by-idx", "by-shards", "by-tars"}) {
+  for (const char* name : {"by-folders", "by-set", "by-shards", "by-tars"}) {
     SCOPED_TRACE(name);
     auto others = comparable_metrics(path(name));
     EXPECT_EQ(others.back()["weights_sha256"], metrics.back()["weights_sha256"]);
