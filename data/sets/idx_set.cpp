@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <future>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,17 +39,12 @@ struct Expected {
   const char* text;
 };
 
-constexpr Expected kLabels{1, 1, "1 for labels"};
-constexpr Expected kLabelsOrSets{1, 2, "1 for labels, or 2 where samples have several"};
+constexpr Expected kLabels{1, 1, "1 for labels; of samples with several, use shards (docs/shard-format.md)"};
 constexpr Expected kImages{3, 3, "3 for images"};
 constexpr Expected kImagesWithChannels{3, 4, "3 for images, or 4 where they have channels"};
 
 Expected images_of(const SetEntry& set) {
   return set.is_known_by_name() ? kImages : kImagesWithChannels;
-}
-
-Expected labels_of(const SetEntry& set) {
-  return set.is_known_by_name() ? kLabels : kLabelsOrSets;
 }
 
 void check_dimensions(const fs::path& path, const std::vector<std::int64_t>& dims, const Expected& expected) {
@@ -66,34 +60,6 @@ std::future<LoadedFile> start_reading(const fs::path& path, Expected expected) {
     check_dimensions(path, file.array.dims, expected);
     return file;
   });
-}
-
-bool has_label_sets(const LoadedFile& labels) {
-  return labels.array.dims.size() == 2;
-}
-
-/// The files agree on whether samples have several labels, and of how many classes; their bytes are 0 and 1.
-void check_label_sets(std::span<const LoadedFile> labels) {
-  if (std::ranges::none_of(labels, has_label_sets)) return;
-  const LoadedFile& train = labels.front();
-  for (const LoadedFile& other : labels.subspan(1))
-    if (train.array.dims.size() != other.array.dims.size() || train.array.dims[1] != other.array.dims[1])
-      throw DataError(fmt::format("{}: offset 3: labels of {}, but {} has {}; make both alike",
-                                  other.path.string(), to_string(other.array.dims), train.path.string(),
-                                  to_string(train.array.dims)));
-  if (train.array.dims[1] > kMostClassesOfLabelSets)
-    throw DataError(fmt::format("{}: offset 8: {} classes, and {} are the most", train.path.string(),
-                                with_thousands(train.array.dims[1]),
-                                with_thousands(kMostClassesOfLabelSets)));
-  for (const LoadedFile& file : labels) {
-    const auto bytes = file.array.bytes.span();
-    const auto bad = std::ranges::find_if(bytes, [](std::uint8_t byte) { return byte > 1; });
-    if (bad == bytes.end()) continue;
-    throw DataError(
-        fmt::format("{}: offset {}: {}, where 1 says that the sample has this label, and 0 that it has not",
-                    file.path.string(),
-                    file.array.data_offset() + static_cast<std::uint64_t>(bad - bytes.begin()), *bad));
-  }
 }
 
 void check_labels(const LoadedFile& file, std::size_t classes, const SetEntry& set) {
@@ -113,17 +79,8 @@ std::size_t largest_label(const LoadedFile& file) {
 
 std::vector<std::string> names_of(const SetEntry& set, const SetFiles& files,
                                   std::span<const LoadedFile> labels) {
-  const LoadedFile& train_labels = labels.front();
-  if (!files.names.empty()) {
-    std::vector<std::string> names = read_class_names(files.names);
-    if (has_label_sets(train_labels) && std::ssize(names) != train_labels.array.dims[1])
-      throw DataError(fmt::format("{}: {}, but {} has labels of {}; name each once", files.names.string(),
-                                  counted(names.size(), "class name"), train_labels.path.string(),
-                                  counted(train_labels.array.dims[1], "class")));
-    return names;
-  }
+  if (!files.names.empty()) return read_class_names(files.names);
   if (!set.class_names.empty()) return set.class_names;
-  if (has_label_sets(train_labels)) return numbered_classes(static_cast<int>(train_labels.array.dims[1]));
   std::size_t largest = 0;
   for (const LoadedFile& file : labels) largest = std::max(largest, largest_label(file));
   return numbered_classes(static_cast<int>(largest) + 1);
@@ -134,23 +91,21 @@ ImageShape shape_of(const std::vector<std::int64_t>& dims) {
           static_cast<int>(dims[2])};
 }
 
-/// @param sets  of all halves; null: samples have one label
 Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, std::size_t classes,
-                const SetEntry& set, LabelSets* sets) {
+                const SetEntry& set) {
   const auto& dims = images.array.dims;
   if (dims[0] != labels.array.dims[0]) {
     throw DataError(fmt::format("{}: offset 4: {}, but {} has {}; the two are not of one set, {}",
                                 images.path.string(), counted(dims[0], "image"), labels.path.string(),
                                 counted(labels.array.dims[0], "label"), fix_for(set)));
   }
-  if (sets == nullptr) check_labels(labels, classes, set);
+  check_labels(labels, classes, set);
   Dataset half;
   half.name = std::move(name);
   half.shape = shape_of(images.array.dims);
   half.classes = static_cast<int>(classes);
   const auto bytes = labels.array.bytes.span();
-  half.labels =
-      sets != nullptr ? sets->rows_of(bytes) : std::vector<std::int32_t>(bytes.begin(), bytes.end());
+  half.labels.assign(bytes.begin(), bytes.end());
   half.images = std::move(images.array.bytes);
   const auto pixels =
       static_cast<std::size_t>(half.shape.height) * static_cast<std::size_t>(half.shape.width);
@@ -230,10 +185,9 @@ SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const 
   std::vector<std::future<LoadedFile>> reading;
   for (const HalfFiles& half : halves) {
     check_dimensions(half.images, dims.emplace_back(read_idx_dims(half.images)), images_of(set));
-    reading.push_back(start_reading(half.labels, labels_of(set)));
+    reading.push_back(start_reading(half.labels, kLabels));
   }
   const auto labels = taken(reading);
-  check_label_sets(labels);
   return {.shape = shape_of(dims[0]),
           .classes = static_cast<int>(names_of(set, files, labels).size()),
           .train_samples = dims[0][0],
@@ -246,27 +200,23 @@ TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const Dat
   std::vector<std::future<LoadedFile>> reading_images, reading_labels;
   for (const HalfFiles& half : halves) {
     reading_images.push_back(start_reading(half.images, images_of(set)));
-    reading_labels.push_back(start_reading(half.labels, labels_of(set)));
+    reading_labels.push_back(start_reading(half.labels, kLabels));
   }
   std::vector<LoadedFile> images, labels;
   for (std::size_t i = 0; i < halves.size(); ++i) {
     images.push_back(reading_images[i].get());
     labels.push_back(reading_labels[i].get());
   }
-  check_label_sets(labels);
   TrainTestData data;
   data.class_names = names_of(set, files, labels);
   data.has_validation_half = !validation_files_in(files.directory, set).images.empty();
   const std::size_t classes = data.class_names.size();
-  std::optional<LabelSets> sets;
-  if (has_label_sets(labels.front())) sets.emplace(classes, files.directory.string());
   for (std::size_t i = 0; i < halves.size(); ++i) {
     Dataset& half = data.half(halves[i].half);
     half = combine(fmt::format("{} {}", set.name, name_of(halves[i].half)), std::move(images[i]), labels[i],
-                   classes, set, sets ? &*sets : nullptr);
+                   classes, set);
     check_shape(half, halves[i], data.train, halves.front(), set);
   }
-  if (sets) sets->give_to(data);
   return data;
 }
 

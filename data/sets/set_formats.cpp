@@ -229,7 +229,9 @@ TrainTestData load_dataset(const DatasetOptions& options) {
 
 // The combinations of labels that there are, each once.
 
-std::int32_t LabelSets::row_of(const std::string& set) {
+std::int32_t LabelSets::row_of(std::span<const std::uint32_t> labels) {
+  std::string set(classes_, '\0');
+  for (const std::uint32_t label : labels) set[label] = 1;
   const auto [row, is_new] = row_of_.try_emplace(set, static_cast<std::int32_t>(row_of_.size()));
   if (!is_new) return row->second;
   if (table_.size() + classes_ > looked_at_) {
@@ -238,22 +240,6 @@ std::int32_t LabelSets::row_of(const std::string& set) {
   }
   table_.insert(table_.end(), set.begin(), set.end());
   return row->second;
-}
-
-std::int32_t LabelSets::row_of(std::span<const std::uint32_t> labels) {
-  std::string set(classes_, '\0');
-  for (const std::uint32_t label : labels) set[label] = 1;
-  return row_of(set);
-}
-
-std::vector<std::int32_t> LabelSets::rows_of(std::span<const std::uint8_t> bytes) {
-  std::vector<std::int32_t> rows;
-  rows.reserve(bytes.size() / classes_);
-  for (std::size_t at = 0; at < bytes.size(); at += classes_) {
-    const auto set = bytes.subspan(at, classes_);
-    rows.push_back(row_of(std::string(set.begin(), set.end())));
-  }
-  return rows;
 }
 
 void LabelSets::give_to(TrainTestData& data) const {

@@ -97,14 +97,10 @@ class LabelSets {
   /// @param labels  each below the number of classes
   /// @throws MemoryError  so many combinations do not fit
   std::int32_t row_of(std::span<const std::uint32_t> labels);
-  /// For each of the rows that stand one behind another. @param bytes  [sample][classes], each 0 or 1
-  std::vector<std::int32_t> rows_of(std::span<const std::uint8_t> bytes);
   /// Puts all rows into the halves of a set, once the last sample has come.
   void give_to(TrainTestData& data) const;
 
  private:
-  std::int32_t row_of(const std::string& set);
-
   std::size_t classes_;
   std::string what_;
   std::unordered_map<std::string, std::int32_t> row_of_;  ///< by its bytes
@@ -163,8 +159,8 @@ const SetFormat& format_of(const SetEntry& set);
 // labels                   [sample], or of people's own data [sample][class], 1 for each label that a sample has
 
 /// Training images, training labels, test images, test labels: as the set's entry names them. People's own
-/// may be called as MNIST's or with "test" for "t10k", with "idx4" where images have channels, and with "idx2" where
-/// samples have several labels.
+/// may be called as MNIST's or with "test" for "t10k", with "idx4" where images have channels. Labels called "idx2", of
+/// several a sample, are found and refused.
 std::vector<FileNames> idx_set_files(const SetEntry& set);
 
 /// Images and labels of a validation half, which people's own sets may have: both of them, or none.

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/sets/shards.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/data/idx_fixture.hpp"
 
@@ -72,75 +73,45 @@ TEST_F(OwnSetTest, ChannelsAreTakenApart) {
         ASSERT_EQ(data.train.images[sample * 18 + channel * 6 + pixel], sample * 18 + pixel * 3 + channel);
 }
 
-/// Likewise, with any number of four labels for a sample.
+/// Seven samples in shards, with any number of four labels for each.
 class LabelSetsTest : public OwnSetTest {
  protected:
   LabelSetsTest() {
-    remove("train-labels-idx1-ubyte");
-    remove("t10k-labels-idx1-ubyte");
-    write("train-labels-idx2-ubyte", train_);
-    write("t10k-labels-idx2-ubyte", test_);
+    ShardWriter writer(Env::posix(), path(), {1, 1, 2}, {"a", "b", "c", "d"}, {.has_label_sets = true});
+    const std::vector<std::vector<std::uint32_t>> train = {{0, 3}, {}, {0, 3}, {1}, {0, 1, 2, 3}, {}, {1}};
+    for (const auto& labels : train) writer.add(SetHalf::kTrain, Bytes{1, 2}, labels);
+    for (const std::uint32_t label : {1U, 2U}) writer.add(SetHalf::kTest, Bytes{1, 2}, label);
+    writer.publish();
   }
-
-  const Bytes train_ = test::idx_header({7, 4}) + Bytes{1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 1,
-                                                        0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0};
-  const Bytes test_ = test::idx_header({2, 4}) + Bytes{0, 1, 0, 0, 0, 0, 1, 0};
+  std::string path() const { return root() + "/shards"; }
 };
 
 TEST_F(LabelSetsTest, LabelsAreRowsOfOneTable) {
-  const TrainTestData data = load();
+  const TrainTestData data = load_dataset({.set = "shards", .root = path()});
   EXPECT_EQ(data.train.classes, 4);
-  EXPECT_EQ(data.class_names, (std::vector<std::string>{"0", "1", "2", "3"}));
   EXPECT_EQ(data.train.labels, (std::vector<std::int32_t>{0, 1, 0, 2, 3, 1, 2}));
   EXPECT_EQ(data.test.labels, (std::vector<std::int32_t>{2, 4}));
   EXPECT_EQ(data.train.label_sets,
             (std::vector<std::uint8_t>{1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 1, 0}));
   EXPECT_EQ(data.test.label_sets, data.train.label_sets);
-  EXPECT_EQ(outline_of({.set = "idx", .root = root()}).classes, 4);
-}
-
-TEST_F(LabelSetsTest, FingerprintsAreThoseOfTheFiles) {
-  const TrainTestData data = load();
-  EXPECT_EQ(fingerprint_of(data.train).labels, sha256_of(train_));
-  EXPECT_EQ(fingerprint_of(data.test).labels, sha256_of(test_));
-  Bytes other = train_;
-  std::ranges::for_each(other.begin() + 12, other.end(), [](std::uint8_t& flag) { flag = 1 - flag; });
-  write("train-labels-idx2-ubyte", other);
-  EXPECT_EQ(load().train.labels, data.train.labels) << "rows of another table";
-  EXPECT_NE(load().train.quick.labels, data.train.quick.labels);
 }
 
 TEST_F(LabelSetsTest, PartsHaveTheTableOfTheSet) {
-  const TrainTestData whole = load();
+  const TrainTestData whole = load_dataset({.set = "shards", .root = path()});
   const TrainTestData data = load_dataset(
-      {.set = "idx", .root = root(), .train_samples = 3, .test_samples = 1, .validation = {.samples = 2}});
+      {.set = "shards", .root = path(), .train_samples = 3, .test_samples = 1, .validation = {.samples = 2}});
   for (const Dataset* part : {&data.train, &data.test, &data.validation})
     EXPECT_EQ(part->label_sets, whole.train.label_sets);
   for (std::int64_t i = 0; i < data.validation.size(); ++i)
     EXPECT_TRUE(std::ranges::equal(data.validation.label_set_of(i),
                                    whole.train.label_set_of(data.validation.place_in_file(i))));
-  EXPECT_EQ(fingerprints_of(data).train.labels, sha256_of(train_)) << "of the whole file";
 }
 
-TEST_F(LabelSetsTest, FilesThatDoNotFitAreRefused) {
-  Bytes bad = train_;
-  bad[12 + 6] = 2;
-  write("train-labels-idx2-ubyte", bad);
-  expect_failure<DataError>({"train-labels-idx2-ubyte", "offset 18: 2, where 1 says"});
-  write("train-labels-idx2-ubyte", test::idx_header({7, 3}) + Bytes(21));
-  expect_failure<DataError>({"t10k-labels-idx2-ubyte: offset 3: labels of 2 x 4, but", "has 7 x 3"});
-  write("train-labels-idx2-ubyte", test::idx_header({7}) + Bytes(7));
+TEST_F(OwnSetTest, SeveralLabelsInIdxFilesAreRefusedWithWhatToUse) {
+  remove("train-labels-idx1-ubyte");
+  write("train-labels-idx2-ubyte", test::idx_header({7, 4}) + Bytes(28));
   expect_failure<DataError>(
-      {"t10k-labels-idx2-ubyte: offset 3: labels of 2 x 4, but", "has 7; make both alike"});
-  write("train-labels-idx2-ubyte", test::idx_header({6, 4}) + Bytes(24));
-  expect_failure<DataError>({"7 images, but", "has 6 labels"});
-  write("train-labels-idx2-ubyte", train_);
-  write_names("a\nb\nc\n");
-  expect_failure<DataError>({"classes.txt: 3 class names, but", "has labels of 4 classes; name each once"});
-  remove("classes.txt");
-  write("train-labels-idx2-ubyte", test::idx_header({7, 70'000}) + Bytes(std::size_t{7} * 70'000));
-  write("t10k-labels-idx2-ubyte", test::idx_header({2, 70'000}) + Bytes(std::size_t{2} * 70'000));
-  expect_failure<DataError>({"offset 8: 70,000 classes, and 65,536 are the most"});
+      {"train-labels-idx2-ubyte: offset 3: 2 dimensions", "use shards (docs/shard-format.md)"});
 }
 
 TEST_F(OwnSetTest, ItsFingerprintIsThatOfTheFiles) {

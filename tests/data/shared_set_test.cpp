@@ -82,9 +82,9 @@ TEST_F(SharedSetTest, EveryKindOfSetInMemoryIsFoundAsItIs) {
   for (const char* set : {"synthetic", "random"})
     expect_shared({.set = set, .train_samples = 50, .test_samples = 7, .validation = {.samples = 5}});
   write("train-images-idx4-ubyte", idx_file({40, 2, 3, 3}, 7));
-  write("train-labels-idx2-ubyte", idx_file({40, 4}, 3, 2));
+  write("train-labels-idx1-ubyte", idx_file({40}, 3, 4));
   write("t10k-images-idx4-ubyte", idx_file({12, 2, 3, 3}, 7));
-  write("t10k-labels-idx2-ubyte", idx_file({12, 4}, 1, 2));
+  write("t10k-labels-idx1-ubyte", idx_file({12}, 1, 4));
   const DatasetOptions own = {.set = "idx", .directory = path("")};
   expect_shared(own);
   DatasetOptions part = own;
@@ -103,6 +103,13 @@ TEST_F(SharedSetTest, SetsInShardsAreSharedOnlyInMemory) {
   EXPECT_EQ(move_to_memory_file(data), nullptr);
   EXPECT_TRUE(data.train.stays_on_disk());
   options.in_memory = true;
+  expect_shared(options);
+  ShardWriter several(Env::posix(), path("several"), {1, 1, 2}, {"a", "b", "c"}, {.has_label_sets = true});
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest})
+    for (std::uint32_t i = 0; i < 9; ++i)
+      several.add(half, test::Bytes{1, 2}, std::vector<std::uint32_t>{i % 2, 2});
+  several.publish();
+  options.directory = path("several");
   expect_shared(options);
 }
 

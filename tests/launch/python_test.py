@@ -170,10 +170,16 @@ class TrainingOnArrays(InAFolder):
     def test_several_labels_of_an_image_are_a_row_each(self):
         x, y = bars(4, 1)
         rows = np.stack([y % 2 == 0, y % 2 == 1, y >= 0], axis=1)
-        folder = lockstep.files.write_set((x, rows, x, rows))[1]
-        written = (folder / "train-labels-idx2-ubyte").read_bytes()
-        self.assertEqual(written[:12], bytes([0, 0, 8, 2, 0, 0, 0, 4, 0, 0, 0, 3]))
-        self.assertEqual(written[12:], rows.astype(np.uint8).tobytes())
+        kind, folder = lockstep.files.write_set((x, rows, x, rows))
+        self.assertEqual(kind, "shards")
+        written = np.frombuffer((folder / "train-labels.u32").read_bytes(), "<u4").tolist()
+        self.assertEqual(written, [n for row in rows for n in (sum(row), *np.flatnonzero(row))])
+        keys = dict(train__loss="binary_cross_entropy", train__epochs=1, parallel__device="cpu", quiet=True)
+        run = lockstep.train({"model": "linear"}, data=(x, rows, x, rows), run__dir="several", **keys)
+        self.assertEqual(run.config["data"]["set"], "shards")
+        self.assertEqual(run.evaluate()["samples"], 4)
+        with self.assertRaisesRegex(lockstep.UsageError, "2 names, and rows of labels have 3"):
+            lockstep.files.write_set((x, rows, x, rows), ["a", "b"])
         for labels, sentence in (((rows * 2, rows), "y: a row for each image holds 1"), ((rows, y), "they must be of one kind"),
                                  ((rows, rows[:, :2]), "they must be of one kind"), ((rows[:3], rows), "y: bool of shape")):
             with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Runs with another loss than the plain cross-entropy: one set of weights in every way, judged as they say.
+#include "data/sets/shards.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <span>
+#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -109,11 +111,14 @@ TEST_F(LossRunTest, EvalAndProveKnowTheLoss) {
 class LabelSetsRunTest : public LossRunTest {
  protected:
   void SetUp() override {
-    write_half("train", 300);
-    write_half("t10k", 70);
+    ShardWriter writer(Env::posix(), path("set"), {1, kSide, kSide}, {"a", "b", "c", "d", "e"},
+                       {.has_label_sets = true});
+    add_half(writer, SetHalf::kTrain, 300);
+    add_half(writer, SetHalf::kTest, 70);
+    writer.publish();
     write_text(path("job.yaml"),
                "model: mlp\n"
-               "data: {set: idx, root: '" +
+               "data: {set: shards, root: '" +
                    path("set") +
                    "', global_batch: 96, validation: 0.1}\n"
                    "train: {epochs: 2, loss: binary_cross_entropy, optimizer: {lr: 0.5}}\n"
@@ -122,32 +127,28 @@ class LabelSetsRunTest : public LossRunTest {
   }
 
  private:
-  static constexpr unsigned kClasses = 5, kSide = 10;
+  static constexpr int kSide = 10;
+  static constexpr unsigned kClasses = 5;
 
-  static std::string head(std::initializer_list<unsigned> sizes) {
-    std::string text = {0, 0, 8, static_cast<char>(sizes.size())};
-    for (const unsigned size : sizes)
-      for (const unsigned shift : {24U, 16U, 8U, 0U}) text += static_cast<char>(size >> shift & 0xFFU);
-    return text;
-  }
-  void write_half(const std::string& half, unsigned samples) const {
-    std::filesystem::create_directories(path("set"));
-    std::string images = head({samples, kSide, kSide}), labels = head({samples, kClasses});
+  static void add_half(ShardWriter& writer, SetHalf half, unsigned samples) {
     unsigned draws = samples;
     for (unsigned n = 0; n < samples; ++n) {
+      std::vector<std::uint32_t> labels;
       unsigned set = 0;
       for (unsigned c = 0; c < kClasses; ++c) {
         draws = draws * 1664525 + 1013904223;
-        set |= (draws >> 24) % 3 == 0 ? 1U << c : 0U;
-        labels += static_cast<char>(set >> c & 1U);
+        if ((draws >> 24) % 3 != 0) continue;
+        set |= 1U << c;
+        labels.push_back(c);
       }
+      std::vector<std::uint8_t> image;
       for (unsigned pixel = 0; pixel < kSide * kSide; ++pixel) {
         draws = draws * 1664525 + 1013904223;
-        images += static_cast<char>((set >> pixel / 2 % kClasses & 1U) * 120 + (draws >> 24) % 100);
+        image.push_back(
+            static_cast<std::uint8_t>((set >> pixel / 2 % kClasses & 1U) * 120 + (draws >> 24) % 100));
       }
+      writer.add(half, image, labels);
     }
-    write_text(path("set/" + half + "-images-idx3-ubyte"), images);
-    write_text(path("set/" + half + "-labels-idx2-ubyte"), labels);
   }
 };
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Arrays as files: images are written as IDX, features as a table (docs/shard-format.md); weights are read from safetensors."""
+"""Arrays as files: images as IDX, with several labels each and features as shards (docs/shard-format.md); safetensors are read."""
 from __future__ import annotations
 
 import hashlib
@@ -10,7 +10,7 @@ import shutil
 import struct
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ _MOST_BYTES = 2**31 - 1  # of an IDX file
 _MOST_PIXELS = 16384  # of a side
 _MOST_FEATURES = 2**24  # of a row
 _MOST_CLASSES = 1_000_000  # of a table
-_BLOCK, _SHARD = 2**18, 2**30  # bytes of a table that have a SHA-256, and of its files
+_BLOCK, _SHARD = 2**18, 2**30  # bytes of shards that have a SHA-256, and of their files
 _MOST_HEADER = 100_000_000  # of a safetensors file, as its format says
 
 
@@ -106,7 +106,7 @@ def _cache() -> Path:
 
 
 def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> Tuple[str, Path]:
-    """A data set made of (x, y, x_test, y_test): the value of `data.set`, idx or table, and its folder.
+    """A data set made of (x, y, x_test, y_test): the value of `data.set`, idx, shards or table, and its folder.
 
     It lies in `~/.cache/lockstep/arrays` under the SHA-256 of its bytes, since runs look for their data again.
     The same arrays are not written twice.
@@ -118,17 +118,24 @@ def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> T
         raise UsageError(f"data: {len(data)} arrays; give four: (x, y, x_test, y_test)")
     if is_features(data[0]):
         return "table", _keep(_table_files(data, classes))
+    if np.ndim(data[1]) == 2:
+        return "shards", _keep(_label_set_files(data, classes))
     return "idx", _keep(_idx_files(data, classes))
 
 
-def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+def _images_and_labels(data: Sequence[Any]) -> Tuple[Array, Array, Array, Array]:
     train, test = as_images(data[0], "x"), as_images(data[2], "x_test")
     if train.shape[1:] != test.shape[1:]:
         raise UsageError(f"x and x_test: images of {train.shape[1:]} and {test.shape[1:]}; they must have one size")
-    files: Files = {}
     y, y_test = as_labels(data[1], len(train), "y"), as_labels(data[3], len(test), "y_test")
     if y.shape[1:] != y_test.shape[1:]:
         raise UsageError(f"y and y_test: labels of shapes {y.shape} and {y_test.shape}; they must be of one kind")
+    return train, y, test, y_test
+
+
+def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+    train, y, test, y_test = _images_and_labels(data)
+    files: Files = {}
     for half, images, labels in (("train", train, y),
                                  ("t10k", test, y_test)):
         files[f"{half}-images-idx{images.ndim}-ubyte"] = (idx_head(images), images)
@@ -138,8 +145,23 @@ def _idx_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
     return files
 
 
+def _label_set_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
+    train, y, test, y_test = _images_and_labels(data)
+    if classes and len(classes) != y.shape[1]:
+        raise UsageError(f"classes: {len(classes)} names, and rows of labels have {y.shape[1]}; name each class")
+    halves = []
+    for half, images, rows in (("train", train, y), ("test", test, y_test)):
+        pixels = np.ascontiguousarray(images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2))
+        labels = [[len(found), *found] for found in (np.flatnonzero(row) for row in rows)]
+        halves.append((half, pixels, np.concatenate(labels).astype("<u4"),
+                       {"label_count": int(rows.sum()), "values": pixels.sum((0, 2, 3), np.uint64).tolist(),
+                        "squares": np.square(pixels, dtype=np.uint16).sum((0, 2, 3), np.uint64).tolist()}))
+    pixels = halves[0][1]
+    return _shard_files({"lockstep_shards": 3, "several_labels": True, "channels": pixels.shape[1], "height": pixels.shape[2],
+                         "width": pixels.shape[3], "classes": y.shape[1], "class_names": list(classes or ())}, halves)
+
+
 def _table_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files:
-    """As docs/shard-format.md says."""
     train, test = as_features(data[0], "x"), as_features(data[2], "x_test")
     if train.shape[1:] != test.shape[1:]:
         raise UsageError(f"x and x_test: rows of {train.shape[1:]} and {test.shape[1:]}; they must be alike")
@@ -147,19 +169,24 @@ def _table_files(data: Sequence[Any], classes: Optional[Sequence[str]]) -> Files
     count = max(int(y.max()), int(y_test.max())) + 1
     if classes and len(classes) < count:
         raise UsageError(f"classes: {len(classes)} names, and labels go up to {count - 1}; name each class")
+    return _shard_files({"lockstep_shards": 2, "sample": "float32", "channels": train.shape[1], "height": train.shape[2],
+                         "width": train.shape[3], "classes": len(classes) if classes else count,
+                         "class_names": list(classes or ())}, (("train", train, y, {}), ("test", test, y_test, {})))
+
+
+def _shard_files(head: Dict[str, Any], halves: Iterable[Tuple[str, Array, Array, Dict[str, Any]]]) -> Files:
+    """As docs/shard-format.md says. Of each half its name, samples, labels, and what else the index says of it."""
     files: Files = {}
-    head: Dict[str, Any] = {"lockstep_shards": 2, "sample": "float32", "channels": train.shape[1], "height": train.shape[2],
-                            "width": train.shape[3], "classes": len(classes) if classes else count,
-                            "class_names": list(classes or ()), "block_bytes": _BLOCK, "shard_bytes": _SHARD}
-    for half, rows, labels in (("train", train, y), ("test", test, y_test)):
-        numbers = rows.reshape(-1).view(np.uint8)
+    head.update(block_bytes=_BLOCK, shard_bytes=_SHARD)
+    for half, samples, labels, more in halves:
+        numbers = samples.reshape(-1).view(np.uint8)
         blocks = b"".join(hashlib.sha256(numbers[at:at + _BLOCK]).digest() for at in range(0, numbers.size, _BLOCK))
         for at in range(0, numbers.size, _SHARD):
             files[f"{half}-{at // _SHARD:05}.shard"] = (numbers[at:at + _SHARD],)
         files[f"{half}-labels.u32"] = (labels,)
         files[f"{half}-blocks.sha256"] = (blocks,)
-        head[half] = {"samples": len(rows), "labels_sha256": hashlib.sha256(labels).hexdigest(),
-                      "blocks_sha256": hashlib.sha256(blocks).hexdigest()}
+        head[half] = {"samples": len(samples), "labels_sha256": hashlib.sha256(labels).hexdigest(),
+                      "blocks_sha256": hashlib.sha256(blocks).hexdigest(), **more}
     line = json.dumps(head)
     files["shards.index"] = (f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode(),)
     return files
