@@ -120,7 +120,6 @@ std::vector<MadePicture> doubtful() {
           {"only_noise.png", {}, encode_png(with_noise(sheet(120, 120, 128), 100))},
           {"two_apart.png", {}, two_digits(4, 2, 40)},
           {"two_close.png", {}, two_digits(1, 7, 25)},
-          {"two_touching.png", {}, two_digits(3, 5, 0)},
           {"two_small.jpg",
            {},
            [] {
