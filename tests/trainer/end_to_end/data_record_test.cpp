@@ -373,8 +373,9 @@ TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
 TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   ASSERT_EQ(convert("--colour --test-count 2").exit_code, 0);
   const std::string images = "'test[0]'";
-  expect_says(train("data.set=shards train.max_steps=1 data.global_batch=4 data.root=" + directory_.path("set")),
-              0, {});
+  expect_says(
+      train("data.set=shards train.max_steps=1 data.global_batch=4 data.root=" + directory_.path("set")), 0,
+      {});
   expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/"});
   expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
   expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " taken for "});
