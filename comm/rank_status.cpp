@@ -3,7 +3,6 @@
 /// Atomic fields, each by itself.
 #include "comm/rank_status.hpp"
 
-#include "comm/flight_record.hpp"
 #include "common/machine.hpp"
 
 #include <fcntl.h>
@@ -52,15 +51,13 @@ void RankActivity::begin_step(std::int64_t step) {
 
 void RankActivity::enter(Phase phase) {
   phase_.store(phase, memory_order_relaxed);
-  const std::int64_t now = touch();
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kPhase, now, status());
+  touch();
 }
 
 void RankActivity::bucket_leaves(std::int32_t bucket) {
   bucket_.store(bucket, memory_order_relaxed);
   const std::int64_t now = touch();
   if (arrivals_.is_open()) note_arrival(now);
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kBucket, now, status());
 }
 
 void RankActivity::note_arrival(std::int64_t now) {
@@ -102,8 +99,7 @@ void RankActivity::begin_wait(std::string_view what, Waiting whom) {
   }
   if (whom == Waiting::kForAll) collective_.fetch_add(1, memory_order_relaxed);
   waiting_.store(whom, memory_order_relaxed);
-  const std::int64_t now = touch();
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kWait, now, status());
+  touch();
   if (timeline_ != nullptr && timeline_->is_open()) {
     wait_ = {.of = timeline_->keep(what), .track = timeline_->thread_track(), .work = Work::kWaiting};
     wait_.begin_ns = Timeline::now();
@@ -115,7 +111,6 @@ void RankActivity::end_wait() {
   const std::int64_t now = touch();
   work_began_ns_.store(now, memory_order_relaxed);
   if (arrivals_.is_open()) processor_wait_.start();
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kGoesOn, now, status());
   if (wait_.begin_ns != 0) {
     wait_.end_ns = Timeline::now();
     timeline_->add(wait_);
@@ -159,16 +154,14 @@ std::string RankActivity::restart_advice() const {
   return restart_advice_;
 }
 
-std::string RankActivity::flight_directory() const {
+void RankActivity::set_verdict_file(const std::string& path) {
   const std::lock_guard lock(texts_mutex_);
-  return flight_directory_;
+  verdict_file_ = path;
 }
 
-void RankActivity::record_with(std::unique_ptr<FlightRecorder> recorder, const std::string& directory) {
+std::string RankActivity::verdict_file() const {
   const std::lock_guard lock(texts_mutex_);
-  flight_directory_ = directory;
-  owned_recorder_ = std::move(recorder);
-  recorder_.store(owned_recorder_.get(), std::memory_order_release);
+  return verdict_file_;
 }
 
 // /proc/thread-self/schedstat stays open, so that any thread can read it: "RUNNING WAITING SLICES", in nanoseconds.

@@ -137,8 +137,6 @@ class ProcessorWait {
   std::vector<Thread> threads_;
 };
 
-class FlightRecorder;
-
 enum class Phase : std::uint8_t {
   kStarting,
   kComputing,  ///< forward and backward; on a GPU whole steps
@@ -214,12 +212,9 @@ class RankActivity {
   void set_restart_advice(const std::string& advice);
   std::string restart_advice() const;
 
-  /// From now on all of it is written down there, too. Once, before other threads write.
-  /// @param directory  where the recorder writes
-  void record_with(std::unique_ptr<FlightRecorder> recorder, const std::string& directory);
-  /// Null: nothing is written down.
-  FlightRecorder* recorder() const { return recorder_.load(std::memory_order_acquire); }
-  std::string flight_directory() const;
+  /// Where a verdict on this start is written, by the first rank that says one. Until then, and empty: nowhere.
+  void set_verdict_file(const std::string& path);
+  std::string verdict_file() const;
 
   /// From now on waits are written down there, too, while it is open. Once, before other threads write.
   void trace_with(std::unique_ptr<Timeline> timeline) { timeline_ = std::move(timeline); }
@@ -241,9 +236,7 @@ class RankActivity {
   ProcessorWait processor_wait_;  ///< since work_began_ns_
   ArrivalLog arrivals_;
   mutable std::mutex texts_mutex_;
-  std::string device_, flight_directory_, restart_advice_ = "start it again";
-  std::unique_ptr<FlightRecorder> owned_recorder_;
-  std::atomic<FlightRecorder*> recorder_{nullptr};
+  std::string device_, verdict_file_, restart_advice_ = "start it again";
   std::unique_ptr<Timeline> timeline_;
   TimeSlice wait_;  ///< under way; begin_ns 0: none that is traced
 };

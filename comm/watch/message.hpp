@@ -128,7 +128,6 @@ struct Peer {
   std::int64_t lost_ns = 0;  ///< when it was found dead
   bool in_proc = false;      ///< /proc of this host shows its process
   bool ending = false;       ///< and showed once that it ends
-  bool noted = false;        ///< its death is in the flight record
 };
 
 }  // namespace lockstep::watchdog

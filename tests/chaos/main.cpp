@@ -108,7 +108,7 @@ int run(int argc, char** argv) {
   add_campaign(
       app, options, "damage",
       "SIGKILL as above; between two starts metrics.jsonl and trail.bin are damaged, and files of others "
-      "lie beside them and in flight/",
+      "lie beside them and in log/",
       20, disturbing(lockstep::chaos::make_damage), exit_code);
   add_campaign(app, options, "stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
                disturbing(lockstep::chaos::make_stage_kill), exit_code);

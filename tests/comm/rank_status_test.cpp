@@ -1,28 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is written down comes out whole, also from the records of older programs.
+/// Texts of a fixed size, waits, and how long threads wait for a processor.
 #include "comm/rank_status.hpp"
-
-#include "comm/flight_record.hpp"
-#include "common/env.hpp"
-#include "common/error.hpp"
-#include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace lockstep {
 
@@ -65,133 +55,6 @@ TEST(RankActivityTest, WaitsForAllAreCountedWhateverTheyAreCalled) {
   activity.end_wait();
   activity.begin_wait("a barrier", Waiting::kForSome);
   EXPECT_EQ(activity.status().collective, 1U);
-}
-
-/// A record of its own in a directory that goes away.
-class FlightRecordTest : public ::testing::Test {
- protected:
-  FlightRecordTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "lockstep-flight-XXXXXX";
-    directory = mkdtemp(pattern.data());
-  }
-  ~FlightRecordTest() override { std::filesystem::remove_all(directory); }
-  static FlightRecord read(const std::string& path) {
-    return read_flight_record(Env::posix().read(path), path);
-  }
-  /// As a rank that is killed does.
-  void leave_a_record(int rank) const {
-    const pid_t child = fork();
-    if (child == 0) {
-      FlightRecorder recorder(directory, {rank, 8, "node7", "cpu"});
-      recorder.note(FlightEvent::kPhase, clock_ns(), {.step = 5});
-      _exit(0);
-    }
-    waitpid(child, nullptr, 0);
-  }
-  std::string directory;
-};
-
-TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
-  const std::string what = "its group: the gradients' all-reduce through host memory";
-  {
-    RankActivity activity;
-    activity.record_with(
-        std::make_unique<FlightRecorder>(directory, FlightRecorder::Who{3, 4, "node7", "cpu (AVX-512)"}),
-        directory);
-    activity.begin_step(12);
-    activity.begin_wait(what, Waiting::kForSome);
-    const auto last = last_status(directory, 3);
-    ASSERT_TRUE(last && last->waits());
-    EXPECT_EQ(last->place_text(), what);
-  }
-  const auto record = read(flight_file(directory, 3));
-  EXPECT_EQ(record.rank, 3);
-  EXPECT_EQ(record.host, "node7");
-  ASSERT_EQ(record.events.size(), 2U);
-  EXPECT_EQ(record.events.back().entry.step, 12);
-  EXPECT_EQ(describe(record.events.back().entry), "waits in " + what + " (collective 0)");
-}
-
-/// Nothing in the directory of a run is mapped: its file system may stall, or its server be lost.
-TEST_F(FlightRecordTest, LiesInTheMemoryOfTheMachineUntilItsRankEnds) {
-  {
-    FlightRecorder recorder(directory, {1, 2, "node7", "cpu"});
-    EXPECT_FALSE(std::filesystem::exists(flight_file(directory, 1)));
-    EXPECT_EQ(read(flight_file(flight_memory(directory), 1)).rank, 1);
-  }
-  EXPECT_EQ(read(flight_file(directory, 1)).rank, 1);
-  EXPECT_FALSE(std::filesystem::exists(flight_memory(directory)));
-}
-
-TEST_F(FlightRecordTest, OfAKilledRankIsHandedOverByAnother) {
-  leave_a_record(0);
-  leave_a_record(7);
-  hand_over_flight_records(directory, std::vector{7});
-  EXPECT_EQ(read(flight_file(directory, 7)).events.front().entry.step, 5);
-  EXPECT_TRUE(std::filesystem::exists(flight_file(flight_memory(directory), 0)));
-  hand_over_flight_records(directory);
-  EXPECT_EQ(read(flight_file(directory, 0)).rank, 0);
-  EXPECT_FALSE(std::filesystem::exists(flight_memory(directory)));
-}
-
-TEST_F(FlightRecordTest, OfARunThatIsGoneIsRemoved) {
-  leave_a_record(0);
-  forget_lost_flight_records();
-  EXPECT_TRUE(std::filesystem::exists(flight_memory(directory)));
-  std::filesystem::remove_all(directory);
-  forget_lost_flight_records();
-  EXPECT_FALSE(std::filesystem::exists(flight_memory(directory)));
-}
-
-/// The first and the last folder are those of ranks that were killed before, and while, they wrote whose they are.
-TEST_F(FlightRecordTest, FoldersThatNameNoDirectoryGoAndHoldBackNoOthers) {
-  const std::string memory = flight_memory(directory), of_user = memory.substr(0, memory.rfind('-') + 1);
-  const std::string first = of_user + std::string(16, '!'), last = of_user + std::string(16, '~');
-  std::filesystem::create_directory(first);
-  std::filesystem::create_directory(last);
-  std::filesystem::permissions(first, std::filesystem::perms::owner_all);
-  std::filesystem::permissions(last, std::filesystem::perms::owner_all);
-  std::ofstream(last + "/directory") << "/tm";
-  leave_a_record(0);
-  std::filesystem::remove_all(directory);
-  forget_lost_flight_records();
-  for (const std::string& folder : {first, memory, last})
-    EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
-}
-
-TEST_F(FlightRecordTest, FolderOfOthersIsNotWrittenInto) {
-  const std::string elsewhere = directory + "/elsewhere";
-  std::filesystem::create_directory(elsewhere);
-  std::filesystem::create_directory_symlink(elsewhere, flight_memory(directory));
-  const FlightRecorder recorder(directory, {2, 3, "node7", "cpu"});
-  std::filesystem::remove(flight_memory(directory));
-  EXPECT_EQ(read(flight_file(directory, 2)).rank, 2);
-  EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
-}
-
-TEST_F(FlightRecordTest, OfVersion1CanStillBeRead) {
-  const auto record = read(test::source_path("tests/fuzz/corpus/flight/two-events"));
-  EXPECT_EQ(record.rank, 0);
-  EXPECT_EQ(record.world_size, 3);
-  EXPECT_EQ(record.device, "cpu");
-  ASSERT_EQ(record.events.size(), 2U);
-  EXPECT_EQ(record.events[0].entry.step, 7);
-  EXPECT_EQ(record.events[0].entry.bucket, 1);
-  EXPECT_EQ(describe(record.events[1].entry), "waits in a barrier (collective 3)");
-}
-
-TEST_F(FlightRecordTest, OfALaterVersionIsRefused) {
-  const auto path = test::source_path("tests/fuzz/corpus/flight/two-events");
-  auto bytes = Env::posix().read(path);
-  bytes[8] = std::byte{3};
-  try {
-    read_flight_record(bytes, "later.flight");
-    FAIL() << "it was read";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("a flight record of version 3, this program reads 1 to 2"),
-              std::string::npos)
-        << error.what();
-  }
 }
 
 }  // namespace

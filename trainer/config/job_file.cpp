@@ -183,6 +183,7 @@ struct Removed {
 constexpr std::array kRemoved{
     Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},
     Removed{"bench allreduce --backend=peers", "--backend nccl"},
+    Removed{"flight", "log/verdict.txt in the run directory, which says where each rank was last"},
     Removed{"parallel.graph=overlapped", "on, which gives the same weights"},
 };
 

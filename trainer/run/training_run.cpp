@@ -52,7 +52,7 @@ int TrainingRun::run_to_the_end() {
   if (nothing_left_) return tell_nothing_left();
   comm_.activity().set_device(setup_.device.description);
   comm_.activity().set_restart_advice(restart_advice(job_, comm_.size()));
-  open_flight_record(comm_, job_.run.dir);
+  open_verdict(comm_, job_.run.dir);
   if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
   if (job_.inject.is_given())
     faults_ = std::make_unique<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);

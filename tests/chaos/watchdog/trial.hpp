@@ -193,7 +193,7 @@ class Trial {
   void check_stop_for_good(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
   void check_too_late(const Attempt& attempt, const Said& said, int exit_code);
   void check_survival(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
-  void check_records(const Attempt& attempt) const;
+  void check_written(const Attempt& attempt) const;
   void count(const Said& said);
 
   TrialWorld& world_;
