@@ -50,11 +50,9 @@ WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
       context_(std::move(roll.context)),
       timer_(*context_),
       soon_(*context_),
-      heartbeat_(*context_, std::move(roll.acceptor), rank_, roll.token, peers_,
-                 {.make_beat = [this](const Peer&) { return make_beat(); },
-                  .arrivals = [this](int rank, const Arrivals& list) { comparison_.add(rank, list.list); },
-                  .changed = [this] { look_soon(); }}),
-      comparison_(comm, heartbeat_, peers_),
+      heartbeat_(
+          *context_, std::move(roll.acceptor), rank_, roll.token, peers_,
+          {.make_beat = [this](const Peer&) { return make_beat(); }, .changed = [this] { look_soon(); }}),
       shutdown_(comm, limits_, detector_, heartbeat_, peers_) {
   // Signals are the main thread's.
   sigset_t all, before;
@@ -73,10 +71,6 @@ WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
 WatchdogThread::~WatchdogThread() {
   asio::post(*context_, [this] { say_goodbye(); });
   thread_.join();
-}
-
-void WatchdogThread::report_now() {
-  asio::post(*context_, [this] { comparison_.report(); });
 }
 
 void WatchdogThread::drop_network() {
@@ -116,7 +110,6 @@ void WatchdogThread::schedule() {
   timer_.async_wait([this](const asio::error_code& stopped) {
     if (stopped || gone_) return;
     heartbeat_.beat();
-    comparison_.report();
     look();
     schedule();
   });
@@ -320,14 +313,6 @@ Watchdog::~Watchdog() {
 
 bool Watchdog::is_over() const noexcept {
   return watchdog_thread_->is_over();
-}
-
-void Watchdog::report_now() noexcept {
-  watchdog_thread_->report_now();
-}
-
-std::vector<RankScore> Watchdog::scores() const {
-  return watchdog_thread_->scores();
 }
 
 bool Watchdog::has_patience() const noexcept {

@@ -141,19 +141,6 @@ RunEvent evaluation() {
   }, evaluation_fields(kUnlessValidation))};
 }
 
-RunEvent straggler() {
-  return {"straggler", "At the end of a run, for each rank that held the others up.", {
-    {"step", kWhole, "steps", "taken since the run began"},
-    {"rank", kWhole, "", "the rank's number"},
-    {"host", kText, "", "where it ran"},
-    {"first_named_step", kWhole, "steps", "when it was named first"},
-    {"last_share", kNumber, "share", "of the buckets, it arrived last in so many, 0 to 1"},
-    {"late_seconds", kNumber, "seconds", "behind the middle of the others, where it was last"},
-    {"cause", kText, "", "where it lost the time"},
-    {"score", kNumber, "share", "its speed beside the best rank's and its own best, 0 to 1"},
-  }};
-}
-
 RunEvent wrong_rank() {
   return {"wrong_rank", "Numbers of a rank were wrong in a step, which was computed again (parallel.on_wrong: continue).", {
     {"step", kWhole, "steps", "the step, counted from 1"},
@@ -194,8 +181,7 @@ RunEvent end() {
 
 const std::vector<RunEvent>& events_of_runs() {
   static const std::vector<RunEvent> events = [] {
-    std::vector<RunEvent> all = {start(),     step(),       loss(), evaluation(), epoch(),
-                                 straggler(), wrong_rank(), lost(), end()};
+    std::vector<RunEvent> all = {start(), step(), loss(), evaluation(), epoch(), wrong_rank(), lost(), end()};
     for (RunEvent& event : all)
       event.fields.push_back({"time", kText, "", "when the line was written, as 2026-11-23T17:05:01.123Z"});
     return all;

@@ -210,7 +210,6 @@ int TrainingRun::stop_on_request() {
 }
 
 int TrainingRun::finish() {
-  if (comm_.watch() != nullptr) comm_.watch()->report_now();
   const bool evaluated = evaluations_.of(judge_) && state_.is_evaluated(judge_);
   if (!evaluated && !evaluate_now(judge_)) return stop_on_request();
   if (judge_ != EvaluatedPart::kTest && !evaluate_now(EvaluatedPart::kTest)) return stop_on_request();

@@ -169,7 +169,6 @@ class TrainingRun {
   void write_curve(void (RunDirectory::*way)(const std::string& title));
   void tell_why_it_stops();
   void tell_stopped();
-  void tell_speed_of_ranks();
   void tell_end();
   std::string why_it_ended_early() const;
   PublishedComparison compare_weights(const std::string& sha256);

@@ -115,7 +115,6 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       cut_step_(setup.network, comm, pool_, threads_, most_grains(job, sampler_, comm), job.train.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   if (replays()) prepare_shares(0);
-  if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
 }
 
 StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
@@ -174,7 +173,6 @@ SumFingerprints CpuDataParallel::compute_share(const StepPosition& position,
   compute(position, grains, false);
   replayed_->wait();
   into_ = &reducer_;
-  comm_.activity().share_of_step(static_cast<int>(sampler_.local_grains(position.step_in_epoch).size()));
   return parts_of_share(*replayed_);
 }
 

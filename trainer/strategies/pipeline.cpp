@@ -74,7 +74,6 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
                         ? fingerprint_layout(setup.network.parameters(), whole_buffers_.count()).slots()
                         : 0) {
   engine_->while_waiting([this] { links_->look_after(); });
-  if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
 }
 
 template <typename Work>

@@ -112,15 +112,10 @@ class MachinePulse {
   std::thread thread_;
 };
 
-/// Where else it would run, it no longer does. Thread 0 is the calling one.
-void keep_to_core(pid_t thread, int core);
-
 /// Threads that never rest, for as long as it lives.
 class Hog {
  public:
-  /// @param core      the only one for all of them; -1: any
-  /// @param niceness  as far as this process may
-  explicit Hog(unsigned threads, int core = -1, int niceness = 0);
+  explicit Hog(unsigned threads);
   ~Hog();
   Hog(const Hog&) = delete;
   Hog& operator=(const Hog&) = delete;
