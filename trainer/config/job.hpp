@@ -164,7 +164,6 @@ struct ParallelSection {
   std::size_t bucket_bytes = 0;  ///< 0: auto
   Determinism determinism = Determinism::kWorld;
   int grain = 64;
-  bool count_lost_updates = false;                ///< of hogwild
   BatchSplit split = BatchSplit::kEven;           ///< of a batch over the ranks
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   static constexpr std::int64_t kAutoReplays = -1;

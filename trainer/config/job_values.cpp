@@ -195,8 +195,7 @@ const std::vector<StrategyKind>& strategy_kinds() {
        .same_bits = false,
        .one_thread = true,
        .one_host = true,
-       .sums_whole_batches = false,
-       .keys = {{"count_lost_updates"}}},
+       .sums_whole_batches = false},
   };
   return kinds;
 }

@@ -9,7 +9,6 @@ namespace {
 constexpr std::string_view kWhole = "whole number", kNumber = "number", kNumberOrNull = "number or null",
                            kText = "text", kYesOrNo = "true or false";
 constexpr std::string_view kOfPipelines = "parallel.strategy: pipeline";
-constexpr std::string_view kOfCountedUpdates = "parallel.count_lost_updates: true";
 constexpr std::string_view kNumbers = "list of numbers", kTexts = "list of texts";
 constexpr std::string_view kOfEma = "train.ema, where test_accuracy is told",
                            kOfEmaAndValidation = "train.ema and data.validation";
@@ -162,15 +161,11 @@ RunEvent end() {
   }, evaluation_fields("always")), {
     {"stopped_early", kYesOrNo, "", "true: train.patience ended it", "it did"},
     {"pipeline.bubble", kNumber, "share", "of the ranks' time in steps, spent waiting, 0 to 1", kOfPipelines},
-    {"pipeline.bubble_by_formula", kNumber, "share", "what it must be for stages as long as these", kOfPipelines},
-    {"pipeline.bubble_of_equal_stages", kNumber, "share", "what it would be for stages of equal length", kOfPipelines},
     {"pipeline.micro_batches", kNumber, "grains", "of each step", kOfPipelines},
     {"pipeline.bytes_sent", kNumber, "bytes", "of activations and gradients between stages", kOfPipelines},
     {"pipeline.stage_N_in_flight", kNumber, "grains", "that stage N keeps at most between their passes", kOfPipelines},
     {"pipeline.stage_N_forward_seconds", kNumber, "seconds", "of a grain's forward pass in stage N", kOfPipelines},
     {"pipeline.stage_N_backward_seconds", kNumber, "seconds", "of a grain's backward pass in stage N", kOfPipelines},
-    {"hogwild.updates", kNumber, "numbers", "that were moved in the shared weights", kOfCountedUpdates},
-    {"hogwild.lost_updates", kNumber, "numbers", "that one rank overwrote just after another", kOfCountedUpdates},
     {"weights_sha256", kText, "", "SHA-256 over all parameters, 64 hexadecimal digits"},
     {"published_hash", kYesOrNo, "", "whether these are the published weights", "weights of this computation are published"},
   })};

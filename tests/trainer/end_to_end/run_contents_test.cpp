@@ -85,8 +85,7 @@ TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {
   train(job + kThreads + directory.path("pipeline") +
         " parallel.strategy=pipeline train.evaluate_every_steps=1");
   seen.add_run(directory.path("pipeline"));
-  train(job + kThreads + directory.path("hogwild") +
-        " parallel.strategy=hogwild parallel.determinism=off parallel.count_lost_updates=true");
+  train(job + kThreads + directory.path("hogwild") + " parallel.strategy=hogwild parallel.determinism=off");
   seen.add_run(directory.path("hogwild"));
   train(job +
         " train.epochs=3 train.patience=1 train.evaluate_every_steps=1 train.optimizer.lr=1e-9 "
