@@ -185,6 +185,10 @@ struct Removed {
 constexpr std::array kRemoved{
     Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},
     Removed{"bench allreduce --backend=peers", "--backend nccl"},
+    Removed{
+        "parallel.on_wrong",
+        "launch/run --restarts, which goes on from the newest checkpoint without the hosts that were named",
+        "stop"},
     Removed{"parallel.count_lost_updates", "parallel.strategy=data, which loses none", "false"},
     Removed{"flight", "log/verdict.txt in the run directory, which says where each rank was last"},
     Removed{"parallel.graph=overlapped", "on, which gives the same weights"},

@@ -140,13 +140,6 @@ RunEvent evaluation() {
   }, evaluation_fields(kUnlessValidation))};
 }
 
-RunEvent wrong_rank() {
-  return {"wrong_rank", "Numbers of a rank were wrong in a step, which was computed again (parallel.on_wrong: continue).", {
-    {"step", kWhole, "steps", "the step, counted from 1"},
-    {"what", kText, "", "rank, host, device, and what was wrong"},
-  }};
-}
-
 RunEvent lost() {
   return {"lost", "A run goes on, and lines are gone that metrics.jsonl held when the checkpoint was saved.", {
     {"step", kWhole, "steps", "of the checkpoint that the run goes on from"},
@@ -176,7 +169,7 @@ RunEvent end() {
 
 const std::vector<RunEvent>& events_of_runs() {
   static const std::vector<RunEvent> events = [] {
-    std::vector<RunEvent> all = {start(), step(), loss(), evaluation(), epoch(), wrong_rank(), lost(), end()};
+    std::vector<RunEvent> all = {start(), step(), loss(), evaluation(), epoch(), lost(), end()};
     for (RunEvent& event : all)
       event.fields.push_back({"time", kText, "", "when the line was written, as 2026-11-23T17:05:01.123Z"});
     return all;

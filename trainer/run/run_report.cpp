@@ -151,17 +151,6 @@ void TrainingRun::tell_stopped() {
                   with_thousands(state_.position.global_step), with_thousands(steps_in_run()), job_.run.dir));
 }
 
-/// What was wrong in a step and has passed (parallel.on_wrong: continue).
-void TrainingRun::tell_passed(const StepSeries& series) {
-  if (!directory_) return;
-  for (const auto& [step, what] : series.passed) {
-    print_error(fmt::format("step {}: {}; computed again, and it was right (parallel.on_wrong: continue)",
-                            with_thousands(step), what));
-    directory_->log(fmt::format("step {}: {}; computed again", step, what));
-    directory_->write(wrong_rank_event(step, what));
-  }
-}
-
 /// What the run came to. Collective.
 void TrainingRun::tell_end() {
   const StrategySummary of_strategy = strategy_->summary();

@@ -105,7 +105,6 @@ void TrainingRun::after_series(const StepSeries& series) {
   add_to_trail(series);
   if (series.failure) fail(series);
   tell_series(series);
-  tell_passed(series);
   if (const auto every = job_.run.print_loss_every_steps; every > 0) print_loss(every);
   if (is_due(job_.run.log_every_steps)) tell_step(series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) strategy_->check_copies(state_.position.global_step);

@@ -161,7 +161,6 @@ class TrainingRun {
   void tell_epoch_starts();
   void tell_series(const StepSeries& series);
   void tell_loss();
-  void tell_passed(const StepSeries& series);
   void tell_step(const StepTotals& totals);
   void tell_epoch();
   void tell_evaluation();

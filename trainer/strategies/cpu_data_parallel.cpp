@@ -150,12 +150,8 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     times_.optimizer += seconds_since(reduced);
   };
   const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
-  const auto sum_again = [&] {
-    bool summed = false;
-    return notes_terms_ && is_right(position, [&] { summed = reducer_.sum_again(); }) && summed;
-  };
-  const auto reduce_right = [&] { return reduce_until_right(position, reduce); };
-  take_step({reduce_right, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
+  const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
+  take_step({reduce, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
             position.global_step, series);
   times_.total += seconds_since(start);
 }

@@ -503,7 +503,12 @@ TEST(JobErrorTest, WhatWentIsNamedWithWhatToUseInstead) {
   EXPECT_EQ(error_of("parallel: {count_lost_updates: true}\n"),
             "job.yaml:2:12: parallel.count_lost_updates is no longer there: use parallel.strategy=data, "
             "which loses none");
-  EXPECT_NO_THROW(parse_job("model: net\nparallel: {count_lost_updates: false}\n", "job.yaml"))
+  EXPECT_EQ(error_of("parallel: {on_wrong: continue}\n"),
+            "job.yaml:2:12: parallel.on_wrong is no longer there: use launch/run --restarts, which goes on "
+            "from the newest "
+            "checkpoint without the hosts that were named");
+  EXPECT_NO_THROW(
+      parse_job("model: net\nparallel: {count_lost_updates: false, on_wrong: stop}\n", "job.yaml"))
       << "job files of earlier runs have it";
   EXPECT_EQ(
       error_of("parallel: {graph: overlapped}\n"),

@@ -96,8 +96,6 @@ TEST(PipelineTest, ProcessesMakeNoDifference) {
         train_in(directory, directory.path("np" + std::to_string(ranks)), ranks, odd + stages("2"));
     EXPECT_EQ(run.last_line, alone.last_line) << ranks;
     EXPECT_EQ(run.metrics, alone.metrics) << ranks;
-    const auto log = read_text(directory.path("np" + std::to_string(ranks)) + "/log/rank-0.log");
-    EXPECT_EQ(log.find("speed of each rank"), std::string::npos) << "stages are not alike: " << log;
   }
 }
 

@@ -65,9 +65,6 @@ constexpr const char* kThreads =
 
 /// The events that the machine or the weights decide on are made here by the functions that runs call.
 void add_rare_events(SeenFields& seen) {
-  nlohmann::ordered_json wrong = wrong_rank_event(3, "rank 1");
-  wrong["time"] = "";
-  seen.add(wrong);
   nlohmann::ordered_json end = {{"event", "end"}};
   add_weights(end, "00", {.same = true, .line = ""});
   seen.add(end);
