@@ -27,14 +27,9 @@ std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors
   return parameters;
 }
 
-/// Checkpoints of before they were kept have the sum in double alone.
 WideSum epoch_loss_units(const CheckpointFacts& facts) {
   WideSum sum;
-  if (facts.epoch_loss_units.size() == sum.limbs.size()) {
-    std::ranges::copy(facts.epoch_loss_units, sum.limbs.begin());
-  } else {
-    sum.add(facts.epoch_loss_sum * kLossScale);
-  }
+  std::ranges::copy(facts.epoch_loss_units, sum.limbs.begin());
   return sum;
 }
 
@@ -173,7 +168,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   if (job.run.log_every_steps > 0)
     facts.unlogged = {state.unlogged.steps, state.unlogged.samples, state.unlogged.correct};
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
-  facts.arithmetic = {.version = kArithmeticVersion, .since = state.arithmetic_since};
+  facts.arithmetic.since = state.arithmetic_since;
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   if (state.is_evaluated(EvaluatedPart::kValidation)) facts.validation_accuracy = state.validation_accuracy;
   if (job.train.patience > 0) facts.patience = state.patience;
@@ -208,8 +203,7 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   restore_optimizer(checkpoint, trained.optimizer);
   LOCKSTEP_CHECK(checkpoint.weights.size() == trained.weights.size());
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), trained.weights.begin());
-  if (!facts.gradient_units.exponents.empty())
-    trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
+  trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
   return {.position = {.epoch = facts.epoch, .step_in_epoch = facts.step_in_epoch, .global_step = facts.step},
           .epoch_samples = facts.epoch_samples,
           .epoch_correct = facts.epoch_correct,
@@ -219,8 +213,7 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .validation_accuracy = facts.validation_accuracy.value_or(-1),
           .validated_step = facts.validation_accuracy ? facts.step : -1,
           .patience = facts.patience.value_or(counted_from_here(facts, judging_part(job))),
-          .arithmetic_since =
-              facts.arithmetic.version == kArithmeticVersion ? facts.arithmetic.since : facts.step,
+          .arithmetic_since = facts.arithmetic.since,
           .unprinted = restored(facts.unprinted),
           .unlogged = {.steps = facts.unlogged.steps,
                        .samples = facts.unlogged.samples,

@@ -215,8 +215,7 @@ class TrainingRun {
   std::vector<std::uint64_t> trail_rows_;  ///< of the last steps, which are not written
   std::vector<std::uint64_t> own_sums_;    ///< likewise
 
-  std::string first_line_;    ///< which directory was chosen, and why
-  bool data_checked_ = true;  ///< rank 0: the checkpoint says what it was trained on
+  std::string first_line_;  ///< which directory was chosen, and why
   Clock::time_point run_start_, epoch_start_;
   EpochClock epoch_clock_;                ///< of the epoch under way, as far as this start of the run took it
   double epoch_seconds_ = 0;              ///< of the steps of the epoch that has ended
