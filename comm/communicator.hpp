@@ -99,10 +99,6 @@ class PeerWatch {
   virtual bool has_patience() const noexcept = 0;
   /// For faults on purpose: from now on it neither hears nor says anything.
   virtual void drop_network() noexcept = 0;
-  /// Tells rank 0 now what it would hear in half a second.
-  virtual void report_now() noexcept = 0;
-  /// How the ranks compare, on rank 0; empty: not known there, or not yet.
-  virtual std::vector<RankScore> scores() const = 0;
 };
 
 /// One rank's end of a group. All collectives must be called in the same order with the same sizes on every

@@ -19,9 +19,10 @@ namespace lockstep {
 // Which sums a step is made of, as a number. Apart from the cuts themselves, so that who changes one of them (for
 // tests/arithmetic/cuts) need not compile what only knows their version.
 
-/// What a checkpoint says of its steps: 2 for the sums of docs/arithmetic.md, on all devices; 1 for those of the
-/// versions before, whose CPUs and GPUs rounded each in their own places.
+/// Names the sums of docs/arithmetic.md in checkpoints, on all devices. (1 was of before they agreed.)
 inline constexpr int kArithmeticVersion = 2;
+/// Names the same sums where the targets of a cross-entropy of two classes are smoothed: 2 computed their gradient otherwise.
+inline constexpr int kSmoothedPairArithmetic = 3;
 
 /// How many pieces cover `size`.
 LOCKSTEP_HOST_DEVICE constexpr int pieces(int size, int piece) {

@@ -223,7 +223,6 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested, bool not
   LOCKSTEP_CHECK(local_grains >= 0 && !s.in_step);
   s.in_step = true;
   s.began = Clock::now();
-  s.comm.activity().share_of_step(local_grains);
   s.launched = 0;
   for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
   s.refusals.assign(s.refusals.size(), {});

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -15,10 +14,6 @@ namespace {
 
 using asio::ip::tcp;
 
-/// A round trip stays the measure for so long, unless a shorter one comes.
-constexpr std::int64_t kOffsetAgesNs = 30'000'000'000;
-/// Sums of a few such times are no overflow. No machine runs for so long.
-constexpr std::int64_t kSane = std::int64_t{1} << 60;
 /// After so many beats without an answer a member turns to another watcher, too, and a watcher takes it that a member
 /// talks to another one. Well before silence is named, so that no member seems silent because its watcher is.
 constexpr int kUnanswered = 2;
@@ -27,7 +22,7 @@ constexpr int kKept = 2;
 /// The way from watcher to watcher, ranks far from each other, because neighbours share a host.
 constexpr std::array kNextWatcher = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7};
 
-/// The i-th watcher that a member turns to, of kWatchers. Rank 0, which compares all ranks, is the last.
+/// The i-th watcher that a member turns to, of kWatchers. Rank 0 is the last.
 int watcher_of(int member, std::size_t i) {
   return i < kNextWatcher.size() ? 1 + (member + kNextWatcher[i]) % static_cast<int>(kNextWatcher.size()) : 0;
 }
@@ -69,16 +64,9 @@ bool Heartbeat::on_message(Connection& connection, const Message& message) {
   if (const auto* relay = std::get_if<Relay>(&message)) return on_relay(rank, *relay, now);
   if (const auto* beat = std::get_if<Beat>(&message)) {
     Link& link = links_[static_cast<std::size_t>(rank)];
-    measure_offset(rank, *beat, now);
-    link.echo_ns = beat->sent_ns;
-    link.echo_came_ns = now;
     link.unanswered = 0;
     if (relays()) link.fresh = *beat;
     on_beat(rank, *beat, now);
-  }
-  if (const auto* arrivals = std::get_if<Arrivals>(&message)) {
-    if (relays() && rank_ != 0) for_rank_0_.push_back(relayed(rank, *arrivals));
-    callbacks_.arrivals(rank, *arrivals);
   }
   if (!on_news(rank, message, now)) return true;
   if (relays()) pass_on(relayed(rank, message), true);
@@ -89,16 +77,12 @@ bool Heartbeat::on_message(Connection& connection, const Message& message) {
 /// From a watcher. What it says of a rank counts unless something later is known.
 bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
   if (!is_large() || from >= kWatchers) return false;
-  const auto via = offset(from);
   bool changed = false;
   for (const Relayed& relayed : relay.list) {
     const int rank = static_cast<int>(relayed.rank);
     if (relayed.rank >= peers_.size()) return false;
     if (rank == rank_) continue;
     const std::int64_t when = now_ns - std::clamp<std::int64_t>(relayed.age_ns, 0, now_ns);
-    if (via && std::abs(relayed.ahead_ns / 2) < kSane && relayed.accuracy_ns >= 0 &&
-        relayed.accuracy_ns < kSane)
-      keep_offset(rank, {via->ahead_ns + relayed.ahead_ns, via->accuracy_ns + relayed.accuracy_ns}, now_ns);
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
     const auto* beat = std::get_if<Beat>(&relayed.said);
     if (beat != nullptr && when > peer.heard_ns) {
@@ -106,7 +90,6 @@ bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
       peer.heard_ns = when;
       on_beat(rank, *beat, when);
     }
-    if (const auto* arrivals = std::get_if<Arrivals>(&relayed.said)) callbacks_.arrivals(rank, *arrivals);
     if (!on_news(rank, relayed.said, when)) continue;
     changed = true;
     if (relays()) pass_on(relayed, false);
@@ -154,36 +137,11 @@ bool Heartbeat::found_dead(int rank, std::int64_t when_ns) {
   return true;
 }
 
-/// As NTP does it: the shortest round trip knows best.
-void Heartbeat::measure_offset(int rank, const Beat& beat, std::int64_t now_ns) {
-  const auto sane = [](std::int64_t ns) { return ns > 0 && ns < kSane; };
-  if (!sane(beat.echo_ns) || !sane(beat.sent_ns) || beat.held_ns < 0 || beat.held_ns > beat.sent_ns) return;
-  const std::int64_t trip = now_ns - beat.echo_ns - beat.held_ns;
-  if (trip < 0) return;
-  keep_offset(rank, {((beat.sent_ns - beat.held_ns - beat.echo_ns) + (beat.sent_ns - now_ns)) / 2, trip / 2},
-              now_ns);
-}
-
-void Heartbeat::keep_offset(int rank, const Offset& measured, std::int64_t now_ns) {
-  if (measured.accuracy_ns > kSane || std::abs(measured.ahead_ns) > kSane) return;
-  Link& link = links_[static_cast<std::size_t>(rank)];
-  const bool old = now_ns - link.offset_ns > kOffsetAgesNs;
-  if (link.offset && !old && measured.accuracy_ns >= link.offset->accuracy_ns) return;
-  link.offset = measured;
-  link.offset_ns = now_ns;
-}
-
-std::optional<Heartbeat::Offset> Heartbeat::offset(int rank) const {
-  return links_[static_cast<std::size_t>(rank)].offset;
-}
-
 // What a watcher passes on.
 
 Relayed Heartbeat::relayed(int rank, Message said) const {
   const std::int64_t since = clock_ns() - peers_[static_cast<std::size_t>(rank)].heard_ns;
-  const auto known = offset(rank).value_or(Offset{0, -1});
-  return {static_cast<std::uint32_t>(rank), std::holds_alternative<Beat>(said) ? since : 0, known.ahead_ns,
-          known.accuracy_ns, std::move(said)};
+  return {static_cast<std::uint32_t>(rank), std::holds_alternative<Beat>(said) ? since : 0, std::move(said)};
 }
 
 /// What comes together leaves together: when all ranks end, that is a message for each of them.
@@ -226,7 +184,6 @@ void Heartbeat::beat() {
   const int ranks = static_cast<int>(peers_.size());
   const auto of_watchers = take_fresh_beats(0, std::min(kWatchers, ranks));
   const auto of_members = take_fresh_beats(kWatchers, ranks);
-  const auto for_rank_0 = encode_relays(std::exchange(for_rank_0_, {}));
   for (int rank = 0; rank < ranks; ++rank) {
     const Peer& peer = peers_[static_cast<std::size_t>(rank)];
     const Link& link = links_[static_cast<std::size_t>(rank)];
@@ -235,7 +192,6 @@ void Heartbeat::beat() {
     if (!link.connection && rank < rank_) connect(rank);
     if (is_member && link.unanswered >= kUnanswered) continue;
     send_beat(rank, is_member ? of_watchers : of_members);
-    if (rank == 0) send_bytes(0, for_rank_0);
   }
 }
 
@@ -263,8 +219,6 @@ void Heartbeat::send_beat(int rank, const std::vector<std::uint8_t>& more) {
   if (!link.connection || is_dropped(rank) || link.connection->is_behind()) return;
   Beat beat = callbacks_.make_beat(peers_[static_cast<std::size_t>(rank)]);
   beat.sent_ns = clock_ns();
-  beat.echo_ns = link.echo_ns;
-  beat.held_ns = link.echo_ns == 0 ? 0 : beat.sent_ns - link.echo_came_ns;
   auto bytes = encode(beat);
   bytes.insert(bytes.end(), more.begin(), more.end());
   link.connection->send(std::move(bytes));
@@ -273,15 +227,6 @@ void Heartbeat::send_beat(int rank, const std::vector<std::uint8_t>& more) {
 void Heartbeat::send_bytes(int rank, const std::vector<std::uint8_t>& bytes) {
   Link& link = links_[static_cast<std::size_t>(rank)];
   if (link.connection && !is_dropped(rank) && !bytes.empty()) link.connection->send(bytes);
-}
-
-void Heartbeat::send_arrivals(const Arrivals& arrivals) {
-  const auto bytes = encode(arrivals);
-  if (links_.front().connection || !is_large()) return send_bytes(0, bytes);
-  for (std::size_t i = 0; i < std::size_t{kWatchers}; ++i) {
-    const int rank = watcher_of(rank_, i);
-    if (links_[static_cast<std::size_t>(rank)].connection) return send_bytes(rank, bytes);
-  }
 }
 
 void Heartbeat::send_to_all(const Message& message) {

@@ -31,7 +31,6 @@ class Heartbeat {
  public:
   struct Callbacks {
     std::function<Beat(const Peer&)> make_beat;
-    std::function<void(int rank, const Arrivals&)> arrivals;
     std::function<void()> changed;  ///< something happened that cannot wait for the next look
   };
 
@@ -50,8 +49,6 @@ class Heartbeat {
   void beat();
   /// To all that are connected.
   void send_to_all(const Message& message);
-  /// To rank 0, in a large job by way of a watcher.
-  void send_arrivals(const Arrivals& arrivals);
   /// The last message, to all that know of this rank: also where its hello has been sent and not been answered yet.
   /// From then on no connection is made, so that no rank misses this one.
   void send_last(const Message& message);
@@ -59,12 +56,6 @@ class Heartbeat {
   bool all_sent() const;
   /// For faults on purpose: from now on nothing goes to these ranks, and nothing comes from them.
   void drop_network(const std::function<bool(int rank)>& to);
-
-  /// By how much rank's clock is ahead of this one, and half of the round trip in which that was measured.
-  struct Offset {
-    std::int64_t ahead_ns = 0, accuracy_ns = 0;
-  };
-  std::optional<Offset> offset(int rank) const;
 
  private:
   friend class Connection;
@@ -76,9 +67,6 @@ class Heartbeat {
     bool connecting = false;
     int unanswered = 0;         ///< beats that were sent since the last one came, or tried to
     std::optional<Beat> fresh;  ///< its last one, until it is passed on
-    std::int64_t echo_ns = 0, echo_came_ns = 0;  ///< of its last beat
-    std::optional<Offset> offset;
-    std::int64_t offset_ns = 0;  ///< when that was measured
   };
 
   bool linked(int rank) const;
@@ -100,8 +88,6 @@ class Heartbeat {
   bool on_news(int rank, const Message& said, std::int64_t when_ns);
   void on_beat(int rank, const Beat& beat, std::int64_t when_ns);
   bool found_dead(int rank, std::int64_t when_ns);
-  void measure_offset(int rank, const Beat& beat, std::int64_t now_ns);
-  void keep_offset(int rank, const Offset& measured, std::int64_t now_ns);
   // What is passed on, and what is sent.
   Relayed relayed(int rank, Message said) const;
   void pass_on(const Relayed& news, bool to_watchers);
@@ -119,7 +105,6 @@ class Heartbeat {
   Callbacks callbacks_;
   std::int64_t hello_within_ns_;
   std::vector<Link> links_;                          ///< by rank
-  std::vector<Relayed> for_rank_0_;                  ///< arrivals, until the next beat
   std::vector<Relayed> for_watchers_, for_members_;  ///< who has ended, until what came with it has been read
   std::set<std::shared_ptr<Connection>> strangers_;  ///< that have not said hello yet
   std::vector<bool> dropped_;                        ///< by rank

@@ -18,7 +18,7 @@ namespace lockstep::watchdog {
 namespace {
 
 constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
-constexpr std::uint8_t kVersion = 5;
+constexpr std::uint8_t kVersion = 6;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
 template <typename Fields>
@@ -42,27 +42,11 @@ void visit(RankStatus& where, Fields& fields) {
 template <typename Fields>
 void visit(Beat& beat, Fields& fields) {
   fields(beat.sent_ns);
-  fields(beat.echo_ns);
-  fields(beat.held_ns);
   visit(beat.where, fields);
   fields(beat.witnessed_rank);
   fields(beat.witnessed_state);
   fields(beat.traced);
   fields(beat.device);
-}
-
-template <typename Fields>
-void visit(Arrivals& arrivals, Fields& fields) {
-  fields.count(arrivals.list, kMostArrivals);
-  for (Arrival& arrival : arrivals.list) {
-    fields(arrival.step);
-    fields(arrival.bucket);
-    fields(arrival.grains);
-    fields(arrival.arrived_ns);
-    fields(arrival.work_ns);
-    fields(arrival.between_ns);
-    fields(arrival.queued_ns);
-  }
 }
 
 template <typename Fields>
@@ -84,8 +68,6 @@ void visit(Relay& relay, Fields& fields) {
   for (Relayed& relayed : relay.list) {
     fields(relayed.rank);
     fields(relayed.age_ns);
-    fields(relayed.ahead_ns);
-    fields(relayed.accuracy_ns);
     fields.kind(relayed.said);
     std::visit([&](auto& said) { visit(said, fields); }, relayed.said);
   }
@@ -193,12 +175,6 @@ std::optional<Message> read(std::size_t kind, std::span<const std::uint8_t> byte
   return reader.read_all() ? std::optional(std::move(message)) : std::nullopt;
 }
 
-/// At most so many bytes of a message.
-std::size_t room_for(const Relayed& relayed) {
-  const auto* arrivals = std::get_if<Arrivals>(&relayed.said);
-  return sizeof(Relayed) + (arrivals == nullptr ? 0 : arrivals->list.size() * sizeof(Arrival));
-}
-
 }  // namespace
 
 bool equal(const Token& a, const Token& b) {
@@ -235,21 +211,14 @@ std::vector<std::uint8_t> encode(const Message& message) {
 }
 
 std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list) {
+  constexpr std::size_t kAtOnce = (kMostBytes - 4) / sizeof(Relayed);
+  static_assert(kAtOnce <= kMostRelayed);
   std::vector<std::uint8_t> bytes;
-  Relay relay;
-  std::size_t room = 0;
-  const auto flush = [&] {
-    const auto more = encode(relay);
+  for (std::size_t begin = 0; begin < list.size(); begin += kAtOnce) {
+    const auto some = std::span(list).subspan(begin, std::min(kAtOnce, list.size() - begin));
+    const auto more = encode(Relay{{some.begin(), some.end()}});
     bytes.insert(bytes.end(), more.begin(), more.end());
-    relay.list.clear();
-    room = 0;
-  };
-  for (const Relayed& relayed : list) {
-    if (room + room_for(relayed) > kMostBytes - 4) flush();
-    room += room_for(relayed);
-    relay.list.push_back(relayed);
   }
-  if (!relay.list.empty()) flush();
   return bytes;
 }
 

@@ -31,21 +31,13 @@ struct Hello {
 
 /// A sign of life.
 struct Beat {
-  std::int64_t sent_ns = 0;  ///< the sender's clock
-  std::int64_t echo_ns = 0;  ///< sent_ns of the last beat that the sender had of the receiver; 0: none yet
-  std::int64_t held_ns = 0;  ///< how long ago that had come
-  RankStatus where;          ///< since_ns by the sender's clock
+  std::int64_t sent_ns = 0;          ///< the sender's clock
+  RankStatus where;                  ///< since_ns by the sender's clock
   std::int32_t witnessed_rank = -1;  ///< a rank on the sender's host that is silent
   char witnessed_state = '?';        ///< and its state in /proc: T stopped, t held by a debugger, ...
   bool traced = false;               ///< a debugger has the sender
   std::array<char, 64> device{};     ///< of the sender; ends with a zero
 };
-
-/// When gradients were ready, for the comparison of ranks.
-struct Arrivals {
-  std::vector<Arrival> list;  ///< at most kMostArrivals
-};
-inline constexpr std::size_t kMostArrivals = 512;
 
 /// The sender is about to end.
 struct Leaving {
@@ -67,15 +59,13 @@ struct Relay {
 };
 inline constexpr std::size_t kMostRelayed = 1024;
 
-using Message = std::variant<Hello, Beat, Arrivals, Leaving, Goodbye, Died, Relay>;
+using Message = std::variant<Hello, Beat, Leaving, Goodbye, Died, Relay>;
 
 /// What a rank said to the sender, or what the sender says of it.
 struct Relayed {
   std::uint32_t rank = 0;
-  std::int64_t age_ns = 0;        ///< so long ago
-  std::int64_t ahead_ns = 0;      ///< by how much the rank's clock is ahead of the sender's
-  std::int64_t accuracy_ns = -1;  ///< of that; -1: not known
-  Message said = Beat{};          ///< no Hello and no Relay
+  std::int64_t age_ns = 0;  ///< so long ago
+  Message said = Beat{};    ///< no Hello and no Relay
 };
 
 /// A head of eight bytes (magic, version, kind, size), then the fields, little-endian.
@@ -128,7 +118,6 @@ struct Peer {
   std::int64_t lost_ns = 0;  ///< when it was found dead
   bool in_proc = false;      ///< /proc of this host shows its process
   bool ending = false;       ///< and showed once that it ends
-  bool noted = false;        ///< its death is in the flight record
 };
 
 }  // namespace lockstep::watchdog

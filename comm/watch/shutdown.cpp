@@ -3,12 +3,10 @@
 /// Who speaks is known to all from who can be heard; the others wait a while for it.
 #include "comm/watch/shutdown.hpp"
 
-#include "comm/flight_record.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +15,6 @@
 #include <cstdio>
 #include <future>
 #include <memory>
-#include <utility>
 
 namespace lockstep::watchdog {
 namespace {
@@ -30,7 +27,7 @@ constexpr std::int64_t kSpeakAloneAfterNs = 1'000'000'000;
 /// It has been told by then.
 constexpr std::int64_t kAbortWithinNs = 300'000'000;
 /// A directory that stalls must not stop this thread.
-constexpr std::chrono::milliseconds kHandOverWithin{500}, kWriteWithin{500};
+constexpr std::chrono::milliseconds kWriteWithin{500};
 
 }  // namespace
 
@@ -60,36 +57,13 @@ void Shutdown::begin(const Verdict& verdict) {
   over_ = true;
   // The launcher is about to tell all ranks to stop: this one has stopped.
   std::signal(SIGTERM, SIG_IGN);
-  if (FlightRecorder* recorder = comm_.activity().recorder()) {
-    for (const int lost : verdict.initiating) {
-      if (!std::exchange(peers_[static_cast<std::size_t>(lost)].noted, true))
-        recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", lost));
-    }
-  }
   heartbeat_.send_to_all(farewell(false));
-  hand_over_records_of_the_dead();
   go_on(over_ns_, 0);
-}
-
-/// The first rank that lives on a machine does it for those that do not.
-void Shutdown::hand_over_records_of_the_dead() {
-  const std::string directory = comm_.activity().flight_directory();
-  std::vector<int> dead;
-  for (const Peer& peer : peers_) {
-    if (!peer.in_proc) continue;
-    if (peer.dead) dead.push_back(peer.who.rank);
-    if (!peer.dead && peer.who.rank < rank_) return;
-  }
-  if (!directory.empty() && !dead.empty())
-    hand_over_flight_records_within(std::chrono::milliseconds(0), directory, dead);
 }
 
 void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
   const bool done = settled_ && ready_ns != 0 && now_ns - std::max(ready_ns, settled_ns_) > kAbortWithinNs;
-  if (done || now_ns - over_ns_ > kLeaveWithinNs) {
-    hand_over_flight_records_within(kHandOverWithin, comm_.activity().flight_directory(), {rank_});
-    _exit(static_cast<int>(ExitCode::kPeerLost));
-  }
+  if (done || now_ns - over_ns_ > kLeaveWithinNs) _exit(static_cast<int>(ExitCode::kPeerLost));
   if (settled_) return;
   const bool told =
       std::ranges::any_of(peers_, [](const Peer& peer) { return peer.leaving && peer.farewell.spoken; });
@@ -102,17 +76,7 @@ void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
   if (now_ns - over_ns_ >= patience) speak(now_ns);
 }
 
-/// The record of a rank of this machine is younger than its last beat.
-void Shutdown::look_into_records() {
-  const std::string directory = comm_.activity().flight_directory();
-  if (directory.empty()) return;
-  for (const int lost : verdict_->initiating) {
-    if (const auto last = last_status(directory, lost)) peers_[static_cast<std::size_t>(lost)].where = *last;
-  }
-}
-
 void Shutdown::speak(std::int64_t now_ns) {
-  if (verdict_->cause == Cause::kDied || verdict_->cause == Cause::kSilent) look_into_records();
   const auto lines = describe(*verdict_, peers_,
                               {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice()});
   // Two ranks may speak at the same time: the first to write the verdict says it. A rank that hears nothing may be on
@@ -136,15 +100,15 @@ bool Shutdown::wait_until_settled(std::chrono::nanoseconds limit) {
   return changed_.wait_for(lock, limit, [this] { return settled_; });
 }
 
-/// Beside the flight records, for later readers. False if another rank has done so.
+/// For later readers. False if another rank has done so.
 bool Shutdown::write_down(const std::vector<std::string>& lines) {
-  const std::string directory = comm_.activity().flight_directory();
-  if (directory.empty()) return true;
+  const std::string path = comm_.activity().verdict_file();
+  if (path.empty()) return true;
   auto first = std::make_shared<std::promise<bool>>();
   auto is_first = first->get_future();
   try {
-    start_thread([first, directory, lines] {
-      std::FILE* file = std::fopen((directory + "/" + kVerdictFile).c_str(), "wx");
+    start_thread([first, path, lines] {
+      std::FILE* file = std::fopen(path.c_str(), "wx");
       const bool is_another_s = file == nullptr && errno == EEXIST;
       for (const std::string& line : lines)
         if (file != nullptr) std::fprintf(file, "%s\n", line.c_str());

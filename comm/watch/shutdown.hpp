@@ -46,8 +46,6 @@ class Shutdown {
 
  private:
   void speak(std::int64_t now_ns);
-  void look_into_records();
-  void hand_over_records_of_the_dead();
   bool write_down(const std::vector<std::string>& lines);
   Leaving farewell(bool spoken) const;
 

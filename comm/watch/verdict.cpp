@@ -121,7 +121,7 @@ std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, 
           "gdb -p {} on {}, thread apply all bt; a disk that hangs; if it is only slow, raise {}; {}",
           of(peers, verdict.initiating.front()).who.pid, hosts, spelling().timeout, scene.restart);
     case Cause::kOutOfStep:
-      return "this is a fault of the program or of that machine: keep the run directory's flight/ and report "
+      return "this is a fault of the program or of that machine: keep the run directory's log/ and report "
              "it; " +
              scene.restart;
     case Cause::kNetwork:

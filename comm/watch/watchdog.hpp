@@ -6,7 +6,6 @@
 #include "comm/communicator.hpp"
 
 #include <memory>
-#include <vector>
 
 namespace lockstep {
 
@@ -33,8 +32,6 @@ class Watchdog final : public PeerWatch {
   bool is_over() const noexcept override;
   bool has_patience() const noexcept override;
   void drop_network() noexcept override;
-  void report_now() noexcept override;
-  std::vector<RankScore> scores() const override;
 
   /// This rank cannot go on because another is lost, it seems. Returns when that has been said for all ranks,
   /// by this one or another; false: it could not be.

@@ -3,7 +3,6 @@
 /// WatchdogThread: its timer, what it looks at each time, and what follows from a verdict.
 #include "comm/watch/watchdog_thread.hpp"
 
-#include "comm/flight_record.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog.hpp"
 #include "common/machine.hpp"
@@ -51,11 +50,9 @@ WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
       context_(std::move(roll.context)),
       timer_(*context_),
       soon_(*context_),
-      heartbeat_(*context_, std::move(roll.acceptor), rank_, roll.token, peers_,
-                 {.make_beat = [this](const Peer&) { return make_beat(); },
-                  .arrivals = [this](int rank, const Arrivals& list) { comparison_.add(rank, list.list); },
-                  .changed = [this] { look_soon(); }}),
-      comparison_(comm, heartbeat_, peers_),
+      heartbeat_(
+          *context_, std::move(roll.acceptor), rank_, roll.token, peers_,
+          {.make_beat = [this](const Peer&) { return make_beat(); }, .changed = [this] { look_soon(); }}),
       shutdown_(comm, limits_, detector_, heartbeat_, peers_) {
   // Signals are the main thread's.
   sigset_t all, before;
@@ -74,10 +71,6 @@ WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
 WatchdogThread::~WatchdogThread() {
   asio::post(*context_, [this] { say_goodbye(); });
   thread_.join();
-}
-
-void WatchdogThread::report_now() {
-  asio::post(*context_, [this] { comparison_.report(); });
 }
 
 void WatchdogThread::drop_network() {
@@ -117,7 +110,6 @@ void WatchdogThread::schedule() {
   timer_.async_wait([this](const asio::error_code& stopped) {
     if (stopped || gone_) return;
     heartbeat_.beat();
-    comparison_.report();
     look();
     schedule();
   });
@@ -151,8 +143,6 @@ void WatchdogThread::look() {
   look_at_deaths(now);
   Peer& self = peers_[static_cast<std::size_t>(rank_)];
   self.where = comm_.activity().status();
-  if (FlightRecorder* recorder = comm_.activity().recorder())
-    recorder->alive(rank_ == 0 || !heartbeat_.offset(0) ? 0 : -heartbeat_.offset(0)->ahead_ns);
   patience_ = traced_ || FailureDetector::held_by_debugger(peers_);
   if (is_over()) return shutdown_.go_on(now, overdue_ns_);
   act_on(detector_.look(now, peers_));
@@ -184,7 +174,7 @@ void WatchdogThread::look_at_processes(std::int64_t now) {
 }
 
 /// Ranks of a host often die together, and Open MPI's mpirun kills the others some 30 ms after the second one: too soon
-/// for connections, which close when the kernel has taken a large process apart. What is noted outlives that.
+/// for connections, which close when the kernel has taken a large process apart.
 void WatchdogThread::look_at_deaths(std::int64_t now) {
   if (std::ranges::none_of(peers_, &Peer::dead)) return;
   for (Peer& peer : peers_) {
@@ -194,9 +184,6 @@ void WatchdogThread::look_at_deaths(std::int64_t now) {
       peer.dead = true;
       peer.lost_ns = now;
     }
-    FlightRecorder* const recorder = comm_.activity().recorder();
-    if (recorder != nullptr && peer.dead && !std::exchange(peer.noted, true))
-      recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", peer.who.rank));
   }
 }
 
@@ -216,8 +203,6 @@ void WatchdogThread::leave_because_of(const Verdict& verdict) {
 
 void WatchdogThread::say_goodbye() {
   gone_ = true;
-  if (FlightRecorder* recorder = comm_.activity().recorder(); recorder != nullptr && !is_over())
-    recorder->note(FlightEvent::kEnd, "");
   heartbeat_.send_last(Goodbye{});
   finish_when_sent(100);
 }
@@ -328,14 +313,6 @@ Watchdog::~Watchdog() {
 
 bool Watchdog::is_over() const noexcept {
   return watchdog_thread_->is_over();
-}
-
-void Watchdog::report_now() noexcept {
-  watchdog_thread_->report_now();
-}
-
-std::vector<RankScore> Watchdog::scores() const {
-  return watchdog_thread_->scores();
 }
 
 bool Watchdog::has_patience() const noexcept {

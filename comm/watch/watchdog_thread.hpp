@@ -8,7 +8,6 @@
 #include "comm/watch/heartbeat.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/shutdown.hpp"
-#include "comm/watch/stragglers.hpp"
 
 #include <asio.hpp>
 
@@ -32,8 +31,6 @@ class WatchdogThread {
 
   bool is_over() const { return shutdown_.is_over(); }
   bool has_patience() const { return patience_.load(std::memory_order_relaxed); }
-  std::vector<RankScore> scores() const { return comparison_.scores(); }
-  void report_now();
   void drop_network();
   /// As of Watchdog.
   bool accounts_for_loss();
@@ -62,7 +59,6 @@ class WatchdogThread {
   std::unique_ptr<asio::io_context> context_;
   asio::steady_timer timer_, soon_;
   Heartbeat heartbeat_;
-  Comparison comparison_;
   Shutdown shutdown_;
   std::int64_t last_look_ns_ = 0, overdue_ns_ = 0;
   int witnessed_ = -1;

@@ -123,10 +123,7 @@ bool ends_with_line(const std::string& text, const std::string& line) {
 }  // namespace
 
 RestartedRun::RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice)
-    : world_(world),
-      directories_(directories),
-      dice_(dice),
-      damage_(directories.run(), directories.home + "/elsewhere") {}
+    : world_(world), directories_(directories), dice_(dice), damage_(directories.run()) {}
 
 void RestartedRun::run() {
   while (!attempt()) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// chaos kill | damage | stages | devices | signal | prove: disturbs training runs at random and checks that nothing
 /// of it can be seen afterwards. chaos wrong-rank: that the ranks name whose numbers are wrong. chaos watchdog: that
-/// they name who is lost, and leave. chaos stragglers: that they name who is slow.
+/// they name who is lost, and leave.
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
@@ -72,25 +72,6 @@ void add_watchdog(CLI::App& app, lockstep::chaos::WatchOptions& options, int& ex
   command->callback([&] { exit_code = lockstep::chaos::run_watch_campaign(options); });
 }
 
-void add_stragglers(CLI::App& app, lockstep::chaos::StragglerOptions& options, int& exit_code) {
-  auto* command =
-      app.add_subcommand("stragglers", "Slows ranks down, or the machine, and checks who is named for it");
-  const auto count = [&](const char* name, std::int64_t& number, const std::string& help) {
-    command->add_option(name, number, fmt::format("{}; default {}", help, number))
-        ->check(CLI::NonNegativeNumber);
-  };
-  count("--slow", options.slow, "How many runs have a rank that is a tenth slower");
-  count("--even", options.even, "How many have none, beside programs that take every core");
-  count("--crowded", options.crowded, "How many have a rank that shares its core with such programs");
-  command->add_option("--seed", options.seed, "Of all random choices; default 1");
-  command->add_option("--only", options.only, "Only this run of that seed, as a failure names it: slow-3");
-  command->add_flag("--verbose", options.verbose, "Tell of every run");
-  command->add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
-      ->envname("LOCKSTEP_PROGRAM")
-      ->required();
-  command->callback([&] { exit_code = lockstep::chaos::run_straggler_campaign(options); });
-}
-
 int run(int argc, char** argv) {
   CLI::App app{kDescription};
   app.name("chaos");
@@ -108,7 +89,7 @@ int run(int argc, char** argv) {
   add_campaign(
       app, options, "damage",
       "SIGKILL as above; between two starts metrics.jsonl and trail.bin are damaged, and files of others "
-      "lie beside them and in flight/",
+      "lie beside them and in log/",
       20, disturbing(lockstep::chaos::make_damage), exit_code);
   add_campaign(app, options, "stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
                disturbing(lockstep::chaos::make_stage_kill), exit_code);
@@ -149,8 +130,6 @@ int run(int argc, char** argv) {
                                          "Some runs under Slurm, whose $SLURM_CONF must be set");
   lockstep::chaos::WatchOptions watch;
   add_watchdog(app, watch, exit_code);
-  lockstep::chaos::StragglerOptions stragglers;
-  add_stragglers(app, stragglers, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

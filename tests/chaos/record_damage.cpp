@@ -50,11 +50,7 @@ std::size_t metrics_up_to(const std::string& metrics, std::int64_t step) {
 
 }  // namespace
 
-RecordDamage::RecordDamage(std::string run_dir, std::string elsewhere)
-    : run_dir_(std::move(run_dir)), elsewhere_(std::move(elsewhere)) {
-  for (const char* name : {"0001/rank-0000.flight", "0001/verdict.txt", "rank-0000.flight"})
-    put(fmt::format("{}/{}", elsewhere_, name));
-}
+RecordDamage::RecordDamage(std::string run_dir) : run_dir_(std::move(run_dir)) {}
 
 void RecordDamage::strike(Dice& dice, Tally& tally, std::string& story) {
   if (dice.percent(75)) damage(dice.percent(50) ? kMetrics : kTrail, dice, tally, story);
@@ -111,27 +107,13 @@ void RecordDamage::put(const std::string& path) {
 }
 
 void RecordDamage::put_foreign_files(Dice& dice, Tally& tally, std::string& story) {
-  const std::string flight = run_dir_ + "/flight";
-  const std::vector<std::string> names = {"0001/notes.txt",
-                                          "0002/rank-0001.flight.bak",
-                                          "0003/folder/rank-0000.flight",
-                                          "7/rank-0000.flight",
-                                          "00001/verdict.txt",
-                                          "2147483647/notes",
-                                          "notes.txt",
-                                          "0004/rank-1.flight",
-                                          "../notes.txt",
-                                          "../metrics.jsonl.mine",
-                                          "../log/mine.log",
-                                          "../curve.txt"};
+  const std::vector<std::string> names = {
+      "notes.txt",          "metrics.jsonl.mine",   "curve.txt",         "log/mine.log",
+      "log/rank-0.log.bak", "log/verdict.txt.mine", "log/verdict-0.txt", "log/folder/verdict.txt"};
   const auto count = dice.between(1, 4);
   for (std::int64_t i = 0; i < count; ++i) {
-    put(fmt::format("{}/{}", flight, dice.pick(names)));
+    put(fmt::format("{}/{}", run_dir_, dice.pick(names)));
     tally.add(kForeign);
-  }
-  if (dice.percent(10)) {
-    const std::string link = fmt::format("{}/{:04}", flight, dice.between(5, 9));
-    if (!fs::exists(fs::symlink_status(link))) fs::create_directory_symlink(elsewhere_ + "/0001", link);
   }
   story += fmt::format(", {} files of others put beside", count);
 }

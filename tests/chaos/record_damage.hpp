@@ -22,8 +22,7 @@ inline constexpr const char* kForeign = "files of others, all untouched after ea
 /// Of one life.
 class RecordDamage {
  public:
-  /// @param elsewhere  a directory of others, which links lead to
-  RecordDamage(std::string run_dir, std::string elsewhere);
+  explicit RecordDamage(std::string run_dir);
 
   /// Strikes one record, and puts one to four files of others into the run's directory. No start is under way.
   void strike(Dice& dice, Tally& tally, std::string& story);
@@ -42,7 +41,7 @@ class RecordDamage {
   void put_foreign_files(Dice& dice, Tally& tally, std::string& story);
   void check_foreign_files() const;
 
-  std::string run_dir_, elsewhere_;
+  std::string run_dir_;
   std::map<std::string, std::string> foreign_;  ///< what each holds
   std::set<std::string> damaged_, owed_;        ///< "metrics.jsonl", "trail.bin"
   std::map<std::string, std::int64_t> told_;    ///< the checkpoint at which a file's loss was last told

@@ -27,7 +27,6 @@ const std::vector<std::string> kEightGrains = {"data.train_samples=420", "data.g
 constexpr int kWrongRank = 72;
 constexpr const char* kNoAlarm = "nowhere: no alarm, and the reference's trail";
 constexpr const char* kNoAlarmOfReplays = "the same, every step computed again by another rank";
-constexpr const char* kComputedAgain = "of the faults, computed again: the reference's trail in the end";
 constexpr const char* kUnseenPixel = "a training sample, in pixels that no number depends on (not a round)";
 
 constexpr const char* kOfPipelines = "of the faults, on ranks of pipelines";
@@ -142,7 +141,7 @@ class WrongRankCampaign {
   void live(std::int64_t number);
   void train_honestly(const Round& round);
   void train_wrongly(const Round& round, Dice& dice, std::string& story);
-  void count(const Round& round, bool goes_on);
+  void count(const Round& round);
   testing::Outcome start(const Trained& trained, const std::string& run, const Placement& placement,
                          const std::string& more) const;
   void train_reference(Trained& trained, const std::string& name);
@@ -174,9 +173,8 @@ void WrongRankCampaign::train_honestly(const Round& round) {
     throw Violation("an honest run left another trail than the reference");
 }
 
-void WrongRankCampaign::count(const Round& round, bool goes_on) {
+void WrongRankCampaign::count(const Round& round) {
   tally_.add(round.thing.label);
-  if (goes_on) tally_.add(kComputedAgain);
   if (round.placement.stages > 0) tally_.add(kOfPipelines);
   if (round.placement.threads > 1) tally_.add(kWithThreads);
   if (&round.trained == &normalised_) tally_.add(kWithBatchNorm);
@@ -193,28 +191,21 @@ void WrongRankCampaign::train_wrongly(const Round& round, Dice& dice, std::strin
       fmt::format(fmt::runtime(thing.fault),
                   fmt::format("{}:{}", dice.between(0, 1'000'000), dice.between(0, thing.most_bits)));
   story += fmt::format(", {} on rank {} in step {}", fault, rank, step);
-  const bool may_pass = thing.seen != Seen::kByThree && thing.seen != Seen::kByThreeProcesses;
-  const bool goes_on = may_pass && dice.percent(30);
-  if (goes_on) story += ", which the run goes on from";
-  const auto outcome =
-      start(round.trained, round.run, placement,
-            fmt::format("inject.rank={} inject.step={} 'inject.what={}' {} {}", rank, step, fault,
-                        replays(thing.seen), goes_on ? "parallel.on_wrong=continue" : ""));
+  const auto outcome = start(round.trained, round.run, placement,
+                             fmt::format("inject.rank={} inject.step={} 'inject.what={}' {}", rank, step,
+                                         fault, replays(thing.seen)));
   const std::string said = fmt::format("step {}: {}rank {} on {} (", step, thing.in_front, rank, host_name());
   const std::size_t named = outcome.err.find(said);
-  const bool ends_right = goes_on ? outcome.exit_code == 0 && testing::read_text(round.run + "/trail.bin") ==
-                                                                  round.trained.reference_trail
-                                  : outcome.exit_code == kWrongRank;
-  const bool is_right = ends_right && named != std::string::npos &&
+  const bool is_right = outcome.exit_code == kWrongRank && named != std::string::npos &&
                         outcome.err.find(thing.behind, named) != std::string::npos &&
                         outcome.err.find(" and rank ", named) == std::string::npos;
-  if (is_right && rounds_.take()) return count(round, goes_on);
+  if (is_right && rounds_.take()) return count(round);
   const bool has_no_trace = thing.seen == Seen::kByThreeProcesses && outcome.exit_code == 0 &&
                             testing::read_text(round.run + "/trail.bin") == round.trained.reference_trail;
   if (has_no_trace) return tally_.add(kUnseenPixel);
   if (!is_right)
-    throw Violation(fmt::format("expected exit code {} and: {}... {}\n{}", goes_on ? 0 : kWrongRank, said,
-                                thing.behind, outcome.everything()));
+    throw Violation(fmt::format("expected exit code {} and: {}... {}\n{}", kWrongRank, said, thing.behind,
+                                outcome.everything()));
 }
 
 /// Every second one is honest.
@@ -260,8 +251,8 @@ int WrongRankCampaign::run() {
   std::vector<std::string> labels;
   for (const WrongThing& thing : kThings) labels.emplace_back(thing.label);
   tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels);
-  tally_.section("beside them", {kComputedAgain, kOfPipelines, kWithBatchNorm, kWithThreads, kNoAlarm,
-                                 kNoAlarmOfReplays, kUnseenPixel});
+  tally_.section("beside them",
+                 {kOfPipelines, kWithBatchNorm, kWithThreads, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
   train_reference(plain_, "reference");
   train_reference(normalised_, "normalised-reference");
   live_side_by_side(

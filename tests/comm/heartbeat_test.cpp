@@ -62,7 +62,6 @@ class HeartbeatTest : public ::testing::Test {
       ranks[rank].heartbeat = std::make_unique<Heartbeat>(
           context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, ranks[rank].peers,
           Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; },
-                               .arrivals = [this](int, const Arrivals&) { ++arrivals; },
                                .changed = [this] { ++disturbances; }},
           hello_within_ns);
     for (Rank& rank : ranks) rank.heartbeat->start();
@@ -114,12 +113,12 @@ class HeartbeatTest : public ::testing::Test {
     until([&] { return ranks[0].peers[1].heard_ns > before; });
     EXPECT_TRUE(ranks[0].peers[1].watched);
     EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
-    EXPECT_EQ(disturbances + arrivals, 0);
+    EXPECT_EQ(disturbances, 0);
   }
 
   asio::io_context context{1};
   Token token = draw_token();
-  int disturbances = 0, arrivals = 0;
+  int disturbances = 0;
   Rank ranks[2];
 };
 
@@ -154,8 +153,7 @@ TEST_F(HeartbeatTest, ARankThatHasSaidHelloAndIsNotAnsweredYetSaysGoodbye) {
   std::vector<Peer> peers = ranks[1].peers;
   peers[0].who.port = low.local_endpoint().port();
   Heartbeat high(context, tcp::acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), 1,
-                 token, peers,
-                 {.make_beat = [](const Peer&) { return Beat{}; }, .arrivals = {}, .changed = {}});
+                 token, peers, {.make_beat = [](const Peer&) { return Beat{}; }, .changed = {}});
   high.start();
   tcp::socket socket = low.accept();
   Bytes said(encode(Hello{token, 1, 2}).size());
@@ -198,8 +196,10 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   // The house is full; a rank whose connection broke finds a place.
   tcp::socket again = stranger();
   asio::write(again, asio::buffer(encode(Hello{token, 1, 2})));
-  asio::write(again, asio::buffer(encode(Arrivals{{{.step = 3}}})));
-  until([this] { return arrivals == 1; });
+  Beat last;
+  last.where.step = 3;
+  asio::write(again, asio::buffer(encode(last)));
+  until([this] { return ranks[0].peers[1].where.step == 3; });
   EXPECT_EQ(disturbances, 0);
   const auto held = std::ranges::count_if(silent, [](tcp::socket& socket) { return !is_closed(socket); });
   EXPECT_LE(held, 64);
@@ -292,7 +292,7 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
 namespace {
 
 Beat sample_beat() {
-  Beat beat{.sent_ns = 12, .echo_ns = 7, .held_ns = 3, .where = {.step = 5, .phase = Phase::kReducing}};
+  Beat beat{.sent_ns = 12, .where = {.step = 5, .phase = Phase::kReducing}};
   std::string_view("a barrier").copy(beat.where.place.data(), 9);
   beat.where.waiting = Waiting::kForAll;
   beat.witnessed_rank = 2;
@@ -312,9 +312,9 @@ TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
   EXPECT_EQ(encode(*beat), encode(sample_beat()));
   EXPECT_EQ(std::get<Beat>(*beat).where.place_text(), "a barrier");
   EXPECT_EQ(std::get<Beat>(*beat).where.waiting, Waiting::kForAll);
-  const Arrivals arrivals{{{.step = 3, .bucket = 1, .arrived_ns = 99, .queued_ns = 7}, {.step = 4}}};
-  EXPECT_EQ(encode(*parse(encode(arrivals))), encode(arrivals));
-  EXPECT_EQ(std::get<Arrivals>(*parse(encode(arrivals))).list[0].queued_ns, 7);
+  const Relay relay{{{3, 99, sample_beat()}, {4, 5, Died{}}}};
+  EXPECT_EQ(encode(*parse(encode(relay))), encode(relay));
+  EXPECT_EQ(std::get<Relay>(*parse(encode(relay))).list[0].age_ns, 99);
   EXPECT_TRUE(std::holds_alternative<Goodbye>(*parse(encode(Goodbye{}))));
   EXPECT_EQ(std::get<Leaving>(*parse(encode(Leaving{71, 3, true}))).because, 3);
 }
@@ -356,18 +356,18 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   bytes[7] = 1;
   expect_bad(bytes, "a size of 16 MiB");
   bytes = good;
-  bytes[kHeadBytes + 32] = 200;
+  bytes[kHeadBytes + 16] = 200;
   expect_bad(bytes, "an unknown phase");
   bytes = encode(Goodbye{});
   bytes[4] = 1;
   bytes.push_back(0);
   expect_bad(bytes, "more than belongs to it");
-  bytes = encode(Arrivals{});
+  bytes = encode(Relay{});
   const std::uint32_t many = 1'000'000;
   std::memcpy(bytes.data() + kHeadBytes, &many, 4);
   expect_bad(bytes, "a list longer than the message");
   bytes = good;
-  std::fill(bytes.begin() + kHeadBytes + 54, bytes.end(), std::uint8_t{'x'});
+  std::fill(bytes.begin() + kHeadBytes + 38, bytes.end(), std::uint8_t{'x'});
   expect_bad(bytes, "a text without an end");
 }
 

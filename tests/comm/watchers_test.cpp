@@ -32,7 +32,6 @@ class WatchersTest : public ::testing::Test {
     std::vector<Peer> peers;
     std::unique_ptr<Heartbeat> heartbeat;
     int beats = 0, changes = 0;
-    std::vector<int> reported;  ///< ranks whose arrivals came
   };
 
   WatchersTest() {
@@ -50,17 +49,14 @@ class WatchersTest : public ::testing::Test {
       }
       of(rank).heartbeat = std::make_unique<Heartbeat>(
           context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, of(rank).peers,
-          Heartbeat::Callbacks{
-              .make_beat = [this, rank](const Peer&) { return ++of(rank).beats, Beat{}; },
-              .arrivals = [this, rank](int from, const Arrivals&) { of(rank).reported.push_back(from); },
-              .changed = [this, rank] { ++of(rank).changes; }});
+          Heartbeat::Callbacks{.make_beat = [this, rank](const Peer&) { return ++of(rank).beats, Beat{}; },
+                               .changed = [this, rank] { ++of(rank).changes; }});
     }
     for (Rank& rank : ranks) rank.heartbeat->start();
     until("all know each other", [this] {
       return every(
           [this](int rank, int other) { return !knows(rank, other) || of(rank).peers[at(other)].watched; });
     });
-    until("all clocks are known", [this] { return of(0).heartbeat->offset(kRanks - 1).has_value(); });
   }
 
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
@@ -124,19 +120,6 @@ TEST_F(WatchersTest, AllAreHeardThoughARankBeatsToFew) {
   EXPECT_LE(of(1).beats, 10 * (kWatchers - 1 + 2)) << "to the other watchers, and two members at most";
   EXPECT_LE(of(kMember).beats, 12) << "to one watcher";
   for (const Rank& rank : ranks) EXPECT_EQ(rank.changes, 0);
-}
-
-TEST_F(WatchersTest, ArrivalsAndClocksComeToRankZero) {
-  for (const int rank : {1, kMember, kRanks - 1}) of(rank).heartbeat->send_arrivals({{{.step = 3}}});
-  until("they come", [this] { return of(0).reported.size() == 3; });
-  std::ranges::sort(of(0).reported);
-  EXPECT_EQ(of(0).reported, (std::vector<int>{1, kMember, kRanks - 1}));
-  for (int rank = 1; rank < kRanks; ++rank) {
-    const auto offset = of(0).heartbeat->offset(rank);
-    ASSERT_TRUE(offset) << rank;
-    EXPECT_LE(std::abs(offset->ahead_ns), offset->accuracy_ns + 1) << "they have one clock";
-  }
-  EXPECT_TRUE(of(kMember).heartbeat->offset(0)) << "for its flight record";
 }
 
 TEST_F(WatchersTest, MemberThatDiesIsDeadForAllWatchersAtOnce) {

@@ -310,7 +310,7 @@ except lockstep.Stopped as error:
         digits = ["data.set=synthetic", "data.train_samples=128", "data.test_samples=64", "data.mean=auto", "data.std=auto", *small]
         env = dict(os.environ, PYTHONPATH=str(PACKAGE / "src"))
         examples = (("data_parallel_tutorial", small, "the same bits: True"), ("lenet", digits, "the same curve: True"),
-                    ("model_parallel", digits, "by the formula"), ("ddp_mnist", digits, "trained by 1 ranks"),
+                    ("model_parallel", digits, "of the ranks' time"), ("ddp_mnist", digits, "trained by 1 ranks"),
                     ("hogwild_mnist", digits, "fc2.bias .* differs by at most"))
         started = [subprocess.Popen([sys.executable, PACKAGE / "examples" / f"{name}.py", *arguments], env=env, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, text=True) for name, arguments, _ in examples]

@@ -28,8 +28,6 @@ namespace {
 using asio::ip::tcp;
 using std::chrono::milliseconds;
 
-constexpr std::int64_t kStepNs = 2'000'000;  ///< about one of net on a core
-constexpr int kBuckets = 2;
 constexpr milliseconds kInterval{500}, kConnecting{4000}, kMeasured{20000};
 
 std::int64_t thread_time_ns() {
@@ -57,21 +55,6 @@ std::size_t connections_of(int port) {
   return count;
 }
 
-/// When the buckets of all steps since the last call left, the same on every rank.
-std::vector<Arrival> arrivals_until(std::int64_t now_ns, std::int64_t& step) {
-  std::vector<Arrival> list;
-  for (; step < now_ns / kStepNs; ++step) {
-    for (int bucket = 0; bucket < kBuckets; ++bucket)
-      list.push_back({.step = step,
-                      .bucket = bucket,
-                      .grains = 1,
-                      .arrived_ns = step * kStepNs,
-                      .work_ns = kStepNs,
-                      .between_ns = kStepNs / 10});
-  }
-  return list;
-}
-
 /// All ranks but rank 0.
 class OtherRanks {
  public:
@@ -81,25 +64,16 @@ class OtherRanks {
     for (std::size_t i = 0; i < acceptors.size(); ++i) {
       heartbeats_.push_back(std::make_unique<Heartbeat>(
           context, std::move(acceptors[i]), static_cast<int>(i) + 1, token, peers_[i],
-          Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; },
-                               .arrivals = [](int, const Arrivals&) {},
-                               .changed = [] {}}));
+          Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; }, .changed = [] {}}));
       heartbeats_.back()->start();
     }
   }
 
-  void run_for(milliseconds time, RankActivity& rank_0) {
+  void run_for(milliseconds time) {
     const std::int64_t end = clock_ns() + std::chrono::nanoseconds(time).count();
     while (clock_ns() < end) {
       context_.run_for(kInterval);
-      Arrivals arrivals{arrivals_until(clock_ns(), step_)};
-      for (const Arrival& arrival : arrivals.list) rank_0.arrivals().add(arrival);
-      const auto every = Comparison::every(arrivals.list.size(), peers_.size() + 1);
-      std::erase_if(arrivals.list, [&](const Arrival& arrival) { return arrival.step % every != 0; });
-      for (const auto& heartbeat : heartbeats_) {
-        heartbeat->beat();
-        heartbeat->send_arrivals(arrivals);
-      }
+      for (const auto& heartbeat : heartbeats_) heartbeat->beat();
     }
   }
 
@@ -107,7 +81,6 @@ class OtherRanks {
   asio::io_context& context_;
   std::vector<std::vector<Peer>> peers_;
   std::vector<std::unique_ptr<Heartbeat>> heartbeats_;
-  std::int64_t step_ = clock_ns() / kStepNs;
 };
 
 void measure(int ranks, Communicator& comm) {
@@ -127,9 +100,9 @@ void measure(int ranks, Communicator& comm) {
   const int port = roll.peers.front().who.port;
   OtherRanks others(others_context, std::move(acceptors), roll.token, roll.peers);
   WatchdogThread watchdog(comm, std::move(roll));
-  others.run_for(kConnecting, comm.activity());
+  others.run_for(kConnecting);
   const std::int64_t before = time_of_watchdog(context), began = clock_ns();
-  others.run_for(kMeasured, comm.activity());
+  others.run_for(kMeasured);
   const std::int64_t used = time_of_watchdog(context) - before;
   fmt::print("{:5} ranks: rank 0 takes {:.2f} % of a core, {} connections\n", ranks,
              100.0 * static_cast<double>(used) / static_cast<double>(clock_ns() - began),

@@ -193,13 +193,6 @@ Manifest manifest_of(Env& env, const std::string& directory) {
   return read_manifest(text, path);
 }
 
-/// Checkpoints that do not name their buffers are of a time when momentum was all that an optimiser had.
-std::vector<std::string> buffers_of(const Manifest& manifest, const SafetensorsFile& optimizer) {
-  if (manifest.optimizer_buffers) return *manifest.optimizer_buffers;
-  if (optimizer.tensors().empty()) return {};
-  return {kVersion1Buffer};
-}
-
 CheckpointState state_of(Env& env, const std::string& path, Weights accepted) {
   const Manifest manifest = manifest_of(env, path);
   const SafetensorsFile model = read_verified(env, path, manifest.files[0]);
@@ -210,7 +203,7 @@ CheckpointState state_of(Env& env, const std::string& path, Weights accepted) {
   const std::string wrong =
       accepted == Weights::kAny ? "" : unusable_weights(manifest.facts.tensors(), state.weights);
   if (!wrong.empty()) throw DataError(fmt::format("{}/{}: {}", path, kModelFile, wrong));
-  for (const std::string& name : buffers_of(manifest, optimizer))
+  for (const std::string& name : manifest.optimizer_buffers)
     state.optimizer.push_back({name, gather(optimizer, manifest.facts.parameters, tensor_prefix(name))});
   return state;
 }

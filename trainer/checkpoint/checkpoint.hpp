@@ -37,9 +37,8 @@ inline constexpr const char* kManifestFile = "manifest.json";
 
 struct Manifest {
   CheckpointFacts facts;
-  std::vector<FileRecord> files;  ///< model, optimizer
-  /// The names of the optimiser's buffers; nothing in older checkpoints, see checkpoint.cpp.
-  std::optional<std::vector<std::string>> optimizer_buffers = {};
+  std::vector<FileRecord> files;                    ///< model, optimizer
+  std::vector<std::string> optimizer_buffers = {};  ///< their names
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 

@@ -291,7 +291,7 @@ std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFa
   }
   for (const auto& [key, value] : b.job)
     if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
-  // Where data lie makes no difference, and older checkpoints do not know theirs.
+  // Where data lie makes no difference.
   for (const auto& [key, value] : a.data)
     if (key != "directory" && both_have(a, b, key)) compare(("data " + key).c_str(), value, b.data.at(key));
   return result;

@@ -7,6 +7,7 @@
 #include "common/json_text.hpp"
 #include "common/safetensors.hpp"
 #include "kernels/numerics/sums.hpp"
+#include "kernels/sum_cuts.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/manifest_fields.hpp"
 
@@ -66,16 +67,15 @@ void tensor_fields(auto&& archive, CheckpointParameter& tensor, TensorsSoFar& so
   archive.require(so_far.names.insert(tensor.name).second, "name", "another than those before it");
 }
 
-/// Before there was "test_step", the accuracy was that of the last evaluation, whatever has been trained since; only at
-/// the end of an epoch is that an evaluation of these weights.
 void accuracy_fields(auto&& archive, CheckpointFacts& facts) {
-  std::optional<std::int64_t> step = facts.test_accuracy ? std::optional(facts.step) : std::nullopt;
   optional_field(archive, "test_accuracy", facts.test_accuracy);
-  optional_field(archive, "test_step", step);
+  if (facts.test_accuracy) {
+    std::int64_t step = facts.step;
+    archive("test_step", step);
+    archive.require(step == facts.step, "test_step", "its own step");
+  }
   const double accuracy = facts.test_accuracy.value_or(0);
   archive.require(accuracy >= 0 && accuracy <= 1, "test_accuracy", "a number from 0 to 1");
-  const bool of_these_weights = step ? *step == facts.step : facts.step_in_epoch == 0 && facts.step > 0;
-  if (!of_these_weights) facts.test_accuracy.reset();
   optional_field(archive, "validation_accuracy", facts.validation_accuracy);
   const double validated = facts.validation_accuracy.value_or(0);
   archive.require(validated >= 0 && validated <= 1, "validation_accuracy", "a number from 0 to 1");
@@ -99,9 +99,8 @@ void sum_fields(auto&& archive, CheckpointFacts& facts) {
   archive("epoch_loss_sum", facts.epoch_loss_sum);
   constexpr double kAnyLossOfAnEpoch = 0x1p157;  // the largest float for 2^29 samples
   archive.require(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch, "epoch_loss_sum", "a sum of losses");
-  optional_field(archive, "epoch_loss_units", facts.epoch_loss_units);
-  if (!facts.epoch_loss_units.empty())
-    require_loss_units(archive, "epoch_loss_units", facts.epoch_loss_units);
+  archive("epoch_loss_units", facts.epoch_loss_units);
+  require_loss_units(archive, "epoch_loss_units", facts.epoch_loss_units);
   optional_field(archive, "unprinted_loss", facts.unprinted, [](auto&& inner, CheckpointLoss& loss) {
     inner("steps", loss.steps);
     inner("samples", loss.samples);
@@ -114,7 +113,7 @@ void sum_fields(auto&& archive, CheckpointFacts& facts) {
     inner("correct", answers.correct);
     inner.require(answers.correct <= answers.samples, "correct", kInRange);
   });
-  optional_field(archive, "gradient_units", facts.gradient_units, [](auto&& inner, CheckpointUnits& units) {
+  archive.object("gradient_units", facts.gradient_units, [](auto&& inner, CheckpointUnits& units) {
     inner("exponents", units.exponents);
     inner("changed_at", units.changed_at);
     const auto is_exponent = [](std::int16_t e) { return e >= kLeastExactExponent && e <= 127; };
@@ -128,12 +127,11 @@ void facts_fields(auto&& archive, CheckpointFacts& facts) {
   archive("step_in_epoch", facts.step_in_epoch);
   archive("seed", facts.seed);
   sum_fields(archive, facts);
-  optional_field(
-      archive, "arithmetic", facts.arithmetic, [&](auto&& inner, CheckpointArithmetic& arithmetic) {
-        inner("version", arithmetic.version);
-        inner("since", arithmetic.since);
-        inner.require(arithmetic.since >= 0 && arithmetic.since <= facts.step, "since", "a step of this run");
-      });
+  archive.object("arithmetic", facts.arithmetic, [&](auto&& inner, CheckpointArithmetic& arithmetic) {
+    inner("version", arithmetic.version);
+    inner("since", arithmetic.since);
+    inner.require(arithmetic.since >= 0 && arithmetic.since <= facts.step, "since", "a step of this run");
+  });
   optional_field(archive, "trail", facts.trail, [](auto&& inner, CheckpointTrail& trail) {
     inner("records", trail.records);
     inner("sha256", trail.sha256);
@@ -147,7 +145,7 @@ void facts_fields(auto&& archive, CheckpointFacts& facts) {
   accuracy_fields(archive, facts);
   archive("job", facts.job);
   archive("model", facts.model);
-  optional_field(archive, "data", facts.data);
+  archive("data", facts.data);
   archive("world", facts.world);
   archive("bucket_plan", facts.bucket_plan);
   optional_field(archive, "bucket_sizes", facts.bucket_sizes);
@@ -158,21 +156,8 @@ void facts_fields(auto&& archive, CheckpointFacts& facts) {
   archive.list("parameters", "parameters", facts.parameters, fields);
   if (archive.has("kept", !facts.kept.empty())) archive.list("kept", "kept", facts.kept, fields);
   const std::size_t units = facts.gradient_units.exponents.size();
-  archive.require(units == 0 || units == facts.parameters.size(), "gradient_units.exponents",
+  archive.require(units == facts.parameters.size(), "gradient_units.exponents",
                   "a list of one number for each of the parameters");
-}
-
-/// Manifests without "bucket_sizes" have them in words alone: "2 buckets: 21,580 + 260 parameters, ...".
-std::vector<std::size_t> bucket_sizes_in_words(const std::string& plan) {
-  constexpr std::string_view kDigits = "0123456789";
-  const std::size_t begin = plan.find(": "), end = plan.find(" parameter");
-  if (begin == plan.npos || end == plan.npos || begin > end) return {};
-  std::vector<std::size_t> sizes(1);
-  for (const char c : std::string_view(plan).substr(begin, end - begin)) {
-    if (c == '+') sizes.push_back(0);
-    if (kDigits.find(c) != kDigits.npos) sizes.back() = sizes.back() * 10 + static_cast<std::size_t>(c - '0');
-  }
-  return sizes;
 }
 
 // The files and their checksums.
@@ -223,9 +208,9 @@ bool are_buffers(const std::vector<std::string>& names) {
 void manifest_fields(auto&& archive, Manifest& manifest) {
   std::uint64_t block_bytes = kChecksumBlockBytes;
   facts_fields(archive, manifest.facts);
-  optional_field(archive, "optimizer_buffers", manifest.optimizer_buffers);
-  archive.require(are_buffers(manifest.optimizer_buffers.value_or(std::vector<std::string>())),
-                  "optimizer_buffers", "a list of at most 16 different names");
+  archive("optimizer_buffers", manifest.optimizer_buffers);
+  archive.require(are_buffers(manifest.optimizer_buffers), "optimizer_buffers",
+                  "a list of at most 16 different names");
   archive("block_bytes", block_bytes);
   archive.require(block_bytes == kChecksumBlockBytes, "block_bytes", "65536");
   std::size_t index = 0;
@@ -239,7 +224,7 @@ void manifest_fields(auto&& archive, Manifest& manifest) {
 
 std::int64_t version_of(const Manifest& manifest) {
   const auto& buffers = manifest.optimizer_buffers;
-  const bool as_ever = !buffers || buffers->empty() || *buffers == std::vector<std::string>{kVersion1Buffer};
+  const bool as_ever = buffers.empty() || buffers == std::vector<std::string>{kVersion1Buffer};
   if (!manifest.facts.kept.empty()) return 3;
   return as_ever ? 1 : 2;
 }
@@ -282,6 +267,18 @@ void check_version(const ManifestReader& top, const std::string& file) {
             version, kCheckpointFormatVersion));
 }
 
+/// Manifests from before arithmetic 2 do not say any, and lack most of what came later.
+void check_arithmetic(const ManifestReader& top, const std::string& file) {
+  std::int64_t version = 1;
+  if (top.has("arithmetic", true))
+    top.object("arithmetic", version, [](auto&& inner, std::int64_t& value) { inner("version", value); });
+  if (version < kArithmeticVersion || version > kSmoothedPairArithmetic)
+    throw ConfigError(
+        fmt::format("{}: its steps are of arithmetic {}, this program reads {} and {}; use the release that "
+                    "wrote it",
+                    file, version, kArithmeticVersion, kSmoothedPairArithmetic));
+}
+
 }  // namespace
 
 std::string manifest_seal(std::string_view body) {
@@ -302,10 +299,9 @@ Manifest read_manifest(std::string_view text, const std::string& file) {
   if (parsed.is_discarded()) throw DataError(fmt::format("{}: is not JSON", file));
   const ManifestReader top(parsed, file, "manifest");
   check_version(top, file);
+  check_arithmetic(top, file);
   Manifest manifest;
   manifest_fields(top, manifest);
-  CheckpointFacts& facts = manifest.facts;
-  if (facts.bucket_sizes.empty()) facts.bucket_sizes = bucket_sizes_in_words(facts.bucket_plan);
   check_sections(manifest, top);
   return manifest;
 }

@@ -129,7 +129,7 @@ T& held(std::optional<T>& value) {
   return value ? *value : value.emplace();
 }
 
-/// A field that older manifests lack: left out where it says nothing, so that older programs read what they can.
+/// A field that is left out where it says nothing.
 template <typename T>
 void optional_field(auto&& archive, const char* key, T& value) {
   if (archive.has(key, value != T())) archive(key, held(value));

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "common/safetensors.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +27,7 @@ struct CheckpointParameter {
 
 /// The units of the gradients' exact sums (comm/reduce/gradient_units.hpp), which decide the bits of what follows.
 struct CheckpointUnits {
-  std::vector<std::int16_t> exponents;  ///< one a tensor, in arena order; empty: those of a run's start
+  std::vector<std::int16_t> exponents;  ///< one a tensor, in arena order
   std::int64_t changed_at = 0;          ///< the step at which one of them last changed
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
@@ -46,8 +48,8 @@ struct CheckpointAnswers {
 /// Which sums the steps behind a checkpoint were made of (kernels/sum_cuts.hpp): who computes them again gets the
 /// same bits from `since` on.
 struct CheckpointArithmetic {
-  std::int64_t version = 1;  ///< kArithmeticVersion of the program that wrote it
-  std::int64_t since = 0;    ///< the step from which on all were computed by that version
+  std::int64_t version = kArithmeticVersion;  ///< of the program that wrote it
+  std::int64_t since = 0;                     ///< the step from which on all were computed by that version
   friend bool operator==(const CheckpointArithmetic&, const CheckpointArithmetic&) = default;
 };
 
@@ -89,14 +91,14 @@ struct CheckpointFacts {
   std::int64_t epoch_samples = 0;
   std::int64_t epoch_correct = 0;
   double epoch_loss_sum = 0;  ///< nats
-  /// The same without rounding: six limbs of 32 bits of a multiple of 2^-32 nats, least first. May be empty.
-  std::vector<std::int64_t> epoch_loss_units;
+  /// The same without rounding: six limbs of 32 bits of a multiple of 2^-32 nats, least first.
+  std::vector<std::int64_t> epoch_loss_units = std::vector<std::int64_t>(kWideLimbs);
   CheckpointLoss unprinted;    ///< where run.print_loss_every_steps asks for it
-  CheckpointAnswers unlogged;  ///< where run.log_every_steps asks for them; none in older checkpoints
+  CheckpointAnswers unlogged;  ///< where run.log_every_steps asks for them
   CheckpointUnits gradient_units;
   CheckpointArithmetic arithmetic;
-  std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none, and in older checkpoints
-  std::optional<CheckpointMetrics> metrics;  ///< nothing in older checkpoints
+  std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none
+  std::optional<CheckpointMetrics> metrics;  ///< nothing where no run wrote it
 
   std::optional<double> test_accuracy;         ///< of these very weights; nothing if they were not evaluated
   std::optional<double> validation_accuracy;   ///< the same on what data.validation holds out
@@ -105,7 +107,7 @@ struct CheckpointFacts {
   std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string>
       model;  ///< what it takes to build the network again: YAML, input, classes
-  std::map<std::string, std::string> data;   ///< what the run is trained on; empty in older checkpoints
+  std::map<std::string, std::string> data;   ///< what the run is trained on
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
   /// Where the weights are not those that were trained but an average of them: its name. Of no manifest.
   std::string average;

@@ -207,7 +207,6 @@ int run_command_line(int argc, char** argv) {
   add_import_command(app, action);
   add_checkpoint_commands(app, action);
   add_report_command(app, action);
-  add_flight_command(app, action);
   add_devices_command(app, action);
   add_doctor_command(app, action);
   add_bench_command(app, action);

@@ -34,7 +34,6 @@ void add_checkpoint_commands(CLI::App& app, Action& action);  ///< hash, inspect
 void add_runs_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
-void add_flight_command(CLI::App& app, Action& action);
 void add_convert_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);

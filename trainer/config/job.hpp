@@ -164,15 +164,13 @@ struct ParallelSection {
   std::size_t bucket_bytes = 0;  ///< 0: auto
   Determinism determinism = Determinism::kWorld;
   int grain = 64;
-  bool count_lost_updates = false;                ///< of hogwild
   BatchSplit split = BatchSplit::kEven;           ///< of a batch over the ranks
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   static constexpr std::int64_t kAutoReplays = -1;
   /// Ranks compute each other's shares again; 0: never. trainer/engine/wrong_rank.hpp says what auto is.
   std::int64_t replay_every_steps = 0;
-  std::string on_wrong = "stop";  ///< stop | continue
-  double timeout_seconds = 300;   ///< of every wait for other ranks
-  bool watchdog = true;           ///< ranks under MPI watch each other
+  double timeout_seconds = 300;  ///< of every wait for other ranks
+  bool watchdog = true;          ///< ranks under MPI watch each other
 };
 
 /// Which checkpoints stay; the newest good one always does.

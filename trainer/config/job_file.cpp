@@ -205,14 +205,27 @@ namespace {
 
 struct Removed {
   std::string_view what, instead;
+  std::string_view still =
+      {};  ///< of a key: the value that is what is done now, as job files of earlier runs have it
 };
 constexpr std::array kRemoved{
     Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},
     Removed{"bench allreduce --backend=peers", "--backend nccl"},
+    Removed{
+        "parallel.on_wrong",
+        "launch/run --restarts, which goes on from the newest checkpoint without the hosts that were named",
+        "stop"},
+    Removed{"parallel.count_lost_updates", "parallel.strategy=data, which loses none", "false"},
+    Removed{"flight", "log/verdict.txt in the run directory, which says where each rank was last"},
     Removed{"parallel.graph=overlapped", "on, which gives the same weights"},
 };
 
 }  // namespace
+
+bool is_still_read(std::string_view what, std::string_view value) {
+  const auto* row = std::ranges::find(kRemoved, what, &Removed::what);
+  return row != kRemoved.end() && !value.empty() && row->still == value;
+}
 
 std::string removed(std::string_view what) {
   const auto* row = std::ranges::find(kRemoved, what, &Removed::what);

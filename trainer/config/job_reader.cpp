@@ -151,6 +151,7 @@ void JobReader::read_section(const YAML::Node& node, const std::string& section)
 }
 
 void JobReader::read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark) {
+  if (node.IsScalar() && is_still_read(path, node.Scalar())) return;
   if (const std::string what_went = removed(path); !what_went.empty()) fail(key_mark, what_went);
   if (const JobKey* key = find_job_key(path)) {
     read_value(node, *key, node.IsNull() ? key_mark : node.Mark());

@@ -185,18 +185,17 @@ std::optional<std::string> expand_home(const std::string& path) {
 
 const std::vector<StrategyKind>& strategy_kinds() {
   static const std::vector<StrategyKind> kinds = {
-      {.name = "data", .keys = {{"on_wrong"}, {"replay_every_steps"}}},
+      {.name = "data", .keys = {{"replay_every_steps"}}},
       {.name = "pipeline",
        .one_thread = true,
        .shares_batches = false,
        .any_ranks = false,
-       .keys = {{"stages"}, {"placement"}, {"schedule"}, {"on_wrong"}, {"replay_every_steps"}}},
+       .keys = {{"stages"}, {"placement"}, {"schedule"}, {"replay_every_steps"}}},
       {.name = "hogwild",
        .same_bits = false,
        .one_thread = true,
        .one_host = true,
-       .sums_whole_batches = false,
-       .keys = {{"count_lost_updates"}}},
+       .sums_whole_batches = false},
   };
   return kinds;
 }

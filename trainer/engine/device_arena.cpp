@@ -14,10 +14,9 @@
 namespace lockstep {
 namespace {
 
-/// Where the host looks at steps, to replay them or to go on after a wrong one; and behind the passes of a pipeline.
+/// Where the host looks at steps, to replay them; and behind the passes of a pipeline.
 bool compares_on_streams(const Job& job) {
-  return job.parallel.replay_every_steps != 0 || job.parallel.on_wrong == "continue" ||
-         job.parallel.strategy == "pipeline";
+  return job.parallel.replay_every_steps != 0 || job.parallel.strategy == "pipeline";
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoi
 enum class Arithmetic : std::uint32_t {
   kVendor = 0,                      ///< that of cuDNN and cuBLAS
   kCanonical = kArithmeticVersion,  ///< the one of every device (docs/arithmetic.md)
-  kSmoothedPair = 3,  ///< its gradient of two classes with smoothed targets, which 2 computed otherwise
+  kSmoothedPair = kSmoothedPairArithmetic,
 };
 
 /// With the kernels of this program.

@@ -64,9 +64,6 @@ struct StepSeries {
   /// Of each of those steps the fingerprint of this rank's own sums before they left. Empty, on all ranks, where they
   /// have none: one rank alone, fp32 sums, NCCL.
   std::vector<std::uint64_t> own_sums = {};
-  /// What was found wrong in steps that were computed again, and had passed then: the words of a person, behind the
-  /// number of the step.
-  std::vector<std::pair<std::int64_t, std::string>> passed = {};
 
   /// Counts a step that moved the weights.
   void add(const StepTotals& step);

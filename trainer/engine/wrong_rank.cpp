@@ -80,27 +80,6 @@ void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, s
   throw WrongRankError(std::move(all));
 }
 
-bool WrongSteps::is_right(const std::function<void()>& compute) {
-  try {
-    compute();
-    return true;
-  } catch (const WrongRankError& error) {
-    if (!goes_on_ || !may_have_passed(error.numbers())) throw;
-    passed_.emplace_back(error.numbers().step, error.numbers().what);
-    return false;
-  }
-}
-
-/// A rank that errs again and again is at its end.
-bool WrongSteps::may_have_passed(const WrongNumbers& wrong) {
-  constexpr int kMostTimes = 3;
-  std::vector<int> ranks = wrong.ranks;
-  if (ranks.empty()) ranks.push_back(-1);
-  bool may = wrong.may_pass;
-  for (const int rank : ranks) may = ++times_wrong_[rank] <= kMostTimes && may;
-  return may;
-}
-
 // Shares that are computed again.
 
 namespace {

@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,27 +58,6 @@ class WrongRankError : public AgreedError {
 /// @throws WrongRankError  on all ranks
 [[noreturn]] void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine,
                                std::int64_t step);
-
-/// What `parallel.on_wrong` says of a step with wrong numbers. All ranks make the same calls, and come to the same.
-class WrongSteps {
- public:
-  explicit WrongSteps(bool goes_on) : goes_on_(goes_on) {}
-
-  bool goes_on() const { return goes_on_; }
-  /// Calls `compute`, which may throw WrongRankError.
-  /// @returns false: numbers were wrong, and are to be computed again
-  /// @throws WrongRankError  the run is to stop: so it is asked to, or what is wrong stays so
-  bool is_right(const std::function<void()>& compute);
-  /// Number and fault of each step that was computed again since the last call.
-  std::vector<std::pair<std::int64_t, std::string>> take_passed() { return std::exchange(passed_, {}); }
-
- private:
-  bool may_have_passed(const WrongNumbers& wrong);
-
-  bool goes_on_;
-  std::map<int, int> times_wrong_;  ///< of each rank; -1: of one that cannot be told
-  std::vector<std::pair<std::int64_t, std::string>> passed_;
-};
 
 // What such messages are made of.
 

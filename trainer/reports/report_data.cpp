@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From run folders to the JSON document: curves as columns, everything else as the run has written it.
-#include "comm/flight_record.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -153,20 +152,13 @@ Json ranks_json(const RunEvents& events) {
   return ranks;
 }
 
-/// What the watchdog has said of the starts that have flight records: which rank was lost, and why.
+/// What the watchdog has said: which rank was lost, and why.
 Json verdicts_json(Env& env, const std::string& directory) {
   Json verdicts = Json::array();
-  try {
-    for (const int start : flights_of(directory)) {
-      const auto path = fmt::format("{}/flight/{:04}/{}", directory, start, kVerdictFile);
-      if (env.entry(path).kind != EntryKind::kFile) continue;
-      const auto bytes = env.read_first(path, kVerdictBytes);
-      verdicts.push_back({{"start", start},
-                          {"verdict", printable(std::string_view(reinterpret_cast<const char*>(bytes.data()),
-                                                                 bytes.size()))}});
-    }
-  } catch (const Error&) {
-    return verdicts;  // one rank alone leaves no records
+  for (const std::string& path : verdict_files(env, directory)) {
+    const auto bytes = env.read_first(path, kVerdictBytes);
+    verdicts.push_back(
+        printable(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
   }
   return verdicts;
 }

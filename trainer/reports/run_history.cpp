@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From the files of a run folder to what became of the run.
-#include "comm/flight_record.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -211,15 +210,6 @@ std::string last_line_of(Env& env, const std::string& path) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// Of its last start, if ranks were lost.
-bool has_verdict(Env& env, const std::string& run_dir) {
-  try {
-    return env.exists(fmt::format("{}/flight/{:04}/{}", run_dir, flights_of(run_dir).back(), kVerdictFile));
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 std::optional<LockOwner> owner_of(Env& env, const std::string& run_dir) {
   try {
     return lock_owner(env, run_dir);
@@ -238,8 +228,9 @@ Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one
   const std::string last_line = last_line_of(env, run.path + "/log/rank-0.log");
   if (event == "stop" || last_line.find("stopped on request") != last_line.npos)
     return {RunStatus::kInterrupted, "saved on request; the same command goes on"};
-  if (has_verdict(env, run.path))
-    return {RunStatus::kLost, "a rank was lost: see 'lockstep flight'; the same command goes on"};
+  if (env.exists(run.path + "/" + kVerdictFile))
+    return {RunStatus::kLost,
+            fmt::format("a rank was lost: see its {}; the same command goes on", kVerdictFile)};
   if (lock_names_one)
     return {RunStatus::kLost, "its process has gone without a word; the same command goes on"};
   if (!env.exists(run.path + "/lock")) return {RunStatus::kInterrupted, "not at its end"};

@@ -106,11 +106,10 @@ void TrainingRun::tell_resumed() {
   say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step), job_.run.dir));
   if (state_.arithmetic_since > 0) {
     say(fmt::format(
-        "its steps up to {} were computed by a version of this program that rounded sums in other places: it "
+        "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "
         "goes on from there, to other last digits than either version alone",
         with_thousands(state_.arithmetic_since)));
   }
-  if (!data_checked_) say("its checkpoint does not say which data it was trained on: they were not compared");
 }
 
 // Where a job is started again that has nothing left to do.

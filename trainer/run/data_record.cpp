@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Makes the record, writes it into manifests, and reads it from those of all versions.
+/// Makes the record, writes it into manifests, and reads it.
 #include "trainer/run/data_record.hpp"
 
 #include "common/error.hpp"
@@ -87,7 +87,7 @@ void require_possible(const DatasetOptions& options, const std::string& checkpoi
                   options.train_samples, options.test_samples));
 }
 
-/// Older checkpoints, and those of runs that held nothing out, do not say.
+/// Checkpoints of runs that held nothing out do not say.
 HoldOut recorded_hold_out(const RecordedValues& job, const std::string& checkpoint) {
   const std::string text = job.text_or("data.validation", "0");
   const auto hold_out = parse_hold_out(text);
@@ -166,30 +166,26 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   const RecordedValues model(facts.model, checkpoint, "model"), job(facts.job, checkpoint, "job"),
       data(facts.data, checkpoint, "data");
   DataRecord record;
-  record.fingerprints.train = {data.text_or("train_samples_sha256", ""),
-                               data.text_or("train_labels_sha256", "")};
-  record.fingerprints.test = {data.text_or("test_samples_sha256", ""),
-                              data.text_or("test_labels_sha256", "")};
+  record.fingerprints.train = {data.text("train_samples_sha256"), data.text("train_labels_sha256")};
+  record.fingerprints.test = {data.text("test_samples_sha256"), data.text("test_labels_sha256")};
   record.fingerprints.validation = {data.text_or("validation_samples_sha256", ""),
                                     data.text_or("validation_labels_sha256", "")};
   record.validation_samples = data.number_or<std::int64_t>("validation_samples", 0);
-  record.train_samples = data.number_or<std::int64_t>("train_samples", 0);
-  record.test_samples = data.number_or<std::int64_t>("test_samples", 0);
+  record.train_samples = data.number<std::int64_t>("train_samples");
+  record.test_samples = data.number<std::int64_t>("test_samples");
   record.light_background = data.text_or("background", "dark") == "light";
   DatasetOptions& options = record.options;
   options.set = known_set(model.text("set"), checkpoint);
   options.directory = data.text_or("directory", "");
   options.mean = model.numbers("mean");
   options.std = model.numbers("std");
-  record.class_names = data.has("class_names") ? split_names(data.text("class_names"), checkpoint)
-                                               : find_set(options.set).class_names;
+  record.class_names = split_names(data.text("class_names"), checkpoint);
   options.seed = facts.seed;
   options.validation = recorded_hold_out(job, checkpoint);
   options.pictures = recorded_form(job, data, checkpoint);
   options.label = job.text_or("data.label", options.label);
   if (is_made_in_memory(options.set)) {
-    options.train_samples =
-        record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);
+    options.train_samples = record.train_samples;
     options.test_samples = record.test_samples;
   } else {
     options.train_samples = job.number_or<std::int64_t>("data.train_samples", 0);
@@ -202,7 +198,6 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,
                                           const SetFingerprints& fingerprints) {
   std::vector<std::string> differences;
-  if (!record.can_be_checked()) return differences;
   if (const auto classes = static_cast<int>(record.class_names.size());
       classes != 0 && classes != now.train.classes)
     differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));

@@ -21,20 +21,17 @@
 
 namespace lockstep {
 
-/// What the manifest's "data" says; of checkpoints without one, what follows from the rest of the manifest.
+/// What the manifest's "data" says.
 struct DataRecord {
   /// As the run loaded it: set, directory, normalisation, and of sets made in memory seed and numbers of
   /// samples. load_dataset takes it as it is, while the directory is still there.
   DatasetOptions options;
-  /// Empty where the checkpoint does not say: those of version 0.1.0 before it recorded its data.
   SetFingerprints fingerprints;
-  std::int64_t train_samples = 0, test_samples = 0;  ///< in the files; 0 where it does not say
+  std::int64_t train_samples = 0, test_samples = 0;  ///< in the files
   std::int64_t validation_samples = 0;               ///< of files of their own; 0: there were none
   bool light_background = false;                     ///< training images are dark on light by nature
-  /// In label order; of checkpoints that do not say, those of the catalogue. May be empty.
+  /// In label order. May be empty.
   std::vector<std::string> class_names;
-
-  bool can_be_checked() const { return !fingerprints.train.samples.empty(); }
 };
 
 /// How many test samples a checkpoint's accuracy is of; -1: it does not say.
@@ -53,7 +50,7 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
 DataRecord read_data_record(const CheckpointFacts& facts, const std::string& checkpoint);
 
 /// What differs between the recorded data and those at hand, with both values: "mnist train samples (sha256
-/// 0123456789abcdef then, fedcba9876543210 now)". Empty: they are the same, or cannot be checked.
+/// 0123456789abcdef then, fedcba9876543210 now)". Empty: they are the same.
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,
                                           const SetFingerprints& fingerprints);
 

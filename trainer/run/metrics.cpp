@@ -114,22 +114,6 @@ nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
   return event;
 }
 
-nlohmann::ordered_json straggler_event(const RunState& state, const RankScore& score) {
-  return {{"event", "straggler"},
-          {"step", state.position.global_step},
-          {"rank", score.rank},
-          {"host", score.host},
-          {"first_named_step", score.first_named_step},
-          {"last_share", score.last_share},
-          {"late_seconds", score.late_seconds},
-          {"cause", score.cause},
-          {"score", score.score}};
-}
-
-nlohmann::ordered_json wrong_rank_event(std::int64_t step, const std::string& what) {
-  return {{"event", "wrong_rank"}, {"step", step}, {"what", what}};
-}
-
 nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations) {
   nlohmann::ordered_json event = {
       {"event", "evaluation"}, {"epoch", state.position.epoch + 1}, {"step", state.position.global_step}};

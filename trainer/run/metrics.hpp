@@ -48,10 +48,6 @@ nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& windo
 /// Of the epoch whose steps are all taken.
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
                                    const Evaluations& evaluations, double train_seconds);
-/// Of a rank that held the others up.
-nlohmann::ordered_json straggler_event(const RunState& state, const RankScore& score);
-/// Of numbers of a rank that were wrong in a step, which was computed again.
-nlohmann::ordered_json wrong_rank_event(std::int64_t step, const std::string& what);
 /// Of an evaluation within an epoch.
 nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations);
 nlohmann::ordered_json end_event(const RunState& state, const Evaluations& evaluations, double seconds);

@@ -9,7 +9,6 @@ namespace {
 constexpr std::string_view kWhole = "whole number", kNumber = "number", kNumberOrNull = "number or null",
                            kText = "text", kYesOrNo = "true or false";
 constexpr std::string_view kOfPipelines = "parallel.strategy: pipeline";
-constexpr std::string_view kOfCountedUpdates = "parallel.count_lost_updates: true";
 constexpr std::string_view kNumbers = "list of numbers", kTexts = "list of texts";
 constexpr std::string_view kOfEma = "train.ema, where test_accuracy is told",
                            kOfEmaAndValidation = "train.ema and data.validation";
@@ -141,26 +140,6 @@ RunEvent evaluation() {
   }, evaluation_fields(kUnlessValidation))};
 }
 
-RunEvent straggler() {
-  return {"straggler", "At the end of a run, for each rank that held the others up.", {
-    {"step", kWhole, "steps", "taken since the run began"},
-    {"rank", kWhole, "", "the rank's number"},
-    {"host", kText, "", "where it ran"},
-    {"first_named_step", kWhole, "steps", "when it was named first"},
-    {"last_share", kNumber, "share", "of the buckets, it arrived last in so many, 0 to 1"},
-    {"late_seconds", kNumber, "seconds", "behind the middle of the others, where it was last"},
-    {"cause", kText, "", "where it lost the time"},
-    {"score", kNumber, "share", "its speed beside the best rank's and its own best, 0 to 1"},
-  }};
-}
-
-RunEvent wrong_rank() {
-  return {"wrong_rank", "Numbers of a rank were wrong in a step, which was computed again (parallel.on_wrong: continue).", {
-    {"step", kWhole, "steps", "the step, counted from 1"},
-    {"what", kText, "", "rank, host, device, and what was wrong"},
-  }};
-}
-
 RunEvent lost() {
   return {"lost", "A run goes on, and lines are gone that metrics.jsonl held when the checkpoint was saved.", {
     {"step", kWhole, "steps", "of the checkpoint that the run goes on from"},
@@ -175,15 +154,11 @@ RunEvent end() {
   }, evaluation_fields("always")), {
     {"stopped_early", kYesOrNo, "", "true: train.patience ended it", "it did"},
     {"pipeline.bubble", kNumber, "share", "of the ranks' time in steps, spent waiting, 0 to 1", kOfPipelines},
-    {"pipeline.bubble_by_formula", kNumber, "share", "what it must be for stages as long as these", kOfPipelines},
-    {"pipeline.bubble_of_equal_stages", kNumber, "share", "what it would be for stages of equal length", kOfPipelines},
     {"pipeline.micro_batches", kNumber, "grains", "of each step", kOfPipelines},
     {"pipeline.bytes_sent", kNumber, "bytes", "of activations and gradients between stages", kOfPipelines},
     {"pipeline.stage_N_in_flight", kNumber, "grains", "that stage N keeps at most between their passes", kOfPipelines},
     {"pipeline.stage_N_forward_seconds", kNumber, "seconds", "of a grain's forward pass in stage N", kOfPipelines},
     {"pipeline.stage_N_backward_seconds", kNumber, "seconds", "of a grain's backward pass in stage N", kOfPipelines},
-    {"hogwild.updates", kNumber, "numbers", "that were moved in the shared weights", kOfCountedUpdates},
-    {"hogwild.lost_updates", kNumber, "numbers", "that one rank overwrote just after another", kOfCountedUpdates},
     {"weights_sha256", kText, "", "SHA-256 over all parameters, 64 hexadecimal digits"},
     {"published_hash", kYesOrNo, "", "whether these are the published weights", "weights of this computation are published"},
   })};
@@ -194,8 +169,7 @@ RunEvent end() {
 
 const std::vector<RunEvent>& events_of_runs() {
   static const std::vector<RunEvent> events = [] {
-    std::vector<RunEvent> all = {start(),     step(),       loss(), evaluation(), epoch(),
-                                 straggler(), wrong_rank(), lost(), end()};
+    std::vector<RunEvent> all = {start(), step(), loss(), evaluation(), epoch(), lost(), end()};
     for (RunEvent& event : all)
       event.fields.push_back({"time", kText, "", "when the line was written, as 2026-11-23T17:05:01.123Z"});
     return all;
@@ -222,14 +196,13 @@ const std::vector<RunFile>& files_of_runs() {
        "which rank computed which steps on which host and device, and sums by which prove names a rank",
        "with trail.bin"},
       {"log/rank-0.log", "what rank 0 said, with the time"},
+      {"log/verdict.txt", "which rank the last start lost, and why", "the watchdog named one"},
+      {"log/verdict-N.txt", "the same of earlier starts", "a later start began"},
       {"trace.pftrace", "what all ranks did in some steps, for ui.perfetto.dev", "run.trace"},
       {"events.out.tfevents.N.lockstep", "scalars, graph and pictures for TensorBoard; one a start",
        "run.tensorboard: true"},
       {"report.html", "curves, classes and mistakes as a page", "run.report: true, at the end"},
       {"curve.svg", "the accuracy after each epoch", "run.curve: true"},
-      {"flight/N/rank-N.flight", "what each rank did last, for each of the last three starts",
-       "several ranks"},
-      {"flight/N/verdict.txt", "which rank was lost, and why", "the watchdog named one"},
       {"lock", "says which process uses the run; it stays when that has ended"},
       {"previous-N/", "what an earlier run left here, or checkpoints later than the one gone on from",
        "run.resume: never, or a checkpoint"},

@@ -149,22 +149,15 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
 /// @throws UsageError  there is something that must not be replaced; IoError  it cannot be written
 void tell_run_directory(Communicator& comm, const std::string& run_directory);
 
-// Where the flight records of a run lie: RUN/flight/START/rank-N.flight, and the verdict, if there was one.
+// What the watchdog said of a lost rank: log/verdict.txt of the last start, log/verdict-1.txt and so on of earlier ones.
 
-inline constexpr int kFlightsKept = 3;  ///< the last starts of a run
+inline constexpr const char* kVerdictFile = "log/verdict.txt";
 
-/// Collective: from now on every rank writes down what it does. A rank that does not see the run directory,
-/// or cannot write there, goes without; rank 0 says so of itself. One rank alone writes nothing.
+/// Collective: a verdict on this start is written there; that of an earlier start gets a number.
 /// @param run_directory  on rank 0
-void open_flight_record(Communicator& comm, const std::string& run_directory);
+void open_verdict(Communicator& comm, const std::string& run_directory);
 
-/// The numbers of the starts that have records, in order. @throws MissingDataError if there are none
-std::vector<int> flights_of(const std::string& run_directory);
-
-/// What became of a start: its verdict, the ranks' last moments, and their last events in one order, by rank
-/// 0's clock.
-/// @param start  its number; 0: the last one     @param events  how many
-/// @throws MissingDataError, DataError
-std::string flight_report(const std::string& run_directory, int start, int events);
+/// The paths of all verdicts, the earliest first.
+std::vector<std::string> verdict_files(Env& env, const std::string& run_directory);
 
 }  // namespace lockstep

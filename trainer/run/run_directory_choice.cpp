@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -205,6 +206,31 @@ void tell_run_directory(Communicator& comm, const std::string& run_directory) {
   if (file == nullptr || *file == '\0' || !speaks_for_process) return;
   require_line_at_most(Env::posix(), file);
   write_output_file(Env::posix(), file, std::as_bytes(std::span(line)), true);
+}
+
+// Verdicts of earlier starts have numbers, in order and without a gap.
+
+std::vector<std::string> verdict_files(Env& env, const std::string& run_directory) {
+  std::vector<std::string> files;
+  const auto numbered = [&] { return fmt::format("{}/log/verdict-{}.txt", run_directory, files.size() + 1); };
+  while (env.entry(numbered()).kind == EntryKind::kFile) files.push_back(numbered());
+  const std::string last = run_directory + "/" + kVerdictFile;
+  if (env.entry(last).kind == EntryKind::kFile) files.push_back(last);
+  return files;
+}
+
+void open_verdict(Communicator& comm, const std::string& run_directory) {
+  if (comm.size() == 1) return;
+  std::string path;
+  if (comm.rank() == 0) {
+    Env& env = Env::posix();
+    path = std::filesystem::absolute(run_directory) / kVerdictFile;
+    require_own(env, path, EntryKind::kFile);
+    if (env.exists(path))
+      env.rename(path, fmt::format("{}/log/verdict-{}.txt", run_directory,
+                                   verdict_files(env, run_directory).size()));
+  }
+  comm.activity().set_verdict_file(gather_text(comm, path).front());
 }
 
 }  // namespace lockstep

@@ -151,38 +151,10 @@ void TrainingRun::tell_stopped() {
                   with_thousands(state_.position.global_step), with_thousands(steps_in_run()), job_.run.dir));
 }
 
-/// What was wrong in a step and has passed (parallel.on_wrong: continue).
-void TrainingRun::tell_passed(const StepSeries& series) {
-  if (!directory_) return;
-  for (const auto& [step, what] : series.passed) {
-    print_error(fmt::format("step {}: {}; computed again, and it was right (parallel.on_wrong: continue)",
-                            with_thousands(step), what));
-    directory_->log(fmt::format("step {}: {}; computed again", step, what));
-    directory_->write(wrong_rank_event(step, what));
-  }
-}
-
-/// How the ranks compare, where that is known.
-void TrainingRun::tell_speed_of_ranks() {
-  constexpr std::size_t kMostScoresShown = 16;
-  const auto scores = comm_.watch() != nullptr ? comm_.watch()->scores() : std::vector<RankScore>();
-  if (!directory_ || scores.empty()) return;
-  std::string line = "speed of each rank, 1.00: as fast as the best rank and as its own best 80 steps:";
-  for (const RankScore& score : scores) line += fmt::format(" {:.2f}", score.score);
-  if (scores.size() <= kMostScoresShown) directory_->log(line);
-  for (const RankScore& score : scores) {
-    if (!score.is_straggler()) continue;
-    say(fmt::format("{}; score {:.2f}, named first at step {}", describe(score), score.score,
-                    with_thousands(score.first_named_step)));
-    directory_->write(straggler_event(state_, score));
-  }
-}
-
 /// What the run came to. Collective.
 void TrainingRun::tell_end() {
   const StrategySummary of_strategy = strategy_->summary();
   for (const std::string& line : of_strategy.lines) say(line);
-  tell_speed_of_ranks();
   if (!directory_) return;
   const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
   const PublishedComparison published = compare_weights(sha256);

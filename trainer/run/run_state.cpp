@@ -27,14 +27,9 @@ std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors
   return parameters;
 }
 
-/// Checkpoints of before they were kept have the sum in double alone.
 WideSum epoch_loss_units(const CheckpointFacts& facts) {
   WideSum sum;
-  if (facts.epoch_loss_units.size() == sum.limbs.size()) {
-    std::ranges::copy(facts.epoch_loss_units, sum.limbs.begin());
-  } else {
-    sum.add(facts.epoch_loss_sum * kLossScale);
-  }
+  std::ranges::copy(facts.epoch_loss_units, sum.limbs.begin());
   return sum;
 }
 
@@ -212,8 +207,7 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   restore_optimizer(checkpoint, trained.optimizer);
   LOCKSTEP_CHECK(checkpoint.weights.size() == trained.weights.size());
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), trained.weights.begin());
-  if (!facts.gradient_units.exponents.empty())
-    trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
+  trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
   return {.position = {.epoch = facts.epoch, .step_in_epoch = facts.step_in_epoch, .global_step = facts.step},
           .epoch_samples = facts.epoch_samples,
           .epoch_correct = facts.epoch_correct,

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From the manifest and the weights of a checkpoint to a network; from the job file, where an old manifest lacks
-/// something.
+/// From the manifest and the weights of a checkpoint to a network.
 #include "trainer/run/saved_model.hpp"
 
 #include "common/error.hpp"
@@ -13,7 +12,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/state.hpp"
-#include "trainer/config/job_schema.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
 
@@ -50,20 +49,6 @@ LossKind read_loss(const CheckpointFacts& facts, const std::string& checkpoint) 
     if (word == name) return kind;
   throw DataError(fmt::format("{}: the manifest's job.train.loss is '{}', which is no loss of this program",
                               checkpoint, printable(name)));
-}
-
-/// A checkpoint that does not say what it was trained on may lie in a run whose job.yaml still does.
-void recall_from_job_file(const CheckpointFacts& facts, const std::string& checkpoint, DataRecord& record) {
-  if (record.can_be_checked()) return;
-  try {
-    const auto run_dir = std::filesystem::absolute(checkpoint).lexically_normal().parent_path().parent_path();
-    const Job job = load_job((run_dir / "job.yaml").string(), {});
-    if (!differing_keys(facts.job, determining_keys(job)).empty()) return;
-    record.options.root = job.data.root;
-    if (is_made_in_memory(record.options.set)) record.options.test_samples = job.data.test_samples;
-  } catch (const Error&) {
-    return;  // not a run's directory, or of another job: the defaults stay
-  }
 }
 
 /// That they are finite and std above 0, read_data_record has seen to.
@@ -124,7 +109,6 @@ SavedModel load_saved_model(const std::string& path) {
                    .grain = read_grain(checkpoint.facts, directory),
                    .checkpoint = directory};
   check_channels(saved.data.options, saved.network.input_shape().channels, directory);
-  recall_from_job_file(checkpoint.facts, directory, saved.data);
   const std::size_t expected = saved.network.parameters().weights_size();
   if (expected != checkpoint.weights.size()) {
     throw DataError(fmt::format("{}: {}, but its model has {}", directory,

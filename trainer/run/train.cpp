@@ -110,7 +110,6 @@ void TrainingRun::restore_or_initialise() {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
       state_ = restore(checkpoint->state, job_, setup_, strategy_->sampler(), strategy_->whole_state());
-      data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
       nothing_left_ = nothing_left();
     } else if (comm_.rank() == 0) {
       initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);

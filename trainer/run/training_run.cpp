@@ -52,7 +52,7 @@ int TrainingRun::run_to_the_end() {
   if (nothing_left_) return tell_nothing_left();
   comm_.activity().set_device(setup_.device.description);
   comm_.activity().set_restart_advice(restart_advice(job_, comm_.size()));
-  open_flight_record(comm_, job_.run.dir);
+  open_verdict(comm_, job_.run.dir);
   if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
   if (job_.inject.is_given())
     faults_ = std::make_unique<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);
@@ -105,7 +105,6 @@ void TrainingRun::after_series(const StepSeries& series) {
   add_to_trail(series);
   if (series.failure) fail(series);
   tell_series(series);
-  tell_passed(series);
   if (const auto every = job_.run.print_loss_every_steps; every > 0) print_loss(every);
   if (is_due(job_.run.log_every_steps)) tell_step(series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) strategy_->check_copies(state_.position.global_step);
@@ -210,7 +209,6 @@ int TrainingRun::stop_on_request() {
 }
 
 int TrainingRun::finish() {
-  if (comm_.watch() != nullptr) comm_.watch()->report_now();
   const bool evaluated = evaluations_.of(judge_) && state_.is_evaluated(judge_);
   if (!evaluated && !evaluate_now(judge_)) return stop_on_request();
   if (judge_ != EvaluatedPart::kTest && !evaluate_now(EvaluatedPart::kTest)) return stop_on_request();

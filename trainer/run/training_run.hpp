@@ -161,7 +161,6 @@ class TrainingRun {
   void tell_epoch_starts();
   void tell_series(const StepSeries& series);
   void tell_loss();
-  void tell_passed(const StepSeries& series);
   void tell_step(const StepTotals& totals);
   void tell_epoch();
   void tell_evaluation();
@@ -169,7 +168,6 @@ class TrainingRun {
   void write_curve(void (RunDirectory::*way)(const std::string& title));
   void tell_why_it_stops();
   void tell_stopped();
-  void tell_speed_of_ranks();
   void tell_end();
   std::string why_it_ended_early() const;
   PublishedComparison compare_weights(const std::string& sha256);
@@ -217,8 +215,7 @@ class TrainingRun {
   std::vector<std::uint64_t> trail_rows_;  ///< of the last steps, which are not written
   std::vector<std::uint64_t> own_sums_;    ///< likewise
 
-  std::string first_line_;    ///< which directory was chosen, and why
-  bool data_checked_ = true;  ///< rank 0: the checkpoint says what it was trained on
+  std::string first_line_;  ///< which directory was chosen, and why
   Clock::time_point run_start_, epoch_start_;
   EpochClock epoch_clock_;                ///< of the epoch under way, as far as this start of the run took it
   double epoch_seconds_ = 0;              ///< of the steps of the epoch that has ended

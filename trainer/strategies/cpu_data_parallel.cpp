@@ -115,7 +115,6 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       cut_step_(setup.network, comm, pool_, threads_, most_grains(job, sampler_, comm), job.train.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   if (replays()) prepare_shares(0);
-  if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
 }
 
 StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
@@ -151,12 +150,8 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     times_.optimizer += seconds_since(reduced);
   };
   const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
-  const auto sum_again = [&] {
-    bool summed = false;
-    return notes_terms_ && is_right(position, [&] { summed = reducer_.sum_again(); }) && summed;
-  };
-  const auto reduce_right = [&] { return reduce_until_right(position, reduce); };
-  take_step({reduce_right, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
+  const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
+  take_step({reduce, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
             position.global_step, series);
   times_.total += seconds_since(start);
 }
@@ -174,7 +169,6 @@ SumFingerprints CpuDataParallel::compute_share(const StepPosition& position,
   compute(position, grains, false);
   replayed_->wait();
   into_ = &reducer_;
-  comm_.activity().share_of_step(static_cast<int>(sampler_.local_grains(position.step_in_epoch).size()));
   return parts_of_share(*replayed_);
 }
 

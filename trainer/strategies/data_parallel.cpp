@@ -25,9 +25,7 @@ namespace lockstep {
 
 StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   try {
-    StepSeries series = run_steps(position, count, stop_requested);
-    series.passed = wrong_steps_.take_passed();
-    return series;
+    return run_steps(position, count, stop_requested);
   } catch (const SumsDifferError& error) {
     name_wrong_sums(error, position.global_step + steps_taken() + 1);
   }
@@ -35,25 +33,6 @@ StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, b
 
 void DataParallel::name_wrong_sums(const SumsDifferError& error, std::int64_t step) {
   throw_wrong_sums(comm_, error, step, {setup_.network.parameters(), setup_.device.description});
-}
-
-bool DataParallel::is_right(const StepPosition& position, const std::function<void()>& compute) {
-  return wrong_steps_.is_right([&] {
-    try {
-      compute();
-    } catch (const SumsDifferError& error) {
-      name_wrong_sums(error, position.global_step + 1);
-    }
-  });
-}
-
-StepSums DataParallel::reduce_until_right(const StepPosition& position,
-                                          const std::function<StepSums()>& reduce) {
-  if (!goes_on_when_wrong()) return reduce();
-  StepSums sums;
-  while (!is_right(position, [&] { sums = reduce(); })) {
-  }
-  return sums;
 }
 
 bool DataParallel::weigh_shares(const std::vector<std::vector<Grain>>& shares) {

@@ -40,8 +40,7 @@ class DataParallel : public ParallelStrategy {
       : setup_(setup),
         comm_(comm),
         sampler_(sampler_options(job, setup.data->train, comm)),
-        replay_every_(steps_between_replays(job, comm.size(), setup.device.gpu != nullptr)),
-        wrong_steps_(comm.size() > 1 && job.parallel.on_wrong == "continue") {}
+        replay_every_(steps_between_replays(job, comm.size(), setup.device.gpu != nullptr)) {}
 
   bool replays() const { return replay_every_ > 0; }
   /// After the step that follows so many, ranks compute each other's shares again (trainer/engine/wrong_rank.hpp).
@@ -53,14 +52,6 @@ class DataParallel : public ParallelStrategy {
   bool weighs_shares() const { return !weighed_shares_.empty(); }
   /// Collective, just before the update, in the units that the step has come to.
   void compute_weighed_shares(const StepPosition& position);
-
-  /// Computes a step's sums, and again where they turn out to be wrong and parallel.on_wrong says so. Collective.
-  /// @throws WrongRankError
-  StepSums reduce_until_right(const StepPosition& position, const std::function<StepSums()>& reduce);
-  /// Calls `compute` on sums of a step. @returns false: they are wrong, and the step is to be computed again
-  bool is_right(const StepPosition& position, const std::function<void()>& compute);
-  /// Then every step must be reduced by reduce_until_right().
-  bool goes_on_when_wrong() const { return wrong_steps_.goes_on(); }
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// Of a series that an error has ended.
@@ -88,7 +79,6 @@ class DataParallel : public ParallelStrategy {
   SumFingerprints fingerprints_of_weights();
 
   std::int64_t replay_every_;  ///< steps; 0: never
-  WrongSteps wrong_steps_;
   std::vector<std::vector<Grain>> weighed_shares_;
   std::uint64_t weighted_shares_ = 0;
 };

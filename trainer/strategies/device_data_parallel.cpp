@@ -236,7 +236,7 @@ StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int6
 }
 
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
-  if (is_traced() || goes_on_when_wrong() || weighs_shares()) return 0;
+  if (is_traced() || weighs_shares()) return 0;
   most = std::min(most, longest_series_);
   if (ring_steps_ > 0) most = std::min(most, ring_steps_ / 2);
   std::int64_t steps = 0;
@@ -326,8 +326,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     append_own_sums(1, series);
   };
   const auto largest_sums = [this] { return arena_.largest_sums(); };
-  const auto reduce_right = [&] { return reduce_until_right(position, reduce_once_more); };
-  take_step({reduce_right, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
+  take_step({reduce_once_more, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
             position.global_step, series);
   step_.end_trace();
   if (compares_on_streams()) arena_.reducer().hold_buckets(false);

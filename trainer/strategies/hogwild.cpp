@@ -6,7 +6,6 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "common/text_layout.hpp"
 #include "kernels/step_state.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
@@ -58,7 +57,6 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
       seed_(job.train.seed),
       loss_kind_(job.train.loss),
       loss_(job, setup.data->train),
-      lost_(job.parallel.count_lost_updates ? SharedWeights::Lost::kCount : SharedWeights::Lost::kIgnore),
       sampler_(sampler_options(job, setup.data->train, comm)),
       series_(kMostStepsBetweenMeetings),
       loader_(setup.data->train, setup.augment_plan()),
@@ -101,8 +99,7 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   if (share.failed() || !gradient_is_finite(share)) return;
   const TimeSpan update(timeline, Work::kUpdate);
   arena_.take_gradient(position.global_step);
-  overwritten_ += shared_.move(before_.span(), arena_.weights(), lost_);
-  updates_ += static_cast<std::int64_t>(shared_.size());
+  shared_.move(before_.span(), arena_.weights());
 }
 
 /// Of this rank's share, which neighbouring grains are.
@@ -197,19 +194,6 @@ StrategyDescription Hogwild::describe() const {
       .facts = {{"buckets", "none: hogwild"}}};
 }
 
-StrategySummary Hogwild::summary() {
-  if (lost_ == SharedWeights::Lost::kIgnore) return {};
-  std::int64_t updates = 0, overwritten = 0;
-  for (const std::int64_t of_rank : gather(comm_, updates_)) updates += of_rank;
-  for (const std::int64_t of_rank : gather(comm_, overwritten_)) overwritten += of_rank;
-  const double share =
-      updates == 0 ? 0 : 100 * static_cast<double>(overwritten) / static_cast<double>(updates);
-  return {.lines = {fmt::format("lost updates: {} of {} numbers moved ({:.4f} %)",
-                                with_thousands(overwritten), with_thousands(updates), share)},
-          .numbers = {{"updates", static_cast<double>(updates)},
-                      {"lost_updates", static_cast<double>(overwritten)}}};
-}
-
 // A relaxed load or store of a float is the plain instruction; what is lost against plain code is SIMD.
 
 namespace {
@@ -234,25 +218,12 @@ void SharedWeights::write(std::span<const float> from) {
   for (std::size_t i = 0; i < from.size(); ++i) Atomic(weights_[i]).store(from[i], kRelaxed);
 }
 
-std::int64_t SharedWeights::move(std::span<const float> before, std::span<const float> after, Lost lost) {
+void SharedWeights::move(std::span<const float> before, std::span<const float> after) {
   LOCKSTEP_CHECK(before.size() == weights_.size() && after.size() == weights_.size());
-  if (lost == Lost::kIgnore) {
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      const Atomic weight(weights_[i]);
-      weight.store(weight.load(kRelaxed) + (after[i] - before[i]), kRelaxed);
-    }
-    return 0;
-  }
-  std::int64_t overwritten = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     const Atomic weight(weights_[i]);
-    float found = weight.load(kRelaxed);
-    const float moved = found + (after[i] - before[i]);
-    if (weight.compare_exchange_strong(found, moved, kRelaxed)) continue;
-    ++overwritten;
-    weight.store(moved, kRelaxed);
+    weight.store(weight.load(kRelaxed) + (after[i] - before[i]), kRelaxed);
   }
-  return overwritten;
 }
 
 // What shows only when ranks, devices and data are known.

@@ -29,15 +29,12 @@ class SharedWeights {
   /// Collective, as its end is. All zeros.
   SharedWeights(Communicator& comm, std::size_t count);
 
-  std::size_t size() const { return weights_.size(); }
   /// Number by number: with others at work it may be a mix of their updates. Same sizes.
   void read(std::span<float> into) const;
   void write(std::span<const float> from);
 
-  enum class Lost { kIgnore, kCount };
   /// Adds after - before to each number as it is by now.
-  /// @returns with kCount, how many updates of others this one overwrote
-  std::int64_t move(std::span<const float> before, std::span<const float> after, Lost lost);
+  void move(std::span<const float> before, std::span<const float> after);
 
  private:
   std::unique_ptr<SharedMemory> memory_;
@@ -64,7 +61,6 @@ class Hogwild final : public ParallelStrategy {
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
   const DistributedSampler& sampler() const override { return sampler_; }
   StrategyDescription describe() const override;
-  StrategySummary summary() override;
 
  private:
   struct Share;  ///< what one rank's part of a series came to
@@ -86,16 +82,14 @@ class Hogwild final : public ParallelStrategy {
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< of the step under way
   MixedShare mixed_;    ///< likewise
-  SharedWeights::Lost lost_;
   DistributedSampler sampler_;
   SeriesLength series_;
   BatchLoader loader_;
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;  ///< one
   SharedWeights shared_;
-  AlignedBuffer<float> before_;                 ///< the weights that a step began with
-  HostArena arena_;                             ///< this rank's copies; units are those of a run's start
-  std::int64_t updates_ = 0, overwritten_ = 0;  ///< numbers moved by this rank, and lost through it
+  AlignedBuffer<float> before_;  ///< the weights that a step began with
+  HostArena arena_;              ///< this rank's copies; units are those of a run's start
 };
 
 /// Whether job, ranks and devices allow it.

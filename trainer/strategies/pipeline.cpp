@@ -67,14 +67,12 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
                .replicas = *replicas_,
                .engine = *engine_,
                .worker = worker_}),
-      wrong_steps_(comm.size() > 1 && job.parallel.on_wrong == "continue"),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
       whole_buffers_(update_.buffer_names(), whole_weights_.size()),
       slots_of_row_(keeps_trail(job)
                         ? fingerprint_layout(setup.network.parameters(), whole_buffers_.count()).slots()
                         : 0) {
   engine_->while_waiting([this] { links_->look_after(); });
-  if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
 }
 
 template <typename Work>
@@ -92,17 +90,11 @@ StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool 
     while (series.steps < count && !series.failure)
       step(after(position, series.steps), stop_requested, series);
   });
-  series.passed = wrong_steps_.take_passed();
   return series;
 }
 
 void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  const auto reduce_right = [&] {
-    StepSums sums;
-    while (!wrong_steps_.is_right([&] { sums = reduce(position, stop_requested); })) {
-    }
-    return sums;
-  };
+  const auto reduce_all = [&] { return reduce(position, stop_requested); };
   const auto take = [&](const StepTotals& totals) {
     comm_.activity().enter(Phase::kUpdating);
     engine_->update(position, totals.samples, series.fingerprints,
@@ -115,7 +107,7 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
   LargestSums largest_sums;
   if (job_.parallel.determinism == Determinism::kWorld)
     largest_sums = [this] { return of_all_tensors(engine_->largest_sums()); };
-  take_step({reduce_right, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step,
+  take_step({reduce_all, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step,
             series);
 }
 

@@ -163,7 +163,6 @@ class Pipeline final : public ParallelStrategy {
   std::unique_ptr<StageLinks> links_;
   StageWorker worker_;
   StageChecks checks_;
-  WrongSteps wrong_steps_;
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's
   std::vector<TensorRefusals> refusals_;

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// List scheduling, and replaying a schedule with other times.
+/// List scheduling: the pass that can start first is placed first.
 #include "common/error.hpp"
 #include "trainer/strategies/stage_plan.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 namespace lockstep {
@@ -135,49 +134,12 @@ class ScheduleBuilder {
   PipelineSchedule schedule_;
 };
 
-int grains_of(const PipelineSchedule& schedule) {
-  int grains = 0;
-  for (const auto& passes : schedule.ranks) {
-    for (const PipelinePass& pass : passes) grains = std::max(grains, pass.grain + 1);
-  }
-  return grains;
-}
-
 }  // namespace
 
 PipelineSchedule make_schedule(std::span<const int> rank_of, const std::vector<bool>& goes_back, int grains,
                                PipelineOrder order) {
   LOCKSTEP_CHECK(!rank_of.empty() && goes_back.size() == rank_of.size() && grains >= 0);
   return ScheduleBuilder(rank_of, goes_back, grains, order).build();
-}
-
-double bubble_share(const PipelineSchedule& schedule, std::span<const StageSeconds> stages) {
-  Times times(stages.size(), grains_of(schedule));
-  std::vector<std::size_t> next(schedule.ranks.size());
-  std::vector<double> free(schedule.ranks.size()), busy(schedule.ranks.size());
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-      while (next[rank] < schedule.ranks[rank].size()) {
-        const PipelinePass& pass = schedule.ranks[rank][next[rank]];
-        const double ready = times.ready(pass);
-        if (ready == kNever) break;
-        const StageSeconds& stage = stages[index(pass.stage)];
-        const double seconds = pass.backward ? stage.backward : stage.forward;
-        free[rank] = std::max(free[rank], ready) + seconds;
-        busy[rank] += seconds;
-        times.end_of(pass) = free[rank];
-        ++next[rank];
-        moved = true;
-      }
-    }
-  }
-  const double all = *std::ranges::max_element(free) * static_cast<double>(free.size());
-  return all > 0 ? 1 - std::accumulate(busy.begin(), busy.end(), 0.0) / all : 0;
-}
-
-double textbook_bubble(int ranks, int stages_each, int grains) {
-  return static_cast<double>(ranks - 1) / static_cast<double>(stages_each * grains + ranks - 1);
 }
 
 }  // namespace lockstep

@@ -40,6 +40,11 @@ double sum(const std::vector<std::vector<double>>& ranks, std::size_t number) {
                          [&](double total, const auto& rank) { return total + rank[number]; });
 }
 
+/// Seconds that the passes of a stage take.
+struct StageSeconds {
+  double forward = 0, backward = 0;
+};
+
 /// Mean seconds of a pass of each stage, over the replicas.
 std::vector<StageSeconds> seconds_of_stages(const std::vector<std::vector<double>>& ranks, int stages) {
   std::vector<StageSeconds> seconds;
@@ -61,18 +66,6 @@ std::string ranks_of(const StagePlan& plan, int stage) {
 
 std::string parameters_text(const PipelineStage& stage) {
   return counted(stage.arena.size, "parameter");
-}
-
-double bubble_of_equal_stages(const PipelineMeasures& mine) {
-  return textbook_bubble(mine.plan.width, mine.plan.count() / mine.plan.width, mine.grains);
-}
-
-std::string formula_text(const PipelineMeasures& mine) {
-  const int v = mine.plan.count() / mine.plan.width, p = mine.plan.width, m = mine.grains;
-  std::string text = fmt::format("({} - 1) / ({} + {} - 1) = {:.1f} %", p,
-                                 v == 1 ? std::to_string(m) : fmt::format("{} x {}", v, m), p,
-                                 100 * bubble_of_equal_stages(mine));
-  return text;
 }
 
 }  // namespace
@@ -103,19 +96,12 @@ StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& c
   if (wall == 0 || comm.rank() != 0) return {};
   const auto seconds = seconds_of_stages(ranks, mine.plan.count());
   const PipelineSchedule& schedule = mine.worker.schedule(mine.grains);
-  const double bubble = 1 - sum(ranks, kBusy) / wall, by_formula = bubble_share(schedule, seconds);
+  const double bubble = 1 - sum(ranks, kBusy) / wall;
   StrategySummary summary;
   summary.lines.push_back(fmt::format(
-      "pipeline: bubble {:.1f} % of the ranks' time in steps; by formula {:.1f} % for stages as long as "
-      "these, {} "
-      "for equal ones; {} of activations and gradients sent",
-      100 * bubble, 100 * by_formula, formula_text(mine),
-      format_memory(static_cast<std::uint64_t>(sum(ranks, kBytes)))));
-  summary.numbers = {{"bubble", bubble},
-                     {"bubble_by_formula", by_formula},
-                     {"bubble_of_equal_stages", bubble_of_equal_stages(mine)},
-                     {"micro_batches", mine.grains},
-                     {"bytes_sent", sum(ranks, kBytes)}};
+      "pipeline: bubble {:.1f} % of the ranks' time in steps; {} of activations and gradients sent",
+      100 * bubble, format_memory(static_cast<std::uint64_t>(sum(ranks, kBytes)))));
+  summary.numbers = {{"bubble", bubble}, {"micro_batches", mine.grains}, {"bytes_sent", sum(ranks, kBytes)}};
   for (int stage = 0; stage < mine.plan.count(); ++stage) {
     const auto s = static_cast<std::size_t>(stage);
     const int in_flight = schedule.in_flight[s];

@@ -94,15 +94,4 @@ struct PipelineSchedule {
 PipelineSchedule make_schedule(std::span<const int> rank_of, const std::vector<bool>& goes_back, int grains,
                                PipelineOrder order);
 
-/// Seconds that the passes of a stage take.
-struct StageSeconds {
-  double forward = 0, backward = 0;
-};
-
-/// The share of all ranks' time without work, if messages took no time: the schedule's bubble.
-double bubble_share(const PipelineSchedule& schedule, std::span<const StageSeconds> stages);
-
-/// The same for p ranks with equal work in v stages each, and m micro-batches: (p - 1) / (v m + p - 1).
-double textbook_bubble(int ranks, int stages_each, int grains);
-
 }  // namespace lockstep

@@ -49,7 +49,7 @@ nlohmann::ordered_json facts_json(const CheckpointFacts& facts) {
                                  {"arithmetic.since", facts.arithmetic.since},
                                  {"parameters", tensors_json(facts.parameters)},
                                  {"kept", tensors_json(facts.kept)}};
-  if (!facts.epoch_loss_units.empty()) json["epoch_loss_units"] = carried(facts.epoch_loss_units);
+  json["epoch_loss_units"] = carried(facts.epoch_loss_units);
   if (!facts.unprinted.units.empty()) {
     json["unprinted_loss.steps"] = facts.unprinted.steps;
     json["unprinted_loss.samples"] = facts.unprinted.samples;
@@ -60,10 +60,8 @@ nlohmann::ordered_json facts_json(const CheckpointFacts& facts) {
     json["unlogged_answers.samples"] = facts.unlogged.samples;
     json["unlogged_answers.correct"] = facts.unlogged.correct;
   }
-  if (!facts.gradient_units.exponents.empty()) {
-    json["gradient_units.exponents"] = facts.gradient_units.exponents;
-    json["gradient_units.changed_at"] = facts.gradient_units.changed_at;
-  }
+  json["gradient_units.exponents"] = facts.gradient_units.exponents;
+  json["gradient_units.changed_at"] = facts.gradient_units.changed_at;
   if (facts.test_accuracy) json["test_accuracy"] = *facts.test_accuracy;
   if (facts.validation_accuracy) json["validation_accuracy"] = *facts.validation_accuracy;
   if (facts.patience) {

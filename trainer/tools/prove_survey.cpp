@@ -342,11 +342,11 @@ Trail trail_of(Env& env, const Job& job) {
   const std::string path = run_dir + "/" + kTrailFile;
   if (!read_patiently(env, [&] { return env.exists(path); })) {
     if (!is_run(env, run_dir)) throw MissingDataError(why_no_run(env, run_dir));
-    throw MissingDataError(fmt::format(
-        "{}: this run left no trail: it was made by a version before there were trails, with "
-        "run.trail=false, under parallel.determinism: off or as hogwild; only runs with one can be "
-        "proved",
-        run_dir));
+    throw MissingDataError(
+        fmt::format("{}: this run left no trail: it was made with run.trail=false, under "
+                    "parallel.determinism: off or as hogwild; only runs with one can be "
+                    "proved",
+                    run_dir));
   }
   const Trail head = read_trail(env, path, 0);
   return read_trail(env, path, most_steps_of(job, sampler_of(job, head.head())) + 1);

@@ -158,7 +158,7 @@ void add_waits(const StepSurroundings& around, std::vector<Loss>& losses) {
   } else {
     losses.push_back({around.skew,
                       "ranks of equal speed: this one waits for slower ones; lockstep doctor and the "
-                      "watchdog's scores (docs/watchdog.md) name them"});
+                      "slowest_rank of each epoch in metrics.jsonl names them"});
   }
   losses.push_back(
       {around.exposed,

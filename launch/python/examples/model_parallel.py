@@ -17,4 +17,4 @@ run = lockstep.train("model-parallel", ranks=None if under_mpirun else 2, **over
 if os.environ.get("OMPI_COMM_WORLD_RANK", "0") == "0":
     start, end = run.events("start")[-1], run.events("end")[-1]
     print("stages:", start["stages"], "on ranks", start["placement"])
-    print(f"idle: {end['pipeline']['bubble']:.1%} of the ranks' time; by the formula {end['pipeline']['bubble_by_formula']:.1%}")
+    print(f"idle: {end['pipeline']['bubble']:.1%} of the ranks' time")

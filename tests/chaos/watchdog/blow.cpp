@@ -3,8 +3,6 @@
 #include "tests/chaos/watchdog/trial.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -235,18 +233,9 @@ double MachinePulse::slowness_since(Clock::time_point since) const {
   return computed > 0 ? wall / computed : 1;
 }
 
-void keep_to_core(pid_t thread, int core) {
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(static_cast<std::size_t>(core), &only);
-  sched_setaffinity(thread, sizeof only, &only);
-}
-
-Hog::Hog(unsigned threads, int core, int niceness) {
+Hog::Hog(unsigned threads) {
   for (unsigned i = 0; i < threads; ++i)
-    threads_.emplace_back([this, core, niceness] {
-      if (core >= 0) keep_to_core(0, core);
-      if (niceness != 0) setpriority(PRIO_PROCESS, 0, niceness);
+    threads_.emplace_back([this] {
       while (!ending_.load(std::memory_order_relaxed)) {
       }
     });

@@ -112,15 +112,10 @@ class MachinePulse {
   std::thread thread_;
 };
 
-/// Where else it would run, it no longer does. Thread 0 is the calling one.
-void keep_to_core(pid_t thread, int core);
-
 /// Threads that never rest, for as long as it lives.
 class Hog {
  public:
-  /// @param core      the only one for all of them; -1: any
-  /// @param niceness  as far as this process may
-  explicit Hog(unsigned threads, int core = -1, int niceness = 0);
+  explicit Hog(unsigned threads);
   ~Hog();
   Hog(const Hog&) = delete;
   Hog& operator=(const Hog&) = delete;
@@ -193,7 +188,7 @@ class Trial {
   void check_stop_for_good(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
   void check_too_late(const Attempt& attempt, const Said& said, int exit_code);
   void check_survival(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
-  void check_records(const Attempt& attempt) const;
+  void check_written(const Attempt& attempt) const;
   void count(const Said& said);
 
   TrialWorld& world_;

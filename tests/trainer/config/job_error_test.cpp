@@ -500,6 +500,16 @@ TEST(JobErrorTest, WhatWentIsNamedWithWhatToUseInstead) {
   EXPECT_EQ(
       error_of("parallel: {backend: peers}\n"),
       "job.yaml:2:21: parallel.backend=peers is no longer there: use nccl, which adds up sums of all sizes");
+  EXPECT_EQ(error_of("parallel: {count_lost_updates: true}\n"),
+            "job.yaml:2:12: parallel.count_lost_updates is no longer there: use parallel.strategy=data, "
+            "which loses none");
+  EXPECT_EQ(error_of("parallel: {on_wrong: continue}\n"),
+            "job.yaml:2:12: parallel.on_wrong is no longer there: use launch/run --restarts, which goes on "
+            "from the newest "
+            "checkpoint without the hosts that were named");
+  EXPECT_NO_THROW(
+      parse_job("model: net\nparallel: {count_lost_updates: false, on_wrong: stop}\n", "job.yaml"))
+      << "job files of earlier runs have it";
   EXPECT_EQ(
       error_of("parallel: {graph: overlapped}\n"),
       "job.yaml:2:19: parallel.graph=overlapped is no longer there: use on, which gives the same weights");

@@ -151,8 +151,7 @@ TEST_F(CommandsTest, PredictRefusesWhatIsNoPictureAndNamesTheRunsThatThereAre) {
   EXPECT_NE(damaged.err.find("text.png"), std::string::npos);
   EXPECT_EQ(lockstep("predict " + run_dir() + " /nonexistent.png").exit_code, 66);
   const std::string all = directory_->path();
-  for (const std::string& command :
-       {"predict " + all + "/rnu x.png", "verify " + all, "prove " + all, "flight " + all}) {
+  for (const std::string& command : {"predict " + all + "/rnu x.png", "verify " + all, "prove " + all}) {
     const auto missing = lockstep(command);
     EXPECT_EQ(missing.exit_code, 66) << missing.everything();
     EXPECT_NE(missing.err.find(run_dir()), std::string::npos) << command << missing.err;

@@ -177,7 +177,6 @@ void forget_times_and_ranks(nlohmann::json& event) {
 
 std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory) {
   auto events = read_metrics(run_directory);
-  std::erase_if(events, [](const nlohmann::json& event) { return event.value("event", "") == "straggler"; });
   for (auto& event : events) forget_times_and_ranks(event);
   return events;
 }

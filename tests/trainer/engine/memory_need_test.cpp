@@ -268,6 +268,7 @@ std::string error_of_saved_model(const std::string& yaml, const std::string& hei
   state.facts.parameters = {{"fc1.weight", {1}}};
   state.facts.model = {{"yaml", yaml},       {"channels", "1"}, {"height", height}, {"width", "65537"},
                        {"classes", classes}, {"set", "mnist"},  {"mean", "0"},      {"std", "1"}};
+  state.facts.gradient_units.exponents = {-40};
   state.weights = {1};
   std::string message = "accepted";
   try {

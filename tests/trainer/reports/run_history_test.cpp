@@ -170,7 +170,7 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   EXPECT_EQ(read("failed").status, RunStatus::kFailed);
 
   folders_.run("verdict", begun);
-  folders_.write("verdict/flight/0002/verdict.txt", "rank 1 is lost\n");
+  folders_.write("verdict/log/verdict.txt", "rank 1 is lost\n");
   EXPECT_EQ(read("verdict").status, RunStatus::kLost);
 
   folders_.run("interrupted", begun);

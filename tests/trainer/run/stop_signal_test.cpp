@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/run/stop_signal.hpp"
 
-#include "comm/flight_record.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "common/env.hpp"
+#include "common/error.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/run/run_directory.hpp"
 
@@ -13,8 +14,9 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <set>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -133,69 +135,48 @@ TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
 
 }  // namespace
 
-// The directories of flight records: the last starts are kept, and files of others stay.
+// Verdicts: of the last start under one name, of earlier ones under numbers.
 
 namespace {
 
-namespace fs = std::filesystem;
-
-class FlightDirectoryTest : public ::testing::Test {
+class VerdictFileTest : public ::testing::Test {
  protected:
-  void start() const {
-    run_thread_ranks(2, [&](Communicator& comm) { open_flight_record(comm, run_.path()); });
+  VerdictFileTest() { std::filesystem::create_directory(run_.path() + "/log"); }
+  /// Where its verdict is written, by all ranks.
+  std::string start() const {
+    std::vector<std::string> paths(2);
+    run_thread_ranks(2, [&](Communicator& comm) {
+      open_verdict(comm, comm.rank() == 0 ? run_.path() : "");
+      paths[static_cast<std::size_t>(comm.rank())] = comm.activity().verdict_file();
+    });
+    EXPECT_EQ(paths[0], paths[1]);
+    return paths[0];
   }
-  std::string path(const std::string& name) const { return run_.path() + "/flight/" + name; }
-  void put(const std::string& name) const {
-    fs::create_directories(fs::path(path(name)).parent_path());
-    std::ofstream(path(name)) << "mine";
-  }
-  std::set<std::string> names() const {
-    std::set<std::string> found;
-    for (const auto& entry : fs::directory_iterator(path(""))) found.insert(entry.path().filename());
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const std::string& path : verdict_files(Env::posix(), run_.path()))
+      found.push_back(std::filesystem::path(path).filename());
     return found;
   }
 
   TemporaryDirectory run_;
 };
 
-TEST(FlightFileTest, OnlyNamesThatARankGivesAreOurs) {
-  for (const char* ours :
-       {"rank-0000.flight", "rank-0123.flight", "rank-12345.flight", "verdict.txt", "rank-0003.flight.part"})
-    EXPECT_TRUE(is_flight_file(ours)) << ours;
-  for (const char* other :
-       {"rank-1.flight", "verdict.txt.part", "rank-0001.flight.bak", "rank-.flight", "rank--001.flight",
-        "notes.flight", "rank-0001 .flight", "verdict", "rank-00001.flight", ""})
-    EXPECT_FALSE(is_flight_file(other)) << other;
+TEST_F(VerdictFileTest, EarlierOnesGetNumbersInOrder) {
+  for (const char* text : {"first", "second"}) std::ofstream(start()) << text;
+  start();  // which loses no rank
+  EXPECT_EQ(names(), (std::vector<std::string>{"verdict-1.txt", "verdict-2.txt"}));
+  std::ofstream(start()) << "third";
+  EXPECT_EQ(names(), (std::vector<std::string>{"verdict-1.txt", "verdict-2.txt", "verdict.txt"}));
+  std::string second;
+  std::ifstream(run_.path() + "/log/verdict-2.txt") >> second;
+  EXPECT_EQ(second, "second");
 }
 
-TEST_F(FlightDirectoryTest, TheLastThreeStartsAreKept) {
-  for (int i = 0; i < 5; ++i) start();
-  EXPECT_EQ(names(), (std::set<std::string>{"0003", "0004", "0005"}));
-  EXPECT_TRUE(fs::exists(path("0005/rank-0001.flight")));
-}
-
-TEST_F(FlightDirectoryTest, DirectoryThatHoldsAnythingElseStaysWhole) {
-  start();
-  put("0001/notes.txt");
-  for (int i = 0; i < 4; ++i) start();
-  EXPECT_TRUE(fs::exists(path("0001/notes.txt")) && fs::exists(path("0001/rank-0000.flight")));
-  EXPECT_FALSE(fs::exists(path("0002")));
-}
-
-TEST_F(FlightDirectoryTest, WhatIsNoStartOfOursIsNeitherCountedNorTouched) {
-  const TemporaryDirectory elsewhere;
-  std::ofstream(elsewhere.path() + "/rank-0000.flight") << "mine";
-  for (const char* name :
-       {"7/rank-0000.flight", "00001/rank-0000.flight", "2147483647/rank-0000.flight", "0002"})
-    put(name);
-  fs::create_directory_symlink(elsewhere.path(), path("0001"));
-  for (int i = 0; i < 5; ++i) start();
-  EXPECT_EQ(names(),
-            (std::set<std::string>{"0001", "0002", "00001", "0005", "0006", "0007", "2147483647", "7"}));
-  EXPECT_TRUE(fs::is_symlink(path("0001")));
-  EXPECT_TRUE(fs::exists(elsewhere.path() + "/rank-0000.flight"));
-  for (const char* name : {"7", "00001", "2147483647"})
-    EXPECT_TRUE(fs::exists(path(name) + "/rank-0000.flight")) << name;
+/// Its name is how ranks agree on which of them speaks: with a link there, none would.
+TEST_F(VerdictFileTest, LinkInItsPlaceIsRefused) {
+  std::filesystem::create_symlink("/dev/null", run_.path() + "/log/verdict.txt");
+  EXPECT_THROW(start(), IoError);
 }
 
 }  // namespace

@@ -273,45 +273,23 @@ TEST(DataParallelTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) 
   });
 }
 
-/// Three times it may have been an accident.
-TEST(DataParallelTest, RankThatErrsAFourthTimeStopsTheRun) {
-  run_thread_ranks(2, [](Communicator& comm) {
-    Job job = make_job();
-    job.parallel.on_wrong = "continue";
-    const JobSetup setup = make_setup(kOneLayer, kOneBucket);
-    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
-    const auto spoil = [&] {
-      const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
-      if (comm.rank() == 1) strategy->probe_next_step({.reduction = {.arrived = change}});
-    };
-    for (std::int64_t step = 0; step < 3; ++step) {
-      spoil();
-      const StepSeries series = strategy->run(after({}, step), 1, false);
-      EXPECT_EQ(series.steps, 1);
-      ASSERT_EQ(series.passed.size(), 1U);
-      EXPECT_EQ(series.passed.front().first, step + 1);
-    }
-    spoil();
-    EXPECT_THROW(strategy->run(after({}, 3), 1, false), WrongRankError);
-  });
-}
-
 /// Those of small tensors are summed twice where units become finer.
-TEST(DataParallelTest, SecondSumThatArrivesWronglyIsComputedAgain) {
+TEST(DataParallelTest, SecondSumThatArrivesWronglyIsNamed) {
   run_thread_ranks(2, [](Communicator& comm) {
-    Job job = make_job();
-    job.parallel.on_wrong = "continue";
     const JobSetup setup = make_setup(kOneLayer, kOneBucket);
-    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(make_job(), setup, comm);
     const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
     const auto change_the_next = [&](const ShownSums& /*shown*/) {
       strategy->probe_next_step({.reduction = {.arrived = change}});
     };
     if (comm.rank() == 1) strategy->probe_next_step({.reduction = {.arrived = change_the_next}});
-    const StepSeries series = strategy->run({}, 1, false);
-    EXPECT_EQ(series.steps, 1);
-    ASSERT_EQ(series.passed.size(), 1U);
-    EXPECT_NE(series.passed.front().second.find("what arrived at rank 1 on "), std::string::npos);
+    try {
+      strategy->run({}, 1, false);
+      ADD_FAILURE() << "not seen";
+    } catch (const WrongRankError& error) {
+      EXPECT_EQ(error.numbers().step, 1);
+      EXPECT_NE(error.numbers().what.find("what arrived at rank 1 on "), std::string::npos);
+    }
   });
 }
 
@@ -338,13 +316,11 @@ class StreamAllReduce final : public DeviceAllReduce {
 
 /// Seven steps on devices that sum on streams, and on rank 0 the weights in the end.
 /// @param spoil  before the third one
-std::vector<float> weights_after(Communicator& comm, std::int64_t replay_every, const std::string& on_wrong,
-                                 const char* model, const std::function<void(ParallelStrategy&)>& spoil,
-                                 std::vector<std::pair<std::int64_t, std::string>>& passed) {
+std::vector<float> weights_after(Communicator& comm, std::int64_t replay_every, const char* model,
+                                 const std::function<void(ParallelStrategy&)>& spoil) {
   Job job = make_job();
   job.data.global_batch = 4;
   job.parallel.replay_every_steps = replay_every;
-  job.parallel.on_wrong = on_wrong;
   job.parallel.graph = GraphUse::kOff;  // such sums cannot be captured
   auto data = make_data();
   for (std::size_t i = 0; i < data->train.images.size(); ++i)
@@ -359,7 +335,6 @@ std::vector<float> weights_after(Communicator& comm, std::int64_t replay_every, 
     const StepSeries series =
         strategy->run({.epoch = 0, .step_in_epoch = step % 4, .global_step = step}, 1, false);
     EXPECT_EQ(series.steps, 1);
-    passed.insert(passed.end(), series.passed.begin(), series.passed.end());
   }
   strategy->collect();
   if (comm.rank() != 0) return {};
@@ -372,38 +347,33 @@ constexpr const char* kWithBatchNorm =
 
 TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
   run_thread_ranks(3, [](Communicator& comm) {
-    std::vector<std::pair<std::int64_t, std::string>> passed;
-    const auto none = [](ParallelStrategy&) {};
     const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
-    const auto arrives = [&](ParallelStrategy& strategy) {
-      strategy.probe_next_step({.reduction = {.arrived = change}});
-    };
-    const auto leaves = [&](ParallelStrategy& strategy) {
-      strategy.probe_next_step({.reduction = {.leaving = change}});
+    const auto expect_named = [&](const char* model, const SumProbe& probe, const std::string& why) {
+      try {
+        weights_after(comm, 3, model,
+                      [&](ParallelStrategy& strategy) { strategy.probe_next_step({.reduction = probe}); });
+        ADD_FAILURE() << "not seen";
+      } catch (const WrongRankError& error) {
+        EXPECT_NE(error.numbers().what.find("rank 1 on "), std::string::npos) << error.numbers().what;
+        EXPECT_NE(error.numbers().what.find(why), std::string::npos) << error.numbers().what;
+      }
     };
     for (const char* model : {"layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", kWithBatchNorm}) {
-      const auto right = weights_after(comm, 0, "stop", model, none, passed);
-      EXPECT_EQ(weights_after(comm, 3, "stop", model, none, passed), right);
-      EXPECT_TRUE(passed.empty());
-      EXPECT_EQ(weights_after(comm, 0, "continue", model, arrives, passed), right);
-      EXPECT_EQ(weights_after(comm, 0, "continue", model, leaves, passed), right);
-      ASSERT_EQ(passed.size(), 2U);
-      EXPECT_NE(passed[0].second.find("what arrived at rank 1 on "), std::string::npos) << passed[0].second;
-      EXPECT_NE(passed[1].second.find("rank 1 on "), std::string::npos) << passed[1].second;
-      EXPECT_NE(passed[1].second.find("its memory changed them"), std::string::npos) << passed[1].second;
-      passed.clear();
+      const auto none = [](ParallelStrategy&) {};
+      EXPECT_EQ(weights_after(comm, 3, model, none), weights_after(comm, 0, model, none));
+      expect_named(model, {.leaving = {}, .arrived = change}, "what arrived at ");
+      expect_named(model, {.leaving = change, .arrived = {}}, "its memory changed them");
     }
   });
 }
 
 TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
   run_thread_ranks(3, [](Communicator& comm) {
-    std::vector<std::pair<std::int64_t, std::string>> passed;
     const auto of_a_weight = [](ParallelStrategy& strategy) {
       strategy.probe_next_step({.state = [](const TrainedState& state) { state.weights.front() += 1; }});
     };
     try {
-      weights_after(comm, 3, "stop", kWithBatchNorm, of_a_weight, passed);
+      weights_after(comm, 3, kWithBatchNorm, of_a_weight);
       ADD_FAILURE() << "not seen";
     } catch (const WrongRankError& error) {
       EXPECT_EQ(error.numbers().step, 3);

@@ -257,9 +257,9 @@ function courseSection(run) {
       fact("checkpoints", run.checkpoints.length ? run.checkpoints.map((one) => `step ${whole(one.step)}${one.accuracy === null ? "" : ` (${percent(one.accuracy)})`}`).join(", ") : "none"),
       run.notes.map((note) => fact("note", name(note))))),
     make("div", { class: "card" }, make("h3", { style: "margin-bottom:8px" }, "Start"), make("dl", null, facts))),
-    make("div", { class: "card", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Stragglers, losses, verdicts"),
-      (run.verdicts || []).map((one) => [make("p", { class: "verdict" }, `Start ${one.start} lost a rank:`), make("pre", { dir: "auto", style: "margin-bottom:10px" }, one.verdict)]),
-      happened.length ? table(["event", "step", "what"], happened, [1]) : (run.verdicts || []).length ? null : make("p", { class: "soft" }, "None: no rank fell behind or was lost, and no line was.")),
+    make("div", { class: "card", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Losses and verdicts"),
+      (run.verdicts || []).map((one) => [make("p", { class: "verdict" }, "A start lost a rank:"), make("pre", { dir: "auto", style: "margin-bottom:10px" }, one)]),
+      happened.length ? table(["event", "step", "what"], happened, [1]) : (run.verdicts || []).length ? null : make("p", { class: "soft" }, "None: no rank was lost, and no line.")),
     run.log.length ? make("div", { class: "card long", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Starts, stops and ranks, from the log"), make("pre", { dir: "auto" }, run.log.join("\n"))) : null,
     run.job ? [make("h2", null, "Job, as resolved"), make("div", { class: "card long" }, make("pre", { style: "columns:3 320px", dir: "auto" }, run.job))] : null];
 }
