@@ -8,6 +8,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "tests/common/config_error_of.hpp"
 #include "tests/support/test_settings.hpp"
+#include "trainer/engine/job_setup.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -191,6 +192,17 @@ TEST(TrainingLossTest, WeightsThatDoNotFitTheSetAreRefused) {
             "job.yaml:1:70: train.class_weights: balanced, but no training sample is of class 1; give a list "
             "with a "
             "weight for each of the 3 classes");
+}
+
+TEST(ArithmeticTest, JobsOfTwoSmoothedClassesHaveAVersionOfTheirOwn) {
+  const auto version = [](const std::string& train, int classes) {
+    return describe(arithmetic_of(parse_job("{model: net, train: {" + train + "}}", "job.yaml"), classes));
+  };
+  EXPECT_EQ(version("label_smoothing: 0.1", 2), "version 3");
+  EXPECT_EQ(version("label_smoothing: 0.1", 10), "version 2");
+  EXPECT_EQ(version("label_smoothing: 0.1, loss: binary_cross_entropy", 2), "version 2");
+  EXPECT_EQ(version("class_weights: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", 2), "version 2");
+  EXPECT_EQ(how_to_have(Arithmetic::kCanonical, Arithmetic::kSmoothedPair), "the version that made it");
 }
 
 }  // namespace
