@@ -205,8 +205,7 @@ namespace {
 
 struct Removed {
   std::string_view what, instead;
-  std::string_view still =
-      {};  ///< of a key: the value that is what is done now, as job files of earlier runs have it
+  std::string_view still = {};  ///< of a key: the value that says what is done now
 };
 constexpr std::array kRemoved{
     Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},

@@ -220,7 +220,6 @@ std::vector<std::string> verdict_files(Env& env, const std::string& run_director
 }
 
 void open_verdict(Communicator& comm, const std::string& run_directory) {
-  if (comm.size() == 1) return;
   std::string path;
   if (comm.rank() == 0) {
     Env& env = Env::posix();
