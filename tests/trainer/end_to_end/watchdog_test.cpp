@@ -47,7 +47,7 @@ TEST(WatchdogTest, KilledRankIsNamedAndTheVerdictIsWrittenDown) {
   const TemporaryDirectory directory;
   const auto outcome = run_and_strike(directory, "", "kill -KILL $victim");
   EXPECT_EQ(outcome.exit_code, 137) << outcome.everything();  // mpirun's word for a killed rank
-  expect_one_verdict_on_rank_1(outcome, "died: its process is gone; last seen in step ");
+  expect_one_verdict_on_rank_1(outcome, "died: its process is gone; last seen in ");
   EXPECT_NE(outcome.err.find("it goes on from the last checkpoint, on any number of ranks\n"),
             std::string::npos)
       << outcome.err;
