@@ -276,8 +276,9 @@ TEST(DataParallelTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) 
 /// Those of small tensors are summed twice where units become finer.
 TEST(DataParallelTest, SecondSumThatArrivesWronglyIsNamed) {
   run_thread_ranks(2, [](Communicator& comm) {
+    const Job job = make_job();
     const JobSetup setup = make_setup(kOneLayer, kOneBucket);
-    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(make_job(), setup, comm);
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
     const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
     const auto change_the_next = [&](const ShownSums& /*shown*/) {
       strategy->probe_next_step({.reduction = {.arrived = change}});
