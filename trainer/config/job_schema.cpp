@@ -221,7 +221,7 @@ std::vector<JobKey> parallel_keys() {
         .also_called({"chunking"}),
     KEY(parallel.count_lost_updates, yes_or_no(), "count how often one rank overwrote what another had just written; slower")
         .also_called({"lost_updates"}),
-    KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights after so many steps; 0: never"),
+    KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights, running statistics and optimiser state after so many steps; 0: only before each evaluation and save"),
     KEY(parallel.on_wrong, one_of({"stop", "continue"}), "numbers of a rank turn out to be wrong in a step; stop: the run ends with exit code 72; continue: where the fault may have passed, the step is computed again, at most three times for each rank"),
     KEY(parallel.replay_every_steps, whole_or_auto(kTrillion, ParallelSection::kAutoReplays), "after so many steps each rank computes the share of the next one again, or each pipeline that of the next pipeline, and a rank that computes wrongly is named before it moves a weight; 100 takes about 1 % of the time; auto: 128 on CPUs, 8192 on GPUs; 0: never"),
     KEY(parallel.timeout_seconds, real({0, 1e9, true}), "how long to wait for other ranks before giving up")

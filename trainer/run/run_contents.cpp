@@ -221,6 +221,10 @@ const std::vector<RunFile>& files_of_runs() {
       {"ranks.jsonl",
        "which rank computed which steps on which host and device, and sums by which prove names a rank",
        "with trail.bin"},
+      {"doubt.json",
+       "after which step checkpoints are in doubt, and why; a start goes on from an earlier one and removes "
+       "it",
+       "a replay found a rank that was wrong, and it may have been so for longer"},
       {"log/rank-0.log", "what rank 0 said, with the time"},
       {"trace.pftrace", "what all ranks did in some steps, for ui.perfetto.dev", "run.trace"},
       {"events.out.tfevents.N.lockstep", "scalars, graph and pictures for TensorBoard; one a start",
