@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 
@@ -62,10 +63,10 @@ constexpr const char* kRefuted = "refuted by lockstep prove";
 /// A round of a life.
 struct FlippedRun {
   const Poison& poison;
-  Placement placement;
+  Placement placement = {};
   bool by_launch_run = false;
   std::int64_t replays = 0, rank = 0;
-  std::string run, settings, story;
+  std::string run = {}, settings = {}, story = {};
 };
 
 class PoisonCampaign {
@@ -92,6 +93,7 @@ class PoisonCampaign {
   void strike(FlippedRun& life, Dice& dice);
   void expect_calm(const FlippedRun& life, const testing::Outcome& last);
   void expect_refuted(const FlippedRun& life);
+  std::string launch_run(const FlippedRun& life) const;
   testing::Outcome start(const FlippedRun& life, const std::string& more) const;
   testing::Outcome shell(const std::string& command) const;
 
@@ -113,22 +115,29 @@ testing::Outcome PoisonCampaign::shell(const std::string& command) const {
   return testing::run_shell(line + "; " + command, kPatienceSeconds);
 }
 
-/// Of two hosts that are this one under two names one stays when the other is left out.
+/// Of two hosts that are this one under two names one stays when the other is left out. Open MPI is not told of them.
+std::string PoisonCampaign::launch_run(const FlippedRun& life) const {
+  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");  // NOLINT(concurrency-mt-unsafe)
+  if (source == nullptr) throw std::runtime_error("LOCKSTEP_SOURCE_DIR is not set: use tests/chaos/run");
+  const std::string hosts = life.run + ".hosts", launcher = life.run + ".mpirun";
+  testing::write_text(hosts,
+                      fmt::format("localhost slots={0}\n{1} slots={0}\n", life.placement.ranks, host_name()));
+  testing::write_text(
+      launcher,
+      "#!/bin/sh\nif [ \"$3\" = --hostfile ]; then np=$2; shift 4; set -- -np \"$np\" \"$@\"; fi\n"
+      "exec mpirun \"$@\"\n");
+  std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+  return fmt::format("MPIRUN={} {}/launch/run -np {} --hostfile {} --restarts 3 ", launcher, source,
+                     life.placement.ranks, hosts);
+}
+
 testing::Outcome PoisonCampaign::start(const FlippedRun& life, const std::string& more) const {
   Placement placement = life.placement;
-  std::string before;
-  if (life.by_launch_run) {
-    placement.start = Placement::Start::kAlone;
-    const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");  // NOLINT(concurrency-mt-unsafe)
-    if (source == nullptr) throw std::runtime_error("LOCKSTEP_SOURCE_DIR is not set: use tests/chaos/run");
-    const std::string hosts = life.run + ".hosts";
-    testing::write_text(hosts,
-                        fmt::format("localhost slots={0}\n{1} slots={0}\n", placement.ranks, host_name()));
-    before = fmt::format("{}/launch/run -np {} --hostfile {} --restarts 3 ", source, placement.ranks, hosts);
-  }
+  if (life.by_launch_run) placement.start = Placement::Start::kAlone;
   auto command = job_of(life).train_command(placement, life.run);
   if (life.by_launch_run) command.erase(command.begin());
-  return shell(fmt::format("{}{} {} {}", before, fmt::join(command, " "), life.settings, more));
+  return shell(fmt::format("{}{} {} {}", life.by_launch_run ? launch_run(life) : "", fmt::join(command, " "),
+                           life.settings, more));
 }
 
 PoisonCampaign::Reference PoisonCampaign::train_reference(const ChaosJob& job,
