@@ -157,13 +157,15 @@ void PoisonCampaign::place(FlippedRun& life, Dice& dice) const {
                     : way <= 50          ? Placement::Start::kThreads
                                          : Placement::Start::kMpirun;
   life.by_launch_run = way > 75 && placement.ranks > 1;
-  const bool has_statistics = std::string(life.poison.fault).find("statistics") != std::string::npos;
-  const bool may_be_elsewhere = life.poison.way == Way::kState && !has_statistics &&
-                                std::string(life.poison.fault).find("gradient") == std::string::npos;
-  if (may_be_elsewhere && dice.percent(20)) {
+  // A pipeline has no statistics, and the sums on a device cannot be reached.
+  const auto is_of = [&](const char* what) {
+    return std::string(life.poison.fault).find(what) != std::string::npos;
+  };
+  const bool may_be_elsewhere = life.poison.way == Way::kState && !is_of("gradient");
+  if (may_be_elsewhere && !is_of("statistics") && dice.percent(20)) {
     placement.ranks = 4;
     placement.stages = 2;
-  } else if (life.poison.way == Way::kState && dice.percent(10)) {
+  } else if (may_be_elsewhere && dice.percent(10)) {
     placement.emulated = true;
     placement.ranks = 2;
   } else if (dice.percent(20)) {

@@ -111,7 +111,7 @@ void TrainingRun::restore_or_initialise() {
       state_ = restore(checkpoint->state, job_, setup_, strategy_->sampler(), strategy_->whole_state());
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
       nothing_left_ = nothing_left();
-      lacks_page_ = lacks_page(Env::posix(), job_.run.dir, job_);
+      lacks_page_ = nothing_left_ && lacks_page(Env::posix(), job_.run.dir, job_);
     } else if (comm_.rank() == 0) {
       initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     }
