@@ -39,7 +39,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
   if (named.empty()) named.emplace_back("a rank that cannot be told");  // the fingerprint itself was hit
   const std::string who = fmt::format("{}", fmt::join(named, " and ")),
                     tensor = name_of(here.layout, fault.tensor);
-  WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks, .may_pass = true};
+  WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks};
   if (fault.where == SumFault::Where::kMemory) {
     numbers.what =
         fmt::format("{} sent other sums of {} than it had added up: its memory changed them", who, tensor);
@@ -67,14 +67,11 @@ void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, s
   const std::vector<std::string> whats = gather_text(comm, own.what), helps = gather_text(comm, own.help);
   std::vector<std::int64_t> named(static_cast<std::size_t>(comm.size()));
   for (const int rank : own.ranks) named[static_cast<std::size_t>(rank)] = 1;
-  std::vector<std::int64_t> lasting{mine && !mine->may_pass ? 1 : 0};
   comm.all_reduce(std::span(named));
-  comm.all_reduce(std::span(lasting));
   const std::vector<Doubt> doubts = gather(comm, own.doubt);
   WrongNumbers all{.step = step, .what = first_said(whats), .help = first_said(helps), .ranks = {}};
   for (std::size_t rank = 0; rank < named.size(); ++rank)
     if (named[rank] > 0) all.ranks.push_back(static_cast<int>(rank));
-  all.may_pass = lasting.front() == 0;
   all.doubt = *std::ranges::max_element(doubts);
   throw WrongRankError(std::move(all));
 }
@@ -261,7 +258,6 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ReplayedPart& part,
                 "processor computed wrongly",
                 part.name);
   WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
-  numbers.may_pass = !is_data;
   numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
   throw_verdict(replaying, verdict, part, std::move(numbers));
 }

@@ -47,7 +47,6 @@ struct WrongNumbers {
   std::string what;        ///< "rank 2 on node3 (cpu) sent other sums of ..."
   std::string help;        ///< what a person can do
   std::vector<int> ranks;  ///< that are named; may be none
-  bool may_pass = false;   ///< computed again, the step comes out right, unless the fault lasts
   Doubt doubt = Doubt::kNone;
 };
 
