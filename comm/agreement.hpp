@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks tell each other beside gradients: values and texts of all, errors that end all, and whether all
-/// still hold the same weights.
+/// What the ranks tell each other beside gradients: values and texts of all, errors that end all.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "common/error.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -76,18 +74,5 @@ std::vector<std::string> gather_hosts(Communicator& comm);
 
 /// How many hosts those are.
 int count_hosts(Communicator& comm);
-
-// Are all ranks' weights still the same? A rank whose memory or arithmetic went wrong is found and named.
-
-using Digest = std::array<std::byte, 32>;  ///< SHA-256 of one tensor
-
-/// Compares the digests over all ranks; a collective call, and every rank comes to the same verdict.
-///
-/// @param digests  one for each tensor, in arena order
-/// @param names    of the tensors, for the message
-/// @throws InternalError  on every rank; names step, the ranks and hosts that differ from the majority (from
-///                        rank 0, if there is none) and the first tensor in which they do
-void check_replicas(Communicator& comm, std::span<const Digest> digests, std::span<const std::string> names,
-                    std::int64_t step);
 
 }  // namespace lockstep

@@ -129,6 +129,8 @@ int run_prove_campaign(const Options& options);
 
 /// Runs in which numbers of one rank become wrong, and honest ones. As above.
 int run_wrong_rank_campaign(const Options& options);
+/// Runs in which a rank's state goes wrong between saves, and which go on. As above.
+int run_poison_campaign(const Options& options);
 /// Runs in which numbers of one rank become wrong unseen, so that a proof has to name it. As above.
 int run_prove_ranks_campaign(const Options& options);
 

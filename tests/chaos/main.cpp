@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// chaos kill | damage | stages | devices | signal | prove: disturbs training runs at random and checks that nothing
-/// of it can be seen afterwards. chaos wrong-rank: that the ranks name whose numbers are wrong. chaos watchdog: that
-/// they name who is lost, and leave.
+/// of it can be seen afterwards. chaos wrong-rank: that the ranks name whose numbers are wrong. chaos poison: that no
+/// checkpoint has them. chaos watchdog: that they name who is lost, and leave.
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
@@ -111,6 +111,10 @@ int run(int argc, char** argv) {
       "Wrong numbers on one rank while it trains, which the run has to name; as many honest runs", 24,
       [&](const std::string& /*name*/) { return lockstep::chaos::run_wrong_rank_campaign(options); },
       exit_code);
+  add_campaign(
+      app, options, "poison",
+      "A bit of what a rank holds flips between saves: the run must end as if it had not, or refuse", 24,
+      [&](const std::string& /*name*/) { return lockstep::chaos::run_poison_campaign(options); }, exit_code);
   add_campaign(
       app, options, "prove-ranks",
       "Wrong numbers on one rank that the run does not see: lockstep prove on one rank has to name it", 24,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A round: train on 2 to 8 ranks while numbers of one of them become wrong, by faults that the run does not see while
-/// it trains. Then one rank proves it, and must name the step, that rank and its host.
+/// A round: train on 2 to 8 ranks while numbers of one of them become wrong, by faults that no step sees: the run ends
+/// before its next save, or not at all. Then one rank proves it, and must name the step, that rank and its host.
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "tests/chaos/campaign.hpp"
@@ -136,7 +136,7 @@ void ProveRanksCampaign::live(std::int64_t number) {
     const auto outcome =
         train(directories.run(), placement,
               fmt::format("inject.rank={} inject.step={} 'inject.what={}'", rank, step, fault));
-    constexpr int kCopiesDiffer = 70;  // which are compared at the end of a run
+    constexpr int kCopiesDiffer = 72;  // which are compared before an evaluation
     if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
       throw Violation("the run was not to see it:\n" + outcome.everything());
     prove(directories.run(), thing, placement, step, rank);

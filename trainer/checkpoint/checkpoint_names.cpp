@@ -34,11 +34,13 @@ EvaluationsTold evaluations_told(const std::string& run_dir,
   EvaluationsTold told;
   std::int64_t evaluated = -1;  // the step of the last evaluation: "end" tells of it again
   try {
+    const auto doubt = read_doubt(Env::posix(), run_dir);
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
       const bool epoch = event.name() == "epoch", end = event.name() == "end";
       if (!epoch && !end && event.name() != "evaluation") return;
       const std::int64_t step = event.integer("step").value_or(0),
                          number = epoch ? event.integer("epoch").value_or(0) : 0;
+      if (doubt && step > doubt->sure_step) return;
       if (epoch && on_epoch) on_epoch(number, step);
       const auto validated = event.number("validation_accuracy");
       const auto accuracy = validated ? validated : event.number("test_accuracy");
@@ -136,7 +138,7 @@ std::optional<std::int64_t> number_behind(std::string_view text, std::string_vie
 
 std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir) {
   std::vector<CheckpointSummary> checkpoints;
-  for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
+  for (const CheckpointEntry& entry : sure_checkpoints(env, run_dir)) {
     CheckpointSummary checkpoint{.step = entry.step, .path = entry.path};
     try {
       const CheckpointFacts facts = load_manifest(env, entry.path).facts;

@@ -48,6 +48,7 @@ void AsyncCheckpointer::write(const CheckpointState& state) {
   if (before_each_) before_each_();
   known_.good = save_checkpoint(env_, run_dir_, state);
   known_.accuracy[known_.good] = state.facts.accuracy();
+  known_.replayed = state.facts.replayed;
   prune_checkpoints(env_, run_dir_, keep_, known_);
 }
 
@@ -128,6 +129,9 @@ std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir
   for (const CheckpointEntry& entry : entries)
     if (policy.every_steps > 0 && entry.step % policy.every_steps == 0) kept.insert(entry.path);
   if (policy.best) keep_best(env, entries, known, &kept);
+  const auto replayed = std::ranges::find_if(
+      entries, [&](const CheckpointEntry& entry) { return entry.step <= known.replayed.value_or(-1); });
+  if (replayed != entries.end()) kept.insert(replayed->path);
   keep_newest_good(env, entries, known, &kept);
 
   std::vector<std::string> removed;

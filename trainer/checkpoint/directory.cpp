@@ -89,7 +89,7 @@ std::string runs_beside(Env& env, const std::string& path) {
 std::optional<FoundCheckpoint> look_for_latest(Env& env, const std::string& run_dir, bool* again,
                                                std::vector<std::string>* complaints,
                                                std::vector<std::string>* damaged, Weights accepted) {
-  for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
+  for (const CheckpointEntry& entry : sure_checkpoints(env, run_dir)) {
     try {
       return FoundCheckpoint{entry.path, load_checkpoint(env, entry.path, accepted), {}};
     } catch (const DataError& error) {
@@ -143,6 +143,7 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
 
 std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
                                            std::vector<std::string>* damaged, Weights accepted) {
+  require_sure_checkpoint(env, run_dir);
   constexpr int kLooks = 20;  // a run that prunes saves in between; a link to nowhere stays as it is
   std::vector<std::string> complaints, passed_over;
   std::optional<FoundCheckpoint> found;

@@ -34,6 +34,27 @@ struct CheckpointEntry {
 /// All checkpoints by name, newest first; nothing is verified. Empty if there is no such run.
 std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_dir);
 
+// Checkpoints in doubt. Numbers of a rank were wrong, as a replay has found, and those saved after a step may hold what
+// followed: RUN/doubt.json says so until a run has gone on from an earlier one.
+
+inline constexpr const char* kDoubtFile = "doubt.json";
+
+struct CheckpointDoubt {
+  std::int64_t sure_step = 0;  ///< checkpoints of later steps are in doubt
+  std::int64_t found_step = 0;
+  std::string what;  ///< "rank 2 on node3 (cpu): it computed ... otherwise"
+};
+
+/// @throws IoError
+void write_doubt(Env& env, const std::string& run_dir, const CheckpointDoubt& doubt);
+/// Nothing: no checkpoint is in doubt. @throws DataError, ConfigError, IoError
+std::optional<CheckpointDoubt> read_doubt(Env& env, const std::string& run_dir);
+void remove_doubt(Env& env, const std::string& run_dir);
+/// As list_checkpoints(), without those in doubt.
+std::vector<CheckpointEntry> sure_checkpoints(Env& env, const std::string& run_dir);
+/// @throws DataError  there are checkpoints, and all are in doubt: says why, and what to do
+void require_sure_checkpoint(Env& env, const std::string& run_dir);
+
 struct FoundCheckpoint {
   std::string path;
   CheckpointState state;
@@ -45,10 +66,10 @@ using OnDamaged = std::function<void(const std::string&)>;
 /// The newest checkpoint that verifies. `on_damaged` is told about each newer one, in one line that names it.
 /// Only what is proved to be damaged is passed over: a file that cannot be read now is tried again, and then
 /// the error leaves. One that goes away meanwhile, because the run that is under way prunes it, makes it look
-/// again.
+/// again. Those in doubt are passed over.
 /// @param damaged   is given all that were passed over, also where none is good
 /// @param accepted  one whose weights are others counts as damaged
-/// @throws IoError
+/// @throws IoError; DataError  all are in doubt
 std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
                                            std::vector<std::string>* damaged = nullptr,
                                            Weights accepted = Weights::kUsable);
@@ -96,7 +117,7 @@ struct CheckpointSummary {
   std::string damage = {};  ///< why its manifest cannot be read; otherwise ""
 };
 
-/// Of a run, newest first.
+/// Of a run, newest first, without those in doubt.
 std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir);
 /// The one of the highest accuracy, the older among equals; null: none was evaluated.
 const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first);

@@ -142,6 +142,9 @@ void facts_fields(auto&& archive, CheckpointFacts& facts) {
     inner("sha256", metrics.sha256);
     require_digest(inner, metrics.sha256);
   });
+  optional_field(archive, "replayed", facts.replayed);
+  const std::int64_t replayed = facts.replayed.value_or(0);
+  archive.require(replayed >= 0 && replayed <= facts.step, "replayed", "a step of this run");
   accuracy_fields(archive, facts);
   archive("job", facts.job);
   archive("model", facts.model);

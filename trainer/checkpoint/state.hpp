@@ -99,6 +99,8 @@ struct CheckpointFacts {
   CheckpointArithmetic arithmetic;
   std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none
   std::optional<CheckpointMetrics> metrics;  ///< nothing where no run wrote it
+  /// The last step whose shares other ranks computed again, and all were right; nothing: there was none.
+  std::optional<std::int64_t> replayed;
 
   std::optional<double> test_accuracy;         ///< of these very weights; nothing if they were not evaluated
   std::optional<double> validation_accuracy;   ///< the same on what data.validation holds out

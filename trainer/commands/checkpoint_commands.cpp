@@ -101,14 +101,25 @@ std::vector<std::string> checkpoints_to_verify(Env& env, const std::string& path
   return paths;
 }
 
+std::string in_doubt(const std::string& checkpoint, const CheckpointDoubt& doubt) {
+  return fmt::format(
+      "{}: in doubt: whole, but saved after step {}, and at step {} {}; 'lockstep prove' tells whether it is "
+      "right\n",
+      checkpoint, doubt.sure_step, doubt.found_step, doubt.what);
+}
+
 int verify(const std::string& given, bool json) {
   Env& env = Env::posix();
   const std::string path = named_checkpoint(env, split_average(env, given).path);
   bool good = true;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  const auto doubt = read_doubt(env, is_checkpoint(env, path) ? path + "/../.." : path);
   for (const auto& checkpoint : checkpoints_to_verify(env, path)) {
     try {
-      const Verification result = verify(env, checkpoint);
+      Verification result = verify(env, checkpoint);
+      const auto step = checkpoint_step(checkpoint.substr(checkpoint.rfind('/') + 1));
+      if (result.good && doubt && step && *step > doubt->sure_step)
+        result = {.good = false, .report = in_doubt(checkpoint, *doubt)};
       list.push_back({{"checkpoint", checkpoint}, {"good", result.good}, {"report", result.report}});
       if (!json) print("{}", result.report);
       good = good && result.good;

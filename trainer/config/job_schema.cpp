@@ -219,7 +219,7 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.split, one_of<BatchSplit>(),
         "how the grains of a batch go to the ranks; even: to all nearly as many; chunk: as torch.chunk does it, equal pieces and what is left, where the last ranks may get none")
         .also_called({"chunking"}),
-    KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights after so many steps; 0: never"),
+    KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights, running statistics and optimiser state after so many steps; 0: only before each evaluation and save"),
     KEY(parallel.replay_every_steps, whole_or_auto(kTrillion, ParallelSection::kAutoReplays), "after so many steps each rank computes the share of the next one again, or each pipeline that of the next pipeline, and a rank that computes wrongly is named before it moves a weight; 100 takes about 1 % of the time; auto: 128 on CPUs, 8192 on GPUs; 0: never"),
     KEY(parallel.timeout_seconds, real({0, 1e9, true}), "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),

@@ -112,9 +112,10 @@ Fault::Pattern pattern_of(std::string_view word) {
 
 /// "weights", "gradient 1234:40": behind "flip-bit ".
 std::optional<Fault> parse_flip(std::string_view text, Fault::Pattern pattern) {
-  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 7> kTargets = {
+  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 8> kTargets = {
       {{"weights", Fault::Target::kWeights},
        {"momentum", Fault::Target::kOptimizer},
+       {"statistics", Fault::Target::kStatistics},
        {"gradient", Fault::Target::kGradient},
        {"data", Fault::Target::kData},
        {"sums", Fault::Target::kSums},

@@ -53,12 +53,13 @@ struct Fault {
   /// What kFlipBit changes.
   enum class Target {
     kWeights,
-    kOptimizer,  ///< the first of what the optimiser remembers
-    kGradient,   ///< the sums of the step, once they are complete and compared
-    kData,       ///< a sample of the step
-    kSums,       ///< this rank's own sums, before they leave
-    kLink,       ///< the sums over all ranks, as they arrive
-    kMessage,    ///< activations or gradients, as they arrive from another stage
+    kOptimizer,   ///< what the optimiser remembers, one buffer behind the other
+    kStatistics,  ///< running statistics
+    kGradient,    ///< the sums of the step, once they are complete and compared
+    kData,        ///< a sample of the step
+    kSums,        ///< this rank's own sums, before they leave
+    kLink,        ///< the sums over all ranks, as they arrive
+    kMessage,     ///< activations or gradients, as they arrive from another stage
   };
   /// Which bits of it.
   enum class Pattern {

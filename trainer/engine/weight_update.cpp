@@ -6,6 +6,8 @@
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 
 #include <fmt/format.h>
 
@@ -268,6 +270,23 @@ std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters) {
   for (const Parameter& tensor : parameters.tensors())
     held.push_back({held.size(), tensor.offset, tensor.offset, tensor.size});
   return held;
+}
+
+std::vector<std::uint64_t> fingerprints_of_state(const FingerprintLayout& layout,
+                                                 std::span<const HeldTensor> held,
+                                                 const TrainedState& state) {
+  std::vector<std::uint64_t> row(layout.slots());
+  for (const HeldTensor& tensor : held) {
+    const auto find = [&](std::uint32_t buffer, std::span<const float> values) {
+      return cpu::fingerprint(buffer, tensor.first, values.subspan(tensor.local, tensor.size));
+    };
+    row[layout.weights(tensor.number)] = find(kWeightsBuffer, state.weights);
+    if (tensor.number >= layout.trained) continue;  // no optimiser knows of it
+    for (std::size_t b = 0; b < layout.buffers; ++b)
+      row[layout.optimizer(b, tensor.number)] =
+          find(kOptimizerBuffer + static_cast<std::uint32_t>(b), state.optimizer[b].values);
+  }
+  return row;
 }
 
 }  // namespace lockstep

@@ -180,6 +180,10 @@ struct HeldTensor {
 /// Of all tensors, where a rank holds the whole network.
 std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters);
 
+/// The row of a step before it: zeros for the gradients, and for what this rank does not hold.
+std::vector<std::uint64_t> fingerprints_of_state(const FingerprintLayout& layout,
+                                                 std::span<const HeldTensor> held, const TrainedState& state);
+
 /// The norm of the whole network's gradient, from the sums of squares of the tensors that a rank has. Collective where
 /// ranks have parts of the network.
 using NormOfAll = std::function<double(const std::vector<double>& squares)>;

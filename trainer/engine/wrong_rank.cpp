@@ -25,10 +25,7 @@ std::string name_of(const ParameterLayout& layout, std::size_t tensor) {
 
 WrongRankError::WrongRankError(WrongNumbers numbers)
     : AgreedError(ExitCode::kWrongRank,
-                  fmt::format("step {}: {}. What helps: {}. Nothing of this step was kept; the same command "
-                              "goes on from the last checkpoint",
-                              numbers.step, numbers.what, numbers.help),
-                  0),
+                  fmt::format("step {}: {}. What helps: {}", numbers.step, numbers.what, numbers.help), 0),
       numbers_(std::move(numbers)) {}
 
 void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
@@ -42,7 +39,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
   if (named.empty()) named.emplace_back("a rank that cannot be told");  // the fingerprint itself was hit
   const std::string who = fmt::format("{}", fmt::join(named, " and ")),
                     tensor = name_of(here.layout, fault.tensor);
-  WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks, .may_pass = true};
+  WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks};
   if (fault.where == SumFault::Where::kMemory) {
     numbers.what =
         fmt::format("{} sent other sums of {} than it had added up: its memory changed them", who, tensor);
@@ -70,13 +67,12 @@ void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, s
   const std::vector<std::string> whats = gather_text(comm, own.what), helps = gather_text(comm, own.help);
   std::vector<std::int64_t> named(static_cast<std::size_t>(comm.size()));
   for (const int rank : own.ranks) named[static_cast<std::size_t>(rank)] = 1;
-  std::vector<std::int64_t> lasting{mine && !mine->may_pass ? 1 : 0};
   comm.all_reduce(std::span(named));
-  comm.all_reduce(std::span(lasting));
+  const std::vector<Doubt> doubts = gather(comm, own.doubt);
   WrongNumbers all{.step = step, .what = first_said(whats), .help = first_said(helps), .ranks = {}};
   for (std::size_t rank = 0; rank < named.size(); ++rank)
     if (named[rank] > 0) all.ranks.push_back(static_cast<int>(rank));
-  all.may_pass = lasting.front() == 0;
+  all.doubt = *std::ranges::max_element(doubts);
   throw WrongRankError(std::move(all));
 }
 
@@ -108,7 +104,7 @@ std::optional<T> majority_of(const std::vector<T>& all) {
 /// What a team says of a step in which nothing may be wrong.
 struct ShortAnswer {
   std::uint64_t own = 0, again = 0;  ///< of its own share, and of the one that it computed again
-  std::uint64_t weights = 0;
+  std::uint64_t state = 0;
 };
 
 /// The first share about which two teams differ.
@@ -175,30 +171,42 @@ struct Replaying {
   const std::string& device;
 };
 
+std::string describe(const ReplayedPart& part) {
+  return part.kind.empty() ? part.name : fmt::format("the {} of {}", part.kind, part.name);
+}
+
+/// What is wrong by the verdict, without the ranks' names.
+/// @param part  what differs
+/// @param what  is said of one rank
+WrongNumbers numbers_of(const ReplayVerdict& verdict, const ReplayedPart& part, const std::string& what,
+                        std::int64_t step) {
+  return {.step = step,
+          .what = verdict.is_certain
+                      ? what
+                      : fmt::format("they differ about {}, and each insists: it takes a third rank to tell "
+                                    "which of them is wrong",
+                                    describe(part)),
+          .help = part.arrived ? "look at that host's network, and leave it out if it happens again"
+                               : "test that host's memory and processor, and leave it out",
+          .ranks = {}};
+}
+
+void add_name(WrongNumbers& numbers, const std::vector<std::string>& named) {
+  numbers.what = fmt::format("{}: {}", fmt::join(named, " and "), numbers.what);
+}
+
 /// Names the ranks of the verdict. Collective.
-/// @param part      what differs
-/// @param what      is said of one rank
-/// @param may_pass  what is wrong is no longer there when the step is computed again
 [[noreturn]] void throw_verdict(const Replaying& replaying, const ReplayVerdict& verdict,
-                                const ReplayedPart& part, const std::string& what, bool may_pass) {
+                                const ReplayedPart& part, WrongNumbers numbers) {
   const int members = replaying.whole.size() / replaying.teams.size();
   const auto who = descriptions(replaying.whole, replaying.device);
-  std::vector<int> ranks;
   std::vector<std::string> named;
   for (const int team : verdict.wrong) {
-    ranks.push_back(team * members + part.member);
-    named.push_back(who[at(ranks.back())]);
+    numbers.ranks.push_back(team * members + part.member);
+    named.push_back(who[at(numbers.ranks.back())]);
   }
-  const std::string undecided = fmt::format(
-      "they differ about {}, and each insists: it takes a third rank to tell which of them is wrong",
-      part.name);
-  throw WrongRankError(
-      {.step = replaying.step,
-       .what = fmt::format("{}: {}", fmt::join(named, " and "), verdict.is_certain ? what : undecided),
-       .help = part.arrived ? "look at that host's network, and leave it out if it happens again"
-                            : "test that host's memory and processor, and leave it out",
-       .ranks = ranks,
-       .may_pass = may_pass});
+  add_name(numbers, named);
+  throw WrongRankError(std::move(numbers));
 }
 
 /// Of each team.
@@ -210,13 +218,17 @@ std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprin
   return results;
 }
 
-[[noreturn]] void name_wrong_weights(const Replaying& replaying, const SumFingerprints& own) {
+WrongNumbers wrong_state(const ReplayVerdict& verdict, const ReplayedPart& part, std::int64_t step) {
+  return numbers_of(verdict, part,
+                    fmt::format("its {} are not those of the others from {} on: its memory changed them",
+                                part.kind, part.name),
+                    step);
+}
+
+[[noreturn]] void name_wrong_state(const Replaying& replaying, const SumFingerprints& own) {
   const ReplayVerdict verdict = judge_share(gather_results(replaying.teams, own));
-  const ReplayedPart& part = replaying.work.weight_parts[verdict.place];
-  throw_verdict(
-      replaying, verdict, part,
-      fmt::format("its weights are not those of the others from {} on: its memory changed them", part.name),
-      false);
+  const ReplayedPart& part = replaying.work.state_parts[verdict.place];
+  throw_verdict(replaying, verdict, part, wrong_state(verdict, part, replaying.step));
 }
 
 /// All compute it once more. What the two had before counts, too: a team that contradicts itself is wrong.
@@ -234,20 +246,20 @@ std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprin
   const ReplayVerdict samples = judge_share(gather_results(teams, work.samples(share)));
   const bool is_data =
       samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
-  if (is_data)
-    throw_verdict(replaying, verdict, work.sample_parts[samples.place],
-                  "its training samples are not those of the others: its memory changed them", false);
-  const ReplayedPart& part = work.share_parts[verdict.place];
-  throw_verdict(
-      replaying, verdict, part,
-      part.arrived
+  const ReplayedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
+  const std::string what =
+      is_data ? "its training samples are not those of the others: its memory changed them"
+      : part.arrived
           ? fmt::format(
                 "{} arrived there otherwise than they left: a link or the memory behind it changed them",
                 part.name)
-          : fmt::format("it computed {} otherwise than other ranks from the same weights and samples: its "
-                        "processor computed wrongly",
-                        part.name),
-      true);
+          : fmt::format(
+                "it computed {} otherwise than other ranks from the same weights and samples: its "
+                "processor computed wrongly",
+                part.name);
+  WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
+  numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
+  throw_verdict(replaying, verdict, part, std::move(numbers));
 }
 
 }  // namespace
@@ -255,13 +267,51 @@ std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprin
 void replay_next_share(Communicator& whole_run, Communicator& teams, const SumFingerprints& own,
                        const ReplayWork& work, std::int64_t step, const std::string& device) {
   const Replaying replaying{whole_run, teams, work, step, device};
-  const SumFingerprints weights = work.weights(),
-                        again = work.compute_share((teams.rank() + 1) % teams.size());
-  const auto all = gather(teams, ShortAnswer{whole(own), whole(again), whole(weights)});
-  const bool same_weights = std::ranges::all_of(
-      all, [&](const ShortAnswer& answer) { return answer.weights == all.front().weights; });
-  if (!same_weights) name_wrong_weights(replaying, weights);
+  const SumFingerprints state = work.state(), again = work.compute_share((teams.rank() + 1) % teams.size());
+  const auto all = gather(teams, ShortAnswer{whole(own), whole(again), whole(state)});
+  const bool same_state =
+      std::ranges::all_of(all, [&](const ShortAnswer& answer) { return answer.state == all.front().state; });
+  if (!same_state) name_wrong_state(replaying, state);
   if (const auto share = disputed_share(all)) name_wrong_share(replaying, *share, own, again);
+}
+
+// Copies of a state.
+
+std::vector<ReplayedPart> parts_of_row(const ParameterLayout& network,
+                                       const std::vector<std::string>& buffers,
+                                       const std::function<int(std::size_t)>& holder) {
+  std::vector<ReplayedPart> parts;
+  const auto add = [&](const std::vector<Parameter>& tensors, const std::string& kind) {
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      parts.push_back({.name = tensors[i].name, .member = holder ? holder(i) : 0, .kind = kind});
+  };
+  add(network.parameters, "summed gradients");
+  add(network.parameters, "weights");
+  add(network.kept, "running statistics");
+  for (const std::string& buffer : buffers) add(network.parameters, "values of " + buffer);
+  return parts;
+}
+
+void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step) {
+  const auto all = gather(ranks.copies, whole(own));
+  const bool differ = std::ranges::count(all, all.front()) != std::ssize(all);
+  std::int64_t anywhere = differ ? 1 : 0;
+  if (ranks.copies.size() != ranks.whole.size()) ranks.whole.all_reduce(std::span(&anywhere, 1));
+  if (anywhere == 0) return;
+  std::optional<WrongNumbers> mine;
+  if (differ) {
+    const ReplayVerdict verdict = judge_share(gather_results(ranks.copies, own));
+    mine = wrong_state(verdict, ranks.parts[verdict.place], step);
+    const auto numbers = gather(ranks.copies, ranks.copies.rank_in_whole());
+    const auto who = descriptions(ranks.copies, ranks.device);
+    std::vector<std::string> named;
+    for (const int place : verdict.wrong) {
+      mine->ranks.push_back(numbers[at(place)]);
+      named.push_back(who[at(place)]);
+    }
+    add_name(*mine, named);
+  }
+  throw_on_all(ranks.whole, mine, step);
 }
 
 }  // namespace lockstep

@@ -34,16 +34,23 @@ struct TrainedHere {
 [[noreturn]] void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
                                    const TrainedHere& here);
 
+/// Which earlier steps may be wrong, too, where a step is.
+enum class Doubt {
+  kNone,         ///< it was found in its own step, or by copies, which are compared before each save
+  kSinceReplay,  ///< those since the last replay in which all shares were right
+  kSinceStart,   ///< those since the data were loaded
+};
+
 /// What turned out to be wrong in a step; the same on all ranks.
 struct WrongNumbers {
   std::int64_t step = 0;   ///< counted from 1
   std::string what;        ///< "rank 2 on node3 (cpu) sent other sums of ..."
   std::string help;        ///< what a person can do
   std::vector<int> ranks;  ///< that are named; may be none
-  bool may_pass = false;   ///< computed again, the step comes out right, unless the fault lasts
+  Doubt doubt = Doubt::kNone;
 };
 
-/// Its message is a whole one, for runs that stop.
+/// Its message says all but how the run may go on.
 class WrongRankError : public AgreedError {
  public:
   explicit WrongRankError(WrongNumbers numbers);
@@ -95,18 +102,38 @@ ReplayVerdict judge_share(std::span<const ShareResult> results);
 
 /// One of the numbers by which teams are compared.
 struct ReplayedPart {
-  std::string name;      ///< "the gradients of conv2.weight"
-  int member = 0;        ///< who answers for it: a rank of the team
-  bool arrived = false;  ///< from another member, which has a number of its own for what it sent
+  std::string name;       ///< "the gradients of conv2.weight"; of a state a tensor: "conv2.weight"
+  int member = 0;         ///< who answers for it: a rank of the team
+  bool arrived = false;   ///< from another member, which has a number of its own for what it sent
+  std::string kind = {};  ///< of a state: "weights", "values of momentum"
 };
+
+/// What the fingerprints in the row of a step are of (trainer/engine/weight_update.hpp).
+/// @param holder  the rank of a team that holds a tensor; may be empty: each has all
+std::vector<ReplayedPart> parts_of_row(const ParameterLayout& network,
+                                       const std::vector<std::string>& buffers,
+                                       const std::function<int(std::size_t tensor)>& holder = {});
+
+/// Ranks that hold copies of one state, and how it is told which of them is wrong.
+struct StateCopies {
+  Communicator& whole;   ///< all ranks
+  Communicator& copies;  ///< those that should hold the same; all ranks are in one such group
+  const std::vector<ReplayedPart>& parts;
+  const std::string& device;  ///< of this rank, for the message
+};
+/// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies: eight bytes a rank
+/// where all are equal. Collective.
+/// @param step  for the message
+/// @throws WrongRankError  on all ranks
+void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step);
 
 /// What a rank does for a replay. Each call is collective in its team, whose ranks get the same.
 struct ReplayWork {
   /// In the order in which numbers follow from each other, so that the first one that is wrong tells where it began.
-  std::vector<ReplayedPart> share_parts, weight_parts, sample_parts;
+  std::vector<ReplayedPart> share_parts, state_parts, sample_parts;
   /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
   std::function<SumFingerprints(int team)> compute_share;
-  std::function<SumFingerprints()> weights;
+  std::function<SumFingerprints()> state;
   /// Of a share, as this team has them in memory.
   std::function<SumFingerprints(int team)> samples;
 };
@@ -120,7 +147,7 @@ SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSa
 /// @param teams  of this rank and those at its place in the other teams
 /// @param own    of the share that this team has computed in this step
 /// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, what it computed, and
-///                      whether its weights, its data, its processor or a link is at fault
+///                      whether its state, its data, its processor or a link is at fault
 void replay_next_share(Communicator& whole, Communicator& teams, const SumFingerprints& own,
                        const ReplayWork& work, std::int64_t step, const std::string& device);
 

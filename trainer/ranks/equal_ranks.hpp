@@ -8,13 +8,10 @@
 #include "comm/communicator.hpp"
 #include "common/error.hpp"
 #include "data/dataset.hpp"
-#include "models/arena.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
-#include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -76,13 +73,5 @@ RankFacts device_facts(const DeviceChoice& device);
 
 /// Several lists as one.
 RankFacts operator+(RankFacts left, const RankFacts& right);
-
-// Do all ranks still hold the same weights?
-
-/// Compares the digest of every tensor over all ranks. Collective.
-/// @throws AgreedError (ExitCode::kInternal) that names the ranks that differ, their hosts, the step and the
-/// tensor
-void expect_equal_replicas(Communicator& comm, const ParameterLayout& layout, std::span<const float> weights,
-                           std::int64_t step);
 
 }  // namespace lockstep

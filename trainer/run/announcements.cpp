@@ -142,7 +142,7 @@ std::string TrainingRun::how_to_train_on() const {
                      fmt::join(values, " "));
 }
 
-/// To the person alone: nothing is written. @returns the exit code
+/// To the person alone: nothing is written but a page that is missing. @returns the exit code
 int TrainingRun::tell_nothing_left() {
   if (!directory_) return 0;
   const std::string taken = counted(state_.position.global_step, "step");
@@ -153,10 +153,11 @@ int TrainingRun::tell_nothing_left() {
           : fmt::format("holds {}, more than the {} asked for", taken, with_thousands(steps_in_run()));
   const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
   const PublishedComparison published = compare_weights(sha256);
-  progress_.say(
-      fmt::format("already finished: {} {}; nothing was trained or written; {}; to start afresh, "
-                  "run.resume=never or another run.dir",
-                  job_.run.dir, state, how_to_train_on()));
+  progress_.say(fmt::format(
+      "already finished: {} {}; nothing was trained{}; {}; to start afresh, "
+      "run.resume=never or another run.dir",
+      job_.run.dir, state, lacks_page_ ? ", its missing page (report.html) is written" : " or written",
+      how_to_train_on()));
   say_weights(sha256, published);
   return 0;
 }

@@ -213,7 +213,15 @@ void FaultInjector::flip_bits() {
     case Fault::Target::kOptimizer:
       return strategy_.probe_next_step({.state = [this](const TrainedState& trained) {
         if (trained.optimizer.empty()) throw ConfigError("inject.what: this optimizer remembers nothing");
-        change_all(trained.optimizer.front().values, fault_);
+        const std::size_t each = trained.optimizer.front().values.size();
+        for (std::size_t i = 0; i < trained.optimizer.size(); ++i)
+          change_part(trained.optimizer[i].values, i * each, trained.optimizer.size() * each, fault_);
+      }});
+    case Fault::Target::kStatistics:
+      return strategy_.probe_next_step({.state = [this](const TrainedState& trained) {
+        const auto kept = trained.weights.subspan(setup_.network.parameters().size);
+        if (kept.empty()) throw ConfigError("inject.what: this network keeps no running statistics");
+        change_all(kept, fault_);
       }});
     case Fault::Target::kGradient:
       return strategy_.probe_next_step({.sums = [this](std::size_t /*tensor*/, std::size_t first, auto sums) {

@@ -195,6 +195,10 @@ const std::vector<RunFile>& files_of_runs() {
       {"ranks.jsonl",
        "which rank computed which steps on which host and device, and sums by which prove names a rank",
        "with trail.bin"},
+      {"doubt.json",
+       "after which step checkpoints are in doubt, and why; a start goes on from an earlier one and removes "
+       "it",
+       "a replay found a rank that was wrong, and it may have been so for longer"},
       {"log/rank-0.log", "what rank 0 said, with the time"},
       {"log/verdict.txt", "which rank the last start lost, and why", "the watchdog named one"},
       {"log/verdict-N.txt", "the same of earlier starts", "a later start began"},

@@ -169,17 +169,20 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   return found;
 }
 
-void RunDirectory::open(std::int64_t step, bool evaluated, const std::optional<CheckpointMetrics>& noted) {
+void RunDirectory::open(std::int64_t step, bool evaluated, const CheckpointFacts& facts) {
   require_own(env_, path_ + "/" + kCheckpointsDirectory, EntryKind::kDirectory);
   remove_leftovers(env_, path_);
   if (step == 0) clear_for_a_new_run();
   keep_damaged_aside();
   move_later_checkpoints_aside(step);
-  prune_checkpoints(env_, path_, keep_policy(job_));  // a kill may have come between a save and its pruning
+  KnownCheckpoints known{.accuracy = {}, .good = {}, .replayed = facts.replayed};
+  prune_checkpoints(env_, path_, keep_policy(job_), known);  // a kill may have come between a save and that
   best_accuracy_ = best_accuracy(env_, path_);
   make_own(env_, metrics_path(path_));
+  const auto& noted = facts.metrics;
   const auto lost = noted ? lost_metrics(env_, metrics_path(path_), step, *noted) : std::nullopt;
   truncate_metrics(env_, metrics_path(path_), step, evaluated);
+  remove_doubt(env_, path_);
   const std::string begun_as = first_line_of_job(env_, path_);
   const std::string yaml = (begun_as.empty() ? first_line_of_job(job_) : begun_as) + "\n" + to_yaml(job_);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
@@ -243,8 +246,8 @@ void RunDirectory::keep_damaged_aside() {
 
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
-  for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, kRankFile, "job.yaml",
-                                 kCurveFile, "report.html", kTraceFile}) {
+  for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, kRankFile, kDoubtFile,
+                                 "job.yaml", kCurveFile, "report.html", kTraceFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
@@ -271,6 +274,31 @@ void RunDirectory::save(CheckpointState state) {
 void RunDirectory::finish() {
   checkpointer_.finish();
   lock_->require_same_directory();  // it may have gone while the checkpoint was written
+}
+
+std::string RunDirectory::note_doubt(const CheckpointDoubt& doubt) {
+  try {
+    checkpointer_.finish();
+  } catch (const Error& error) {
+    print_error(error.what());
+  }
+  try {
+    const auto all = list_checkpoints(env_, path_);
+    if (all.empty()) return "Nothing was saved before: the same command begins anew";
+    if (all.front().step <= doubt.sure_step)
+      return fmt::format("The same command goes on from the checkpoint of step {}", all.front().step);
+    lock_->require_same_directory();
+    write_doubt(env_, path_, doubt);
+    const auto sure = sure_checkpoints(env_, path_);
+    return fmt::format("Checkpoints after step {} may hold what followed from it: {}", doubt.sure_step,
+                       sure.empty()
+                           ? "no other is left, and the same command refuses to go on; begin anew with "
+                             "run.resume=never"
+                           : fmt::format("the same command goes on from that of step {}", sure.front().step));
+  } catch (const Error& error) {
+    return fmt::format("Do not go on from a checkpoint after step {}, which could not be written down: {}",
+                       doubt.sure_step, error.what());
+  }
 }
 
 /// To metrics or trail, which keep what they cannot write now.

@@ -47,9 +47,9 @@ class RunDirectory {
   /// one) to previous-N. At step 0, what an earlier run left here is moved to previous-N, unless it is this
   /// very run, interrupted before it had saved anything.
   /// @param evaluated  the step was evaluated, if it is one after which the run is
-  /// @param noted      what the checkpoint gone on from says of metrics.jsonl; lines that are lost are told, on
-  ///                   standard error and by an event "lost"
-  void open(std::int64_t step, bool evaluated, const std::optional<CheckpointMetrics>& noted);
+  /// @param facts      of the checkpoint gone on from: lines that are lost of metrics.jsonl are told, on standard error
+  ///                   and by an event "lost"
+  void open(std::int64_t step, bool evaluated, const CheckpointFacts& facts);
 
   /// Goes on with the run's trail behind `step`, or begins it, and with ranks.jsonl beside it; or, where the job keeps
   /// none, cuts off what an earlier start left of later steps. What it says of the checkpoint gone on from, if any.
@@ -86,6 +86,9 @@ class RunDirectory {
   /// Waits until the last save is safely on disk, under the run's name. @throws IoError if it is not, whatever
   /// run.on_save_error says
   void finish();
+  /// Numbers of a rank were wrong. Writes down which checkpoints are in doubt, if any are, the save under way included.
+  /// @returns how the run may go on, as a sentence
+  std::string note_doubt(const CheckpointDoubt& doubt);
 
  private:
   void clear_for_a_new_run();
@@ -138,6 +141,9 @@ using OpenRunDirectory = std::function<void(const std::string& path, bool wait)>
 /// that two starts at once never take the same one.
 /// @returns a line for people: which, and why
 std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open);
+
+/// Whether a run has come to its end, and the job asks for its page, which is not there: it was killed before that.
+bool lacks_page(Env& env, const std::string& run_dir, const Job& job);
 
 /// "is finished": why the job does not go on in this directory, as far as it can be told by reading; nothing:
 /// it may, also in one where no run has begun.

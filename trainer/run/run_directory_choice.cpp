@@ -147,12 +147,17 @@ std::string first_line_of_job(Env& env, const std::string& run_dir) {
   }
 }
 
+bool lacks_page(Env& env, const std::string& run_dir, const Job& job) {
+  return job.run.report && ends_a_run(env, run_dir + "/metrics.jsonl") &&
+         !env.exists(run_dir + "/report.html");
+}
+
 std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
   const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
   if (!env.exists(job_file)) {
     return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is no run directory");
   }
-  if (ends_a_run(env, metrics)) return "is finished";
+  if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
   try {
     const Job then = parse_job(text_of_file(env, job_file), job_file);
     const auto differences = differing_keys(determining_keys(then), determining_keys(job));

@@ -28,6 +28,10 @@ void TrainingRun::note_saved() {
   saved_evaluations_ = evaluations_of(state_);
 }
 
+bool TrainingRun::is_saved() const {
+  return saved_step_ == state_.position.global_step && saved_evaluations_ == evaluations_of(state_);
+}
+
 bool TrainingRun::is_best() const {
   if (!job_.run.keep.best) return false;
   bool best = directory_ && directory_->would_be_best(evaluations_.judged().accuracy());
@@ -60,9 +64,9 @@ void TrainingRun::require_finite_weights() {
 }
 
 void TrainingRun::save() {
-  if (saved_step_ == state_.position.global_step && saved_evaluations_ == evaluations_of(state_)) return;
+  if (is_saved()) return;
   const TimeSpan span(comm_.activity().timeline(), Work::kCheckpoint);
-  flush_trail();
+  compare_copies();
   require_finite_weights();
   wait_for_disk();  // of the save before
   if (directory_) directory_->save(snapshot());
@@ -121,8 +125,16 @@ void TrainingRun::add_to_trail(const StepSeries& series) {
   if (trail_rows_.size() >= kMostSteps * trail_slots_) flush_trail();
 }
 
+void TrainingRun::compare_copies() {
+  const InPhase phase(comm_.activity(), Phase::kChecking);
+  flush_trail();
+  strategy_->check_copies(state_.position.global_step);
+}
+
+/// What is not the same on all ranks is written, too, before the run ends: proofs read it.
 void TrainingRun::flush_trail() {
   if (trail_rows_.empty()) return;
+  const auto own_rows = trail_rows_;  // those of a pipeline are put together
   const auto [apart, copies, sums] = strategy_->combine_fingerprints(trail_rows_, trail_slots_, own_sums_);
   const auto arithmetic =
       static_cast<std::uint32_t>(arithmetic_of(job_, setup_.network.classes(), setup_.device));
@@ -143,6 +155,13 @@ void TrainingRun::flush_trail() {
   }
   trail_rows_.clear();
   own_sums_.clear();
+  std::int64_t wrong =
+      std::ranges::find_if(apart, [](std::uint64_t all) { return all != 0; }) - apart.begin();
+  comm_.broadcast(std::as_writable_bytes(std::span(&wrong, 1)), 0);
+  if (wrong == std::ssize(apart)) return;
+  const auto row = own_rows.begin() + wrong * static_cast<std::ptrdiff_t>(trail_slots_);
+  strategy_->check_rows({row, row + static_cast<std::ptrdiff_t>(trail_slots_)},
+                        state_.position.global_step - (std::ssize(apart) - 1 - wrong));
 }
 
 }  // namespace lockstep

@@ -173,6 +173,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
     facts.unlogged = {state.unlogged.steps, state.unlogged.samples, state.unlogged.correct};
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
   facts.arithmetic = {.version = arithmetic_version(job, setup), .since = state.arithmetic_since};
+  if (state.replayed > 0) facts.replayed = state.replayed;
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   if (state.is_evaluated(EvaluatedPart::kValidation)) facts.validation_accuracy = state.validation_accuracy;
   if (job.train.patience > 0) facts.patience = state.patience;
@@ -217,6 +218,7 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .validation_accuracy = facts.validation_accuracy.value_or(-1),
           .validated_step = facts.validation_accuracy ? facts.step : -1,
           .patience = facts.patience.value_or(counted_from_here(facts, judging_part(job))),
+          .replayed = facts.replayed.value_or(0),
           .arithmetic_since = facts.arithmetic.version == arithmetic_version(job, setup)
                                   ? facts.arithmetic.since
                                   : facts.step,

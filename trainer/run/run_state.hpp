@@ -43,6 +43,7 @@ struct RunState {
   double validation_accuracy = -1;   ///< the same two on what is held out
   std::int64_t validated_step = -1;
   CheckpointPatience patience;        ///< counted whether the job asks for it or not
+  std::int64_t replayed = 0;          ///< CheckpointFacts::replayed; 0: nothing
   std::int64_t arithmetic_since = 0;  ///< the steps before were computed by a version that rounded elsewhere
   /// Steps of the epoch under way since run.print_loss_every_steps printed. Behind a checkpoint its answers are not
   /// known.

@@ -111,6 +111,7 @@ void TrainingRun::restore_or_initialise() {
     if (checkpoint) {
       state_ = restore(checkpoint->state, job_, setup_, strategy_->sampler(), strategy_->whole_state());
       nothing_left_ = nothing_left();
+      lacks_page_ = nothing_left_ && lacks_page(Env::posix(), job_.run.dir, job_);
     } else if (comm_.rank() == 0) {
       initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     }
@@ -145,7 +146,7 @@ void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint, R
   const CheckpointFacts& facts = checkpoint ? checkpoint->state.facts : none;
   const bool between_epochs = state_.position.step_in_epoch == 0;
   const bool evaluated = between_epochs || (!epoch_finished() && state_.is_evaluated(judge_));
-  directory_->open(state_.position.global_step, evaluated, facts.metrics);
+  directory_->open(state_.position.global_step, evaluated, facts);
   ranks.from = state_.position.global_step + 1;
   directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()), ranks,
                          facts.trail);

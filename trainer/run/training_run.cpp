@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 
 namespace lockstep {
 
@@ -39,10 +40,30 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
 int TrainingRun::run() {
   try {
     return run_to_the_end();
+  } catch (const WrongRankError& error) {
+    end_wrong(error);
   } catch (...) {
     directory_.reset();  // A save that is under way is brought to its end, whatever happens to the rest.
     throw;
   }
+}
+
+/// Rank 0 speaks: only it knows which checkpoints there are.
+void TrainingRun::end_wrong(const WrongRankError& error) {
+  const WrongNumbers& wrong = error.numbers();
+  const std::int64_t sure = wrong.doubt == Doubt::kNone          ? std::numeric_limits<std::int64_t>::max()
+                            : wrong.doubt == Doubt::kSinceReplay ? last_replay(wrong.step - 1)
+                                                                 : first_step_;
+  const std::string how =
+      directory_ ? directory_->note_doubt({.sure_step = sure, .found_step = wrong.step, .what = wrong.what})
+                 : "";
+  directory_.reset();
+  throw AgreedError(error.code(), fmt::format("{}. {}", error.what(), how), 0);
+}
+
+std::int64_t TrainingRun::last_replay(std::int64_t step) const {
+  const std::int64_t every = strategy_->replays_every(), last = every > 0 ? step - step % every : 0;
+  return last > first_step_ ? last : state_.replayed;
 }
 
 int TrainingRun::run_to_the_end() {
@@ -102,12 +123,13 @@ std::int64_t TrainingRun::next_series() const {
 void TrainingRun::after_series(const StepSeries& series) {
   LOCKSTEP_CHECK(series.steps > 0 || series.failure);
   state_.add(series);
+  state_.replayed = last_replay(state_.position.global_step);
   add_to_trail(series);
   if (series.failure) fail(series);
   tell_series(series);
   if (const auto every = job_.run.print_loss_every_steps; every > 0) print_loss(every);
   if (is_due(job_.run.log_every_steps)) tell_step(series.last);
-  if (is_due(job_.parallel.check_replicas_every_steps)) strategy_->check_copies(state_.position.global_step);
+  if (is_due(job_.parallel.check_replicas_every_steps)) compare_copies();
   stopping_ = series.last.stop_requested && !steps_finished();
   if (stopping_) tell_why_it_stops();
   if (epoch_finished()) return;  // what is due now comes after the evaluation
@@ -136,7 +158,7 @@ void TrainingRun::end_if_unread() {
 void TrainingRun::fail(const StepSeries& series) {
   end_if_unread();
   end_trace();
-  flush_trail();
+  compare_copies();  // a rank's memory may have made the number
   strategy_->collect();
   const std::string what =
       comm_.rank() == 0
@@ -181,6 +203,7 @@ bool TrainingRun::leave_evaluation() const {
 
 /// False if it was left, on all ranks: then the run is stopping.
 bool TrainingRun::evaluate_now(EvaluatedPart part) {
+  compare_copies();
   require_finite_weights();
   const InPhase phase(comm_.activity(), Phase::kEvaluating);
   const TimeSpan span(comm_.activity().timeline(), Work::kEvaluation);
@@ -212,7 +235,7 @@ int TrainingRun::finish() {
   const bool evaluated = evaluations_.of(judge_) && state_.is_evaluated(judge_);
   if (!evaluated && !evaluate_now(judge_)) return stop_on_request();
   if (judge_ != EvaluatedPart::kTest && !evaluate_now(EvaluatedPart::kTest)) return stop_on_request();
-  strategy_->check_copies(state_.position.global_step);
+  if (is_saved()) compare_copies();
   save();
   wait_until_saved("the run ended");
   end_trace();

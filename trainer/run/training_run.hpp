@@ -11,6 +11,7 @@
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/run/metrics.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -86,7 +87,9 @@ class TrainingRun {
   /// To the end, or until it is asked to stop. @returns the exit code of train()
   int run();
   /// After run() has returned 0, on rank 0: its directory; "" where there was nothing left to do.
-  std::string finished_directory() const { return directory_ && !nothing_left_ ? job_.run.dir : ""; }
+  std::string finished_directory() const {
+    return directory_ && (!nothing_left_ || lacks_page_) ? job_.run.dir : "";
+  }
 
  private:
   // How it begins: train.cpp.
@@ -117,6 +120,9 @@ class TrainingRun {
   void train_epoch();
   std::int64_t next_series() const;
   void after_series(const StepSeries& series);
+  /// The last step up to this one whose shares were computed again, in this start or one before; 0: none.
+  std::int64_t last_replay(std::int64_t step) const;
+  [[noreturn]] void end_wrong(const WrongRankError& error);
   [[noreturn]] void fail(const StepSeries& series);
   /// Where a rank could not read samples: saves the state before the step, or before the evaluation. Collective.
   /// @throws AgreedError  that rank's
@@ -137,8 +143,13 @@ class TrainingRun {
   /// Whether the checkpoint of the state would be the best one, which run.keep.best wants to have. The weights that are
   /// best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
   bool is_best() const;
+  /// Compares what several ranks hold copies of, as it was in each step and as it is now: nothing is evaluated or saved
+  /// before. Collective.
+  /// @throws WrongRankError
+  void compare_copies();
   /// The state is in a checkpoint, or on its way into one.
   void note_saved();
+  bool is_saved() const;
   /// Starts saving in the background, unless this state is saved, or being saved. Collective.
   /// @throws IoError      of an earlier save
   /// @throws AgreedError  as require_finite_weights()
@@ -207,6 +218,7 @@ class TrainingRun {
   Evaluations evaluations_;      ///< of the weights that were evaluated last
   std::int64_t first_step_ = 0;  ///< where this start of the run began
   bool stopping_ = false, nothing_left_ = false;
+  bool lacks_page_ = false;  ///< the run had ended before, and was killed before its page was written
 
   std::int64_t finite_step_ = -1;          ///< the last one whose weights were looked at
   std::int64_t saved_step_ = -1;           ///< of the checkpoint that is saved, or being saved

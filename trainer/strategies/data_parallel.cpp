@@ -4,12 +4,9 @@
 #include "trainer/strategies/data_parallel.hpp"
 
 #include "common/error.hpp"
-#include "kernels/cpu/ops.hpp"
-#include "kernels/numerics/fingerprint.hpp"
 #include "models/batch_layer.hpp"
 #include "models/layer.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
-#include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/hogwild.hpp"
 #include "trainer/strategies/pipeline.hpp"
 #include "trainer/strategies/strategy.hpp"
@@ -72,31 +69,26 @@ std::vector<ReplayedPart> DataParallel::share_parts() const {
 }
 
 void DataParallel::replay(const StepPosition& position, const SumFingerprints& own) {
-  ReplayWork work{
+  const ReplayWork work{
       .share_parts = share_parts(),
-      .weight_parts = {},
+      .state_parts = state_parts(),
       .sample_parts = {{"pictures"}, {"labels"}},
       .compute_share =
           [&](int rank) { return compute_share(position, sampler_.grains_of(rank, position.step_in_epoch)); },
-      .weights = [&] { return fingerprints_of_weights(); },
+      .state = [&] { return state_fingerprints(); },
       .samples =
           [&](int rank) {
             return fingerprints_of_samples(setup_.data->train, sampler_, position.step_in_epoch, rank);
           }};
-  for (const Parameter& tensor : setup_.network.parameters().parameters)
-    work.weight_parts.push_back({tensor.name});
   replay_next_share(comm_, comm_, own, work, position.global_step + 1, setup_.device.description);
 }
 
-SumFingerprints DataParallel::fingerprints_of_weights() {
+SumFingerprints DataParallel::state_fingerprints() {
   fetch_state();
   const TrainedState state = whole_state();
-  SumFingerprints fingerprints;
-  for (const Parameter& tensor : setup_.network.parameters().parameters)
-    fingerprints.push_back(
-        cpu::fingerprint(kWeightsBuffer, tensor.offset,
-                         std::span<const float>(state.weights).subspan(tensor.offset, tensor.size)));
-  return fingerprints;
+  const ParameterLayout& network = setup_.network.parameters();
+  return fingerprints_of_state(fingerprint_layout(network, state.optimizer.size()),
+                               lockstep::held_tensors(network), state);
 }
 
 void DataParallel::distribute() {
@@ -120,9 +112,11 @@ void DataParallel::exchange_weights(const std::string& average) {
 }
 
 void DataParallel::check_copies(std::int64_t step) {
-  const InPhase phase(comm_.activity(), Phase::kChecking);
-  fetch_state();
-  expect_equal_replicas(comm_, setup_.network.parameters(), whole_state().weights, step);
+  if (comm_.size() > 1) check_rows(state_fingerprints(), step);
+}
+
+void DataParallel::check_rows(const std::vector<std::uint64_t>& row, std::int64_t step) {
+  expect_equal_copies({comm_, comm_, state_parts(), setup_.device.description}, row, step);
 }
 
 void DataParallel::probe_next_step(const StepProbe& probe) {

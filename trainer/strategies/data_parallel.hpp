@@ -27,6 +27,8 @@ class DataParallel : public ParallelStrategy {
   void collect() final;
   void exchange_weights(const std::string& average) final;
   void check_copies(std::int64_t step) final;
+  void check_rows(const std::vector<std::uint64_t>& row, std::int64_t step) final;
+  std::int64_t replays_every() const final { return replay_every_; }
   CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                             std::span<const std::uint64_t> own_sums) final;
   bool weigh_shares(const std::vector<std::vector<Grain>>& shares) final;
@@ -76,7 +78,10 @@ class DataParallel : public ParallelStrategy {
  private:
   [[noreturn]] void name_wrong_sums(const SumsDifferError& error, std::int64_t step);
   std::vector<ReplayedPart> share_parts() const;
-  SumFingerprints fingerprints_of_weights();
+  std::vector<ReplayedPart> state_parts() {
+    return parts_of_row(setup_.network.parameters(), weight_update().buffer_names());
+  }
+  SumFingerprints state_fingerprints();
 
   std::int64_t replay_every_;  ///< steps; 0: never
   std::vector<std::vector<Grain>> weighed_shares_;

@@ -8,7 +8,6 @@
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/wrong_rank.hpp"
-#include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>
@@ -65,6 +64,7 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
                .sampler = sampler_,
                .comm = comm,
                .replicas = *replicas_,
+               .update = update_,
                .engine = *engine_,
                .worker = worker_}),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
@@ -310,14 +310,11 @@ void Pipeline::exchange_weights(const std::string& average) {
 }
 
 void Pipeline::check_copies(std::int64_t step) {
-  const InPhase phase(comm_.activity(), Phase::kChecking);
-  naming_silent_stages([&] {
-    engine_->fetch_state();
-    agree(comm_, [&] {
-      if (held_.ranges.empty()) return;
-      expect_equal_replicas(*replicas_, held_.layout, engine_->state().weights, step);
-    });
-  });
+  if (plan_.replicas > 1) check_rows(checks_.state_fingerprints(), step);
+}
+
+void Pipeline::check_rows(const std::vector<std::uint64_t>& row, std::int64_t step) {
+  naming_silent_stages([&] { checks_.expect_equal_rows(row, step); });
 }
 
 /// Each rank has a part of each row, and zeros for the rest; those of the first replica are put together.

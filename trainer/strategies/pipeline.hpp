@@ -49,8 +49,9 @@ class StageChecks {
     const StagePlan& plan;
     const HeldLayout& held;
     const DistributedSampler& sampler;
-    Communicator& comm;      ///< all ranks
-    Communicator& replicas;  ///< those with the same stages
+    Communicator& comm;          ///< all ranks
+    Communicator& replicas;      ///< those with the same stages
+    const WeightUpdate& update;  ///< of the whole network
     StageEngine& engine;
     const StageWorker& worker;
   };
@@ -66,6 +67,7 @@ class StageChecks {
   /// @throws WrongRankError  sums among replicas, or a message between two stages, changed on their way
   void expect_right(std::span<const std::int64_t> summed, std::int64_t step);
 
+  std::int64_t replays_every() const { return replay_every_; }
   /// After the step that follows so many, pipelines compute each other's shares again.
   bool is_replayed(std::int64_t global_step) const {
     return replay_every_ > 0 && (global_step + 1) % replay_every_ == 0;
@@ -76,6 +78,10 @@ class StageChecks {
   /// @throws WrongRankError
   void replay(const StepPosition& position,
               const std::function<SumFingerprints(int pipeline)>& compute_share) const;
+  /// Of what this rank holds, in the row of the whole network.
+  SumFingerprints state_fingerprints() const;
+  /// Collective. @throws WrongRankError  the row of this rank's stages is not that of the other replicas
+  void expect_equal_rows(const SumFingerprints& row, std::int64_t step) const;
 
  private:
   /// From one stage to its neighbour.
@@ -85,12 +91,12 @@ class StageChecks {
   [[noreturn]] void throw_wrong_message(std::int64_t step) const;
   std::vector<Link> links() const;
   std::string message_name(const Link& link) const;
-  std::vector<ReplayedPart> tensor_parts(const std::string& before) const;
+  /// The rank of a pipeline that has a tensor.
+  int holder_of(std::size_t tensor) const;
+  std::vector<ReplayedPart> state_parts() const;
   std::vector<ReplayedPart> share_parts() const;
   SumFingerprints of_share(const SumFingerprints& held) const;
-  SumFingerprints of_weights() const;
   SumFingerprints of_samples(const StepPosition& position, int pipeline) const;
-  void put_tensors(const SumFingerprints& held, SumFingerprints& all) const;
   SumFingerprints of_pipeline(const SumFingerprints& mine) const;
   int rank() const { return parts_.comm.rank() % parts_.plan.width; }
 
@@ -118,6 +124,8 @@ class Pipeline final : public ParallelStrategy {
   void collect() override;
   void exchange_weights(const std::string& average) override;
   void check_copies(std::int64_t step) override;
+  void check_rows(const std::vector<std::uint64_t>& row, std::int64_t step) override;
+  std::int64_t replays_every() const override { return checks_.replays_every(); }
   CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                             std::span<const std::uint64_t> own_sums) override;
 

@@ -3,8 +3,6 @@
 /// All ranks of a pipeline have the same fingerprints of it, so ranks of every stage judge alike. Messages come before
 /// gradients in them: the first number that differs belongs to the rank where it began.
 #include "comm/agreement.hpp"
-#include "kernels/cpu/ops.hpp"
-#include "kernels/numerics/fingerprint.hpp"
 #include "trainer/engine/wrong_rank.hpp"
 #include "trainer/strategies/pipeline.hpp"
 #include "trainer/strategies/stage_links.hpp"
@@ -74,8 +72,7 @@ void StageChecks::throw_wrong_message(std::int64_t step) const {
   WrongNumbers numbers{.step = step,
                        .what = "messages between stages are not those that were sent",
                        .help = "look at that host's network, and leave it out if it happens again",
-                       .ranks = {},
-                       .may_pass = true};
+                       .ranks = {}};
   for (int first = parts_.comm.size() - parts_.plan.width; first >= 0; first -= parts_.plan.width) {
     for (const Link& link : links()) {
       const int sender = first + parts_.plan.rank_of(link.first),
@@ -113,10 +110,10 @@ void StageChecks::replay(const StepPosition& position,
                          const std::function<SumFingerprints(int pipeline)>& compute_share) const {
   const int first = parts_.plan.rank_of(0), last = parts_.plan.rank_of(parts_.plan.last());
   const ReplayWork work{.share_parts = share_parts(),
-                        .weight_parts = tensor_parts(""),
+                        .state_parts = state_parts(),
                         .sample_parts = {{"pictures", first}, {"labels", last}},
                         .compute_share = [&](int pipeline) { return of_share(compute_share(pipeline)); },
-                        .weights = [this] { return of_weights(); },
+                        .state = [this] { return of_pipeline(state_fingerprints()); },
                         .samples = [&](int pipeline) { return of_samples(position, pipeline); }};
   const SumFingerprints own = of_share(parts_.engine.own_fingerprints());
   replay_next_share(parts_.comm, parts_.replicas, own, work, position.global_step + 1,
@@ -130,15 +127,17 @@ SumFingerprints StageChecks::of_pipeline(const SumFingerprints& mine) const {
   return {words.begin(), words.end()};
 }
 
-std::vector<ReplayedPart> StageChecks::tensor_parts(const std::string& before) const {
-  std::vector<ReplayedPart> parts;
-  for (const Parameter& tensor : parts_.setup.network.parameters().parameters) {
-    const auto holds = [&](const PipelineStage& stage) {
-      return stage.arena.offset <= tensor.offset && tensor.offset < stage.arena.offset + stage.arena.size;
-    };
-    parts.push_back({before + tensor.name, std::ranges::find_if(parts_.plan.stages, holds)->rank});
-  }
-  return parts;
+int StageChecks::holder_of(std::size_t tensor) const {
+  const std::size_t offset = parts_.setup.network.parameters().parameters[tensor].offset;
+  const auto holds = [&](const PipelineStage& stage) {
+    return stage.arena.offset <= offset && offset < stage.arena.offset + stage.arena.size;
+  };
+  return std::ranges::find_if(parts_.plan.stages, holds)->rank;
+}
+
+std::vector<ReplayedPart> StageChecks::state_parts() const {
+  return parts_of_row(parts_.setup.network.parameters(), parts_.update.buffer_names(),
+                      [this](std::size_t tensor) { return holder_of(tensor); });
 }
 
 std::vector<ReplayedPart> StageChecks::share_parts() const {
@@ -147,7 +146,9 @@ std::vector<ReplayedPart> StageChecks::share_parts() const {
     parts.push_back({message_name(link), parts_.plan.rank_of(link.first)});
     parts.push_back({message_name(link), parts_.plan.rank_of(link.second), true});
   }
-  for (ReplayedPart& tensor : tensor_parts("the gradients of ")) parts.push_back(std::move(tensor));
+  const auto& tensors = parts_.setup.network.parameters().parameters;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    parts.push_back({"the gradients of " + tensors[i].name, holder_of(i)});
   return parts;
 }
 
@@ -159,21 +160,23 @@ SumFingerprints StageChecks::of_share(const SumFingerprints& held) const {
     parts.push_back(messages.sent[place_of(link)]);
     parts.push_back(messages.arrived[place_of(link)]);
   }
-  put_tensors(held, parts);
+  const std::size_t first = parts.size();
+  parts.resize(first + parts_.setup.network.parameters().parameters.size());
+  for (std::size_t i = 0; i < held.size(); ++i) parts[first + parts_.held.tensors[i].number] = held[i];
   return of_pipeline(parts);
 }
 
-SumFingerprints StageChecks::of_weights() const {
-  SumFingerprints held, all;
-  if (!parts_.held.ranges.empty()) {
-    parts_.engine.fetch_state();
-    const std::span<const float> weights = parts_.engine.state().weights;
-    for (const HeldTensor& tensor : parts_.held.tensors)
-      held.push_back(
-          cpu::fingerprint(kWeightsBuffer, tensor.first, weights.subspan(tensor.local, tensor.size)));
-  }
-  put_tensors(held, all);
-  return of_pipeline(all);
+SumFingerprints StageChecks::state_fingerprints() const {
+  const FingerprintLayout layout =
+      fingerprint_layout(parts_.setup.network.parameters(), parts_.update.buffer_names().size());
+  if (parts_.held.ranges.empty()) return SumFingerprints(layout.slots());
+  parts_.engine.fetch_state();
+  return fingerprints_of_state(layout, parts_.held.tensors, parts_.engine.state());
+}
+
+void StageChecks::expect_equal_rows(const SumFingerprints& row, std::int64_t step) const {
+  expect_equal_copies({parts_.comm, parts_.replicas, state_parts(), parts_.setup.device.description}, row,
+                      step);
 }
 
 /// The first stage reads the pictures, and the last one the labels.
@@ -183,13 +186,6 @@ SumFingerprints StageChecks::of_samples(const StepPosition& position, int pipeli
   if (rank() != parts_.plan.rank_of(0)) found[0] = 0;
   if (rank() != parts_.plan.rank_of(parts_.plan.last())) found[1] = 0;
   return of_pipeline(found);
-}
-
-/// Behind what is there: a number for each tensor of the network.
-void StageChecks::put_tensors(const SumFingerprints& held, SumFingerprints& all) const {
-  const std::size_t first = all.size();
-  all.resize(first + parts_.setup.network.parameters().parameters.size());
-  for (std::size_t i = 0; i < held.size(); ++i) all[first + parts_.held.tensors[i].number] = held[i];
 }
 
 }  // namespace lockstep

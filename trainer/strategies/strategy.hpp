@@ -115,10 +115,15 @@ class ParallelStrategy {
   /// trained, until the next call: so an average is evaluated. Only where the job keeps averages, which it cannot
   /// under hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
-  /// Compares the copies of weights that several ranks hold; nothing to do where there is one. Collective.
+  /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold;
+  /// nothing to do where there is one. Collective.
   /// @param step    for the message
-  /// @throws AgreedError  names the rank that differs
+  /// @throws WrongRankError  names the rank that differs
   virtual void check_copies(std::int64_t step) = 0;
+  /// Compares this rank's row of a step (StepSeries::fingerprints) with those of ranks that hold the same. As above.
+  virtual void check_rows(const std::vector<std::uint64_t>& /*row*/, std::int64_t /*step*/) {}
+  /// Steps from one replay of shares to the next; 0: there are none.
+  virtual std::int64_t replays_every() const { return 0; }
 
   /// Of steps that run() took: makes the rows of rank 0 (StepSeries::fingerprints) those of the whole network.
   /// Collective, for as many steps on all ranks.

@@ -165,6 +165,14 @@ TEST_F(RetentionTest, NewestGoodOneStaysWhenAllNewerAreDamaged) {
   EXPECT_EQ(steps(), (Steps{40, 20}));
 }
 
+/// To go on from, if the next replay finds a rank that computes wrongly.
+TEST_F(RetentionTest, NewestUpToTheLastReplayStays) {
+  for (const int step : {10, 20, 30, 40}) save(step);
+  KnownCheckpoints known{.accuracy = {}, .good = {}, .replayed = 25};
+  prune_checkpoints(env_, "run", {1, 0, false}, known);
+  EXPECT_EQ(steps(), (Steps{40, 20}));
+}
+
 TEST_F(RetentionTest, DamagedOneIsNeverTheBest) {
   save(10, 0.6);
   save(20, 0.9);

@@ -95,6 +95,31 @@ TEST_F(ReportTest, AFinishedRunHasItsPage) {
   EXPECT_FALSE(std::filesystem::exists(silent + "/report.html"));
 }
 
+/// The page is the last thing that a run writes, once its end is on disk.
+TEST_F(ReportTest, ARunThatWasKilledBeforeItsPageGetsItAtTheNextStart) {
+  const std::string again = "train " + write_small_job(directory_), sums = "weights sha256 ";
+  std::filesystem::remove(run_ + "/report.html");
+  const Outcome named = lockstep(again + " run.dir='" + run_ + "'");
+  EXPECT_EQ(named.exit_code, 0) << named.everything();
+  EXPECT_NE(named.out.find("its missing page (report.html) is written"), std::string::npos) << named.out;
+  EXPECT_NE(named.last_line().find(sums), std::string::npos) << named.out;
+  EXPECT_TRUE(std::filesystem::exists(run_ + "/report.html")) << named.everything();
+  const Outcome whole = lockstep(again + " run.dir='" + run_ + "'");
+  EXPECT_NE(whole.out.find("nothing was trained or written"), std::string::npos) << whole.out;
+  // Where the program chooses the directory, it does not begin another run.
+  const std::string place = directory_.path("place");
+  std::filesystem::create_directory(place);
+  const auto choose = [&] {
+    return run_shell("cd '" + place + "' && \"$LOCKSTEP_PROGRAM\" " + again + " run.dir=auto");
+  };
+  EXPECT_EQ(choose().exit_code, 0);
+  std::filesystem::remove(place + "/runs/job/report.html");
+  const Outcome chosen = choose();
+  EXPECT_NE(chosen.out.find("already finished: runs/job "), std::string::npos) << chosen.everything();
+  EXPECT_TRUE(std::filesystem::exists(place + "/runs/job/report.html")) << chosen.everything();
+  EXPECT_FALSE(std::filesystem::exists(place + "/runs/job-2"));
+}
+
 TEST_F(ReportTest, APageThatCannotBeWrittenFailsNoRun) {
   const std::string run = directory_.path("blocked");
   ASSERT_EQ(lockstep("train " + directory_.path("job.yaml") + " train.epochs=1 run.dir=" + run).exit_code, 0);

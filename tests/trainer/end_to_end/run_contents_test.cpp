@@ -157,7 +157,8 @@ TEST(RunContentsTest, TheTableOfFilesHasWhatARunLeavesAndNothingElse) {
   const std::string last = run_shell("ls -d " + run + "/checkpoints/step-* | tail -n 1 | tr -d '\\n'").out;
   write_text(last + "/model.safetensors", "damaged");
   train(job + on_two + " train.epochs=2");
-  // What only a crash, and only a loss, leaves behind.
+  // Left behind by a crash, a loss or a wrong rank alone.
+  write_text(run + "/doubt.json", "");
   std::filesystem::create_directory(run + "/checkpoints/.tmp-step-00000099");
   for (const char* verdict : {"verdict.txt", "verdict-1.txt"}) write_text(run + "/log/" + verdict, "");
 

@@ -3,11 +3,14 @@
 /// Who is wrong about a share: what most have is right, and a rank that contradicts itself is not.
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "common/machine.hpp"
 #include "trainer/engine/wrong_rank.hpp"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,12 +48,17 @@ TEST(ReplayTest, TwoRanksMayBeWrongEachInItsWay) {
   EXPECT_EQ(judge_share(results).wrong, (std::vector{0, 2}));
 }
 
+const std::vector<ReplayedPart> kStateParts = {
+    {.name = "a", .kind = "weights"}, {.name = "b", .kind = "weights"}, {.name = "c", .kind = "weights"}};
+
 using Compute = std::function<SumFingerprints(int rank, int share)>;
 using OfRank = std::function<SumFingerprints(int rank)>;
 
 /// What ranks say when one of them computes, remembers or holds something else.
 /// @param members  ranks that compute a share together
-std::string said(const Compute& compute, const OfRank& weights, const OfRank& samples, int members = 1) {
+/// @param doubt    which steps before it may be wrong, too
+std::string said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1,
+                 Doubt doubt = Doubt::kNone) {
   const std::string device = "cpu";
   std::vector<std::string> texts(static_cast<std::size_t>(4 * members));
   run_thread_ranks(4 * members, [&](Communicator& comm) {
@@ -58,15 +66,16 @@ std::string said(const Compute& compute, const OfRank& weights, const OfRank& sa
     const int team = teams->rank();
     const ReplayWork work{
         .share_parts = {{"the output of a"}, {"the output of a", members - 1, true}, {"the gradients of c"}},
-        .weight_parts = {{"a"}, {"b"}, {"c"}},
+        .state_parts = kStateParts,
         .sample_parts = {{"pictures"}, {"labels", members - 1}},
         .compute_share = [&](int share) { return compute(team, share); },
-        .weights = [&] { return weights(team); },
+        .state = [&] { return state(team); },
         .samples = [&](int /*share*/) { return samples(team); }};
     try {
       replay_next_share(comm, *teams, compute(team, team), work, 7, device);
     } catch (const WrongRankError& error) {
       texts[static_cast<std::size_t>(comm.rank())] = error.what();
+      EXPECT_EQ(error.numbers().doubt, doubt) << error.what();
     }
   });
   for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
@@ -101,8 +110,8 @@ TEST(ReplayTest, AnHonestStepIsSilent) {
 TEST(ReplayTest, WhatIsAtFaultIsSaid) {
   for (int odd = 0; odd < 4; ++odd) {
     const std::string who = "rank " + std::to_string(odd) + " on ";
-    const std::string processor = said(wrong_on(odd, 2), right, right),
-                      data = said(wrong_on(odd, 2), right, other_on(odd)),
+    const std::string processor = said(wrong_on(odd, 2), right, right, 1, Doubt::kSinceReplay),
+                      data = said(wrong_on(odd, 2), right, other_on(odd), 1, Doubt::kSinceStart),
                       memory = said(wrong_on(odd, 2), other_on(odd), right);
     for (const std::string& text : {processor, data, memory})
       EXPECT_EQ(text.find("step 7: " + who), 0) << text;
@@ -126,14 +135,54 @@ TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
 
 /// Of a team of two, the first number that differs says which: what follows from it is wrong, too.
 TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
-  const std::string first = said(wrong_on(1, 0), right, right, 2),
-                    link = said(wrong_on(1, 1), right, right, 2),
-                    labels = said(wrong_on(3, 0), right, other_on(3), 2);
+  const std::string first = said(wrong_on(1, 0), right, right, 2, Doubt::kSinceReplay),
+                    link = said(wrong_on(1, 1), right, right, 2, Doubt::kSinceReplay),
+                    labels = said(wrong_on(3, 0), right, other_on(3), 2, Doubt::kSinceStart);
   EXPECT_EQ(first.find("step 7: rank 2 on "), 0) << first;
   EXPECT_NE(first.find("computed the output of a otherwise"), std::string::npos) << first;
   EXPECT_EQ(link.find("step 7: rank 3 on "), 0) << link;
   EXPECT_NE(link.find("the output of a arrived there otherwise than"), std::string::npos) << link;
   EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
+}
+
+/// What ranks say of their states, in groups of `members` that hold the same: each of kRight but the ones in `wrong`.
+std::string said_of_copies(int members, int ranks, const std::map<int, SumFingerprints>& wrong) {
+  const std::string device = "cpu";
+  std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+  std::atomic<int> named = 0;
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    const auto copies = comm.split(comm.rank() / members);
+    const auto mine = wrong.find(comm.rank());
+    try {
+      expect_equal_copies({comm, *copies, kStateParts, device}, mine == wrong.end() ? kRight : mine->second,
+                          1500);
+    } catch (const WrongRankError& error) {
+      texts[static_cast<std::size_t>(comm.rank())] = error.what();
+      named = static_cast<int>(error.numbers().ranks.size());
+    }
+  });
+  for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
+  return texts.front().substr(0, texts.front().find(". What helps")) + "; " + std::to_string(named) +
+         " named";
+}
+
+TEST(CopiesTest, EqualOnesPass) {
+  EXPECT_EQ(said_of_copies(1, 1, {}), "; 0 named");
+  EXPECT_EQ(said_of_copies(4, 4, {}), "; 0 named");
+  EXPECT_EQ(said_of_copies(2, 4, {}), "; 0 named");
+}
+
+TEST(CopiesTest, TheRankStepAndFirstTensorAreNamedOnAllRanks) {
+  const std::string b = "its weights are not those of the others from b on: its memory changed them",
+                    a = "its weights are not those of the others from a on: its memory changed them";
+  const auto name = [](int rank) { return "rank " + std::to_string(rank) + " on " + host_name() + " (cpu)"; };
+  EXPECT_EQ(said_of_copies(4, 4, {{2, kWrong}}), "step 1500: " + name(2) + ": " + b + "; 1 named");
+  EXPECT_EQ(said_of_copies(3, 3, {{0, kOther}}), "step 1500: " + name(0) + ": " + a + "; 1 named");
+  EXPECT_EQ(said_of_copies(3, 6, {{4, kWrong}}), "step 1500: " + name(4) + ": " + b + "; 1 named");
+  EXPECT_EQ(said_of_copies(2, 4, {{3, kWrong}}),
+            "step 1500: " + name(2) + " and " + name(3) +
+                ": they differ about the weights of b, and each insists: it takes a third rank to tell which "
+                "of them is wrong; 2 named");
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ class SavingTest : public ::testing::Test {
 
 TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
-  run_->open(0, true, std::nullopt);
+  run_->open(0, true, {});
   run_->open_trail(head, {}, std::nullopt);
   run_->write({{"event", "step"}, {"step", 1}});
   const std::vector<TrailRecord> records = {{.step = 1, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}};
@@ -151,13 +151,15 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   best.facts.test_accuracy = 0.75;
   save_checkpoint(Env::posix(), job_.run.dir, best);
   save_checkpoint(Env::posix(), job_.run.dir, make_state(2));
-  run_->open(2, true, std::nullopt);
+  run_->open(2, true, {});
   EXPECT_FALSE(run_->would_be_best(0.75));
   EXPECT_TRUE(run_->would_be_best(0.76));
 }
 
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
-  run_->open(12, true, CheckpointMetrics{30, std::string(64, 'a')});
+  CheckpointFacts facts;
+  facts.metrics = CheckpointMetrics{30, std::string(64, 'a')};
+  run_->open(12, true, facts);
   auto lost = nlohmann::json::parse(metrics());
   const std::string time = lost.at("time");  // "2026-11-23T16:07:41.123Z"
   EXPECT_TRUE(time.size() == 24 && time[10] == 'T' && time.ends_with('Z')) << time;

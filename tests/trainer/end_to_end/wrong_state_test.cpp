@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a rank holds goes wrong: no checkpoint has it, and a run goes on from one that is sure, or not at all.
+#include "common/machine.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing::wrong_state_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNormalised =
+    "layers:\n  - linear: 12\n  - batch_norm\n  - relu\n  - linear: classes\n";
+
+/// Three steps an epoch, saved after every second one and at the end.
+class WrongStateTest : public ::testing::Test {
+ protected:
+  void SetUp() override { setenv("LOCKSTEP_ALLOW_INJECT", "1", 1); }
+  void TearDown() override { unsetenv("LOCKSTEP_ALLOW_INJECT"); }
+
+  std::string run(const std::string& name = "run") const { return directory_.path(name); }
+  /// On ranks that are threads.
+  Outcome train(int ranks, const std::string& more, const std::string& name = "run") const {
+    return lockstep("train " + write_small_job(directory_) + " run.report=false run.dir=" + run(name) +
+                    " parallel.backend=thread parallel.ranks=" + std::to_string(ranks) + " " + more);
+  }
+  static std::string fault(const std::string& what, int step, int rank = 1) {
+    return " inject.step=" + std::to_string(step) + " inject.rank=" + std::to_string(rank) +
+           " 'inject.what=" + what + "' ";
+  }
+  std::vector<std::string> checkpoints() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(run() + "/checkpoints"))
+      names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+  void expect_said(const Outcome& outcome, int exit_code, const std::string& words) const {
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
+    EXPECT_NE(outcome.everything().find(words), std::string::npos) << words << "\n" << outcome.everything();
+  }
+
+  TemporaryDirectory directory_;
+};
+
+/// Before, exit code 0 and other weights: of the second and third a run took no notice at all.
+TEST_F(WrongStateTest, NoCheckpointHoldsWhatOneRankAloneHas) {
+  write_text(directory_.path("normalised.yaml"), kNormalised);
+  const std::string model = "model=" + directory_.path("normalised.yaml") + " ";
+  const std::string right = train(1, model, "whole").last_line();
+  for (const auto& [what, said] :
+       {std::pair("weights 5:3", "its weights are not those of the others from "),
+        std::pair("momentum 9:20", "its values of momentum are not those of "),
+        std::pair("statistics 3:12", "its running statistics are not those of ")}) {
+    for (const int rank : {0, 2}) {
+      fs::remove_all(run());
+      const std::string command = model + fault(std::string("flip-bit ") + what, 3, rank);
+      const auto stopped = train(3, command);
+      expect_said(stopped, 72, "step 3: rank " + std::to_string(rank) + " on " + host_name() + " (cpu");
+      expect_said(stopped, 72, said);
+      expect_said(stopped, 72, "The same command goes on from the checkpoint of step 2\n");
+      EXPECT_EQ(checkpoints(), std::vector<std::string>{"step-00000002"});
+      EXPECT_EQ(train(2, model).last_line(), right);
+    }
+  }
+}
+
+/// Without trail there are no rows of each step: the state itself is compared.
+TEST_F(WrongStateTest, StatesAreComparedWhereAskedAndAtTheEndWithoutATrail) {
+  const std::string right = train(1, "", "whole").last_line(),
+                    rare = "run.checkpoint_every_steps=0 run.keep.best=false ";
+  for (const int every : {4, 0}) {
+    fs::remove_all(run());
+    const std::string more = "parallel.check_replicas_every_steps=" + std::to_string(every) + " ";
+    const std::string command = rare + more + "run.trail=false " + fault("flip-bit momentum 9:20", 4);
+    const auto stopped = train(3, command);
+    expect_said(stopped, 72, std::string(every == 0 ? "step 6" : "step 4") + ": rank 1 on " + host_name());
+    expect_said(stopped, 72, "Nothing was saved before: the same command begins anew\n");
+    EXPECT_EQ(train(3, command).last_line(), right);
+  }
+}
+
+TEST_F(WrongStateTest, TwoRanksAreBothNamedAndReplicasOfAPipelineCompareTheirStages) {
+  const std::string right = train(1, "", "whole").last_line();
+  const auto both = train(2, fault("flip-bit momentum 9:20", 3));
+  expect_said(both, 72, "they differ about the values of momentum of conv1.weight, and each insists");
+  EXPECT_EQ(train(2, fault("flip-bit momentum 9:20", 3)).last_line(), right);
+  fs::remove_all(run());
+  const std::string pipelines =
+      "parallel.strategy=pipeline parallel.stages=2 " + fault("flip-bit momentum 9:20", 3, 5);
+  const auto stopped = train(6, pipelines);
+  expect_said(stopped, 72, "step 3: rank 5 on " + host_name());
+  EXPECT_EQ(checkpoints(), std::vector<std::string>{"step-00000002"});
+  EXPECT_EQ(train(6, pipelines).last_line(), right);
+}
+
+/// A number that a rank's memory made infinite is told as that, and not as a rate that is too high.
+TEST_F(WrongStateTest, NanOfOneRankIsItsMemory) {
+  expect_said(train(3, fault("nan", 3)), 72, "its weights are not those of the others from ");
+}
+
+constexpr const char* kSixEpochs = "train.epochs=6 run.keep.last=1 ";
+
+/// A processor that errs now and then: unseen in step 10, seen in step 12, which is replayed.
+class DoubtTest : public WrongStateTest {
+ protected:
+  Outcome go_on(const std::string& more = "") const { return train(3, kSixEpochs + replays_ + more); }
+  void err_twice(const std::string& replays) {
+    replays_ = replays;
+    const auto unseen = go_on("train.max_steps=11" + fault("wrong-lane", 10));
+    EXPECT_EQ(unseen.exit_code, 0) << unseen.everything();
+    seen_ = go_on(fault("wrong-lane", 12));
+    expect_said(seen_, 72, "step 12: rank 1 on " + host_name());
+  }
+
+  std::string replays_;
+  Outcome seen_;
+};
+
+TEST_F(DoubtTest, ARunGoesOnFromACheckpointBeforeTheLastReplayThatPassed) {
+  const std::string right = train(1, kSixEpochs, "whole").last_line();
+  err_twice("parallel.replay_every_steps=4 ");
+  expect_said(seen_, 72,
+              "Checkpoints after step 8 may hold what followed from it: the same command goes on from "
+              "that of step 8\n");
+  EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step-00000008", "step-00000011"}));
+  const auto verified = lockstep("verify " + run());
+  expect_said(verified, 65,
+              "step-00000011: in doubt: whole, but saved after step 8, and at step 12 rank 1 on ");
+  expect_said(verified, 65, "step-00000008: good");
+  expect_said(lockstep("verify " + run() + "/checkpoints/step-00000011"), 65, "in doubt");
+  expect_said(lockstep("hash " + run() + "@step:11"), 66, "the run has no checkpoint of step 11");
+  EXPECT_EQ(lockstep("hash " + run() + "@last").out, lockstep("hash " + run() + "@step:8").out);
+  expect_said(lockstep("hash " + run() + "@best"), 66, "after epoch 2, was not kept");
+
+  const auto finished = go_on();
+  expect_said(finished, 0, "going on from step 8 in ");
+  EXPECT_EQ(finished.last_line(), right);
+  EXPECT_FALSE(fs::exists(run() + "/doubt.json"));
+  EXPECT_TRUE(fs::exists(run() + "/previous-1/checkpoints/step-00000011"));
+  const auto metrics = read_metrics(run());
+  EXPECT_EQ(std::ranges::count_if(metrics, [](const auto& line) { return line.value("step", 0) == 10; }), 1);
+  EXPECT_EQ(lockstep("prove " + run()).exit_code, 0);
+  EXPECT_EQ(lockstep("verify " + run()).exit_code, 0);
+}
+
+TEST_F(DoubtTest, WhereNoneIsLeftARunRefusesAndSaysWhatToDo) {
+  const std::string right = train(1, kSixEpochs, "whole").last_line();
+  err_twice("parallel.replay_every_steps=12 ");
+  expect_said(seen_, 72,
+              "Checkpoints after step 0 may hold what followed from it: no other is left, and the same "
+              "command refuses to go on; begin anew with run.resume=never\n");
+  for (const std::string& command : {std::string("train"), "eval " + run(), "hash " + run()}) {
+    const auto refused = command == "train" ? go_on() : lockstep(command);
+    expect_said(refused, 65,
+                "all its checkpoints are in doubt: they were saved after step 0, and at step 12 rank 1 ");
+  }
+  fs::copy(run(), run("copy"), fs::copy_options::recursive);
+  const auto named =
+      train(3, kSixEpochs + ("run.resume=" + run("copy") + "/checkpoints/step-00000011"), "copy");
+  expect_said(named, 0, "going on from step 11 in ");
+  EXPECT_NE(named.last_line(), right);
+  const auto anew = go_on("run.resume=never");
+  EXPECT_EQ(anew.exit_code, 0) << anew.everything();
+  EXPECT_EQ(anew.last_line(), right);
+  EXPECT_TRUE(fs::exists(run() + "/previous-1/doubt.json"));
+}
+
+TEST_F(DoubtTest, ADamagedRecordIsNotTakenForNone) {
+  train(1, "");
+  write_text(run() + "/doubt.json", "{}");
+  expect_said(train(1, "train.epochs=3"), 65, "doubt.json: is damaged");
+  expect_said(lockstep("verify " + run()), 65, "doubt.json: is damaged");
+}
+
+}  // namespace
+}  // namespace lockstep::testing::wrong_state_test
