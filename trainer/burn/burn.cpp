@@ -82,7 +82,8 @@ class BurnProgress {
 };
 
 /// Its share of the cores that it may use: of ranks bound to the same cores each takes a part. Collective.
-int threads_of(Communicator& comm, const BurnOptions& options, const std::vector<int>& cores) {
+int threads_of(Communicator& comm, const BurnOptions& options) {
+  const std::vector<int> cores = look_around(Surroundings::real()).cores;
   const std::string mine = fmt::format("{} {}", comm.host(), fmt::join(cores, ","));
   const auto all = gather_text(comm, mine);
   if (options.threads > 0) return options.threads;
@@ -97,10 +98,9 @@ class Burn {
       : comm_(comm),
         options_(options),
         start_(Clock::now()),
-        view_(look_around(Surroundings::real())),
         device_(choose_device(parallel_section(), comm)),
         progress_(options.shows_progress && comm.rank() == 0, options.level, options.seconds),
-        rank_{comm, options_, device_, threads_of(comm, options, view_.cores),
+        rank_{comm, options_, device_, threads_of(comm, options),
               [this](std::string_view check) { progress_.draw(check, round_); }} {
     for (std::size_t i = 0; i < kEntries.size(); ++i)
       if (!is_left_out(options, kEntries[i].name)) checks_[i] = kEntries[i].make(rank_);
@@ -220,7 +220,6 @@ class Burn {
   Communicator& comm_;
   const BurnOptions options_;
   Clock::time_point start_;
-  RankView view_;
   DeviceChoice device_;
   int round_ = 0;
   bool stopped_ = false;

@@ -5,7 +5,6 @@
 
 #include "comm/communicator.hpp"
 #include "common/machine.hpp"
-#include "kernels/numerics/fingerprint.hpp"
 #include "trainer/burn/burn.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
@@ -53,11 +52,6 @@ class BurnCheck {
   /// Writes what was exercised, measured and found so far.
   virtual void report(RankResult& result) const = 0;
 };
-
-/// Each needs its own numbers in every round, on every rank.
-inline std::uint64_t burn_key(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) {
-  return mix_bits(mix_bits(mix_bits(a + 0xB0) ^ b) ^ c);
-}
 
 std::unique_ptr<BurnCheck> make_jobs(const BurnRank& rank);
 /// Null where there is one rank. Collective.

@@ -142,9 +142,8 @@ void name_slow_ranks(Ranks& ranks) {
         {Grade::kSlow, "rank",
          fmt::format("its trainings alone take {:.1f} times as long as the median of {} like it", factor,
                      counted(others.size(), "rank")),
-         "look for other programs on its cores or GPU (top, nvidia-smi) and for a core shared by "
-         "hyper-threads; "
-         "compare its clock (turbostat, nvidia-smi -q -d CLOCK): cooling, power limit, governor, firmware"});
+         "look for other programs on its cores or GPU (top, nvidia-smi) and at its clock (turbostat, "
+         "nvidia-smi -q -d CLOCK): cooling, power limit, governor, firmware"});
   }
 }
 
