@@ -126,6 +126,17 @@ print(" ".join(pod["containers"][0]["command"] + pod["containers"][0]["args"] + 
 }
 
 # shellcheck disable=SC2086  # options are words
+Json_has_the_verdict_of_each_check() {
+  skip_without python3
+  expect_exit 0 "$LOCKSTEP_PROGRAM" burn $quick --json
+  expect_exit 0 python3 -c '
+import json, sys
+report = json.loads(sys.argv[1])
+print(report["exit_code"], {name: check["verdict"] for name, check in report["ranks"][0]["checks"].items()})' "$output"
+  expect_equal "$output" "0 {'jobs': 'PASS', 'links': 'NOT TESTED', 'speed': 'NOT TESTED'}"
+}
+
+# shellcheck disable=SC2086  # options are words
 What_went_is_refused_with_what_to_use_instead() {
   local went
   for went in "--memory 25%" --memory=8MiB "--prometheus burn.prom" "--junit burn.xml" "--without products" \

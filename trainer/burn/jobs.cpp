@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <fstream>
 
 namespace lockstep::burn {
 namespace {
@@ -52,6 +53,14 @@ double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Time that this thread waited for a core, as the kernel counts it; 0 where it does not.
+double waited_seconds() {
+  std::ifstream schedstat("/proc/thread-self/schedstat");
+  double computed = 0, waited = 0;
+  schedstat >> computed >> waited;
+  return 1e-9 * waited;
 }
 
 /// One of the trainings, ready to be taken again and again on the ranks of a communicator.
@@ -117,7 +126,7 @@ class Jobs final : public BurnCheck {
     if (!is_timed() || was_stopped_) return;  // ranks are compared by the same trainings
     double& seconds = result.measures["training"] = 0;
     for (const double best : best_) seconds += best;
-    if (is_on_cpu()) result.measures["share of core"] = computed_ / passed_;
+    if (is_on_cpu()) result.measures["share of core"] = computed_ / (computed_ + waited_);
   }
 
  private:
@@ -136,12 +145,18 @@ class Jobs final : public BurnCheck {
     auto& prepared = alone_jobs_[i];
     if (prepared == nullptr) prepared = std::make_unique<PreparedJob>(on_this_rank(kJobs[i]), *alone_);
     const auto began = Clock::now();
-    const double began_computing = thread_seconds();
+    const double computed = thread_seconds(), waited = waited_seconds();
+    // On CPUs in processor time, since other programs may share the cores.
+    const auto seconds = [&] { return is_on_cpu() ? thread_seconds() - computed : seconds_since(began); };
     const std::string weights = prepared->train(rank_.commits("job"));
     was_stopped_ = weights.empty();
     if (was_stopped_) return;
-    if (rank_.commits("slow-rank")) stretch(began_computing);
-    note_time(i, thread_seconds() - began_computing, seconds_since(began));
+    const double taken = seconds();
+    while (rank_.commits("slow-rank") && seconds() < 3 * taken) {
+    }
+    best_[i] = best_[i] == 0 ? seconds() : std::min(best_[i], seconds());
+    computed_ += thread_seconds() - computed;
+    waited_ += waited_seconds() - waited;
     ++trained_;
     largest_ = std::max(largest_, i);
     answers_[kJobs[i].name()] = weights;
@@ -152,20 +167,6 @@ class Jobs final : public BurnCheck {
 
   bool is_on_cpu() const { return rank_.device.gpu == nullptr; }
   bool is_timed() const { return rank_.device.kind != "emulated"; }
-
-  /// Keeps the quickest: on CPUs in processor time, since other programs may share the cores.
-  void note_time(std::size_t i, double computed, double passed) {
-    const double seconds = is_on_cpu() ? computed : passed;
-    best_[i] = best_[i] == 0 ? seconds : std::min(best_[i], seconds);
-    computed_ += computed;
-    passed_ += passed;
-  }
-
-  static void stretch(double began_computing) {
-    const double taken = thread_seconds() - began_computing;
-    while (thread_seconds() - began_computing < 3 * taken) {
-    }
-  }
 
   void train_together(std::size_t i) {
     if (rank_.comm.size() == 1) return;
@@ -197,8 +198,8 @@ class Jobs final : public BurnCheck {
   const BurnRank rank_;
   std::unique_ptr<Communicator> alone_;
   std::array<std::unique_ptr<PreparedJob>, kJobs.size()> alone_jobs_, together_jobs_;
-  std::array<double, kJobs.size()> seconds_{}, best_{};
-  double computed_ = 0, passed_ = 0;
+  std::array<double, kJobs.size()> seconds_{}, best_{};  ///< best_: of the quickest alone
+  double computed_ = 0, waited_ = 0;                     ///< seconds of all trainings alone
   bool was_stopped_ = false;
   std::int64_t trained_ = 0, together_trained_ = 0, wrong_ = 0, wrong_together_ = 0;
   std::size_t largest_ = 0;

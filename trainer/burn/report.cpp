@@ -46,7 +46,7 @@ std::string_view check_of(const BurnFinding& finding) {
 std::string speed_of(const RankResult& result) {
   const auto share = result.measures.find("share of core");
   if (share == result.measures.end() || share->second > 0.95) return "beside the other ranks";
-  return fmt::format("beside the other ranks; its trainings waited {:.0f} % of their time",
+  return fmt::format("beside the other ranks; it waited for a core {:.0f} % of the time",
                      100 * (1 - share->second));
 }
 
@@ -61,7 +61,7 @@ CheckState state_of(const BurnReport& report, const RankResult& result, std::str
   return {Grade::kNotTested, "there is one rank"};
 }
 
-/// "WRONG rank 2 on node7: memory: ...": what a hook gives as a reason.
+/// "WRONG rank 2 on node7: job: ...": what a hook gives as a reason.
 std::string verdict_line(const BurnReport& report) {
   const auto worst = std::ranges::max_element(report.ranks, {}, grade_of);
   const Grade grade = grade_of(*worst);
