@@ -326,12 +326,13 @@ void add_import_command(CLI::App& app, Action& action) {
   command->footer(
       "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for "
       "eval,\n"
-      "predict, export, inspect and train.initial_weights. They must be those of the job's network: an ONNX "
-      "file is\n"
-      "followed along its graph; a safetensors file is read by names, or where these differ by shapes. One "
-      "line says\n"
-      "what was taken for what; whatever differs or is ambiguous is refused.\n"
-      "Example: lockstep import resnet.onnx launch/jobs/cifar10.yaml runs/from-pytorch");
+      "predict, export, inspect and train.initial_weights. They must be those of the job's network, under "
+      "the "
+      "names\n"
+      "of its tensors, which inspect prints. Words that all names of the file begin with (module., "
+      "_orig_mod.)\n"
+      "count for nothing; whatever is missing or of another shape is refused.\n"
+      "Example: lockstep import resnet.safetensors launch/jobs/cifar10.yaml runs/from-pytorch");
   command->callback([=, &action] { action = [=] { return import_weights(*options); }; });
 }
 
