@@ -119,8 +119,9 @@ std::string in_words(const onnx::AttributeProto& attribute) {
 TEST(OnnxTest, EveryKindOfLayerBecomesItsNodes) {
   const Network network =
       Network::load(test::source_path("tests/trainer/onnx/all_layers.yaml"), {3, 28, 28}, kClasses);
+  const onnx::ModelProto model = parsed(file_of(network));
   std::string nodes;
-  for (const onnx::NodeProto& node : parsed(file_of(network)).graph().node()) {
+  for (const onnx::NodeProto& node : model.graph().node()) {
     nodes += fmt::format("{} {}: {} -> {}", node.op_type(), node.name(), fmt::join(node.input(), ", "),
                          fmt::join(node.output(), ", "));
     for (const onnx::AttributeProto& attribute : node.attribute()) nodes += in_words(attribute);

@@ -102,7 +102,8 @@ TEST(StartingWeightsTest, WordsThatBeginAllNamesAreLeftOutAndSaid) {
     std::vector<float> weights(network.parameters().weights_size());
     const std::string line = initialise_weights(job, network, weights).lines.front();
     EXPECT_EQ(line, "initial weights: " + job.train.initial_weights + (partial ? ": 9 of 9" : ": 9") +
-                        " tensors by name, without '_orig_mod.module.'" + (partial ? " (train.partial)" : ""));
+                        " tensors by name, without '_orig_mod.module.'" +
+                        (partial ? " (train.partial)" : ""));
     EXPECT_TRUE(std::ranges::equal(weights, weights_from_pytorch(network).span()));
   }
   std::filesystem::remove(job.train.initial_weights);
