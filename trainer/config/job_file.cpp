@@ -217,6 +217,10 @@ constexpr std::array kRemoved{
     Removed{"parallel.count_lost_updates", "parallel.strategy=data, which loses none", "false"},
     Removed{"flight", "log/verdict.txt in the run directory, which says where each rank was last"},
     Removed{"parallel.graph=overlapped", "on, which gives the same weights"},
+    Removed{"report --format=csv",
+            "--format json, or metrics.jsonl in the run directory, which has every step"},
+    Removed{"report --format=md", "--format json, or the page"},
+    Removed{"report --format=svg", "the page, which draws the curves, or --format terminal"},
 };
 
 }  // namespace

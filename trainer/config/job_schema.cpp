@@ -247,7 +247,7 @@ std::vector<JobKey> run_and_inject_keys() {
         .also_called({"print_every", "log_interval_steps"}),
     KEY(run.print_shapes, yes_or_no(), "print the sizes of input and output of every batch, on each rank and as a whole"),
     KEY(run.trail, yes_or_no(), "leave fingerprints of each step in trail.bin, by which lockstep prove checks the run; not under parallel.determinism: off"),
-    KEY(run.curve, yes_or_no(), "draw the accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
+    KEY(run.curve, yes_or_no(), "draw the accuracy after each epoch").also_called({"plot"}),
     KEY(run.report, yes_or_no(), "write report.html at the end of the run: curves, classes, mistakes; lockstep report draws it later, too"),
     KEY(run.tensorboard, yes_or_no(), "write event files for TensorBoard into the run directory: scalars while it trains, the confusion matrix and mistakes at its end; lockstep report --format tensorboard writes them later, too"),
     KEY(run.trace, steps(), "write what all ranks did in these steps to trace.pftrace, which ui.perfetto.dev shows (docs/timeline.md); at most 1000 steps"),

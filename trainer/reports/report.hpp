@@ -26,8 +26,6 @@ struct ReportOptions {
   int threads = 1;
   /// The classes of a run are left out, with a note, where it takes longer to evaluate them.
   std::chrono::duration<double> class_seconds = std::chrono::hours(24);
-  std::size_t points =
-      4000;  ///< of a curve that are kept at most, of all runs together ten times as many; 0: all
 };
 
 /// {"format": 1, "runs": [...]}: docs/report.md has its members. What cannot be read of a run is a
@@ -43,15 +41,9 @@ void add_model(nlohmann::ordered_json& run, const std::string& directory, const 
 
 /// HTML that holds everything that it shows, and loads nothing.
 std::string report_page(const nlohmann::ordered_json& report);
-/// A line for each step and each epoch that the document has, with columns of fixed names.
-std::string report_csv(const nlohmann::ordered_json& report);
-/// Tables of runs, epochs, classes and mistakes.
-std::string report_markdown(const nlohmann::ordered_json& report);
 /// Loss and accuracy drawn with characters: of one run as dots of braille, where there is Unicode, of several as a
 /// character each. At most 100 columns are used.
 std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
-/// Loss and accuracy as one picture.
-std::string report_svg(const nlohmann::ordered_json& report);
 
 /// What a run leaves at its end beside its own files.
 struct LastFiles {

@@ -206,7 +206,6 @@ const std::vector<RunFile>& files_of_runs() {
       {"events.out.tfevents.N.lockstep", "scalars, graph and pictures for TensorBoard; one a start",
        "run.tensorboard: true"},
       {"report.html", "curves, classes and mistakes as a page", "run.report: true, at the end"},
-      {"curve.svg", "the accuracy after each epoch", "run.curve: true"},
       {"lock", "says which process uses the run; it stays when that has ended"},
       {"previous-N/", "what an earlier run left here, or checkpoints later than the one gone on from",
        "run.resume: never, or a checkpoint"},
