@@ -8,6 +8,7 @@
 #include "common/plot.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
@@ -150,7 +151,7 @@ struct ReportCommandOptions {
 };
 
 ReportOptions wanted_by(const ReportCommandOptions& options) {
-  const bool has_models = options.format != "terminal";
+  const bool has_models = options.format == "html" || options.format == "json";
   return {.models = has_models && options.runs.size() <= kMostModels,
           .data = options.data,
           .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U))};
@@ -218,7 +219,10 @@ int write_for_tensorboard(const ReportCommandOptions& options) {
       require_free_output(env, folder + "/" + name, options.force);
       env.remove_file(folder + "/" + name);
     }
-    write_event_file(env, run, folder);
+    EventFile file(env, folder);
+    read_metrics(run["directory"].get<std::string>() + "/metrics.jsonl", [&](const MetricsEvent& event) {
+      file.add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
+    });
     print("{}: {} for 'tensorboard --logdir {}'\n", folder,
           counted(run["steps_logged"].get<int>(), "logged step"), options.output);
   }

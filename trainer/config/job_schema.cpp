@@ -249,7 +249,7 @@ std::vector<JobKey> run_and_inject_keys() {
     KEY(run.trail, yes_or_no(), "leave fingerprints of each step in trail.bin, by which lockstep prove checks the run; not under parallel.determinism: off"),
     KEY(run.curve, yes_or_no(), "draw the accuracy after each epoch").also_called({"plot"}),
     KEY(run.report, yes_or_no(), "write report.html at the end of the run: curves, classes, mistakes; lockstep report draws it later, too"),
-    KEY(run.tensorboard, yes_or_no(), "write event files for TensorBoard into the run directory: scalars while it trains, the confusion matrix and mistakes at its end; lockstep report --format tensorboard writes them later, too"),
+    KEY(run.tensorboard, yes_or_no(), "write event files for TensorBoard into the run directory, scalars while it trains; lockstep report --format tensorboard writes them later, too"),
     KEY(run.trace, steps(), "write what all ranks did in these steps to trace.pftrace, which ui.perfetto.dev shows (docs/timeline.md); at most 1000 steps"),
     KEY(run.keep.last, whole(1, kBillion), "so many of the newest checkpoints stay"),
     KEY(run.keep.every_steps, whole(0, kTrillion), "checkpoints whose step is a multiple of this stay, too; 0: none"),

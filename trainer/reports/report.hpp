@@ -45,23 +45,8 @@ std::string report_page(const nlohmann::ordered_json& report);
 /// character each. At most 100 columns are used.
 std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
 
-/// What a run leaves at its end beside its own files.
-struct LastFiles {
-  bool page = true;         ///< report.html
-  bool tensorboard = true;  ///< the confusion matrix and the surest mistakes as pictures in an event file
-};
-
-/// Writes them into the folder of a run that has come to its end, in a second at most. What goes wrong is said, and no
-/// error.
-void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads,
-                         const LastFiles& wanted) noexcept;
-
-// For TensorBoard.
-
-/// An event file in `folder` with all that a run of the document tells: scalars of each line of its metrics, the job,
-/// the network, classes and mistakes. @throws IoError
-void write_event_file(Env& env, const nlohmann::ordered_json& run, const std::string& folder);
-/// One with the pictures alone. @throws IoError
-void write_event_pictures(Env& env, const nlohmann::ordered_json& run, const std::string& folder);
+/// Writes report.html into the folder of a run that has come to its end, in a second at most. What goes wrong is said,
+/// and no error.
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept;
 
 }  // namespace lockstep

@@ -280,21 +280,14 @@ Json collect_report(Env& env, const std::vector<std::string>& runs, const Report
   return report;
 }
 
-void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads,
-                         const LastFiles& wanted) noexcept {
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept {
   constexpr std::chrono::milliseconds kForClasses{500};
-  const char* what = wanted.page ? "report.html" : "picture for TensorBoard";
   try {
     const ReportOptions options{.loaded = &data, .threads = threads, .class_seconds = kForClasses};
-    const Json report = collect_report(Env::posix(), {directory}, options);
-    if (wanted.page) {
-      const std::string page = report_page(report);
-      replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
-    }
-    what = "picture for TensorBoard";
-    if (wanted.tensorboard) write_event_pictures(Env::posix(), report["runs"].front(), directory);
+    const std::string page = report_page(collect_report(Env::posix(), {directory}, options));
+    replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
   } catch (const std::exception& error) {
-    print_error(fmt::format("warning: no {} was written: {}", what, error.what()));
+    print_error(fmt::format("warning: no report.html was written: {}", error.what()));
   }
 }
 

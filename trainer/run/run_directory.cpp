@@ -314,16 +314,12 @@ void RunDirectory::append(auto& file, const auto& what) {
 
 /// Behind the files of earlier starts, of which what came after `step` is void; of that step itself its lines are told
 /// again. Where there are none, a new file tells all lines.
-void RunDirectory::open_tensorboard(std::int64_t step, const std::vector<GraphNode>& graph) {
+void RunDirectory::open_tensorboard(std::int64_t step) {
   if (!job_.run.tensorboard) return;
   try {
     const bool goes_on = std::ranges::any_of(env_.list(path_), is_event_file);
     events_.emplace(env_, path_);
     if (goes_on) events_->start_again_at(step);
-    if (step == 0 || !goes_on) {
-      events_->add_job(determining_keys(job_));
-      events_->add_graph(graph);
-    }
     read_metrics(metrics_path(path_), [&](const MetricsEvent& event) {
       if (goes_on && event.integer("step").value_or(0) < step) return;
       events_->add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));

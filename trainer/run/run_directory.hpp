@@ -57,7 +57,7 @@ class RunDirectory {
   void open_trail(TrailHead head, const RankStretch& ranks, const std::optional<CheckpointTrail>& expected);
   /// Where the job asks for them, begins a new event file for TensorBoard, in which the run goes on behind `step`. From
   /// then on it gets what write() gets. A file that cannot be written is a warning. After open().
-  void open_tensorboard(std::int64_t step, const std::vector<GraphNode>& graph);
+  void open_tensorboard(std::int64_t step);
   /// Appends to trail.bin and ranks.jsonl. Errors as write().
   void write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks);
 
