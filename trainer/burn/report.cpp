@@ -163,7 +163,7 @@ ordered_json to_json(const BurnReport& report) {
     }
     ranks.back()["checks"] = of_checks;
   }
-  return {{"format", 1},
+  return {{"format", 2},
           {"verdict", verdict_line(report).substr(6)},
           {"exit_code", exit_code_of(report)},
           {"level", report.level},

@@ -225,6 +225,10 @@ constexpr std::array kRemoved{
     Removed{"burn --without=copies", kNoCheck},
     Removed{"burn --prometheus", kJson},
     Removed{"burn --junit", kJson},
+    Removed{"report --format=csv",
+            "--format json, or metrics.jsonl in the run directory, which has every step"},
+    Removed{"report --format=md", "--format json, or the page"},
+    Removed{"report --format=svg", "the page, which draws the curves, or --format terminal"},
 };
 
 }  // namespace
