@@ -108,8 +108,6 @@ std::string number_or_dash(const Json& value) {
 
 // Curves of characters: one run in dots of braille, several as a character each.
 
-namespace {
-
 char mark_of(const CurveOfRun& curve, bool several) {
   if (!several) return curve.dashed ? '.' : '*';
   return "123456789abcdefghijklmnopqrstuvwxyz"[curve.run % 35];
