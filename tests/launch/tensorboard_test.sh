@@ -35,8 +35,8 @@ TensorBoard_reads_what_metrics_have_also_behind_a_resume_from_an_earlier_step() 
   expect_equal_series run run/metrics.jsonl
   expect_exit 0 "$program" report run --format tensorboard -o boards
   expect_equal_series boards/run run/metrics.jsonl
-  expect_exit 74 "$program" report run --format tensorboard -o boards
-  expect_contains "$output" "--force replaces them"
+  expect_exit 2 "$program" report run --format tensorboard -o boards
+  expect_contains "$output" "--force replaces it"
 }
 
 A_file_that_cannot_be_written_is_a_warning() {
