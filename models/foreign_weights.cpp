@@ -136,12 +136,12 @@ FittingWeights read_foreign_weights(const SafetensorsFile& file, const std::stri
         path, first_and_last(fresh), others));
   if (path.ends_with(".onnx")) refuse_folded(file, words, network, path);
   if (fit == WeightsFit::kPart) return fitting;
+  require_whole_layers(fitting, network, path);
   if (!fresh.empty())
     throw DataError(fmt::format(
         "{}: has nothing that fits the model's {}; it has, beside what fits, {}. "
         "train.partial=true takes what fits, {} of {}, and starts the rest afresh",
         path, first_and_last(fresh), others, taken.size(), counted(taken.size() + fresh.size(), "tensor")));
-  require_whole_layers(fitting, network, path);
   return fitting;
 }
 

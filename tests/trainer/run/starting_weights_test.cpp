@@ -101,7 +101,7 @@ TEST(StartingWeightsTest, WordsThatBeginAllNamesAreLeftOutAndSaid) {
     job.train.partial = partial;
     std::vector<float> weights(network.parameters().weights_size());
     const std::string line = initialise_weights(job, network, weights).lines.front();
-    EXPECT_EQ(line, "initial weights: " + job.train.initial_weights + (partial ? ": 9 of 9" : ": 9") +
+    EXPECT_EQ(line, "initial weights: " + job.train.initial_weights + (partial ? ": 10 of 10" : ": 10") +
                         " tensors by name, without '_orig_mod.module.'" +
                         (partial ? " (train.partial)" : ""));
     EXPECT_TRUE(std::ranges::equal(weights, weights_from_pytorch(network).span()));
