@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures of curves: on a terminal in braille or ASCII, and the parts of SVG files.
+/// Pictures of curves on a terminal, in braille or ASCII.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,19 +68,5 @@ std::string plot(const std::vector<PlotCurve>& curves, const PlotStyle& style);
 
 /// What a curve is drawn in, around its mark in a legend; without colours the text as it is.
 std::string in_curve_colour(const std::string& text, std::size_t curve, const PlotStyle& style);
-
-// SVG that any browser shows, without times or places.
-
-/// A white sheet of so many pixels, up to its first part; "</svg>\n" ends it.
-std::string svg_sheet(double width, double height);
-/// One line of any text. @param anchor  which end of it is at x: "start", "middle" or "end"
-std::string svg_label(double x, double y, const char* anchor, std::string_view text);
-/// A thin grey line from the left to the right.
-std::string svg_rule(double left, double right, double y);
-/// A line through points (x, y).
-std::string svg_line(const std::vector<std::pair<double, double>>& points, std::string_view colour,
-                     bool dashed = false);
-/// A dot that says `title` when pointed at.
-std::string svg_dot(double x, double y, std::string_view colour, std::string_view title);
 
 }  // namespace lockstep

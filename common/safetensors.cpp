@@ -56,14 +56,20 @@ SafetensorsFile SafetensorsFile::parse(std::vector<std::byte> bytes, const std::
   const std::string_view text = header_text(bytes, file);
   const std::size_t data_start = kSafetensorsPrefixBytes + text.size();
   SafetensorsHeader header = parse_safetensors_header(text, bytes.size() - data_start, file);
+  SafetensorsFile result = of_entries(std::move(header.entries), std::move(bytes), data_start, file);
+  result.metadata_ = std::move(header.metadata);
+  return result;
+}
 
+SafetensorsFile SafetensorsFile::of_entries(std::vector<SafetensorsEntry> entries,
+                                            std::vector<std::byte> bytes, std::size_t start,
+                                            const std::string& file) {
   SafetensorsFile result;
   result.file_ = file;
   result.bytes_ = std::move(bytes);
-  result.metadata_ = std::move(header.metadata);
-  const std::span<const std::byte> data = std::span<const std::byte>(result.bytes_).subspan(data_start);
-  result.tensors_.reserve(header.entries.size());
-  for (SafetensorsEntry& entry : header.entries)
+  const std::span<const std::byte> data = std::span<const std::byte>(result.bytes_).subspan(start);
+  result.tensors_.reserve(entries.size());
+  for (SafetensorsEntry& entry : entries)
     result.tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
                                data.subspan(entry.begin, entry.end - entry.begin)});
   result.by_name_.resize(result.tensors_.size());

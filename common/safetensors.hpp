@@ -24,6 +24,8 @@ struct TensorView {
   std::span<const std::byte> bytes;
 };
 
+struct SafetensorsEntry;
+
 /// Serialises tensors in the given order; metadata goes under "__metadata__". Names, dtypes and sizes that do
 /// not fit are bugs of the caller: InternalError.
 std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
@@ -41,6 +43,9 @@ class SafetensorsFile {
   /// overflow, sizes known before anything is allocated.
   /// @throws DataError naming `file`, tensor and what is wrong
   static SafetensorsFile parse(std::vector<std::byte> bytes, const std::string& file);
+  /// Tensors of another format that lie in `bytes` from `start` on, each with the bytes that it says.
+  static SafetensorsFile of_entries(std::vector<SafetensorsEntry> entries, std::vector<std::byte> bytes,
+                                    std::size_t start, const std::string& file);
   /// @throws MissingDataError, IoError, DataError
   static SafetensorsFile read(const std::string& path);
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Weights that another program has saved, for a network of ours.
+/// Weights that another program has saved, for a network of ours: by name, and by nothing else.
 #pragma once
 
 #include "common/safetensors.hpp"
@@ -12,35 +12,25 @@
 
 namespace lockstep {
 
-/// Fills `weights` from the tensors of a file, by the first of these rules that applies:
-/// - by name: the file has every tensor of the network under its name, perhaps behind one word that all have in common
-///   ("module."). What belongs to no layer of the network is not read.
-/// - by shape: modules of the file ("features.0" with its weight and bias) and layers of the network are the same but
-///   for their names. Those of one name belong together, then those that alone have their shapes, then those whose
-///   names differ in numbers alone, in the order of these numbers; a batch_norm belongs to the convolution before it
-///   ("conv1" and "bn1", "downsample.0" and "downsample.1"). What is still ambiguous is refused.
-///
-/// @param path     for messages
-/// @param weights  [network.parameters().weights_size()], overwritten
-/// @returns "24 tensors by name", or "24 tensors by shape, ...: conv1 from 'features.0', ..."
-/// @throws DataError  names what is missing, of another type or shape, left over, or ambiguous
-std::string read_foreign_weights(const SafetensorsFile& file, const std::string& path, const Network& network,
-                                 std::span<float> weights);
-
-/// What a file has for a network that it fits in part.
+/// What a file has for a network.
 struct FittingWeights {
-  std::vector<std::string> taken;      ///< the network's tensors of the same name and shape
-  std::vector<std::string> fresh;      ///< its others: "fc2.bias [5], of which the file has [10]"
+  std::string words;               ///< "_orig_mod.module.", which begin all its names and count for nothing
+  std::vector<std::string> taken;  ///< the network's tensors of the same name and shape
+  std::vector<std::string> fresh;  ///< its others: "fc2.bias [5], of which the file has [10]"
   std::vector<std::string> left_over;  ///< tensors of the file under names that the network does not have
 };
 
-/// Fills what fits, by name, perhaps behind one word that all names of the file have in common. The other weights stay
-/// as they are.
-/// @param weights  [network.parameters().weights_size()]
-FittingWeights read_fitting_weights(const SafetensorsFile& file, const Network& network,
-                                    std::span<float> weights);
+enum class WeightsFit { kAll, kPart };
 
-/// "conv1 from 'features.0', fc1 from 'classifier.1'": of many, the first ones and the last.
+/// Fills what fits. With kPart the other weights stay as they are; with kAll there must be none, and the file must
+/// have no more of a layer than the network. Layers that the network does not have are not read.
+/// @param path     for messages
+/// @param weights  [network.parameters().weights_size()]
+/// @throws DataError  nothing fits, or not all: names what the file and the network have
+FittingWeights read_foreign_weights(const SafetensorsFile& file, const std::string& path,
+                                    const Network& network, std::span<float> weights, WeightsFit fit);
+
+/// "conv1.weight, conv1.bias, ..., fc2.bias": of many, the first ones and the last.
 std::string first_and_last(const std::vector<std::string>& all);
 
 }  // namespace lockstep

@@ -4,8 +4,6 @@
 
     reframe -c launch/hooks/reframe_burn.py -r
     reframe -c launch/hooks/reframe_burn.py -r -S LockstepBurn.level=2 -S LockstepBurn.program=/opt/bin/lockstep
-
-The share of the peak that the processors reached is the performance that ReFrame keeps.
 """
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -34,8 +32,3 @@ class LockstepBurn(rfm.RunOnlyRegressionTest):
     def every_rank_passes(self):
         """The last line is the verdict of all."""
         return sn.assert_found(r"^burn: PASS \d+ ranks? on \d+ hosts?$", self.stdout)
-
-    @performance_function("%")  # noqa: F821
-    def share_of_peak(self):
-        """Of fused multiply-adds, on CPUs."""
-        return sn.extractsingle(r"(\d+) % of the peak", self.stdout, 1, float)

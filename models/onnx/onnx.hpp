@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// ONNX files: a network with its weights for other programs, and the weights of such a file for a network.
+/// ONNX files: a network with its weights for other programs, and the tensors of such a file.
 #pragma once
 
+#include "common/safetensors.hpp"
 #include "models/network.hpp"
 
 #include <cstddef>
@@ -30,15 +31,9 @@ struct OnnxFacts {
 std::vector<std::byte> write_onnx(const Network& network, std::span<const float> weights,
                                   const OnnxFacts& facts);
 
-/// Fills `weights` from a file that computes what the network computes. Layer by layer the graph is followed from its
-/// input, so names and the order of nodes do not matter; whatever differs is refused. The bytes may be hostile: their
-/// numbers are compared with the network's before they are used.
-///
-/// @param file     for messages
-/// @param weights  [network.parameters().weights_size()], overwritten
-/// @returns "12 tensors of 5 layers, along the graph that pytorch 2.15.0 wrote: conv1 from node '/conv1/Conv', ..."
-/// @throws DataError  damaged, or another network: names the layer, the node, and what differs
-std::string read_onnx(std::span<const std::byte> bytes, const std::string& file, const Network& network,
-                      std::span<float> weights);
+/// The graph's initialisers as named tensors, for models/foreign_weights.hpp; nodes are not read. Single numbers and
+/// those of whole-number types are left out. The bytes may be hostile: nothing is allocated beyond their number.
+/// @throws DataError  damaged: names `file` and the tensor
+SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file);
 
 }  // namespace lockstep

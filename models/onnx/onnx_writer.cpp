@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// From layers to nodes. Operators: https://github.com/onnx/onnx/blob/v1.12.0/docs/Operators.md
 #include "common/error.hpp"
+#include "kernels/sum_cuts.hpp"
 #include "models/layer.hpp"
 #include "models/onnx/onnx.hpp"
-#include "models/onnx/onnx_graph.hpp"
 
 #include <climits>
 #include <fmt/format.h>
@@ -25,6 +25,19 @@ constexpr const char* kOutput = "logits";
 
 /// What is not weights: nodes and names, generously.
 constexpr std::uint64_t kMostOther = std::uint64_t{64} << 20;
+
+/// What makes the means of an adaptive pool's rows: [out, in], the share of each row of x in each of y. Transposed: of
+/// columns, [in, out].
+std::vector<float> adaptive_means(int in, int out, bool transposed) {
+  std::vector<float> shares(static_cast<std::size_t>(in) * static_cast<std::size_t>(out));
+  for (int i = 0; i < out; ++i) {
+    const AdaptiveWindow window(i, in, out);
+    for (int k = window.begin; k < window.end; ++k)
+      shares[static_cast<std::size_t>(transposed ? k * out + i : i * in + k)] =
+          1.0F / static_cast<float>(window.size());
+  }
+  return shares;
+}
 
 class GraphWriter {
  public:
@@ -83,15 +96,16 @@ class GraphWriter {
     return name;
   }
 
-  /// A number of the layer's own.
+  /// The name of a constant that is no tensor of the layer: with a dot a reader would take it for one.
+  std::string own(const char* what) const { return fmt::format("{}/{}", layer_->name(), what); }
   std::string constant(const char* what, float value) {
-    return add_tensor(fmt::format("{}.{}", layer_->name(), what), {}, std::span(&value, 1));
+    return add_tensor(own(what), {}, std::span(&value, 1));
   }
 
   /// Whole numbers of the layer's own, such as a shape.
   std::string integers(const char* what, std::initializer_list<std::int64_t> values) {
     onnx::TensorProto& tensor = *graph_.add_initializer();
-    tensor.set_name(fmt::format("{}.{}", layer_->name(), what));
+    tensor.set_name(own(what));
     tensor.set_data_type(onnx::TensorProto::INT64);
     tensor.add_dims(static_cast<std::int64_t>(values.size()));
     for (const std::int64_t value : values) tensor.add_int64_data(value);
@@ -166,8 +180,8 @@ class GraphWriter {
     }
     const auto channels = static_cast<std::int64_t>(scale.size());
     const std::vector<std::int64_t> shape{1, channels, 1, 1};
-    add_node("Mul", "image.scale", {kInput, add_tensor("image.scale", shape, scale)}, "image.scaled");
-    add_node("Add", "image.shift", {"image.scaled", add_tensor("image.shift", shape, shift)},
+    add_node("Mul", "image.scale", {kInput, add_tensor("image/scale", shape, scale)}, "image.scaled");
+    add_node("Add", "image.shift", {"image.scaled", add_tensor("image/shift", shape, shift)},
              "image.normalised");
     return {"image.normalised"};
   }
@@ -217,9 +231,9 @@ class GraphWriter {
       set(node, "strides", {s.in_height / s.out_height, s.in_width / s.out_width});
       return {output_name()};
     }
-    const auto rows = add_tensor(layer_->name() + ".row_means", {s.out_height, s.in_height},
+    const auto rows = add_tensor(own("row_means"), {s.out_height, s.in_height},
                                  adaptive_means(s.in_height, s.out_height, false));
-    const auto columns = add_tensor(layer_->name() + ".column_means", {s.in_width, s.out_width},
+    const auto columns = add_tensor(own("column_means"), {s.in_width, s.out_width},
                                     adaptive_means(s.in_width, s.out_width, true));
     add_node("MatMul", {add_step("MatMul", "rows", {rows, image(x)}), columns});
     return {output_name()};
@@ -283,8 +297,8 @@ class GraphWriter {
     if (!op.affine) {
       const auto channels = static_cast<std::size_t>(op.input.channels);
       const std::vector<std::int64_t> shape{op.input.channels};
-      inputs.push_back(add_tensor(layer_->name() + ".ones", shape, std::vector<float>(channels, 1)));
-      inputs.push_back(add_tensor(layer_->name() + ".zeros", shape, std::vector<float>(channels, 0)));
+      inputs.push_back(add_tensor(own("ones"), shape, std::vector<float>(channels, 1)));
+      inputs.push_back(add_tensor(own("zeros"), shape, std::vector<float>(channels, 0)));
     }
     for (const Parameter& tensor : layer_->kept()) inputs.push_back(tensor.name);
     set_number(add_node("BatchNormalization", inputs), "epsilon", static_cast<float>(op.eps));
@@ -296,11 +310,11 @@ class GraphWriter {
     const std::string split = add_step("Reshape", "split", {image(x), integers("groups", {0, groups, -1})});
     const std::vector<float> ones(static_cast<std::size_t>(groups), 1), zeros(ones.size(), 0);
     const std::string normal = layer_->name() + ".normalised";
-    set_number(add_node("InstanceNormalization", normal,
-                        {split, add_tensor(layer_->name() + ".ones", {groups}, ones),
-                         add_tensor(layer_->name() + ".zeros", {groups}, zeros)},
-                        normal),
-               "epsilon", static_cast<float>(op.eps));
+    set_number(
+        add_node("InstanceNormalization", normal,
+                 {split, add_tensor(own("ones"), {groups}, ones), add_tensor(own("zeros"), {groups}, zeros)},
+                 normal),
+        "epsilon", static_cast<float>(op.eps));
     const std::vector<std::string> whole{
         normal, integers("channels", {0, op.shape.channels, pixels, layer_->input().width})};
     if (!op.affine) {
@@ -308,10 +322,10 @@ class GraphWriter {
       return {output_name()};
     }
     const auto& tensors = layer_->parameters();
-    for (const Parameter& tensor : tensors) spread_over_pixels(tensor.name);
-    const std::string scaled =
-        add_step("Mul", "scaled", {add_step("Reshape", "whole", whole), tensors[0].name});
-    add_node("Add", {scaled, tensors[1].name});
+    const std::string over_pixels = integers("over_pixels", {-1, 1, 1});
+    const std::string scale = add_step("Reshape", "scale", {tensors[0].name, over_pixels});
+    const std::string shift = add_step("Reshape", "shift", {tensors[1].name, over_pixels});
+    add_node("Add", {add_step("Mul", "scaled", {add_step("Reshape", "whole", whole), scale}), shift});
     return {output_name()};
   }
   Value layer_norm(const GroupNormOp& op, const Value& x) {
@@ -320,7 +334,7 @@ class GraphWriter {
     if (!op.affine) {
       const ImageShape& s = layer_->input();
       const std::vector<float> ones(static_cast<std::size_t>(s.features()), 1);
-      inputs.push_back(add_tensor(layer_->name() + ".ones",
+      inputs.push_back(add_tensor(own("ones"),
                                   is_vector ? std::vector<std::int64_t>{s.channels}
                                             : std::vector<std::int64_t>{s.channels, s.height, s.width},
                                   ones));
@@ -329,14 +343,6 @@ class GraphWriter {
     set(node, "axis", 1);
     set_number(node, "epsilon", static_cast<float>(op.eps));
     return {output_name(), is_vector};
-  }
-  /// The vector [channels] becomes [channels, 1, 1].
-  void spread_over_pixels(const std::string& name) {
-    for (onnx::TensorProto& tensor : *graph_.mutable_initializer()) {
-      if (tensor.name() != name) continue;
-      tensor.add_dims(1);
-      tensor.add_dims(1);
-    }
   }
   Value add(const AddOp& /*op*/, const Value& x) {
     const Value& branch = outputs_[*layer_->branch()];

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Arbitrary bytes as the ONNX file of a small network: refused with one line, or read, and then what is written of
-/// it is read again to the same bits.
+/// Arbitrary bytes as the ONNX file of a small network: refused with one line, or read, as a whole or in part; then what
+/// is written of it is read again to the same bits.
 #include "common/error.hpp"
+#include "models/foreign_weights.hpp"
 #include "models/network.hpp"
 #include "models/onnx/onnx.hpp"
 
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -31,23 +33,27 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-void use(const std::vector<float>& weights) {
-  std::vector<float> again(weights.size());
-  lockstep::read_onnx(lockstep::write_onnx(network(), weights, {}), "again", network(), again);
-  require(std::memcmp(again.data(), weights.data(), weights.size() * sizeof(float)) == 0);
+std::vector<float> read(std::vector<std::byte> bytes, lockstep::WeightsFit fit) {
+  std::vector<float> weights(network().parameters().weights_size());
+  lockstep::read_foreign_weights(lockstep::read_onnx(std::move(bytes), "fuzz"), "fuzz.onnx", network(),
+                                 weights, fit);
+  return weights;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::vector<float> weights(network().parameters().weights_size());
-  try {
-    lockstep::read_onnx({reinterpret_cast<const std::byte*>(data), size}, "fuzz", network(), weights);
-  } catch (const lockstep::DataError& error) {
-    const std::string message = error.what();
-    require(message.find('\n') == message.npos && message.size() < 2000);
-    return 0;
+  const auto* first = reinterpret_cast<const std::byte*>(data);
+  for (const auto fit : {lockstep::WeightsFit::kPart, lockstep::WeightsFit::kAll}) {
+    std::vector<float> weights;
+    try {
+      weights = read({first, first + size}, fit);
+    } catch (const lockstep::DataError& error) {
+      require(std::string(error.what()).find('\n') == std::string::npos);
+      continue;
+    }
+    const auto again = read(lockstep::write_onnx(network(), weights, {}), lockstep::WeightsFit::kAll);
+    require(std::memcmp(again.data(), weights.data(), weights.size() * sizeof(float)) == 0);
   }
-  use(weights);
   return 0;
 }

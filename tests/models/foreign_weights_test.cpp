@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which tensor of a file becomes which of a network, where names are the same, where they are others, and where they
-/// do not say.
+/// Tensors of a file become those of one name; words that all names begin with count for nothing, and files that do not
+/// fit are refused with what both have.
 #include "models/foreign_weights.hpp"
 
 #include "common/error.hpp"
@@ -10,24 +10,13 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace lockstep {
 namespace {
 
-const char* const kBlock =
-    "layers:\n  - conv2d: {name: first, out: 4, kernel: 3, padding: 1, bias: false}\n  - batch_norm: {name: "
-    "first_bn}\n"
-    "  - relu: {name: start}\n  - conv2d: {name: short, out: 6, kernel: 1, stride: 2, bias: false}\n"
-    "  - batch_norm: {name: short_bn}\n  - route: start\n"
-    "  - conv2d: {name: a, out: 6, kernel: 3, stride: 2, padding: 1, bias: false}\n  - batch_norm: {name: "
-    "a_bn}\n  - relu\n"
-    "  - conv2d: {name: b, out: 6, kernel: 3, padding: 1, bias: false}\n  - batch_norm: {name: b_bn}\n"
-    "  - add: short_bn\n  - global_avg_pool\n  - linear: {name: last, out: classes}\n";
 const char* const kLinears =
     "layers:\n  - linear: {name: a, out: 8}\n  - relu\n  - linear: {name: b, out: 8}\n  - relu\n  - linear: "
     "{name: c, out: 8}\n"
@@ -58,20 +47,22 @@ class RenamedFile {
   void remove(const std::string& name) {
     std::erase_if(tensors_, [&](const TensorView& tensor) { return tensor.name == name; });
   }
-  std::string read(const Network& network) {
+  FittingWeights read(const Network& network, WeightsFit fit, const std::string& path = "f") {
     weights_.assign(expected_.size(), 0);
-    return read_foreign_weights(SafetensorsFile::parse(write_safetensors(tensors_), "f"), "f", network,
-                                weights_);
+    return read_foreign_weights(SafetensorsFile::parse(write_safetensors(tensors_), path), path, network,
+                                weights_, fit);
   }
-  void expect_right(const Network& network, const std::string& line) {
-    EXPECT_EQ(read(network), line);
+  void expect_right(const Network& network, const std::string& words) {
+    EXPECT_EQ(read(network, WeightsFit::kAll).words, words);
     EXPECT_EQ(weights_, expected_);
   }
-  void expect_refused(const Network& network, const std::string& words) {
+  void expect_refused(const Network& network, const std::string& message, WeightsFit fit = WeightsFit::kAll,
+                      const std::string& path = "f") {
     try {
-      ADD_FAILURE() << "no error, but " << read(network);
+      read(network, fit, path);
+      ADD_FAILURE() << "no error: " << message;
     } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
     }
   }
 
@@ -81,77 +72,92 @@ class RenamedFile {
   std::vector<float> expected_, weights_;
 };
 
-std::function<std::string(const std::string&)> by(std::map<std::string, std::string> names) {
-  return [names = std::move(names)](const std::string& name) { return names.at(name); };
+std::function<std::string(const std::string&)> after(const std::string& words) {
+  return [=](const std::string& name) { return words + name; };
 }
 
-TEST(ForeignWeightsTest, NamesDecideWhereTheFileHasThemAll) {
+TEST(ForeignWeightsTest, WordsThatAllNamesBeginWithCountForNothing) {
   const Network network = network_of(kLinears);
-  RenamedFile(network, [](const std::string& name) {
-    return name;
-  }).expect_right(network, "8 tensors by name");
-  RenamedFile(network, [](const std::string& name) {
-    return "module." + name;
-  }).expect_right(network, "8 tensors by name behind 'module.'");
+  for (const char* words : {"", "module.", "_orig_mod.module.", "a.a.b.c.d."}) {
+    RenamedFile file(network, after(words));
+    file.expect_right(network, words);
+    const float averaged = 7;
+    file.add("n_averaged", {}, std::span(&averaged, 1));  // as AveragedModel has it, of no module
+    file.expect_right(network, words);
+  }
 }
 
-TEST(ForeignWeightsTest, NumbersInNamesAreTheOrder) {
+TEST(ForeignWeightsTest, WordsOfTheNetworksOwnNamesStay) {
+  const Network network = network_of("layers:\n  - linear: {name: net.fc, out: classes}\n");
+  RenamedFile(network, after("")).expect_right(network, "");
+  RenamedFile(network, after("net.")).expect_right(network, "net.");
+}
+
+/// Another's "encoder." and "decoder." could both be it.
+TEST(ForeignWeightsTest, AWordOfSomeNamesIsNotLeftOut) {
   const Network network = network_of(kLinears);
-  RenamedFile file(network, by({{"a", "net.2"}, {"b", "net.10"}, {"c", "net.12"}, {"d", "head"}}));
-  file.expect_right(
-      network,
-      "8 tensors by shape, since the names are others: a from 'net.2', b from 'net.10', c from 'net.12', "
-      "d from 'head'");
+  RenamedFile file(network, after("encoder."));
+  const std::vector<float> bias(8);
+  file.add("decoder.a.bias", {8}, bias);
+  file.expect_refused(network,
+                      "the file has, beside those, encoder.a.weight, encoder.a.bias, ..., decoder.a.bias.");
 }
 
-TEST(ForeignWeightsTest, BatchNormIsThatOfTheConvolutionBeforeIt) {
-  const Network network = network_of(kBlock);
-  RenamedFile file(network, by({{"first", "conv1"},
-                                {"first_bn", "bn1"},
-                                {"short", "layer1.0.downsample.0"},
-                                {"short_bn", "layer1.0.downsample.1"},
-                                {"a", "layer1.0.conv1"},
-                                {"a_bn", "layer1.0.bn1"},
-                                {"b", "layer1.0.conv2"},
-                                {"b_bn", "layer1.0.bn2"},
-                                {"last", "fc"}}));
-  const float counted = 7;
-  file.add("bn1.num_batches_tracked", {}, std::span(&counted, 1));
-  file.expect_right(
-      network,
-      "22 tensors by shape, since the names are others: first from 'conv1', first_bn from 'bn1', "
-      "..., last from 'fc'");
-}
-
-TEST(ForeignWeightsTest, NamesThatDoNotSayTheOrderAreRefusedWithBoth) {
+TEST(ForeignWeightsTest, OtherNamesAreRefusedWithBothAndTheWayOut) {
   const Network network = network_of(kLinears);
-  RenamedFile file(network, by({{"a", "in"}, {"b", "middle"}, {"c", "out"}, {"d", "head"}}));
-  file.expect_refused(network, "'in' and 'middle' have the same shapes");
+  RenamedFile file(network, [](const std::string& name) { return "net." + std::to_string(name[0] - 'a'); });
+  for (const WeightsFit fit : {WeightsFit::kAll, WeightsFit::kPart})
+    file.expect_refused(
+        network,
+        "f: none of its tensors has the name and shape of one of the model's: the model has a.weight [8, 8], "
+        "a.bias [8], b.weight [8, 8], b.bias [8], c.weight [8, 8], c.bias [8], d.weight [3, 8], d.bias [3]; "
+        "the file has, beside those, net.0.weight, net.0.bias, net.1.weight, net.1.bias, net.2.weight, "
+        "net.2.bias, net.3.weight, net.3.bias. Name the model's layers as the file does, or write a file "
+        "with the model's names (in PyTorch: safetensors.torch.save_file(model.state_dict(), "
+        "\"weights.safetensors\"))",
+        fit);
 }
 
-TEST(ForeignWeightsTest, WhatIsMissingOrLeftOverIsNamed) {
+TEST(ForeignWeightsTest, WhatIsMissingIsNamedAndInPartItIsFresh) {
   const Network network = network_of(kLinears);
-  const auto names = by({{"a", "net.0"}, {"b", "net.2"}, {"c", "net.4"}, {"d", "net.6"}});
-  RenamedFile missing(network, names);
-  missing.remove("net.6.bias");
-  missing.expect_refused(
-      network,
-      "f: has no tensor 'a.weight'; by shape neither: the model has 1 layer with bias F32 [3], "
-      "weight F32 [3, 8], such as d, and the file 0");
-  RenamedFile more(network, names);
+  RenamedFile file(network, after("module."));
+  file.remove("module.d.bias");
   const std::vector<float> two{1, 2};
-  more.add("net.8.weight", {2}, two);
-  more.expect_refused(network, "'net.8' (weight F32 [2]) is no layer of the model");
+  file.add("module.d.bias", {2}, two);
+  file.add("module.e.weight", {2}, two);
+  file.expect_refused(
+      network,
+      "f: has nothing that fits the model's d.bias [3], of which the file has [2]; it has, "
+      "beside what fits, module.e.weight. train.partial=true takes what fits, 7 of 8 tensors, "
+      "and starts the rest afresh");
+  const FittingWeights part = file.read(network, WeightsFit::kPart);
+  EXPECT_EQ(part.taken.size(), 7U);
+  EXPECT_EQ(part.fresh, std::vector<std::string>{"d.bias [3], of which the file has [2]"});
+  EXPECT_EQ(part.left_over, std::vector<std::string>{"module.e.weight"});
 }
 
-TEST(ForeignWeightsTest, MoreOfOneShapeThanTheModelHasIsRefused) {
+TEST(ForeignWeightsTest, ALayerIsReadWhole) {
   const Network network = network_of(kLinears);
-  RenamedFile file(network, by({{"a", "net.0"}, {"b", "net.2"}, {"c", "net.4"}, {"d", "net.6"}}));
-  const std::vector<float> weight(64), bias(8);
-  file.add("net.5.weight", {8, 8}, weight);
-  file.add("net.5.bias", {8}, bias);
-  file.expect_refused(
-      network, "the model has 3 layers with bias F32 [8], weight F32 [8, 8], such as a, and the file 4");
+  RenamedFile file(network, after("module."));
+  const std::vector<float> two{1, 2};
+  file.add("module.more.weight", {2}, two);
+  file.expect_right(network, "module.");
+  file.add("module.a.scale", {2}, two);
+  file.expect_refused(network, "f: it has 'module.a.scale', but the model's a has none");
+}
+
+/// An exporter that folds leaves the convolution its name, so an ONNX file without statistics has other numbers there.
+TEST(ForeignWeightsTest, AnOnnxFileWithoutTheStatisticsIsNotReadInPartEither) {
+  const Network network = network_of(
+      "layers:\n  - conv2d: {name: conv, out: 4, kernel: 1, bias: false}\n  - batch_norm: {name: bn}\n"
+      "  - linear: {name: fc, out: classes}\n");
+  RenamedFile file(network, after(""));
+  for (const char* what : {"weight", "bias", "running_mean", "running_var"})
+    file.remove(std::string("bn.") + what);
+  EXPECT_EQ(file.read(network, WeightsFit::kPart).taken.size(), 3U);
+  for (const WeightsFit fit : {WeightsFit::kAll, WeightsFit::kPart})
+    file.expect_refused(network, "f.onnx: has no bn.running_mean: its exporter may have folded", fit,
+                        "f.onnx");
 }
 
 }  // namespace

@@ -23,7 +23,6 @@
 #include <future>
 #include <iostream>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -130,13 +129,6 @@ int run(SimulationOptions& options) {
   }
   simulate_all(scenarios, profile, options.spread);
   for (const std::string& line : scaling_table(scenarios)) print("{}\n", line);
-  if (!options.svg.empty()) {
-    const std::string svg =
-        scaling_svg(scenarios, fmt::format("{}: a training step of simulated ranks, {} a node",
-                                           network.name(), options.cluster.ranks_per_node));
-    replace_file(Env::posix(), options.svg, std::as_bytes(std::span(svg)));
-    print("picture: {}\n", options.svg);
-  }
   return 0;
 }
 

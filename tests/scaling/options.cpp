@@ -11,7 +11,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 
 namespace lockstep {
 namespace {
@@ -23,12 +22,6 @@ std::string above_zero(const std::string& text) {
   double value = 0;
   const bool is_number = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
   return is_number && value > 0 ? "" : fmt::format("'{}' is no number above 0", text);
-}
-
-/// So that no simulation runs whose picture cannot be written.
-std::string in_a_folder(const std::string& file) {
-  const auto folder = std::filesystem::absolute(file).parent_path();
-  return std::filesystem::is_directory(folder) ? "" : fmt::format("there is no folder '{}'", folder.string());
 }
 
 /// A number given in a unit of people.
@@ -87,7 +80,6 @@ void add_options(CLI::App& app, SimulationOptions& o) {
                  "the gradients of each layer are there");
   app.add_option("--allreduce", o.reduce_file,
                  "What 'mpirun -np N lockstep bench allreduce' printed: gives the constants inside a node");
-  app.add_option("--svg", o.svg, "Where the picture goes")->check(in_a_folder);
   app.add_flag("--model-only", o.model_only, "Simulate nothing: print what the model says");
 }
 

@@ -30,7 +30,6 @@ struct SimulationOptions {
   double gflops = 0;        ///< of a rank while it computes; 0: 75 % of this core's peak
   std::string step_file;    ///< of bench step; empty: none
   std::string reduce_file;  ///< of bench allreduce; empty: none
-  std::string svg;          ///< where the picture goes; empty: none
   bool model_only = false;  ///< simulates nothing
 };
 

@@ -250,15 +250,5 @@ TEST(ScalingTableTest, FitsATerminalAndNamesTheLargestDeviation) {
   EXPECT_NE(lines[4].find(fmt::format("at most {:.2f} times", times)), std::string::npos) << lines[4];
 }
 
-TEST(ScalingSvgTest, IsWholeAndTheSameEachTime) {
-  const std::vector<Scenario> scenarios{scenario(4, 0), scenario(8, 0), scenario(4, 1), scenario(8, 1)};
-  const std::string svg = scaling_svg(scenarios, "a < b");
-  EXPECT_EQ(svg, scaling_svg(scenarios, "a < b"));
-  EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
-  EXPECT_NE(svg.find("trainer, 1 bucket<"), std::string::npos);
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_TRUE(svg.ends_with("</svg>\n"));
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -41,15 +41,11 @@ Scenario plan_scenario(const Cluster& cluster, ReduceKind kind, std::size_t buck
 SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, double spread,
                        const std::string& program);
 
-// Scenarios as lines for people and as a picture.
+// Scenarios as lines for people.
 
 /// A head and a line for each, at most 79 columns; then how far the model is off, and how many times the bound of one
 /// all-reduce is exposed at most.
 std::vector<std::string> scaling_table(std::span<const Scenario> scenarios);
-
-/// Efficiency and exposed communication against ranks: a line for each way to all-reduce and number of
-/// buckets, dashed what the model says. Equal scenarios have equal bytes.
-std::string scaling_svg(std::span<const Scenario> scenarios, const std::string& title);
 
 // The alpha-beta model: what an all-reduce takes if each message takes a latency and then its bytes over a
 // bandwidth. The arithmetic against which simulations and measurements are held.

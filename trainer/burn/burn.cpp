@@ -21,25 +21,15 @@
 namespace lockstep::burn {
 namespace {
 
-/// A check, its share of a round, and the faults that it is to find.
 struct CheckEntry {
-  CheckInfo info;
-  double share;
+  std::string_view name;
+  double share;  ///< of a round
   std::unique_ptr<BurnCheck> (*make)(const BurnRank& rank);
 };
 
-constexpr std::array kEntries{
-    CheckEntry{
-        {"products", "products of the kernels that training uses, with known answers"}, 0.5, make_products},
-    CheckEntry{{"memory", "memory filled and read back"}, 0.2, make_memory},
-    CheckEntry{{"copies", "device memory, and copies between host and device"}, 0.1, make_copies},
-    CheckEntry{{"jobs", "trainings of known outcome, alone and by all ranks together"}, 0.2, make_jobs},
-    CheckEntry{{"links", "messages of each pair of ranks, sums of pairs and of all"}, 0.1, make_links}};
+constexpr std::array kEntries{CheckEntry{"jobs", 0.8, make_jobs}, CheckEntry{"links", 0.2, make_links}};
 
-constexpr std::array kChecks{
-    kEntries[0].info, kEntries[1].info,
-    kEntries[2].info, kEntries[3].info,
-    kEntries[4].info, CheckInfo{"speed", "clock, products, copies and links compared among ranks"}};
+constexpr std::array<std::string_view, 3> kChecks{kEntries[0].name, kEntries[1].name, "speed"};
 
 bool is_left_out(const BurnOptions& options, std::string_view check) {
   return std::ranges::find(options.without, check) != options.without.end();
@@ -92,7 +82,8 @@ class BurnProgress {
 };
 
 /// Its share of the cores that it may use: of ranks bound to the same cores each takes a part. Collective.
-int threads_of(Communicator& comm, const BurnOptions& options, const std::vector<int>& cores) {
+int threads_of(Communicator& comm, const BurnOptions& options) {
+  const std::vector<int> cores = look_around(Surroundings::real()).cores;
   const std::string mine = fmt::format("{} {}", comm.host(), fmt::join(cores, ","));
   const auto all = gather_text(comm, mine);
   if (options.threads > 0) return options.threads;
@@ -107,14 +98,12 @@ class Burn {
       : comm_(comm),
         options_(options),
         start_(Clock::now()),
-        view_(look_around(Surroundings::real())),
         device_(choose_device(parallel_section(), comm)),
-        pool_(threads_of(comm, options, view_.cores)),
         progress_(options.shows_progress && comm.rank() == 0, options.level, options.seconds),
-        rank_{comm, options_, device_, pool_,
+        rank_{comm, options_, device_, threads_of(comm, options),
               [this](std::string_view check) { progress_.draw(check, round_); }} {
     for (std::size_t i = 0; i < kEntries.size(); ++i)
-      if (!is_left_out(options, kEntries[i].info.name)) checks_[i] = kEntries[i].make(rank_);
+      if (!is_left_out(options, kEntries[i].name)) checks_[i] = kEntries[i].make(rank_);
   }
 
   BurnReport to_the_end() {
@@ -166,10 +155,10 @@ class Burn {
     if (device_.gpu != nullptr) result.uuid = device_.gpu->device->properties().uuid;
     result.processor = model_of_processor("/");
     result.simd = cpu::simd_name();
-    result.threads = pool_.threads();
+    result.threads = rank_.threads;
     result.oversubscribed = comm_.oversubscribed();
     for (std::size_t i = 0; i < checks_.size(); ++i)
-      if (checks_[i] != nullptr) add_report(*checks_[i], std::string(kEntries[i].info.name), result);
+      if (checks_[i] != nullptr) add_report(*checks_[i], std::string(kEntries[i].name), result);
     return result;
   }
 
@@ -216,7 +205,7 @@ class Burn {
     if (comm_.size() == 1) missing.emplace_back("its speed beside others: there is one rank");
     if (comm_.size() == 2)
       missing.emplace_back("the speed of the one link: two ranks have no other to compare it with");
-    missing.emplace_back("disks and file systems");
+    missing.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
   }
   static std::size_t count_hosts_of(const BurnReport& report) {
     std::vector<std::string> hosts;
@@ -231,9 +220,7 @@ class Burn {
   Communicator& comm_;
   const BurnOptions options_;
   Clock::time_point start_;
-  RankView view_;
   DeviceChoice device_;
-  WorkerPool pool_;
   int round_ = 0;
   bool stopped_ = false;
   BurnProgress progress_;
@@ -269,7 +256,7 @@ bool Slice::is_over() const {
   return stop_requested() || Clock::now() >= end_;
 }
 
-std::span<const CheckInfo> checks() {
+std::span<const std::string_view> checks() {
   return kChecks;
 }
 

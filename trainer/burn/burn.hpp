@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `lockstep burn`: is this machine fit to train on? Every rank computes, stores and sends what has a known answer.
-/// What differs is WRONG, what is slower than on like ranks is SLOW, and what could not be looked at is NOT TESTED.
+/// `lockstep burn`: is this machine fit to train on? Every rank trains what has a known answer, alone and with all
+/// others, and sends what all know. A result that differs is WRONG, a rank or link that is slower than others like it
+/// is SLOW, and a check that could not be made is NOT TESTED.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -11,7 +12,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,12 +19,8 @@
 
 namespace lockstep::burn {
 
-/// What is looked at. burn.cpp has the table.
-struct CheckInfo {
-  std::string_view name;  ///< of --without
-  std::string_view what;  ///< in words, for people
-};
-std::span<const CheckInfo> checks();
+/// The names of --without: "jobs", "links", "speed".
+std::span<const std::string_view> checks();
 
 /// A fault on purpose, for tests: a kind of fault_kinds(), which the rank commits from the start.
 struct BurnFault {
@@ -32,24 +28,16 @@ struct BurnFault {
   int rank = 0;
 };
 std::span<const std::string_view> fault_kinds();
-/// "memory-bit@2". @throws UsageError  what it must look like; or LOCKSTEP_ALLOW_INJECT is not 1
+/// "slow-link@2". @throws UsageError  what it must look like; or LOCKSTEP_ALLOW_INJECT is not 1
 BurnFault parse_fault(const std::string& text);
 
-/// How much memory is filled: a share of what may be taken, or bytes of each rank.
-struct MemoryWish {
-  double share = 0.8;
-  std::uint64_t bytes = 0;  ///< 0: the share
-};
-/// "80%", "512MiB". @throws UsageError
-MemoryWish parse_memory(const std::string& text);
 /// "90s", "10m", "2h" as seconds. @throws UsageError
 double parse_time(const std::string& text);
 
 struct BurnOptions {
   int level = 1;
   double seconds = 55;  ///< from the start of the program to its report; at least one round is made
-  MemoryWish memory;
-  int threads = 0;                   ///< of each rank; 0: its share of the cores that it may use
+  int threads = 0;      ///< of each rank; 0: its share of the cores that it may use
   std::vector<std::string> without;  ///< names of checks
   BurnFault fault;
   bool shows_progress = true;
@@ -66,7 +54,7 @@ std::string_view spelt(Grade grade);
 
 struct BurnFinding {
   Grade grade = Grade::kPass;
-  std::string kind;  ///< "product", "memory", "copy", "message", "sum", "job", "rank", "link", "clock"
+  std::string kind;  ///< "message", "sum", "job", "rank", "link"
   std::string what;  ///< one line
   std::string fix;   ///< one line
 };
@@ -122,15 +110,11 @@ void compare_ranks(std::vector<RankResult>& ranks, bool speeds);
 /// @throws AgreedError  the device or the backend cannot be used here
 BurnReport run_burn(Communicator& comm, const BurnOptions& options);
 
-// A report for people and for programs: burn_report.cpp.
+// A report for people and for programs: report.cpp.
 
 /// A table with a row a rank, what was exercised, what is wrong and what to do; the last line is the verdict.
 std::string to_text(const BurnReport& report, int columns);
 nlohmann::ordered_json to_json(const BurnReport& report);
-/// For node_exporter's textfile collector.
-std::string to_prometheus(const BurnReport& report);
-/// A test case for each check of each rank.
-std::string to_junit(const BurnReport& report);
 /// A row for docs/machines.md, with no name of a host in it.
 std::string to_share(const BurnReport& report);
 

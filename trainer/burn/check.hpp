@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One kind of thing that is burnt: the interface, and what all of them are given.
+/// A check of the burn: the interface, and what every check is given.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "common/machine.hpp"
-#include "kernels/numerics/fingerprint.hpp"
 #include "trainer/burn/burn.hpp"
-#include "trainer/engine/worker_pool.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <cstdint>
@@ -23,31 +21,26 @@ struct BurnRank {
   Communicator& comm;
   const BurnOptions& options;
   const DeviceChoice& device;
-  WorkerPool& pool;
+  int threads;
   std::function<void(std::string_view check)> tick;  ///< draws the progress; cheap
 
   bool commits(std::string_view kind) const {
     return options.fault.kind == kind && options.fault.rank == comm.rank();
   }
-  bool is_emulated() const { return device.kind == "emulated"; }
 };
 
 /// When a check's part of a round ends. A check does at least its least, however late it is.
 class Slice {
  public:
-  explicit Slice(double seconds) : end_(Clock::now() + to_duration(seconds)), seconds_(seconds) {}
+  explicit Slice(double seconds)
+      : end_(Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
   /// Also once a signal asked for the end.
   bool is_over() const;
-  double seconds() const { return seconds_; }
   double seconds_left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
 
  private:
-  static Clock::duration to_duration(double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  }
-
   Clock::time_point end_;
-  double seconds_;
 };
 
 /// One rank's part of a check. What it finds it adds to the result; a kind of finding once, the first of it.
@@ -60,16 +53,8 @@ class BurnCheck {
   virtual void report(RankResult& result) const = 0;
 };
 
-/// Each needs its own numbers in every round, on every rank.
-inline std::uint64_t burn_key(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) {
-  return mix_bits(mix_bits(mix_bits(a + 0xB0) ^ b) ^ c);
-}
-
-// Each of them is null where this rank has nothing to try it on. Collective.
-std::unique_ptr<BurnCheck> make_products(const BurnRank& rank);
 std::unique_ptr<BurnCheck> make_jobs(const BurnRank& rank);
-std::unique_ptr<BurnCheck> make_memory(const BurnRank& rank);
-std::unique_ptr<BurnCheck> make_copies(const BurnRank& rank);
+/// Null where there is one rank. Collective.
 std::unique_ptr<BurnCheck> make_links(const BurnRank& rank);
 
 }  // namespace lockstep::burn

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 namespace lockstep::burn {
 namespace {
@@ -110,14 +109,17 @@ void name_wrong_jobs(Ranks& ranks) {
 
 // Speeds.
 
-/// Of every rank: those with a processor, device and number of threads like its own, but for itself.
-std::vector<const RankResult*> likes_of(const Ranks& ranks, const RankResult& mine) {
-  std::vector<const RankResult*> likes;
+constexpr const char* kTraining = "training";
+
+/// Seconds of the trainings alone of the other ranks with processor, device and number of threads as this one's.
+std::vector<double> trainings_of_likes(const Ranks& ranks, const RankResult& mine) {
+  std::vector<double> values;
   for (const RankResult& other : ranks)
     if (other.rank != mine.rank && other.processor == mine.processor && other.device == mine.device &&
         other.threads == mine.threads)
-      likes.push_back(&other);
-  return likes;
+      if (const auto found = other.measures.find(kTraining); found != other.measures.end())
+        values.push_back(found->second);
+  return values;
 }
 
 /// Whether a rank had the cores that it computed on nearly to itself.
@@ -127,51 +129,22 @@ bool has_its_cores(const RankResult& result) {
   return !result.oversubscribed && (share == result.measures.end() || share->second >= kNearly);
 }
 
-struct SpeedRule {
-  const char* measure;
-  const char* kind;
-  bool more_is_better;
-  double factor;  ///< from here on it is slow; where its cores are shared, from twice as much above 1
-  const char* what;
-  const char* fix;
-};
-
-constexpr SpeedRule kSpeedRules[] = {{"clock", "clock", true, 1.25, "its fused multiply-adds run",
-                                      "compare its clock with the others' (turbostat, nvidia-smi -q -d "
-                                      "CLOCK): cooling, power limit, governor, firmware"},
-                                     {"products", "rank", false, 1.5, "its products take",
-                                      "look for other programs on its cores (top), for a core shared by "
-                                      "hyper-threads, and at its memory channels"},
-                                     {"copies there", "copy", false, 1.5, "copies to its device take",
-                                      "look at the width and speed of its PCIe link (lspci -vv, nvidia-smi "
-                                      "-q), and at which socket it is bound to"},
-                                     {"copies back", "copy", false, 1.5, "copies from its device take",
-                                      "look at the width and speed of its PCIe link (lspci -vv, nvidia-smi "
-                                      "-q), and at which socket it is bound to"}};
-
-/// @returns how many times slower than the median of its likes; 0: there are none
-double slowness(const Ranks& ranks, const RankResult& mine, const SpeedRule& rule) {
-  const auto own = mine.measures.find(rule.measure);
-  std::vector<double> others;
-  for (const RankResult* like : likes_of(ranks, mine))
-    if (const auto its = like->measures.find(rule.measure); its != like->measures.end())
-      others.push_back(its->second);
-  if (own == mine.measures.end() || others.empty()) return 0;
-  const double median = median_of(others);
-  return rule.more_is_better ? median / own->second : own->second / median;
-}
-
+/// Where its cores are shared, the limit is twice as far above 1.
 void name_slow_ranks(Ranks& ranks) {
-  for (RankResult& result : ranks)
-    for (const SpeedRule& rule : kSpeedRules) {
-      const double factor = slowness(ranks, result, rule);
-      if (factor < (has_its_cores(result) ? rule.factor : 2 * rule.factor - 1)) continue;
-      result.findings.push_back({Grade::kSlow, rule.kind,
-                                 fmt::format("{} {:.1f} times {} the median of {} like it", rule.what, factor,
-                                             rule.more_is_better ? "slower than" : "as long as",
-                                             counted(likes_of(ranks, result).size(), "rank")),
-                                 rule.fix});
-    }
+  constexpr double kLimit = 1.5;
+  for (RankResult& result : ranks) {
+    const auto own = result.measures.find(kTraining);
+    const std::vector<double> others = trainings_of_likes(ranks, result);
+    if (own == result.measures.end() || others.empty()) continue;
+    const double factor = own->second / median_of(others);
+    if (factor < (has_its_cores(result) ? kLimit : 2 * kLimit - 1)) continue;
+    result.findings.push_back(
+        {Grade::kSlow, "rank",
+         fmt::format("its trainings alone take {:.1f} times as long as the median of {} like it", factor,
+                     counted(others.size(), "rank")),
+         "look for other programs on its cores or GPU (top, nvidia-smi) and at its clock (turbostat, "
+         "nvidia-smi -q -d CLOCK): cooling, power limit, governor, firmware"});
+  }
 }
 
 /// Links within a host are of one kind, those between hosts of another.

@@ -5,6 +5,7 @@
 #include "comm/agreement.hpp"
 #include "comm/collectives.hpp"
 #include "common/text_layout.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 #include "trainer/burn/check.hpp"
 
 #include <fmt/format.h>
@@ -34,6 +35,11 @@ int partner_of(int rank, int ranks, std::int64_t turn) {
     if (partner == rank) partner = circle;
   }
   return partner < ranks ? partner : rank;
+}
+
+/// Each message and sum needs its own numbers, on every rank.
+std::uint64_t burn_key(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) {
+  return mix_bits(mix_bits(mix_bits(a + 0xB0) ^ b) ^ c);
 }
 
 void fill_words(std::span<Word> words, std::uint64_t key) {

@@ -15,18 +15,7 @@
 namespace lockstep::burn {
 namespace {
 
-constexpr std::array<std::string_view, 11> kFaults{"lane",      "rare-lane", "job",     "memory-bit",
-                                                   "stuck-bit", "copy",      "message", "sum",
-                                                   "slow-rank", "slow-link", "clock"};
-
-/// "10m" with {"m", 60} is 600. Nothing for any other text.
-std::optional<double> number_in(std::string_view text, const std::map<std::string_view, double>& units) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const auto unit = units.find(text.substr(static_cast<std::size_t>(end - text.data())));
-  if (error != std::errc() || unit == units.end() || !(number >= 0)) return std::nullopt;
-  return number * unit->second;
-}
+constexpr std::array<std::string_view, 5> kFaults{"job", "message", "sum", "slow-rank", "slow-link"};
 
 }  // namespace
 
@@ -53,28 +42,15 @@ BurnFault parse_fault(const std::string& text) {
   return fault;
 }
 
-MemoryWish parse_memory(const std::string& text) {
-  constexpr double kKiB = 1024, kMost = 1e15;
-  MemoryWish wish;
-  if (const auto percent = number_in(text, {{"%", 1}}); percent && *percent >= 1 && *percent <= 95) {
-    wish.share = *percent / 100;
-    return wish;
-  }
-  const auto bytes = number_in(text, {{"KiB", kKiB}, {"MiB", kKiB * kKiB}, {"GiB", kKiB * kKiB * kKiB}});
-  if (!bytes || *bytes < 1 || *bytes > kMost)
-    throw UsageError(fmt::format(
-        "--memory '{}' is neither 1% to 95% of what may be taken nor a size for each rank, as 512MiB or 8GiB",
-        text));
-  wish.bytes = static_cast<std::uint64_t>(*bytes);
-  return wish;
-}
-
 double parse_time(const std::string& text) {
   constexpr double kMinute = 60, kHour = 3600, kMost = 30 * 24 * kHour;
-  const auto seconds = number_in(text, {{"s", 1}, {"m", kMinute}, {"h", kHour}});
-  if (!seconds || *seconds > kMost)
+  const std::map<std::string_view, double> units{{"s", 1}, {"m", kMinute}, {"h", kHour}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto unit = units.find(std::string_view(text).substr(static_cast<std::size_t>(end - text.data())));
+  if (error != std::errc() || unit == units.end() || !(number >= 0) || number * unit->second > kMost)
     throw UsageError(fmt::format("--time '{}' is no time as 90s, 10m or 2h, up to 720h", text));
-  return *seconds;
+  return number * unit->second;
 }
 
 double seconds_of_level(int level) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The report in five forms. That for people fits 80 columns.
+/// The report in three forms. That for people fits 80 columns.
 #include "common/text_layout.hpp"
 #include "trainer/burn/burn.hpp"
 
@@ -39,17 +39,14 @@ struct CheckState {
 /// The check that a kind of finding belongs to.
 std::string_view check_of(const BurnFinding& finding) {
   if (finding.grade == Grade::kSlow) return "speed";
-  if (finding.kind == "product" || finding.kind == "products") return "products";
-  if (finding.kind == "copy" || finding.kind == "copies") return "copies";
-  if (finding.kind == "job" || finding.kind == "jobs") return "jobs";
-  return finding.kind == "memory" ? "memory" : "links";
+  return finding.kind == "job" || finding.kind == "jobs" ? "jobs" : "links";
 }
 
 /// Beside the others, and how patient the comparison was.
 std::string speed_of(const RankResult& result) {
   const auto share = result.measures.find("share of core");
   if (share == result.measures.end() || share->second > 0.95) return "beside the other ranks";
-  return fmt::format("beside the other ranks; other programs took {:.0f} % of its cores",
+  return fmt::format("beside the other ranks; it waited for a core {:.0f} % of the time",
                      100 * (1 - share->second));
 }
 
@@ -61,10 +58,10 @@ CheckState state_of(const BurnReport& report, const RankResult& result, std::str
   if (const auto done = result.exercised.find(std::string(check)); done != result.exercised.end())
     return {Grade::kPass, done->second};
   if (check == "speed" && report.ranks.size() > 1) return {Grade::kPass, speed_of(result)};
-  return {Grade::kNotTested, check == "copies" ? "there is no device" : "there is one rank"};
+  return {Grade::kNotTested, "there is one rank"};
 }
 
-/// "WRONG rank 2 on node7: memory: ...": what a hook gives as a reason.
+/// "WRONG rank 2 on node7: job: ...": what a hook gives as a reason.
 std::string verdict_line(const BurnReport& report) {
   const auto worst = std::ranges::max_element(report.ranks, {}, grade_of);
   const Grade grade = grade_of(*worst);
@@ -96,17 +93,16 @@ std::string table_of(const BurnReport& report) {
 /// What rank 0 has done; the others have done the like.
 std::string exercised_lines(const BurnReport& report) {
   std::vector<std::vector<std::string>> rows;
-  for (const CheckInfo& check : checks()) {
+  for (const std::string_view check : checks()) {
     std::size_t passed = 0;
     Grade worst = Grade::kPass;
     for (const RankResult& result : report.ranks) {
-      const Grade grade = state_of(report, result, check.name).grade;
+      const Grade grade = state_of(report, result, check).grade;
       passed += grade == Grade::kPass ? 1 : 0;
       worst = std::max(worst, grade);
     }
-    rows.push_back({std::string(check.name),
-                    passed == report.ranks.size() ? "PASS" : std::string(spelt(worst)),
-                    state_of(report, report.ranks.front(), check.name).what});
+    rows.push_back({std::string(check), passed == report.ranks.size() ? "PASS" : std::string(spelt(worst)),
+                    state_of(report, report.ranks.front(), check).what});
   }
   return align_columns(rows);
 }
@@ -118,29 +114,6 @@ std::string finding_lines(const BurnReport& report) {
       text += fmt::format("{} rank {} on {}: {}: {}\n  do: {}\n", spelt(finding.grade), result.rank,
                           result.host, finding.kind, finding.what, finding.fix);
   return text.empty() ? "" : "\n" + text;
-}
-
-std::string escaped(std::string_view text, bool xml) {
-  std::string result;
-  for (const char c : text) {
-    if (xml && c == '<') {
-      result += "&lt;";
-    } else if (xml && c == '&') {
-      result += "&amp;";
-    } else if (c == '"') {
-      result += xml ? "&quot;" : "\\\"";
-    } else if (!xml && c == '\\') {
-      result += "\\\\";
-    } else {
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return result;
-}
-
-std::string labels_of(const RankResult& result) {
-  return fmt::format("rank=\"{}\",host=\"{}\",device=\"{}\",uuid=\"{}\"", result.rank,
-                     escaped(result.host, false), escaped(result.device, false), escaped(result.uuid, false));
 }
 
 ordered_json json_of(const RankResult& result) {
@@ -184,13 +157,13 @@ ordered_json to_json(const BurnReport& report) {
   for (const RankResult& result : report.ranks) {
     ranks.push_back(json_of(result));
     ordered_json of_checks = ordered_json::object();
-    for (const CheckInfo& check : checks()) {
-      const CheckState state = state_of(report, result, check.name);
-      of_checks[std::string(check.name)] = {{"verdict", spelt(state.grade)}, {"what", state.what}};
+    for (const std::string_view check : checks()) {
+      const CheckState state = state_of(report, result, check);
+      of_checks[std::string(check)] = {{"verdict", spelt(state.grade)}, {"what", state.what}};
     }
     ranks.back()["checks"] = of_checks;
   }
-  return {{"format", 1},
+  return {{"format", 2},
           {"verdict", verdict_line(report).substr(6)},
           {"exit_code", exit_code_of(report)},
           {"level", report.level},
@@ -201,49 +174,8 @@ ordered_json to_json(const BurnReport& report) {
           {"ranks", ranks}};
 }
 
-std::string to_prometheus(const BurnReport& report) {
-  std::string text =
-      "# HELP lockstep_burn_check 0 PASS, 1 SLOW, 2 NOT TESTED, 3 WRONG\n# TYPE lockstep_burn_check gauge\n";
-  for (const RankResult& result : report.ranks)
-    for (const CheckInfo& check : checks())
-      text += fmt::format("lockstep_burn_check{{{},check=\"{}\"}} {}\n", labels_of(result), check.name,
-                          static_cast<int>(state_of(report, result, check.name).grade));
-  text +=
-      "# HELP lockstep_burn_verdict 0 PASS, 1 SLOW, 2 NOT TESTED, 3 WRONG\n# TYPE lockstep_burn_verdict "
-      "gauge\n";
-  for (const RankResult& result : report.ranks)
-    text += fmt::format("lockstep_burn_verdict{{{}}} {}\n", labels_of(result),
-                        static_cast<int>(grade_of(result)));
-  text += "# HELP lockstep_burn_seconds how long the burn took\n# TYPE lockstep_burn_seconds gauge\n";
-  return text + fmt::format("lockstep_burn_seconds {:.3f}\n", report.seconds);
-}
-
-std::string to_junit(const BurnReport& report) {
-  std::string cases;
-  std::size_t tests = 0, failures = 0, skipped = 0;
-  for (const RankResult& result : report.ranks)
-    for (const CheckInfo& check : checks()) {
-      const CheckState state = state_of(report, result, check.name);
-      const bool fails = state.grade == Grade::kWrong || state.grade == Grade::kSlow;
-      ++tests;
-      failures += fails ? 1 : 0;
-      skipped += state.grade == Grade::kNotTested ? 1 : 0;
-      cases += fmt::format("  <testcase classname=\"burn.{}.rank{}\" name=\"{}\">",
-                           escaped(result.host, true), result.rank, check.name);
-      if (state.grade != Grade::kPass)
-        cases += fmt::format("<{} message=\"{}: {}\"/>", fails ? "failure" : "skipped", spelt(state.grade),
-                             escaped(state.what, true));
-      cases += "</testcase>\n";
-    }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"lockstep burn\" tests=\"{}\" "
-      "failures=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n{}</testsuite>\n",
-      tests, failures, skipped, report.seconds, cases);
-}
-
 std::string to_share(const BurnReport& report) {
   const RankResult& first = report.ranks.front();
-  const auto share = first.measures.find("share of peak");
   std::string text = fmt::format("processor   {}, {}\n", first.processor, first.simd);
   text += fmt::format("device      {}\n", first.device);
   if (!report.driver.empty()) text += fmt::format("driver      {}\n", report.driver);
@@ -251,8 +183,6 @@ std::string to_share(const BurnReport& report) {
   text += fmt::format("library     {}\n", report.library.empty() ? "none" : report.library);
   text += fmt::format("ranks       {} on {}, {} each\n", report.ranks.size(),
                       counted(count_hosts(report), "host"), counted(first.threads, "thread"));
-  if (share != first.measures.end())
-    text += fmt::format("load        {:.0f} % of the peak\n", 100 * share->second);
   text += fmt::format("burn        level {}, {}, {} PASS, {} SLOW, {} NOT TESTED, {} WRONG\n", report.level,
                       format_duration(report.seconds), count_of(report, Grade::kPass),
                       count_of(report, Grade::kSlow), count_of(report, Grade::kNotTested),

@@ -5,7 +5,6 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
-#include "common/output_file.hpp"
 #include "trainer/burn/burn.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/machine_report.hpp"
@@ -17,9 +16,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <exception>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -29,20 +26,20 @@ namespace {
 constexpr const char* kBurnFooter = R"(Examples:
   lockstep burn --time 30s
   mpirun -np 8 lockstep burn --level 2
-  srun --mpi=pmix lockstep burn --junit burn.xml --prometheus burn.prom
+  srun --mpi=pmix lockstep burn --json
   launch/run --hostfile hosts burn --level 1
 
-Needs no data and no job file. Every rank computes, stores and sends what has a
-known answer. A row of the table is a rank: PASS, WRONG (something came out
-other than it must), SLOW (beside the median of like ranks) or NOT TESTED (it
-could not be started or had, which is no PASS). Below stand what was exercised,
+Needs no data and no job file. Every rank trains what has a known answer, and
+sends what all know. A row of the table is a rank: PASS, WRONG (something came
+out other than it must), SLOW (beside the median of like ranks) or NOT TESTED
+(it could not be started, which is no PASS). Below stand what was exercised,
 what was not, and what to do. The last line is the verdict of all.
+memtester, gpu-burn and DCGM test memory and load a GPU by themselves.
 
 Exit code: 0 all PASS, 1 something is WRONG, 3 a rank is SLOW, 69 something is
 NOT TESTED, 75 stopped by a signal before the end, with what was found so far.)";
 
-struct BurnFiles {
-  std::string prometheus, junit;
+struct Shown {
   bool json = false, share = false;
 };
 
@@ -55,26 +52,7 @@ RankFacts option_facts(const burn::BurnOptions& options) {
           {FactKind::kJob, "--backend", options.backend}};
 }
 
-/// What collects them wants the newest: a regular file that is there is replaced.
-void write_file(const std::string& path, const std::string& text) {
-  if (!path.empty()) write_output_file(Env::posix(), path, std::as_bytes(std::span(text)), true);
-}
-
-/// On rank 0. What cannot be written is said behind the report, which may be of hours.
-void show(const burn::BurnReport& report, const BurnFiles& files) {
-  std::exception_ptr failure;
-  try {
-    write_file(files.prometheus, to_prometheus(report));
-    write_file(files.junit, to_junit(report));
-  } catch (const Error&) {
-    failure = std::current_exception();
-  }
-  print("{}", files.json ? json_text(to_json(report), 2) + "\n" : to_text(report, page_columns()));
-  if (files.share) print("{}", to_share(report));
-  if (failure) std::rethrow_exception(failure);
-}
-
-int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& options, const BurnFiles& files) {
+int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& options, const Shown& shown) {
   catch_stop_signals();
   hash_program_in_advance();
   return run_on_ranks(parallel, [&](Communicator& comm) {
@@ -83,41 +61,31 @@ int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& opti
     agree(comm, [&] {
       if (comm.rank() != 0) return;
       report.compiler = build_facts().compiler;
-      show(report, files);
+      print("{}", shown.json ? json_text(to_json(report), 2) + "\n" : to_text(report, page_columns()));
+      if (shown.share) print("{}", to_share(report));
     });
     return comm.rank() == 0 ? exit_code_of(report) : 0;
   });
-}
-
-std::vector<std::string> check_names() {
-  std::vector<std::string> names;
-  for (const burn::CheckInfo& check : burn::checks()) names.emplace_back(check.name);
-  return names;
 }
 
 }  // namespace
 
 void add_burn_command(CLI::App& app, Action& action) {
   auto* command =
-      app.add_subcommand("burn", "Is this machine fit to train on? Loads it and checks known answers");
+      app.add_subcommand("burn", "Is this machine fit to train on? Trains and sends what has a known answer");
   auto options = std::make_shared<burn::BurnOptions>();
-  auto files = std::make_shared<BurnFiles>();
+  auto shown = std::make_shared<Shown>();
   auto parallel = std::make_shared<ParallelSection>();
-  auto time = std::make_shared<std::string>(), memory = std::make_shared<std::string>("80%"),
-       fault = std::make_shared<std::string>();
+  auto time = std::make_shared<std::string>(), fault = std::make_shared<std::string>();
   command->add_option("--level", options->level, "1: a minute, 2: ten minutes, 3: four hours")
       ->check(CLI::Range(1, 3))
       ->capture_default_str();
   command->add_option("--time", *time,
                       "How long in place of that: 90s, 10m, 2h; one round is made in any case");
   command
-      ->add_option("--memory", *memory,
-                   "To fill: a share of what may be taken, or bytes of each rank, as 512MiB")
-      ->capture_default_str();
-  command
       ->add_option("--without", options->without, "Checks to leave out, by commas; they show as NOT TESTED")
       ->delimiter(',')
-      ->check(CLI::IsMember(check_names()));
+      ->check(CLI::IsMember(std::vector<std::string>(burn::checks().begin(), burn::checks().end())));
   command
       ->add_option("--device", options->device,
                    "cpu, cuda, cuda:N or emulated; auto: a GPU where there is one")
@@ -131,11 +99,8 @@ void add_burn_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", files->json, "One JSON object in place of the table");
-  command->add_option("--prometheus", files->prometheus,
-                      "Also write this file for node_exporter's textfile collector");
-  command->add_option("--junit", files->junit, "Also write this file for what reads JUnit");
-  command->add_flag("--share", files->share,
+  command->add_flag("--json", shown->json, "One JSON object in place of the table");
+  command->add_flag("--share", shown->share,
                     "Also print a block for docs/machines.md, without names of hosts");
   command->add_option("--inject", *fault,
                       "For tests: KIND@RANK fails on purpose, with LOCKSTEP_ALLOW_INJECT=1");
@@ -143,12 +108,11 @@ void add_burn_command(CLI::App& app, Action& action) {
   command->callback([=, &action] {
     action = [=] {
       options->seconds = time->empty() ? burn::seconds_of_level(options->level) : burn::parse_time(*time);
-      options->memory = burn::parse_memory(*memory);
       if (!fault->empty()) options->fault = burn::parse_fault(*fault);
-      options->shows_progress = !files->json;
+      options->shows_progress = !shown->json;
       parallel->device = options->device;
       parallel->backend = options->backend;
-      return burn_on_ranks(*parallel, *options, *files);
+      return burn_on_ranks(*parallel, *options, *shown);
     };
   });
 }

@@ -335,14 +335,11 @@ void add_import_command(CLI::App& app, Action& action) {
   command->add_option("directory", options->directory, "To be made, for the checkpoint")->required();
   command->add_option("overrides", options->overrides, "key=value, in place of what the job file says");
   command->footer(
-      "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for "
-      "eval,\n"
-      "predict, export, inspect and train.initial_weights. They must be those of the job's network: an ONNX "
-      "file is\n"
-      "followed along its graph; a safetensors file is read by names, or where these differ by shapes. One "
-      "line says\n"
-      "what was taken for what; whatever differs or is ambiguous is refused.\n"
-      "Example: lockstep import resnet.onnx launch/jobs/cifar10.yaml runs/from-pytorch");
+      "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for\n"
+      "eval, predict, export, inspect and train.initial_weights. They must be those of the job's network,\n"
+      "under the names of its tensors, which inspect prints. Words that all names of the file begin with\n"
+      "(module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused.\n"
+      "Example: lockstep import resnet.safetensors launch/jobs/cifar10.yaml runs/from-pytorch");
   command->callback([=, &action] { action = [=] { return import_weights(*options); }; });
 }
 

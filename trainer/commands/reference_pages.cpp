@@ -155,7 +155,7 @@ std::string metrics_page(const CLI::App& /*app*/) {
       paragraph(
           "One JSON object a line, appended in order, never a step twice. `event` says which of these it is. "
           "Under `parallel.determinism: world` everything but times and facts of ranks is equal for any "
-          "number of ranks. `lockstep report RUN --format csv` makes a table of it. A reader passes over "
+          "number of ranks. A reader passes over "
           "events and fields that it does not know: new ones may come.");
   for (const RunEvent& event : events_of_runs()) {
     page += fmt::format("\n## {}\n{}\n", event.name, paragraph(std::string(event.when)));

@@ -8,6 +8,7 @@
 #include "common/plot.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
@@ -150,20 +151,15 @@ struct ReportCommandOptions {
 };
 
 ReportOptions wanted_by(const ReportCommandOptions& options) {
-  const bool has_models = options.format == "html" || options.format == "tensorboard" ||
-                          options.format == "json" || options.format == "md";
+  const bool has_models = options.format == "html" || options.format == "json";
   return {.models = has_models && options.runs.size() <= kMostModels,
           .data = options.data,
-          .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U)),
-          .points = options.format == "csv" ? 0 : ReportOptions{}.points};
+          .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U))};
 }
 
 std::string report_as(const std::string& format, const nlohmann::ordered_json& report) {
   if (format == "html") return report_page(report);
   if (format == "json") return json_text_in_ascii(report) + "\n";
-  if (format == "csv") return report_csv(report);
-  if (format == "md") return report_markdown(report);
-  if (format == "svg") return report_svg(report);
   return report_in_characters(report, output_columns(), output_terminal().unicode);
 }
 
@@ -223,7 +219,10 @@ int write_for_tensorboard(const ReportCommandOptions& options) {
       require_free_output(env, folder + "/" + name, options.force);
       env.remove_file(folder + "/" + name);
     }
-    write_event_file(env, run, folder);
+    EventFile file(env, folder);
+    read_metrics(run["directory"].get<std::string>() + "/metrics.jsonl", [&](const MetricsEvent& event) {
+      file.add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
+    });
     print("{}: {} for 'tensorboard --logdir {}'\n", folder,
           counted(run["steps_logged"].get<int>(), "logged step"), options.output);
   }
@@ -256,9 +255,9 @@ void add_report_command(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--format", options->format,
-          "html; or what goes to standard output unless -o names a file: json, csv (every step), md, svg, "
-          "terminal (curves of characters); or tensorboard: event files in the folder that -o names")
-      ->check(CLI::IsMember({"html", "json", "csv", "md", "svg", "terminal", "tensorboard"}))
+          "html; or what goes to standard output unless -o names a file: json, or terminal (curves of "
+          "characters); or tensorboard: event files in the folder that -o names")
+      ->check(CLI::IsMember({"html", "json", "terminal", "tensorboard"}))
       ->capture_default_str();
   command
       ->add_flag("--follow", options->follow,
@@ -274,7 +273,7 @@ void add_report_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep report runs/mnist\n"
       "  lockstep report runs/mnist runs/mnist-2 -o both.html\n"
-      "  lockstep report runs/mnist --format csv > mnist.csv\n"
+      "  lockstep report runs/mnist --format json > mnist.json\n"
       "  lockstep report runs/mnist runs/mnist-2 --format tensorboard -o boards\n"
       "  lockstep report runs/mnist --follow");
   command->callback([=, &action] { action = [=] { return report(*options); }; });

@@ -45,10 +45,9 @@ namespace lockstep {
 namespace {
 
 int train_and_report(const Job& job) {
-  const LastFiles wanted{.page = job.run.report, .tensorboard = job.run.tensorboard};
-  if (!wanted.page && !wanted.tensorboard) return train(job);
+  if (!job.run.report) return train(job);
   return train(job, [&](const std::string& directory, const TrainTestData& data) {
-    write_report_of_run(directory, data, job.parallel.threads, wanted);
+    write_report_of_run(directory, data, job.parallel.threads);
   });
 }
 

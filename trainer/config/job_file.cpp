@@ -207,6 +207,8 @@ struct Removed {
   std::string_view what, instead;
   std::string_view still = {};  ///< of a key: the value that says what is done now
 };
+constexpr std::string_view kNoCheck = "burn without that word, as it only trains and sends",
+                           kJson = "--json, which has the verdict of each check of each rank";
 constexpr std::array kRemoved{
     Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},
     Removed{"bench allreduce --backend=peers", "--backend nccl"},
@@ -217,6 +219,16 @@ constexpr std::array kRemoved{
     Removed{"parallel.count_lost_updates", "parallel.strategy=data, which loses none", "false"},
     Removed{"flight", "log/verdict.txt in the run directory, which says where each rank was last"},
     Removed{"parallel.graph=overlapped", "on, which gives the same weights"},
+    Removed{"burn --memory", "memtester for a host's memory, gpu-burn or DCGM for a GPU's"},
+    Removed{"burn --without=memory", kNoCheck},
+    Removed{"burn --without=products", kNoCheck},
+    Removed{"burn --without=copies", kNoCheck},
+    Removed{"burn --prometheus", kJson},
+    Removed{"burn --junit", kJson},
+    Removed{"report --format=csv",
+            "--format json, or metrics.jsonl in the run directory, which has every step"},
+    Removed{"report --format=md", "--format json, or the page"},
+    Removed{"report --format=svg", "the page, which draws the curves, or --format terminal"},
 };
 
 }  // namespace

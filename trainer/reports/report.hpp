@@ -26,8 +26,6 @@ struct ReportOptions {
   int threads = 1;
   /// The classes of a run are left out, with a note, where it takes longer to evaluate them.
   std::chrono::duration<double> class_seconds = std::chrono::hours(24);
-  std::size_t points =
-      4000;  ///< of a curve that are kept at most, of all runs together ten times as many; 0: all
 };
 
 /// {"format": 1, "runs": [...]}: docs/report.md has its members. What cannot be read of a run is a
@@ -43,33 +41,12 @@ void add_model(nlohmann::ordered_json& run, const std::string& directory, const 
 
 /// HTML that holds everything that it shows, and loads nothing.
 std::string report_page(const nlohmann::ordered_json& report);
-/// A line for each step and each epoch that the document has, with columns of fixed names.
-std::string report_csv(const nlohmann::ordered_json& report);
-/// Tables of runs, epochs, classes and mistakes.
-std::string report_markdown(const nlohmann::ordered_json& report);
 /// Loss and accuracy drawn with characters: of one run as dots of braille, where there is Unicode, of several as a
 /// character each. At most 100 columns are used.
 std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
-/// Loss and accuracy as one picture.
-std::string report_svg(const nlohmann::ordered_json& report);
 
-/// What a run leaves at its end beside its own files.
-struct LastFiles {
-  bool page = true;         ///< report.html
-  bool tensorboard = true;  ///< the confusion matrix and the surest mistakes as pictures in an event file
-};
-
-/// Writes them into the folder of a run that has come to its end, in a second at most. What goes wrong is said, and no
-/// error.
-void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads,
-                         const LastFiles& wanted) noexcept;
-
-// For TensorBoard.
-
-/// An event file in `folder` with all that a run of the document tells: scalars of each line of its metrics, the job,
-/// the network, classes and mistakes. @throws IoError
-void write_event_file(Env& env, const nlohmann::ordered_json& run, const std::string& folder);
-/// One with the pictures alone. @throws IoError
-void write_event_pictures(Env& env, const nlohmann::ordered_json& run, const std::string& folder);
+/// Writes report.html into the folder of a run that has come to its end, in a second at most. What goes wrong is said,
+/// and no error.
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept;
 
 }  // namespace lockstep

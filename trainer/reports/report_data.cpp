@@ -45,11 +45,11 @@ struct Columns {
   }
 };
 
-/// The rows that are kept of so many: all; or of each of `most` / 2 neighbourhoods the lowest and the highest.
+/// The rows that are kept of so many: all, up to `most`; or of each of `most` / 2 neighbourhoods the lowest and the highest.
 std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_t most) {
   std::vector<std::size_t> rows;
-  const std::size_t parts = std::max<std::size_t>(most / 2, 1), all = values.size();
-  if (most == 0 || all <= most) {
+  const std::size_t parts = most / 2, all = values.size();
+  if (all <= most) {
     for (std::size_t i = 0; i < all; ++i) rows.push_back(i);
     return rows;
   }
@@ -262,10 +262,9 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
 }  // namespace
 
 Json collect_report(Env& env, const std::vector<std::string>& runs, const ReportOptions& options) {
-  constexpr std::size_t kFewestPoints = 100;
-  const std::size_t share = 10 * options.points / std::max<std::size_t>(runs.size(), 1);
+  constexpr std::size_t kFewestPoints = 100, kMostPoints = 4000;  // of a curve; of all runs ten times as many
   const std::size_t points =
-      options.points == 0 ? 0 : std::clamp(share, kFewestPoints, std::max(kFewestPoints, options.points));
+      std::clamp(10 * kMostPoints / std::max<std::size_t>(runs.size(), 1), kFewestPoints, kMostPoints);
   Json report = {{"format", kReportFormat},
                  {"version", LOCKSTEP_VERSION},
                  {"made", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
@@ -281,21 +280,14 @@ Json collect_report(Env& env, const std::vector<std::string>& runs, const Report
   return report;
 }
 
-void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads,
-                         const LastFiles& wanted) noexcept {
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept {
   constexpr std::chrono::milliseconds kForClasses{500};
-  const char* what = wanted.page ? "report.html" : "picture for TensorBoard";
   try {
     const ReportOptions options{.loaded = &data, .threads = threads, .class_seconds = kForClasses};
-    const Json report = collect_report(Env::posix(), {directory}, options);
-    if (wanted.page) {
-      const std::string page = report_page(report);
-      replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
-    }
-    what = "picture for TensorBoard";
-    if (wanted.tensorboard) write_event_pictures(Env::posix(), report["runs"].front(), directory);
+    const std::string page = report_page(collect_report(Env::posix(), {directory}, options));
+    replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
   } catch (const std::exception& error) {
-    print_error(fmt::format("warning: no {} was written: {}", what, error.what()));
+    print_error(fmt::format("warning: no report.html was written: {}", error.what()));
   }
 }
 

@@ -4,7 +4,6 @@
 #include "trainer/run/event_file.hpp"
 
 #include "common/machine.hpp"
-#include "common/yaml.hpp"
 #include "event_schema.pb.h"
 
 #include <fmt/format.h>
@@ -87,7 +86,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using BoardEvent = tensorboard::Event;
-using tensorboard::HParamsPluginData;
 
 /// Of a line, numbers that are places and sizes, and no curve.
 constexpr std::array<std::string_view, 7> kNoScalars = {
@@ -116,30 +114,6 @@ BoardEvent event_at(double wall_time, std::int64_t step) {
   return event;
 }
 
-/// The hparams plugin reads what stands in the metadata of a tensor that holds nothing.
-BoardEvent session_event(double wall_time, const char* tag, HParamsPluginData data) {
-  constexpr int kFloat = 1;
-  data.set_version(0);
-  BoardEvent event = event_at(wall_time, 0);
-  auto* value = event.mutable_summary()->add_value();
-  value->set_tag(tag);
-  value->mutable_tensor()->set_dtype(kFloat);
-  value->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(0);
-  value->mutable_metadata()->mutable_plugin_data()->set_plugin_name("hparams");
-  value->mutable_metadata()->mutable_plugin_data()->set_content(data.SerializeAsString());
-  return event;
-}
-
-void set_value(tensorboard::HparamValue& value, const std::string& text) {
-  if (text == "true" || text == "false") {
-    value.set_bool_value(text == "true");
-  } else if (const auto number = parse_double(text); number && std::isfinite(*number)) {
-    value.set_number_value(*number);
-  } else {
-    value.set_string_value(text);
-  }
-}
-
 }  // namespace
 
 EventFile::EventFile(Env& env, const std::string& directory) : file_(next_event_file(env, directory)) {
@@ -159,15 +133,8 @@ void EventFile::add_line(const Json& line) {
   const auto said = line.value("event", Json()), step = line.value("step", Json());
   if (!said.is_string() || !step.is_number_integer()) return;
   const std::string name = said.get<std::string>();
-  const double wall_time = wall_time_of(line);
-  if (name == "end") {
-    HParamsPluginData data;
-    data.mutable_session_end_info()->set_status(tensorboard::SessionEndInfo::STATUS_SUCCESS);
-    data.mutable_session_end_info()->set_end_time_secs(wall_time);
-    append(file_, session_event(wall_time, "_hparams_/session_end_info", std::move(data)));
-  }
   if (name != "step" && name != "loss" && name != "evaluation" && name != "epoch") return;
-  BoardEvent event = event_at(wall_time, step.get<std::int64_t>());
+  BoardEvent event = event_at(wall_time_of(line), step.get<std::int64_t>());
   for (const auto& [key, value] : line.items()) {
     constexpr double kMost = std::numeric_limits<float>::max();
     if (!value.is_number() || std::ranges::find(kNoScalars, key) != kNoScalars.end()) continue;
@@ -176,44 +143,6 @@ void EventFile::add_line(const Json& line) {
     scalar->set_tag(name + "/" + key);
     scalar->set_simple_value(static_cast<float>(value.get<double>()));
   }
-  append(file_, event);
-}
-
-void EventFile::add_graph(std::span<const GraphNode> nodes) {
-  tensorboard::GraphDef graph;
-  for (const GraphNode& node : nodes) {
-    auto* definition = graph.add_node();
-    definition->set_name(node.name);
-    definition->set_op(node.operation.substr(0, node.operation.find(' ')));
-    for (const std::string& input : node.inputs) definition->add_input(input);
-    auto& attributes = *definition->mutable_attr();
-    attributes["layer"].set_s(node.operation);
-    auto* shape = attributes["_output_shapes"].mutable_list()->add_shape();
-    for (const std::int64_t size : node.output) shape->add_dim()->set_size(size);
-  }
-  BoardEvent event = event_at(now_seconds(), 0);
-  event.set_graph_def(graph.SerializeAsString());
-  append(file_, event);
-}
-
-void EventFile::add_job(const std::map<std::string, std::string>& keys) {
-  HParamsPluginData data;
-  data.mutable_session_start_info()->set_start_time_secs(now_seconds());
-  for (const auto& [key, text] : keys)
-    set_value((*data.mutable_session_start_info()->mutable_hparams())[key], text);
-  append(file_, session_event(now_seconds(), "_hparams_/session_start_info", std::move(data)));
-}
-
-void EventFile::add_picture(const std::string& tag, std::int64_t step, int width, int height,
-                            std::string_view png) {
-  constexpr int kRgb = 3;
-  BoardEvent event = event_at(now_seconds(), step);
-  auto* value = event.mutable_summary()->add_value();
-  value->set_tag(tag);
-  value->mutable_image()->set_width(width);
-  value->mutable_image()->set_height(height);
-  value->mutable_image()->set_colorspace(kRgb);
-  value->mutable_image()->set_encoded_image_string(std::string(png));
   append(file_, event);
 }
 

@@ -11,7 +11,6 @@
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/run/progress.hpp"
 #include "trainer/run/step_trace.hpp"
 
 #include <fmt/chrono.h>
@@ -247,7 +246,7 @@ void RunDirectory::keep_damaged_aside() {
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
   for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, kRankFile, kDoubtFile,
-                                 "job.yaml", kCurveFile, "report.html", kTraceFile}) {
+                                 "job.yaml", "report.html", kTraceFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
@@ -315,16 +314,12 @@ void RunDirectory::append(auto& file, const auto& what) {
 
 /// Behind the files of earlier starts, of which what came after `step` is void; of that step itself its lines are told
 /// again. Where there are none, a new file tells all lines.
-void RunDirectory::open_tensorboard(std::int64_t step, const std::vector<GraphNode>& graph) {
+void RunDirectory::open_tensorboard(std::int64_t step) {
   if (!job_.run.tensorboard) return;
   try {
     const bool goes_on = std::ranges::any_of(env_.list(path_), is_event_file);
     events_.emplace(env_, path_);
     if (goes_on) events_->start_again_at(step);
-    if (step == 0 || !goes_on) {
-      events_->add_job(determining_keys(job_));
-      events_->add_graph(graph);
-    }
     read_metrics(metrics_path(path_), [&](const MetricsEvent& event) {
       if (goes_on && event.integer("step").value_or(0) < step) return;
       events_->add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
@@ -371,26 +366,6 @@ void RunDirectory::open_trail(TrailHead head, const RankStretch& ranks,
 void RunDirectory::write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks) {
   if (trail_) append(*trail_, records);
   if (ranks_ && !of_ranks.empty()) append(*ranks_, of_ranks);
-}
-
-void RunDirectory::draw_curve(const std::string& title) {
-  const auto points = curve_points(env_, metrics_path(path_));
-  if (points.empty()) return;
-  lock_->require_same_directory();
-  const std::string svg = curve_svg(points, job_.train.epochs, title);
-  replace_file(env_, path_ + "/" + kCurveFile, std::as_bytes(std::span(svg)));
-}
-
-void RunDirectory::write_curve(const std::string& title) {
-  curve_is_behind_ = curve_.valid() && curve_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-  if (curve_is_behind_) return;
-  if (curve_.valid()) curve_.get();
-  curve_ = start_async([this, title] { draw_curve(title); });
-}
-
-void RunDirectory::finish_curve(const std::string& title) {
-  if (curve_.valid()) curve_.get();
-  if (std::exchange(curve_is_behind_, false)) draw_curve(title);
 }
 
 void RunDirectory::log(const std::string& line) {

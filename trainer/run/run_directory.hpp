@@ -18,7 +18,6 @@
 
 #include <chrono>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,7 +57,7 @@ class RunDirectory {
   void open_trail(TrailHead head, const RankStretch& ranks, const std::optional<CheckpointTrail>& expected);
   /// Where the job asks for them, begins a new event file for TensorBoard, in which the run goes on behind `step`. From
   /// then on it gets what write() gets. A file that cannot be written is a warning. After open().
-  void open_tensorboard(std::int64_t step, const std::vector<GraphNode>& graph);
+  void open_tensorboard(std::int64_t step);
   /// Appends to trail.bin and ranks.jsonl. Errors as write().
   void write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks);
 
@@ -67,11 +66,6 @@ class RunDirectory {
   void write(const nlohmann::ordered_json& event);
   /// The same, and returns when all of the file will survive a power loss. @throws IoError if it will not
   void write_durably(const nlohmann::ordered_json& event);
-  /// Draws curve.svg anew, in one step and in the background, from the epochs in metrics.jsonl; not while an earlier
-  /// drawing is under way. @throws IoError of an earlier one
-  void write_curve(const std::string& title);
-  /// Waits for the drawing under way, and draws what came meanwhile. @throws IoError
-  void finish_curve(const std::string& title);
   /// Appends to log/rank-0.log, with the time.
   void log(const std::string& line);
 
@@ -97,7 +91,6 @@ class RunDirectory {
   void move_later_checkpoints_aside(std::int64_t step);
   void keep_damaged_aside();
   void sync_before_save();
-  void draw_curve(const std::string& title);
   void to_tensorboard(const std::function<void(EventFile&)>& write);
   void give_up_tensorboard(const Error& error);
   void append(auto& file, const auto& what);
@@ -115,8 +108,6 @@ class RunDirectory {
   double best_accuracy_ = -1;         ///< of the checkpoints there are; -1: none was evaluated
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
   AsyncCheckpointer checkpointer_;
-  std::future<void> curve_;
-  bool curve_is_behind_ = false;  ///< epochs have ended since its drawing began
 };
 
 // Which directory a run takes whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.

@@ -113,8 +113,6 @@ void TrainingRun::tell_evaluation() {
                   100 * found.accuracy(), averages.empty() ? "" : "  ", averages));
 }
 
-/// From the metrics, which tell of the epochs before a resume, too. A picture that cannot be written stops no
-/// run.
 void TrainingRun::draw_curve() {
   const OutputTerminal output = output_terminal();
   const int columns = output_columns();
@@ -123,17 +121,6 @@ void TrainingRun::draw_curve() {
   if (!curve_is_drawn_) say(curve_scale(columns, what));
   curve_is_drawn_ = true;
   say(curve_row(now, columns, output.unicode));
-  write_curve(&RunDirectory::write_curve);
-}
-
-void TrainingRun::write_curve(void (RunDirectory::*way)(const std::string& title)) {
-  const std::string what = evaluations_.validation ? "validation accuracy" : "test accuracy";
-  try {
-    ((*directory_).*way)(fmt::format("{} on {}: {}", setup_.network.name(), job_.data.set, what));
-  } catch (const Error& error) {
-    if (!curve_failed_) print_error(fmt::format("warning: {}; the run goes on without it", error.what()));
-    curve_failed_ = true;
-  }
 }
 
 void TrainingRun::tell_why_it_stops() {
@@ -164,7 +151,6 @@ void TrainingRun::tell_end() {
   for (const auto& [name, number] : of_strategy.numbers) event[job_.parallel.strategy][name] = number;
   add_weights(event, sha256, published);
   directory_->write_durably(event);
-  write_curve(&RunDirectory::finish_curve);
   if (job_.run.print_loss_every_steps > 0) say("Finished Training");
   if (out_of_patience()) say(why_it_ended_early());
   const Evaluation& tested = *evaluations_.test;

@@ -181,46 +181,24 @@ void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
       path, printable(path)));
 }
 
-/// All tensors, or an error.
-std::string read_all(std::vector<std::byte> bytes, const std::string& path, const Network& network,
-                     std::span<float> weights) {
-  if (path.ends_with(".onnx")) return read_onnx(bytes, path, network, weights);
-  const auto file = SafetensorsFile::parse(std::move(bytes), path);
-  try {
-    return read_foreign_weights(file, path, network, weights);
-  } catch (const DataError& error) {
-    std::vector<float> unused(weights.size());
-    const FittingWeights fitting = read_fitting_weights(file, network, unused);
-    if (fitting.taken.empty()) throw;
-    throw DataError(fmt::format(
-        "{}. train.partial=true takes what fits, {} of {}, and starts the rest afresh", error.what(),
-        fitting.taken.size(), counted(fitting.taken.size() + fitting.fresh.size(), "tensor")));
-  }
-}
-
-void read_what_fits(std::vector<std::byte> bytes, const std::string& path, const Network& network,
-                    std::span<float> weights, StartingWeights& initial) {
-  if (path.ends_with(".onnx"))
-    throw DataError(fmt::format(
-        "{}: train.partial goes by the names of tensors, and an ONNX file is read along its graph, as a "
-        "whole; write its initialisers as safetensors, as docs/fine-tuning.md does in four lines of Python",
-        path));
+/// All tensors, or an error; with train.partial what fits, by name.
+void read_tensors(std::vector<std::byte> bytes, bool partial, const Network& network,
+                  std::span<float> weights, StartingWeights& initial) {
+  const std::string& path = initial.source;
+  refuse_pickle(bytes, path);
+  const auto file = path.ends_with(".onnx") ? read_onnx(std::move(bytes), path)
+                                            : SafetensorsFile::parse(std::move(bytes), path);
   FittingWeights fitting =
-      read_fitting_weights(SafetensorsFile::parse(std::move(bytes), path), network, weights);
-  if (fitting.taken.empty())
-    throw DataError(fmt::format(
-        "{}: none of its tensors has the name and shape of one of the model's, so nothing is left of "
-        "train.partial; the model has {}; the file has, beside those, {}. Name the model's layers as the "
-        "file "
-        "does, or leave train.partial out: then other names are matched by shape",
-        path, first_and_last(fitting.fresh),
-        fitting.left_over.empty() ? "nothing" : first_and_last(fitting.left_over)));
+      read_foreign_weights(file, path, network, weights, partial ? WeightsFit::kPart : WeightsFit::kAll);
   initial.taken = fitting.taken.size();
+  const std::string words = fitting.words.empty() ? "" : ", without " + quoted_text(fitting.words);
+  const std::string count = counted(initial.taken + fitting.fresh.size(), "tensor");
+  initial.lines = {fmt::format("{} by name{}", count, words)};
+  if (!partial) return;
+  initial.lines = {fmt::format("{} of {} by name{} (train.partial)", initial.taken, count, words),
+                   "  taken: " + first_and_last(fitting.taken)};
   initial.fresh = std::move(fitting.fresh);
   initial.left_over = std::move(fitting.left_over);
-  initial.lines = {fmt::format("{} of {} by name (train.partial)", initial.taken,
-                               counted(initial.taken + initial.fresh.size(), "tensor")),
-                   "  taken: " + first_and_last(fitting.taken)};
   if (!initial.fresh.empty())
     initial.lines.push_back(fmt::format("  new, from train.seed: {}", fmt::join(initial.fresh, "; ")));
   if (!initial.left_over.empty()) initial.lines.push_back("  not used: " + first_and_last(initial.left_over));
@@ -235,13 +213,7 @@ StartingWeights initialise_weights(const Job& job, const Network& network, std::
   if (train.initial_weights.empty()) return {};
   auto [path, bytes, position] = read_weights_file(train.initial_weights);
   StartingWeights initial{.source = path, .lines = {}};
-  refuse_pickle(bytes, path);
-  if (train.partial) {
-    read_what_fits(std::move(bytes), initial.source, network, weights, initial);
-  } else {
-    initial.lines = {read_all(std::move(bytes), initial.source, network, weights)};
-    initial.taken = network.parameters().tensors().size();
-  }
+  read_tensors(std::move(bytes), train.partial, network, weights, initial);
   for (const Parameter& tensor : network.parameters().tensors()) {
     const std::string wrong = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
     if (!wrong.empty())

@@ -44,14 +44,13 @@ SavedModel load_saved_model(const std::string& path);
 /// Where they came from, for people and for the event "start".
 struct StartingWeights {
   std::string source;              ///< the file that was read; "": the network's own initialisation
-  std::vector<std::string> lines;  ///< what was read and by which rule
+  std::vector<std::string> lines;  ///< what was read
   std::size_t taken = 0;           ///< tensors
   std::string sha256 = {};         ///< of all weights, as weights_sha256() has it
   std::vector<std::string> fresh = {}, left_over = {};  ///< with train.partial, as FittingWeights has them
 };
 
-/// From train.initial_weights, a safetensors file (models/foreign_weights.hpp), an ONNX file (models/onnx/onnx.hpp), a
-/// checkpoint, or a run whose newest good checkpoint is meant; or, where the job names none, the network's own
+/// From train.initial_weights, a safetensors or ONNX file (models/foreign_weights.hpp), a checkpoint, or a run whose newest good checkpoint is meant; or, where the job names none, the network's own
 /// initialisation from the seed. With train.partial the tensors that do not fit have that, too.
 /// @throws MissingDataError, DataError, IoError
 StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights);

@@ -23,27 +23,6 @@
 
 namespace lockstep {
 
-namespace {
-
-/// As TensorBoard draws it: the input and the layers.
-std::vector<GraphNode> graph_of(const Network& network) {
-  const auto shape_of = [](const ImageShape& shape) {
-    return std::vector<std::int64_t>{-1, shape.channels, shape.height, shape.width};
-  };
-  std::vector<GraphNode> nodes{
-      {.name = "input", .operation = "input", .output = shape_of(network.input_shape())}};
-  for (const auto& layer : network.layers()) {
-    GraphNode node{
-        .name = layer->name(), .operation = layer->describe(), .output = shape_of(layer->output())};
-    if (layer->reads_layer_before()) node.inputs.push_back(nodes.back().name);
-    if (const auto branch = layer->branch()) node.inputs.push_back(nodes[*branch + 1].name);
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
-}
-
-}  // namespace
-
 int train(const Job& job, const WhenFinished& when_finished) {
   const auto process_start = Clock::now();
   refuse_faults_unless_allowed(job);
@@ -150,7 +129,7 @@ void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint, R
   ranks.from = state_.position.global_step + 1;
   directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()), ranks,
                          facts.trail);
-  directory_->open_tensorboard(state_.position.global_step, graph_of(setup_.network));
+  directory_->open_tensorboard(state_.position.global_step);
 }
 
 /// More steps were taken than the job asks for; or as many, or as its patience lasted, and the end of the run is on

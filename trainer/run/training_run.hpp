@@ -176,7 +176,6 @@ class TrainingRun {
   void tell_epoch();
   void tell_evaluation();
   void draw_curve();
-  void write_curve(void (RunDirectory::*way)(const std::string& title));
   void tell_why_it_stops();
   void tell_stopped();
   void tell_end();
@@ -232,7 +231,7 @@ class TrainingRun {
   EpochClock epoch_clock_;                ///< of the epoch under way, as far as this start of the run took it
   double epoch_seconds_ = 0;              ///< of the steps of the epoch that has ended
   std::int64_t epoch_start_samples_ = 0;  ///< those before this start of the run are not in its time
-  bool curve_is_drawn_ = false, curve_failed_ = false;
+  bool curve_is_drawn_ = false;
   std::vector<std::string> rank_devices_;  ///< where the job wants shapes printed
 };
 

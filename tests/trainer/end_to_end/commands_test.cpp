@@ -199,7 +199,7 @@ TEST_F(CommandsTest, ExportedOnnxIsImportedWithTheSameWeightsAndAccuracy) {
   const auto command = "import " + onnx + " " + write_small_job(*directory_) + " " + imported;
   const auto outcome = lockstep(command);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.out.find("8 tensors of 4 layers, along the graph that lockstep"), std::string::npos);
+  EXPECT_NE(outcome.out.find("net.onnx: 8 tensors by name\n"), std::string::npos) << outcome.everything();
   EXPECT_EQ(lockstep("hash " + imported).last_line(), trained_.last_line());
   const auto before = lockstep("eval " + run_dir()).out, after = lockstep("eval " + imported).out;
   EXPECT_EQ(before.substr(before.find(": loss")), after.substr(after.find(": loss")));

@@ -350,7 +350,7 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
   expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " taken for "});
   expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});
-  expect_says(command("report " + run() + " --format md"), 0, {".ppm | "});
+  expect_says(command("report " + run() + " --format json"), 0, {".ppm\""});
   train_well("data.set=shards data.validation=2 data.root=" + directory_.path("set") + " run.resume=never");
   const Outcome held_out = command("eval " + run() + " --validation --classes");
   EXPECT_EQ(held_out.err, "") << held_out.everything();

@@ -55,13 +55,15 @@ TEST_F(FineTuningTest, WhatFitsIsTakenAndSaidAndTheRestIsThatOfTheSeed) {
   EXPECT_EQ(start.at("unused_tensors").size(), 4U);
 }
 
-TEST_F(FineTuningTest, AnOnnxFileThatShouldFitInPartIsSentTheWayThatWorks) {
-  write_text(path("thousand.onnx"), "whatever it holds");
-  const Outcome outcome = train("tuned", "train.partial=true train.initial_weights=" + path("thousand.onnx"));
-  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
-  EXPECT_NE(outcome.err.find("write its initialisers as safetensors, as docs/fine-tuning.md does"),
-            std::string::npos)
+TEST_F(FineTuningTest, AnOnnxFileIsTakenInPartAsTheRunIsThatItIsOf) {
+  const std::string onnx = path("run.onnx");
+  ASSERT_EQ(lockstep("export " + path("run") + " --onnx " + onnx).exit_code, 0);
+  const Outcome outcome = train("tuned", "train.partial=true train.initial_weights=" + onnx);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.out.find(onnx + ": 2 of 6 tensors by name (train.partial)\n"), std::string::npos)
       << outcome.everything();
+  EXPECT_EQ(read_metrics(path("tuned")).front().at("initial_sha256"),
+            (train("same", taken()), read_metrics(path("same")).front().at("initial_sha256")));
 }
 
 TEST_F(FineTuningTest, GoesOnToTheSameWeightsWithoutItsSource) {

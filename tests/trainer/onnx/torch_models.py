@@ -45,28 +45,30 @@ class Block(nn.Module):
         self.bn1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1)
         self.bn2 = nn.BatchNorm2d(outputs)
-        self.downsample = nn.Sequential()
+        self.shortcut = self.shortcut_bn = nn.Identity()
         if stride > 1:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
+            self.shortcut, self.shortcut_bn = nn.Conv2d(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs)
 
     def forward(self, x):
         y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + self.downsample(x))
+        return F.relu(y + self.shortcut_bn(self.shortcut(x)))
 
 
 class ResNet8(nn.Module):
-    """models/resnet8.yaml with the names of torchvision's residual networks."""
+    """models/resnet8.yaml, with its names: stage1.1.conv1."""
 
     def __init__(self):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(1, 16, 3, 1, 1), nn.BatchNorm2d(16)
-        self.layer1 = nn.Sequential(Block(16, 16, 1))
-        self.layer2 = nn.Sequential(Block(16, 32, 2))
-        self.layer3 = nn.Sequential(Block(32, 64, 2))
+        self.stage1 = nn.ModuleDict({"1": Block(16, 16, 1)})
+        self.stage2 = nn.ModuleDict({"1": Block(16, 32, 2)})
+        self.stage3 = nn.ModuleDict({"1": Block(32, 64, 2)})
         self.fc = nn.Linear(64, 10)
 
     def forward(self, x):
-        x = self.layer3(self.layer2(self.layer1(F.relu(self.bn1(self.conv1(x))))))
+        x = F.relu(self.bn1(self.conv1(x)))
+        for stage in (self.stage1, self.stage2, self.stage3):
+            x = stage["1"](x)
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 

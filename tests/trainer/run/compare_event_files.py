@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""compare.py FOLDER METRICS [pictures]: whether TensorBoard reads from the event files of a folder what metrics.jsonl has."""
+"""compare.py FOLDER METRICS: whether TensorBoard reads from the event files of a folder what metrics.jsonl has."""
 import json
 import math
 import struct
@@ -9,7 +9,6 @@ import sys
 from datetime import datetime
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import plugin_data_pb2
 
 NO_SCALARS = {"step", "steps", "epoch", "accuracy_steps", "train_samples", "test_samples"}
 
@@ -31,7 +30,7 @@ def expected(path):
 
 def main():
     folder, metrics = sys.argv[1:3]
-    found = EventAccumulator(folder, size_guidance={"scalars": 0, "images": 0, "tensors": 0})
+    found = EventAccumulator(folder, size_guidance={"scalars": 0})
     found.Reload()
     wanted = expected(metrics)
     tags = found.Tags()
@@ -41,19 +40,8 @@ def main():
         assert there == [(step, value) for step, value, _ in points], (tag, there, points)
         for event, (_, _, time) in zip(found.Scalars(tag), points):
             assert math.isclose(event.wall_time, time, abs_tol=0.002), (tag, event.wall_time, time)
-    assert tags["graph"] and len(found.Graph().node) > 5
-    said = plugin_data_pb2.HParamsPluginData.FromString(
-        found.SummaryMetadata("_hparams_/session_start_info").plugin_data.content)
-    hparams = said.session_start_info.hparams
-    assert hparams["train.optimizer.lr"].number_value > 0 and hparams["model"].string_value == "net", hparams
-    pictures = 0
-    if "pictures" in sys.argv:
-        for tag in tags["images"]:
-            for image in found.Images(tag):
-                assert image.encoded_image_string.startswith(b"\x89PNG"), tag
-                pictures += 1
-        assert any(tag.startswith("classes/") for tag in tags["images"]) and pictures > 1, tags["images"]
-    print(f"{sum(map(len, wanted.values()))} values of {len(wanted)} tags, {pictures} pictures")
+    assert not tags["images"] and not tags["graph"] and not tags["tensors"], tags
+    print(f"{sum(map(len, wanted.values()))} values of {len(wanted)} tags")
 
 
 main()

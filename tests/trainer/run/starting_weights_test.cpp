@@ -4,6 +4,7 @@
 /// of a run.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/buffers.hpp"
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -87,17 +88,31 @@ TEST(StartingWeightsTest, WhatTheFileLacksIsNamed) {
   expect_refusal(", bias: true", "conv1.bias");
 }
 
-TEST(StartingWeightsTest, OtherNamesAreFoundByTheirShapesAndSaidSo) {
-  const Network network =
-      Network::parse(network_with(", bias: false, name: first"), "torch.yaml", kImage, kClasses);
-  const Network same_names = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses);
+/// As torch.compile around DistributedDataParallel makes them.
+TEST(StartingWeightsTest, WordsThatBeginAllNamesAreLeftOutAndSaid) {
+  const Network network = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses);
+  const auto file = SafetensorsFile::read(golden("torch_state_dict.safetensors"));
+  std::vector<TensorView> tensors = file.tensors();
+  for (TensorView& tensor : tensors) tensor.name = "_orig_mod.module." + tensor.name;
   Job job;
-  job.train.initial_weights = golden("torch_state_dict.safetensors");
-  std::vector<float> weights(network.parameters().weights_size());
-  const std::string line = initialise_weights(job, network, weights).lines.front();
-  EXPECT_NE(line.find("by shape, since the names are others: first from 'conv1'"), std::string::npos) << line;
-  const auto expected = weights_from_pytorch(same_names);
-  EXPECT_TRUE(std::ranges::equal(weights, expected.span()));
+  job.train.initial_weights = ::testing::TempDir() + "/wrapped.safetensors";
+  write_synced(Env::posix(), job.train.initial_weights, write_safetensors(tensors));
+  for (const bool partial : {false, true}) {
+    job.train.partial = partial;
+    std::vector<float> weights(network.parameters().weights_size());
+    const std::string line = initialise_weights(job, network, weights).lines.front();
+    EXPECT_EQ(line, "initial weights: " + job.train.initial_weights + (partial ? ": 9 of 9" : ": 9") +
+                        " tensors by name, without '_orig_mod.module.'" +
+                        (partial ? " (train.partial)" : ""));
+    EXPECT_TRUE(std::ranges::equal(weights, weights_from_pytorch(network).span()));
+  }
+  std::filesystem::remove(job.train.initial_weights);
+}
+
+TEST(StartingWeightsTest, OneLayerOfAnotherNameIsMissing) {
+  expect_refusal(
+      ", bias: false, name: first",
+      "has nothing that fits the model's first.weight [4, 2, 3, 3]; it has, beside what fits, conv1.weight.");
 }
 
 TEST(StartingWeightsTest, OfWhatFitsInPartTheRestIsThatOfTheSeed) {

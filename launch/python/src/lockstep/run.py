@@ -3,7 +3,6 @@
 """Runs: what they came to, their weights, and what can be asked of them."""
 from __future__ import annotations
 
-import base64
 import html
 import json
 import os
@@ -228,7 +227,7 @@ class Run:
         return hash((self.path.resolve(), self.checkpoint))
 
     def _repr_html_(self) -> str:
-        """For notebooks: a table, and the curves as a picture, in which nothing can run."""
+        """For notebooks: a table, and the curves in characters, in which nothing can run."""
         summary = self.summary
         shown = {"state": summary["state"], "model": summary["model"], "data": summary["data"],
                  "epochs": f"{summary['epochs']} of {summary['epochs_asked']}", "ranks": summary["ranks"],
@@ -236,9 +235,9 @@ class Run:
                  "weights": summary["weights_sha256"]}
         rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
                        for name, value in shown.items() if value not in (None, ""))
-        curves = base64.b64encode(call("report", argument(self.path), "--format", "svg").encode()).decode()
+        curves = call("report", argument(self.path), "--format", "terminal").split("\n", 1)[1]
         return (f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
-                f'<img alt="curves" src="data:image/svg+xml;base64,{curves}">')
+                f"<pre>{html.escape(curves)}</pre>")
 
 
 def _is_number(value: Any) -> bool:
