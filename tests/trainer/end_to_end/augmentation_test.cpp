@@ -41,7 +41,7 @@ class AugmentedRunTest : public ::testing::Test {
                "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
                "parallel: {device: cpu, grain: 16}\n"
                "run: {checkpoint_every_steps: 0, log_every_steps: 1, report: false}\n");
-    return lockstep("train " + path("job.yaml") + kWithoutMpi + "run.dir=" + path(run) + " " + overrides);
+    return lockstep("train " + path("job.yaml") + " run.dir=" + path(run) + " " + overrides);
   }
   /// To its end. @returns the hash of the weights
   nlohmann::json trained(const std::string& run, const std::string& overrides) const {

@@ -341,8 +341,7 @@ TEST_F(ForeignFilesTest, DataThatCannotBeExaminedAreNotMissing) {
   for (const std::string root : {"circle", "circle/below"}) {
     write_text(directory_.path("job.yaml"),
                "model: linear\ndata: {set: pictures, size: 8, root: " + root + "}\n");
-    const auto outcome =
-        run_shell("cd / && $LOCKSTEP_PROGRAM train " + directory_.path("job.yaml") + kWithoutMpi);
+    const auto outcome = run_shell("cd / && $LOCKSTEP_PROGRAM train " + directory_.path("job.yaml"));
     EXPECT_EQ(outcome.exit_code, 74) << root << "\n" << outcome.everything();
     EXPECT_NE(outcome.err.find(directory_.path(root) + " (cannot be examined: Too many levels"),
               std::string::npos)
