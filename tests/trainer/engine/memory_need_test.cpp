@@ -246,7 +246,7 @@ TEST(MemoryNeedTest, MoreThanAGpuCanNumberIsRefused) {
             "use more ranks; use parallel.device=cpu");
   EXPECT_EQ(refusal(small_job("emulated"),
                     "  - linear: 70000\n  - conv2d: {out: 1, kernel: 1}\n  - linear: classes\n"),
-            "2: layer conv1 (conv2d 1@1x1): a convolution of 70000 channels of height 1 into 1 is beyond "
+            "2: layer conv1 (conv2d 1@1x1): a convolution of 70,000 channels of height 1 into 1 is beyond "
             "what a GPU's grid can have (65535); use parallel.device=cpu");
 }
 
