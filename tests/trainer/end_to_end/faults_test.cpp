@@ -163,15 +163,15 @@ TEST(FaultTest, ReplaysWithoutExactSumsAreRefused) {
 TEST(FaultTest, SlowRankIsNamedAndChangesNoBit) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;
-  const std::string steps = " data.global_batch=128 train.epochs=16 run.checkpoint_every_steps=0";
-  const auto slow = lockstep_on_ranks(2, faulty(directory, "slow 100%") + steps);
+  const std::string steps = " data.global_batch=128 train.epochs=4 run.checkpoint_every_steps=0";
+  const auto slow = lockstep_on_ranks(2, faulty(directory, "slow 900%") + steps);
   const auto undisturbed =
       lockstep("train " + write_small_job(directory) + " run.dir=" + directory.path("whole") + steps);
   EXPECT_EQ(slow.exit_code, 0) << slow.everything();
   EXPECT_EQ(slow.last_line(), undisturbed.last_line());
   const auto metrics = read_metrics(directory.path("run"));
   const auto last = std::ranges::find_if(metrics, [](const nlohmann::json& line) {
-    return line.at("event") == "epoch" && line.at("epoch") == 16;
+    return line.at("event") == "epoch" && line.at("epoch") == 4;
   });
   ASSERT_NE(last, metrics.end()) << slow.everything();
   EXPECT_EQ(last->at("slowest_rank"), 1);
