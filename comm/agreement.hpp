@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks tell each other beside gradients: values and texts of all, errors that end all.
+/// Messages of ranks beside gradients: values and texts of all, errors that end all.
 #pragma once
 
 #include "comm/communicator.hpp"

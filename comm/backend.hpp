@@ -36,7 +36,7 @@ struct Backend {
   bool needs_gpus = false;
 
   bool chooses_itself() const { return !gradients.has_value(); }
-  /// Whether ranks are threads of one process. With nccl they may be: then the job says how many.
+  /// True if ranks are threads of one process. With nccl they may be: then the job says how many.
   bool runs_threads(int ranks) const {
     return control == ControlPlane::kThread || (gradients == GradientPath::kNccl && ranks > 0);
   }

@@ -114,7 +114,7 @@ class Communicator {
   virtual int local_rank() const = 0;  ///< among the ranks of this host
   virtual int local_size() const = 0;  ///< how many those are
   virtual const std::string& host() const = 0;
-  /// Of this control plane: "mpi", "thread"; "none": one rank alone, without MPI.
+  /// The control plane: "mpi", "thread"; "none": one rank alone, without MPI.
   virtual std::string_view backend() const = 0;
   /// What carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the program.
   virtual std::string library() const { return ""; }

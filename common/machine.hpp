@@ -46,7 +46,7 @@ std::uint64_t resident_bytes();
 /// The most that this process has had in memory at once, its libraries included: no less than resident_bytes() ever said.
 std::uint64_t peak_resident_bytes();
 
-/// What of resident_bytes() other processes have, too: libraries, sets that ranks of a host share. 0: none, or the kernel
+/// The part of resident_bytes() that other processes have, too: libraries, sets that ranks of a host share. 0: none, or the kernel
 /// does not say. It walks the page tables of this process.
 std::uint64_t shared_resident_bytes();
 

@@ -35,7 +35,7 @@ std::vector<std::size_t> shape_of(const Parameter& tensor) {
   return {tensor.shape.begin(), tensor.shape.end()};
 }
 
-/// What all names begin with, up to a length that no word has. A name without a dot is of no module.
+/// The words that all names begin with, up to a length that no word has. A name without a dot is of no module.
 std::string common_beginning(const SafetensorsFile& file) {
   constexpr std::size_t kLongest = 256;
   std::optional<std::string> common;

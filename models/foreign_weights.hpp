@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// What a file has for a network.
+/// Tensors of a file for a network.
 struct FittingWeights {
   std::string words;               ///< "_orig_mod.module.", which begin all its names and count for nothing
   std::vector<std::string> taken;  ///< the network's tensors of the same name and shape

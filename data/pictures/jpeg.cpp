@@ -106,7 +106,7 @@ bool begin(Decoder& decoder, std::span<const std::uint8_t> file) {
   return true;
 }
 
-/// What a file's colours are decoded to; nothing if they are not known.
+/// The colours a file is decoded to; nothing if its own are not known.
 std::optional<J_COLOR_SPACE> decoded_space(const jpeg_decompress_struct& jpeg, PictureColour colour) {
   switch (jpeg.jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -121,7 +121,7 @@ std::optional<J_COLOR_SPACE> decoded_space(const jpeg_decompress_struct& jpeg, P
   }
 }
 
-/// Whether each of the first components has whole pixels for one of its own.
+/// True if each of the first components has whole pixels for one of its own.
 bool samples_evenly(const jpeg_decompress_struct& jpeg, int components) {
   for (int i = 0; i < components; ++i) {
     const jpeg_component_info& part = jpeg.comp_info[i];

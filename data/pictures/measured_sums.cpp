@@ -132,7 +132,7 @@ PixelSums measure_all(const SampleStore& store, const ImageShape& shape, FileCla
   return sums;
 }
 
-/// Of the lock, which only this user can open: a lock on a file is free to all who may read it.
+/// Mode of the lock, which only this user can open: a lock on a file is free to all who may read it.
 void make_directory_of(const std::string& file) {
   const std::string directory = parent_directory(file);
   std::error_code ignored;

@@ -89,7 +89,7 @@ struct WeightedTarget {
     return of_label * rule.scale;
   }
 
-  /// What class c has of the target.
+  /// Share of the target that class c has.
   __device__ float of_class(int c, int label) const {
     const float spread = rule.spread * weight_of(rule, c);
     const float target = c == label ? own + spread : spread;

@@ -31,7 +31,7 @@ const std::vector<std::string> kThreeEpochs = {"data.train_samples=420", "data.g
                                                "run.report=false"};
 constexpr int kEndOfWrongRank = 72, kRefusal = 65;
 
-/// What is done to a rank.
+/// A fault of a rank.
 enum class Way {
   kState,   ///< its copy of the state: seen before anything is saved
   kTwice,   ///< in a step that no replay covers, and again in one that a replay does
@@ -115,7 +115,7 @@ testing::Outcome PoisonCampaign::shell(const std::string& command) const {
   return testing::run_shell(line + "; " + command, kPatienceSeconds);
 }
 
-/// Of two hosts that are this one under two names one stays when the other is left out. Open MPI is not told of them.
+/// This host has two names: one stays when the other is left out. Open MPI is not told of them.
 std::string PoisonCampaign::launch_run(const FlippedRun& life) const {
   const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");  // NOLINT(concurrency-mt-unsafe)
   if (source == nullptr) throw std::runtime_error("LOCKSTEP_SOURCE_DIR is not set: use tests/chaos/run");

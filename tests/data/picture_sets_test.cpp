@@ -254,7 +254,7 @@ TEST_F(PictureSetsTest, WithoutACacheSumsAreMeasuredEachTime) {
     EXPECT_EQ(load_with(cache).normalisation, measured) << cache;
 }
 
-/// Who waits for another process to measure goes by what that says, and measures, too, when it says no more.
+/// A process waits for another that measures while that says so, and then measures, too.
 TEST_F(PictureSetsTest, AProcessThatMeasuresAndGetsNoFurtherIsNotWaitedForWithoutEnd) {
   const TrainTestData data = load("pictures");
   const std::string file = path("kept/sums").string();

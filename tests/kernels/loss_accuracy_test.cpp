@@ -17,7 +17,7 @@
 namespace lockstep::loss_accuracy_test {
 namespace {
 
-/// Of two classes with smoothed targets: the median of many batches, relative.
+/// Distance for two classes with smoothed targets: the median of many batches, relative.
 double distance_of_pairs(float smoothing, bool weighted) {
   constexpr int kBatch = 64, kBatches = 401;
   LossShape shape = {kBatch, kBatch, 2};

@@ -117,7 +117,7 @@ struct CheckpointSummary {
   std::string damage = {};  ///< why its manifest cannot be read; otherwise ""
 };
 
-/// Of a run, newest first, without those in doubt.
+/// Checkpoints of a run, newest first, without those in doubt.
 std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir);
 /// The one of the highest accuracy, the older among equals; null: none was evaluated.
 const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first);

@@ -199,7 +199,7 @@ std::optional<std::string> override_for_option(const std::vector<std::string>& a
   return std::nullopt;
 }
 
-// What went, and what to use instead. A row for each, in the words of who uses it.
+// Removed keys, values, commands and options, each with its successor.
 
 namespace {
 

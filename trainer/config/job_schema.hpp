@@ -91,12 +91,12 @@ std::vector<std::string> differing_keys(const std::map<std::string, std::string>
 void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
                       const std::string& checkpoint);
 
-// What went.
+// Removed keys, values, commands and options.
 
 /// "parallel.backend=peers is no longer there: use nccl" for a key, KEY=VALUE, command or "COMMAND --option[=VALUE]" that
 /// earlier versions had; "" for anything else.
 std::string removed(std::string_view what);
-/// Whether a key that went may have this value: it says what is done now.
+/// True if a removed key may have this value: it says what is done now.
 bool is_still_read(std::string_view what, std::string_view value);
 
 // What an unknown key, and --epochs 3, as other programs have it, mean here.

@@ -111,7 +111,7 @@ Arithmetic arithmetic_of(const Job& job, int classes, const DeviceChoice& device
 
 /// "version 2"; of a number that this program does not know, that.
 std::string describe(Arithmetic arithmetic);
-/// What to say to a command that takes --device and --kernels, and has `here`.
+/// Advice to a command that takes --device and --kernels, and has `here`.
 std::string how_to_have(Arithmetic arithmetic, Arithmetic here);
 
 }  // namespace lockstep

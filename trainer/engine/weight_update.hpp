@@ -60,7 +60,7 @@ class WeightAverages {
   std::vector<std::string> names_;
 };
 
-/// Whether a rule that looks at no norms treats two ranges alike. A range like UpdateTensor{} has the step's numbers.
+/// True if a rule that looks at no norms treats two ranges alike. A range like UpdateTensor{} has the step's numbers.
 inline bool are_alike(const UpdateTensor& a, const UpdateTensor& b) {
   return a.decay == b.decay && a.rate == b.rate && a.moves == b.moves;
 }

@@ -175,7 +175,7 @@ std::string describe(const ReplayedPart& part) {
   return part.kind.empty() ? part.name : fmt::format("the {} of {}", part.kind, part.name);
 }
 
-/// What is wrong by the verdict, without the ranks' names.
+/// Describes the verdict, without the ranks' names.
 /// @param part  what differs
 /// @param what  is said of one rank
 WrongNumbers numbers_of(const ReplayVerdict& verdict, const ReplayedPart& part, const std::string& what,

@@ -108,7 +108,7 @@ struct ReplayedPart {
   std::string kind = {};  ///< of a state: "weights", "values of momentum"
 };
 
-/// What the fingerprints in the row of a step are of (trainer/engine/weight_update.hpp).
+/// Names the fingerprints in the row of a step (trainer/engine/weight_update.hpp).
 /// @param holder  the rank of a team that holds a tensor; may be empty: each has all
 std::vector<ReplayedPart> parts_of_row(const ParameterLayout& network,
                                        const std::vector<std::string>& buffers,

@@ -152,7 +152,7 @@ Json ranks_json(const RunEvents& events) {
   return ranks;
 }
 
-/// What the watchdog has said: which rank was lost, and why.
+/// Verdicts of the watchdog: which rank was lost, and why.
 Json verdicts_json(Env& env, const std::string& directory) {
   Json verdicts = Json::array();
   for (const std::string& path : verdict_files(env, directory)) {

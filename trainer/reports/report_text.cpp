@@ -42,7 +42,7 @@ std::vector<std::pair<double, double>> points_of(const Json& events, const char*
   return points;
 }
 
-/// What losses and accuracies are of, as keys begin.
+/// The parts of the data that losses and accuracies are of, as keys begin.
 constexpr auto kHalves = std::to_array<std::string_view>(
     {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"});
 

@@ -133,7 +133,7 @@ using OpenRunDirectory = std::function<void(const std::string& path, bool wait)>
 /// @returns a line for people: which, and why
 std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open);
 
-/// Whether a run has come to its end, and the job asks for its page, which is not there: it was killed before that.
+/// True if a run has ended and the page that its job asks for is missing: it was killed before.
 bool lacks_page(Env& env, const std::string& run_dir, const Job& job);
 
 /// "is finished": why the job does not go on in this directory, as far as it can be told by reading; nothing:
@@ -146,7 +146,7 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
 /// @throws UsageError  there is something that must not be replaced; IoError  it cannot be written
 void tell_run_directory(Communicator& comm, const std::string& run_directory);
 
-// What the watchdog said of a lost rank: log/verdict.txt of the last start, log/verdict-1.txt and so on of earlier ones.
+// Verdicts on lost ranks: log/verdict.txt of the last start, log/verdict-1.txt and so on of earlier ones.
 
 inline constexpr const char* kVerdictFile = "log/verdict.txt";
 

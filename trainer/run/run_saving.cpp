@@ -131,7 +131,7 @@ void TrainingRun::compare_copies() {
   strategy_->check_copies(state_.position.global_step);
 }
 
-/// What is not the same on all ranks is written, too, before the run ends: proofs read it.
+/// Rows that differ between ranks are written, too, before the run ends: proofs read them.
 void TrainingRun::flush_trail() {
   if (trail_rows_.empty()) return;
   const auto own_rows = trail_rows_;  // those of a pipeline are put together

@@ -78,7 +78,7 @@ class StageChecks {
   /// @throws WrongRankError
   void replay(const StepPosition& position,
               const std::function<SumFingerprints(int pipeline)>& compute_share) const;
-  /// Of what this rank holds, in the row of the whole network.
+  /// Fingerprints of this rank's tensors, in the row of the whole network.
   SumFingerprints state_fingerprints() const;
   /// Collective. @throws WrongRankError  the row of this rank's stages is not that of the other replicas
   void expect_equal_rows(const SumFingerprints& row, std::int64_t step) const;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is done to gradients and tensors, and optimisers, through the whole program: what a run says of them, proofs, and
+/// Clipping, groups, freezing and optimisers through the whole program: what a run says of them, proofs, and
 /// runs of the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices and stops.
 #include "common/safetensors.hpp"
 #include "tests/support/test_settings.hpp"

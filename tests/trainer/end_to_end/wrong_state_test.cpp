@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank holds goes wrong: no checkpoint has it, and a run goes on from one that is sure, or not at all.
+/// A rank's state goes wrong: no checkpoint has it, and a run goes on from one that is sure, or not at all.
 #include "common/machine.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
