@@ -122,7 +122,8 @@ FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestDat
       setup_(setup),
       data_(data),
       comm_(comm),
-      strategy_(strategy) {
+      strategy_(strategy),
+      slows_steps_(job.parallel.strategy == "data" && setup.device.gpu == nullptr) {
   agree(comm, [&] {
     if (rank_ >= comm_.size())
       throw ConfigError(
@@ -198,8 +199,11 @@ void FaultInjector::slow_down() {
   const double taken = seconds_since(last_series_);
   last_series_ = Clock::now();
   const double added = taken * fault_.amount / (1 + fault_.amount);
-  if (fault_.kind == Kind::kSlow) return sleep(added);
-  be_busy(added);
+  const auto lose_time = [added, sleeps = fault_.kind == Kind::kSlow] {
+    sleeps ? sleep(added) : be_busy(added);
+  };
+  if (!slows_steps_) return lose_time();
+  strategy_.probe_next_step({.outputs = [lose_time](std::span<float>, int) { lose_time(); }});
 }
 
 void FaultInjector::flip_bits() {

@@ -71,6 +71,7 @@ class FaultInjector {
   TrainTestData& data_;
   Communicator& comm_;
   ParallelStrategy& strategy_;
+  bool slows_steps_;  ///< kSlow, kBusy: in the step, as a slow machine does; false: before it
   bool struck_ = false;
   Clock::time_point last_series_{};  ///< kSlow, kBusy: when it was let go
 };

@@ -164,7 +164,7 @@ TEST(FaultTest, SlowRankIsNamedAndChangesNoBit) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;
   const std::string steps = " data.global_batch=128 train.epochs=4 run.checkpoint_every_steps=0";
-  const auto slow = lockstep_on_ranks(2, faulty(directory, "slow 900%") + steps);
+  const auto slow = lockstep_on_ranks(2, faulty(directory, "slow 400%") + steps);
   const auto undisturbed =
       lockstep("train " + write_small_job(directory) + " run.dir=" + directory.path("whole") + steps);
   EXPECT_EQ(slow.exit_code, 0) << slow.everything();
