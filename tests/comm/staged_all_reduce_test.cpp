@@ -51,7 +51,7 @@ TEST(StagedAllReduceErrorTest, MissingRankIsAPeerLost) {
 }
 
 TEST(StagedAllReduceNameTest, SaysOverWhatItGoes) {
-  run_thread_ranks(1, [](Communicator& comm) {
+  run_thread_ranks(2, [](Communicator& comm) {
     const auto device = test::platform_under_test().make_device(0);
     const auto all_reduce = make_staged_all_reduce(comm, *device);
     EXPECT_EQ(all_reduce->name(), "thread through pinned memory");

@@ -45,6 +45,7 @@ TEST(TextLayoutTest, ACountOfOneIsSingular) {
   EXPECT_EQ(counted(1, "class"), "1 class");
   EXPECT_EQ(counted(2, "class"), "2 classes");
   EXPECT_EQ(counted(3, "micro-batch"), "3 micro-batches");
+  EXPECT_EQ(counted(2, "epoch"), "2 epochs");
   EXPECT_EQ(plural(2, "core"), "cores");
 }
 

@@ -143,7 +143,7 @@ TEST_F(IdxSetTest, TestImagesOfAnotherSizeAreAnError) {
 TEST_F(IdxSetTest, SwappedFilesAreAnError) {
   fs::rename(directory_.path() / "train-labels-idx1-ubyte", directory_.path() / "train-images-idx3-ubyte");
   replace("train-labels-idx1-ubyte", idx_file({20}, 3, 10));
-  expect_failure<DataError>({"train-images-idx3-ubyte: offset 3", "1 dimensions, expected 3 for images"});
+  expect_failure<DataError>({"train-images-idx3-ubyte: offset 3", "1 dimension, expected 3 for images"});
 }
 
 TEST_F(IdxSetTest, OfSeveralDamagedFilesTheFirstIsNamedEveryTime) {

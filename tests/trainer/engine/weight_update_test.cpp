@@ -514,8 +514,8 @@ TEST(WeightUpdateTest, IsDescribedInALine) {
            "warmup_epochs: 1}"),
       "adamw, learning rate 0.002 (0.001 for a global batch of 64, linear scaling to 128), cosine over 19 "
       "epochs after 1 epoch of warm-up");
-  EXPECT_EQ(text("epochs: 2, schedule: {kind: cosine, warmup_epochs: 1}"),
-            "sgd, learning rate 0.02, cosine over 1 epoch after 1 epoch of warm-up");
+  EXPECT_EQ(text("schedule: {kind: cosine, warmup_epochs: 19}"),
+            "sgd, learning rate 0.02, cosine over 1 epoch after 19 epochs of warm-up");
   EXPECT_EQ(text("schedule: {kind: multistep, by: step, milestones: [3], warmup_steps: 2}"),
             "sgd, learning rate 0.02, multistep by step after 2 steps of warm-up");
   EXPECT_EQ(text("clip_norm: 0.5, freeze: [weight]"),
