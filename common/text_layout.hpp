@@ -63,8 +63,8 @@ std::string with_thousands(std::int64_t value);
 template <std::integral Count>
 std::string plural(Count count, std::string_view thing) {
   if (count == 1) return std::string(thing);
-  const bool hisses = thing.ends_with("s") || thing.ends_with("x") ||
-                      (thing.ends_with("ch") && !thing.ends_with("epoch"));
+  const bool hisses =
+      thing.ends_with("s") || thing.ends_with("x") || (thing.ends_with("ch") && !thing.ends_with("epoch"));
   return std::string(thing) + (hisses ? "es" : "s");
 }
 /// "rank 3", "ranks 0-2, 5": which of the things, ascending, neighbours as a range.
