@@ -73,15 +73,13 @@ class GpuMemory {
   template <typename T>
   T* scratch(const std::vector<T>& values);
 
-  /// What is there now, as [feature][sample].
-  std::vector<double> read(const DeviceOps& ops, const BothLayouts<float>& tensor, int features);
-  std::vector<double> read(const DeviceOps& ops, const BothLayouts<std::int64_t>& sums, int size);
+  /// What these ops left there, as [feature][sample].
+  template <typename T>
+  std::vector<double> read(const DeviceOps& ops, const BothLayouts<T>& tensor, int features, int samples);
 
  private:
   template <typename T>
   BothLayouts<T> both_layouts(const std::vector<T>& values);
-  template <typename T>
-  std::vector<T> download(const T* from, int size);
 
   Device& device_;
   Stream& stream_;

@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 namespace lockstep::bench {
@@ -24,30 +25,27 @@ double bytes_of(std::size_t floats) {
   return static_cast<double>(floats * sizeof(float));
 }
 
+/// Memory that is there as long as the benchmarks: zeros, or numbers between -0.5 and 0.5.
 template <typename T = float>
 T* make(std::size_t size) {
-  static std::deque<AlignedBuffer<std::byte>> buffers;  // as long as the benchmarks
-  buffers.emplace_back(size * sizeof(T));
-  T* data = reinterpret_cast<T*>(buffers.back().data());
-  for (std::size_t i = 0; i < size; ++i)
-    data[i] = static_cast<T>(static_cast<double>(i * 7919 % 1009) / 1009 - 0.5);
-  return data;
+  static std::deque<AlignedBuffer<T>> buffers;
+  AlignedBuffer<T>& made = buffers.emplace_back(size);
+  for (std::size_t i = 0; std::is_same_v<T, float> && i < size; ++i)
+    made[i] = static_cast<T>(i * 7919 % 1009) / 1009 - static_cast<T>(0.5);
+  return made.data();
 }
 
 /// Beside the peak of fused multiply-adds, which is measured just before.
 void add(const std::string& name, double flops, double bytes, const std::function<void()>& call) {
-  benchmark::RegisterBenchmark(("cpu/" + name).c_str(),
-                               [=](benchmark::State& state) {
-                                 const double peak = cpu::measure_fma_peak(0.01);
-                                 const auto start = Clock::now();
-                                 for (auto _ : state) call();
-                                 const double seconds =
-                                     seconds_since(start) / static_cast<double>(state.iterations());
-                                 count_work(state, flops, bytes, seconds);
-                                 if (flops > 0) state.counters["of_peak"] = flops / seconds / peak;
-                               })
-      ->UseRealTime()
-      ->Unit(benchmark::kMicrosecond);
+  const auto run = [=](benchmark::State& state) {
+    const double peak = cpu::measure_fma_peak(0.01);
+    const auto start = Clock::now();
+    for (auto _ : state) call();
+    const double seconds = seconds_since(start) / static_cast<double>(state.iterations());
+    count_work(state, flops, bytes, seconds);
+    if (flops > 0) state.counters["of_peak"] = flops / seconds / peak;
+  };
+  benchmark::RegisterBenchmark(("cpu/" + name).c_str(), run)->UseRealTime()->Unit(benchmark::kMicrosecond);
 }
 
 void add_conv2d(const std::string& name, const Conv2dShape& s, bool first = false) {
@@ -176,6 +174,7 @@ void register_cpu_kernels() {
 int run_benchmarks(int argc, char** argv, const GpuUnderTest& gpu) try {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  cpu::choose_simd_as_told();
   register_cpu_kernels();
   const auto used = register_gpu_kernels(gpu);
   const std::size_t run = benchmark::RunSpecifiedBenchmarks();

@@ -42,9 +42,8 @@ DeviceLoss loss_of(GpuMemory& memory, int classes) {
            .narrow_limit = 1e6}};
 }
 
-template <typename Tensor>
-auto result(GpuMemory& memory, const Tensor& tensor, int size) {
-  return [=, &memory](const DeviceOps& ops) { return memory.read(ops, tensor, size); };
+auto result(GpuMemory& memory, const BothLayouts<float>& tensor, int features) {
+  return [=, &memory](const DeviceOps& ops) { return memory.read(ops, tensor, features, memory.batch()); };
 }
 
 GpuCalls gather(GpuMemory& memory, int features) {
@@ -121,7 +120,9 @@ GpuCalls weight_gradient(GpuMemory& memory, const Stage& stage) {
         {ops, stream, batch},
         {.x = x(ops), .epilogue = &stage.epilogue, .dy = dy(ops), .grain = kGrain, .gradients = to});
   };
-  calls.result = result(memory, sums, static_cast<int>(size));
+  calls.result = [=, &memory](const DeviceOps& ops) {
+    return memory.read(ops, sums, static_cast<int>(size), 1);
+  };
   calls.alone = [=, head = head_of(stage, batch)](auto& ops, auto& stream) {
     if (const auto* conv = std::get_if<Conv2dShape>(&head)) {
       ops.conv2d_backward_weights_alone(stream, *conv, x(ops), dy(ops), dw);

@@ -78,22 +78,15 @@ StepState* GpuMemory::state() {
 }
 
 template <typename T>
-std::vector<T> GpuMemory::download(const T* from, int size) {
-  std::vector<T> values(static_cast<std::size_t>(size));
-  stream_.copy_to_host(values.data(), from, values.size() * sizeof(T));
+std::vector<double> GpuMemory::read(const DeviceOps& ops, const BothLayouts<T>& tensor, int features,
+                                    int samples) {
+  std::vector<T> values(static_cast<std::size_t>(features) * static_cast<std::size_t>(samples));
+  stream_.copy_to_host(values.data(), tensor(ops), values.size() * sizeof(T));
   stream_.synchronize();
-  return values;
-}
-
-std::vector<double> GpuMemory::read(const DeviceOps& ops, const BothLayouts<float>& tensor, int features) {
-  auto values = download(tensor(ops), features * batch_);
   if (!ops.batch_innermost()) values = transposed(values, features);
   return {values.begin(), values.end()};
 }
-
-std::vector<double> GpuMemory::read(const DeviceOps& ops, const BothLayouts<std::int64_t>& sums, int size) {
-  const auto values = download(sums(ops), size);
-  return {values.begin(), values.end()};
-}
+template std::vector<double> GpuMemory::read(const DeviceOps&, const BothLayouts<float>&, int, int);
+template std::vector<double> GpuMemory::read(const DeviceOps&, const BothLayouts<std::int64_t>&, int, int);
 
 }  // namespace lockstep::bench
