@@ -109,6 +109,16 @@ Bundle_trains_where_there_is_only_a_c_library() {
   expect_file root/tmp/run/metrics.jsonl
 }
 
+Bundle_takes_the_benchmarks_of_kernels_along_or_says_that_they_are_missing() {
+  if [ ! -x "$build/kernels_bench" ]; then
+    expect_contains "$(cat "$made/said")" "without kernels_bench, which times kernels: install libbenchmark-dev"
+    return
+  fi
+  cp -r "$made/bundle" "a place"
+  expect_exit 0 env -i PATH=/usr/bin:/bin HOME="$PWD" "a place/bin/kernels_bench" --benchmark_filter=^cpu/relu --benchmark_min_time=0.001
+  expect_contains "$output" "cpu/relu"
+}
+
 Bundle_finds_cuda_libraries_of_toolkit_and_python() {
   mkdir -p toolkit/lib64 venv/bin venv/lib/python3.12/site-packages/nvidia/{nccl,cufft,cu13}/lib
   touch toolkit/lib64/libcudnn.so.9 venv/lib/python3.12/site-packages/nvidia/{nccl/lib/libnccl.so.2,cu13/lib/libcublas.so.13,cufft/lib/libcufft.so.12}

@@ -63,6 +63,8 @@ class GpuMemory {
 
   /// @param passes  in which a call goes through them: 2 if it reads and writes them, 0 for scratch
   BothLayouts<float> floats(int features, int passes = 1);
+  /// The gradient of an image, which is 0 where the pool after it has no window.
+  BothLayouts<float> gradient(const ImageShape& image, int pool);
   float* weights(std::size_t size, int passes = 1);
   /// Pixels, masks or argmax, each less than `below`.
   BothLayouts<std::uint8_t> bytes(int features, unsigned below);

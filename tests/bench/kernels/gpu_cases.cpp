@@ -89,7 +89,7 @@ GpuCalls forward(GpuMemory& memory, const Stage& stage) {
 GpuCalls data_gradient(GpuMemory& memory, const Stage& stage, const Stage& before) {
   const bool through = before.epilogue.count > 0 && shape_through_epilogue(before, stage).has_value();
   const int features = (through ? before.before_epilogue : stage.input).features();
-  const auto dy = memory.floats(stage.before_epilogue.features()), dx = memory.floats(features);
+  const auto dy = memory.gradient(stage.before_epilogue, stage.epilogue.pool), dx = memory.floats(features);
   const auto mask = masks_of(memory, before);
   const float* w = memory.weights(stage.parameter_size());
   const auto queue = [=, batch = memory.batch()](auto& ops, auto& stream, bool expands) {
@@ -106,7 +106,8 @@ GpuCalls data_gradient(GpuMemory& memory, const Stage& stage, const Stage& befor
 GpuCalls weight_gradient(GpuMemory& memory, const Stage& stage) {
   const int batch = memory.batch();
   const std::size_t size = stage.parameter_size();
-  const auto x = memory.floats(stage.input.features()), dy = memory.floats(stage.before_epilogue.features());
+  const auto x = memory.floats(stage.input.features());
+  const auto dy = memory.gradient(stage.before_epilogue, stage.epilogue.pool);
   const auto sums = memory.sums(size + 1);
   float* dw = memory.weights(size, 0);
   GpuCalls calls;

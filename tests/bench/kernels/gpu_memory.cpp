@@ -47,6 +47,17 @@ BothLayouts<float> GpuMemory::floats(int features, int passes) {
   return both_layouts(numbers(size));
 }
 
+BothLayouts<float> GpuMemory::gradient(const ImageShape& image, int pool) {
+  auto values = numbers(static_cast<std::size_t>(image.features()) * static_cast<std::size_t>(batch_));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const int pixel = static_cast<int>(i) / batch_ % (image.height * image.width);
+    const int row = pixel / image.width, column = pixel % image.width;
+    if (row >= image.height / pool * pool || column >= image.width / pool * pool) values[i] = 0;
+  }
+  bytes_of_call_ += static_cast<double>(values.size() * sizeof(float));
+  return both_layouts(values);
+}
+
 float* GpuMemory::weights(std::size_t size, int passes) {
   bytes_of_call_ += static_cast<double>(size * sizeof(float)) * passes;
   return scratch(numbers(size));
