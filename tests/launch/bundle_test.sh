@@ -58,10 +58,11 @@ Bundle_holds_the_plugins_of_its_build_and_says_so() {
   expect_nccl_found "$build" "$made/bundle/libexec"
 }
 
-Bundle_of_a_build_without_nccl_says_so() {
+Bundle_of_a_build_without_nccl_or_google_benchmark_says_so() {
   pretend_build build "$build" "" "with CUDA 13.0, without NCCL"
-  expect_exit 0 "$repo/launch/bundle" --without-tests --build build out
+  expect_exit 0 "$repo/launch/bundle" --build build out
   expect_contains "$output" "a program with CUDA 13.0, without NCCL"
+  expect_contains "$output" "without kernels_bench, which times kernels: install libbenchmark-dev"
   expect_equal "$(find out -name 'lockstep*.so')" ""
 }
 
@@ -109,11 +110,8 @@ Bundle_trains_where_there_is_only_a_c_library() {
   expect_file root/tmp/run/metrics.jsonl
 }
 
-Bundle_takes_the_benchmarks_of_kernels_along_or_says_that_they_are_missing() {
-  if [ ! -x "$build/kernels_bench" ]; then
-    expect_contains "$(cat "$made/said")" "without kernels_bench, which times kernels: install libbenchmark-dev"
-    return
-  fi
+Bundle_takes_the_benchmarks_of_kernels_along() {
+  [ -x "$build/kernels_bench" ] || skip "kernels_bench is not built"
   cp -r "$made/bundle" "a place"
   expect_exit 0 env -i PATH=/usr/bin:/bin HOME="$PWD" "a place/bin/kernels_bench" --benchmark_filter=^cpu/relu --benchmark_min_time=0.001
   expect_contains "$output" "cpu/relu"
