@@ -40,7 +40,7 @@ void add(const std::string& name, double flops, double bytes, const std::functio
   const auto run = [=](benchmark::State& state) {
     const double peak = cpu::measure_fma_peak(0.01);
     const std::clock_t start = std::clock();
-    for (auto _ : state) call();
+    while (state.KeepRunning()) call();
     const double seconds =
         static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / static_cast<double>(state.iterations());
     count_work(state, flops, bytes, seconds);

@@ -245,7 +245,7 @@ std::vector<GpuCase> gpu_cases(const Network& network, int batch) {
   add(end.name + " forward, loss, data gradient", 2 * flops_of(end),
       [=](GpuMemory& m) { return last_layer(m, end, before_end); });
   for (std::size_t i = last + 1; i-- > 0;) {
-    const Stage s = stages[i];
+    const Stage& s = stages[i];
     add(s.name + " weight gradient", flops_of(s), [=](GpuMemory& m) { return weight_gradient(m, s); });
     if (i > 0 && i < last) add_data_gradient(s, stages[i - 1]);
   }

@@ -109,7 +109,7 @@ class GpuBench {
       return;
     }
     std::array<double, kTimers> seconds{};
-    for (auto _ : state) {
+    while (state.KeepRunning()) {
       for (int i = 0; i < kTimers; ++i) seconds[i] = timers_[i] ? timers_[i]->seconds() : 0;
       seconds[kNative] = std::max(seconds[kNative] - seconds[kRestore], 1e-9);
       state.SetIterationTime(seconds[kNative]);
