@@ -194,7 +194,7 @@ TEST(AbsenceReportTest, ListsRanksThatAreNotOnThisHost) {
 
 TEST(AbsenceReportTest, BlamesTheNetworkWhenAllAreThere) {
   EXPECT_TRUE(
-      says(four_ranks({waiting(0), waiting(1), waiting(2), waiting(3)}), "lockstep doctor --hostfile"));
+      says(four_ranks({waiting(0), waiting(1), waiting(2), waiting(3)}), "open TCP between the hosts"));
 }
 
 TEST(AbsenceReportTest, TheFirstRankOfAHostThatCanSpeaks) {

@@ -225,6 +225,7 @@ constexpr std::array kRemoved{
     Removed{"burn --without=copies", kNoCheck},
     Removed{"burn --prometheus", kJson},
     Removed{"burn --junit", kJson},
+    Removed{"doctor --hostfile", "mpirun --hostfile H lockstep doctor, and --log where mpirun itself fails"},
     Removed{"report --format=csv",
             "--format json, or metrics.jsonl in the run directory, which has every step"},
     Removed{"report --format=md", "--format json, or the page"},

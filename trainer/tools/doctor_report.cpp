@@ -3,7 +3,6 @@
 /// Columns as wide as their longest entry.
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/ranks/checks.hpp"
 #include "trainer/tools/doctor.hpp"
 
 #include <fmt/format.h>
@@ -204,7 +203,9 @@ const std::array kMessages{
     Message{"no-daemons",
             {"unable to reliably start one or more daemons", "unexpectedly failed to start"},
             "mpirun could not start its daemon on another host",
-            "lockstep doctor --hostfile FILE tries every host and says which, and why"},
+            "ssh's own line names the host; 'ssh -o BatchMode=yes HOST true' must work silently, and then "
+            "'mpirun --host HOST "
+            "hostname'"},
     Message{
         "ports",
         {"process failed to connect back", "unable to complete a connection", "TCP connection request",

@@ -186,17 +186,6 @@ TEST_F(RunLockTest, DirectoryThatWasRemovedRenamedOrReplacedIsNoticed) {
   }
 }
 
-TEST_F(RunLockTest, OnlyTheLockOfTheOwnerThatIsGoneIsFreed) {
-  LockOwner gone = LockOwner::self("x"), next = gone;
-  gone.started = next.started = "2026-01-01";
-  ++next.pid;
-  leave_behind(owner_text(next));
-  EXPECT_THROW(release_lock_of(Env::posix(), run_.path(), gone), RunInUseError);
-  EXPECT_EQ(lock_owner(Env::posix(), run_.path()).value().pid, next.pid);
-  release_lock_of(Env::posix(), run_.path(), next);
-  EXPECT_FALSE(lock_owner(Env::posix(), run_.path()));
-}
-
 TEST_F(RunLockTest, TornLockFileIsFree) {
   leave_behind(R"({"host":"no)");
   EXPECT_EQ(refusal("b"), "granted");

@@ -122,6 +122,8 @@ TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
       {"bench", "say which: kernels, allreduce, step; see 'lockstep bench --help'"},
       {"bench step job.yaml --steps 0", "see 'lockstep bench step --help'"},
       {"bench allreduce --epochs 3", "not expected: --epochs 3; see 'lockstep bench allreduce --help'"},
+      {"doctor --hostfile hosts",
+       "doctor --hostfile is no longer there: use mpirun --hostfile H lockstep doctor"},
       {"doctor --epochs 3",
        "not expected: --epochs; keys of the job are given as key=value: did you mean "
        "train.epochs=3?"},
