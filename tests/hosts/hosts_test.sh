@@ -162,12 +162,13 @@ lock_by() {
   wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
 }
 
+take_over() { on nodea mpirun --host nodeb "$LOCKSTEP_PROGRAM" doctor --take-over run; }
+
 Doctor_frees_a_lock_only_when_its_job_is_gone() {
   new_hosts nodea nodeb
   write_job 1000000
   lock_by nodeb
   cp run/lock held
-  take_over() { on nodea mpirun --host nodeb "$LOCKSTEP_PROGRAM" doctor --take-over run; }
   expect_exit 74 take_over
   expect_contains "$output" "it is still running"
   kill -KILL $! "$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' run/lock)" 2>/dev/null

@@ -218,6 +218,7 @@ constexpr std::array kRemoved{
         "stop"},
     Removed{"parallel.count_lost_updates", "parallel.strategy=data, which loses none", "false"},
     Removed{"flight", "log/verdict.txt in the run directory, which says where each rank was last"},
+    Removed{"reference", "lockstep help, the pages in docs/reference, or launch/completion for shells"},
     Removed{"parallel.graph=overlapped", "on, which gives the same weights"},
     Removed{"burn --memory", "memtester for a host's memory, gpu-burn or DCGM for a GPU's"},
     Removed{"burn --without=memory", kNoCheck},
