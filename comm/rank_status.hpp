@@ -54,7 +54,7 @@ enum class Phase : std::uint8_t {
   kReducing,   ///< the rest of the gradients' sums
   kUpdating,
   kEvaluating,
-  kChecking,  ///< whether the ranks' states are equal
+  kChecking,  ///< compares the ranks' states
   kSaving,
   kEnding,
 };

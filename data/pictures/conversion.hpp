@@ -90,9 +90,10 @@ struct Conversion {
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 
-/// Writes images, labels, the pictures' names and those of the classes into `to` as shards, which is made if it is not there.
-/// Nothing appears under its final name before all of it is written; one conversion at a time works in a directory. Needs the memory of three pictures for each thread, whatever their number. Where pictures
-/// are left out, all are read once more, and the set is the same as if they had never been there.
+/// Writes images, labels, names of pictures and of classes into `to` as shards; makes that directory where it is missing.
+/// Nothing appears under its final name before all of it is written; one conversion at a time works in a directory.
+/// Each thread needs the memory of three pictures, whatever their number. Where pictures are left out, all are read once
+/// more, and the set is the same as if they had never been there.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their names; `to`
 ///                           lies in `from`, where it would be taken for a class
 /// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes

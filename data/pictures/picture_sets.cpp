@@ -33,7 +33,7 @@ struct PictureHalf {
   PictureList pictures;
   std::vector<std::int32_t> labels;   ///< of classes, or rows of the set's label_sets
   std::string label_digest{};         ///< of samples with several labels: stands for them in a fingerprint
-  std::vector<std::uint64_t> states;  ///< of the files: means that were measured in other states do not count
+  std::vector<std::uint64_t> states;  ///< the files' states: means measured in others do not count
 };
 
 struct PictureHalves {

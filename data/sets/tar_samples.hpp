@@ -62,7 +62,7 @@ class TarReader {
   std::uint64_t at_ = 0;
 };
 
-// What samples are labelled with, and the classes that follow. A label is a word, JSON in ASCII: a whole number from 0
+// Labels of samples, and the classes that follow. A label is a word, JSON in ASCII: a whole number from 0
 // on, a name, or a list of either, of a sample with any number of labels.
 
 /// DatasetOptions::label for the file .cls; all others are keys of .json.

@@ -193,8 +193,8 @@ class BlockRunner {
   std::vector<Thread*> ready_;  // from next_ on
   std::size_t next_ = 0;
   std::size_t living_ = 0, at_barrier_ = 0;
-  int predicates_ = 0;    // of the threads at the barrier
-  BarrierVotes votes_{};  // of the last barrier
+  int predicates_ = 0;    // those true among the threads at the barrier
+  BarrierVotes votes_{};  // the last barrier's
   Thread* current_ = nullptr;
   std::exception_ptr failure_;  // set: all threads are being unwound
 
@@ -212,7 +212,7 @@ std::string thread_name(const uint3& index);
 struct GridShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
-  CallSite call;  ///< of the launch
+  CallSite call;  ///< where it was launched
 };
 
 /// @throws InternalError if a GPU would refuse such a launch

@@ -26,8 +26,8 @@ constexpr const char* kOutput = "logits";
 /// What is not weights: nodes and names, generously.
 constexpr std::uint64_t kMostOther = std::uint64_t{64} << 20;
 
-/// What makes the means of an adaptive pool's rows: [out, in], the share of each row of x in each of y. Transposed: of
-/// columns, [in, out].
+/// Makes the matrix that averages an adaptive pool's rows: [out, in], each input row's share in each output row.
+/// Transposed, [in, out], it averages columns.
 std::vector<float> adaptive_means(int in, int out, bool transposed) {
   std::vector<float> shares(static_cast<std::size_t>(in) * static_cast<std::size_t>(out));
   for (int i = 0; i < out; ++i) {

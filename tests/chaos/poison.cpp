@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A round: train on 2 to 4 ranks while a bit of what one of them holds flips, or its processor errs, between saves. The
 /// same command, or launch/run by itself, must then end in the calm run's weights, trail and sound checkpoints, or refuse.
-/// What the ranks cannot see a proof must refute.
+/// A proof must refute whatever the ranks cannot see.
 #include "common/machine.hpp"
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
@@ -39,7 +39,7 @@ enum class Way {
 };
 struct Poison {
   const char* label;
-  const char* fault;  ///< of inject.what; {} is element and bit
+  const char* fault;  ///< a value of inject.what; {} is element and bit
   Way way = Way::kState;
   bool is_of_one_rank = false;
 };

@@ -53,7 +53,7 @@ TEST(CsvTest, FieldsFollowRfc4180) {
   expect_error<DataError>([] { rows_of("a,b\n1,\"2\n3,4\n"); }, {"text: line 2", "within quotes"});
 }
 
-/// Of empty ones a byte each would take the memory of a string.
+/// An empty column is one byte of the file and a string in memory.
 TEST(CsvTest, ARowHasSoManyColumns) {
   const std::string full(CsvReader::kMostColumns - 1, ',');
   EXPECT_EQ(rows_of(full + "\n").front().size(), CsvReader::kMostColumns);

@@ -23,7 +23,7 @@ namespace {
 
 struct CheckEntry {
   std::string_view name;
-  double share;  ///< of a round
+  double share;  ///< fraction of a round
   std::unique_ptr<BurnCheck> (*make)(const BurnRank& rank);
 };
 

@@ -37,7 +37,7 @@ double parse_time(const std::string& text);
 struct BurnOptions {
   int level = 1;
   double seconds = 55;  ///< from the start of the program to its report; at least one round is made
-  int threads = 0;      ///< of each rank; 0: its share of the cores that it may use
+  int threads = 0;      ///< per rank; 0: its share of the cores that it may use
   std::vector<std::string> without;  ///< names of checks
   BurnFault fault;
   bool shows_progress = true;

@@ -193,7 +193,7 @@ class Jobs final : public BurnCheck {
     return job;
   }
 
-  static constexpr int kMoreTries = 7;  ///< of the first training, which takes milliseconds
+  static constexpr int kMoreTries = 7;  ///< repeats the first training, which takes milliseconds
 
   const BurnRank rank_;
   std::unique_ptr<Communicator> alone_;

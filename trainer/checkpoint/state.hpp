@@ -48,7 +48,7 @@ struct CheckpointAnswers {
 /// Which sums the steps behind a checkpoint were made of (kernels/sum_cuts.hpp): who computes them again gets the
 /// same bits from `since` on.
 struct CheckpointArithmetic {
-  std::int64_t version = kArithmeticVersion;  ///< of the program that wrote it
+  std::int64_t version = kArithmeticVersion;  ///< the writing program's
   std::int64_t since = 0;                     ///< the step from which on all were computed by that version
   friend bool operator==(const CheckpointArithmetic&, const CheckpointArithmetic&) = default;
 };
@@ -109,7 +109,7 @@ struct CheckpointFacts {
   std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string>
       model;  ///< what it takes to build the network again: YAML, input, classes
-  std::map<std::string, std::string> data;   ///< what the run is trained on
+  std::map<std::string, std::string> data;   ///< the set that the run is trained on
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
   /// Where the weights are not those that were trained but an average of them: its name. Of no manifest.
   std::string average;

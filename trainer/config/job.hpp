@@ -169,7 +169,7 @@ struct ParallelSection {
   static constexpr std::int64_t kAutoReplays = -1;
   /// Ranks compute each other's shares again; 0: never. trainer/engine/wrong_rank.hpp says what auto is.
   std::int64_t replay_every_steps = 0;
-  double timeout_seconds = 300;  ///< of every wait for other ranks
+  double timeout_seconds = 300;  ///< bounds every wait for other ranks
   bool watchdog = true;          ///< ranks under MPI watch each other
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is said of jobs: to_yaml, what batches and ranks mean, what went, and what an unknown key was meant to be.
+/// Sentences about jobs: to_yaml, the meaning of batches and ranks, keys that went, and guesses at unknown ones.
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -38,7 +38,7 @@ namespace {
 
 /// With a point in front of each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
 std::string with_points(std::string_view value) {
-  enum { kStart, kDigits, kOther } scalar = kStart;  // what there is of one so far
+  enum { kStart, kDigits, kOther } scalar = kStart;  // the part read so far
   bool quoted = false;
   std::string text;
   for (std::size_t i = 0; i < value.size(); ++i) {
@@ -205,7 +205,7 @@ namespace {
 
 struct Removed {
   std::string_view what, instead;
-  std::string_view still = {};  ///< of a key: the value that says what is done now
+  std::string_view still = {};  ///< the value of a key that says what is done now
 };
 constexpr std::string_view kNoCheck = "burn without that word, as it only trains and sends",
                            kJson = "--json, which has the verdict of each check of each rank";

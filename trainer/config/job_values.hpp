@@ -53,7 +53,7 @@ struct Fault {
   /// What kFlipBit changes.
   enum class Target {
     kWeights,
-    kOptimizer,   ///< what the optimiser remembers, one buffer behind the other
+    kOptimizer,   ///< the optimiser's state, one buffer after the other
     kStatistics,  ///< running statistics
     kGradient,    ///< the sums of the step, once they are complete and compared
     kData,        ///< a sample of the step

@@ -103,9 +103,9 @@ ReplayVerdict judge_share(std::span<const ShareResult> results);
 /// One of the numbers by which teams are compared.
 struct ReplayedPart {
   std::string name;       ///< "the gradients of conv2.weight"; of a state a tensor: "conv2.weight"
-  int member = 0;         ///< who answers for it: a rank of the team
+  int member = 0;         ///< the rank of the team that answers for it
   bool arrived = false;   ///< from another member, which has a number of its own for what it sent
-  std::string kind = {};  ///< of a state: "weights", "values of momentum"
+  std::string kind = {};  ///< the state's: "weights", "values of momentum"
 };
 
 /// Names the fingerprints in the row of a step (trainer/engine/weight_update.hpp).
@@ -119,7 +119,7 @@ struct StateCopies {
   Communicator& whole;   ///< all ranks
   Communicator& copies;  ///< those that should hold the same; all ranks are in one such group
   const std::vector<ReplayedPart>& parts;
-  const std::string& device;  ///< of this rank, for the message
+  const std::string& device;  ///< this rank's, for the message
 };
 /// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies: eight bytes a rank
 /// where all are equal. Collective.

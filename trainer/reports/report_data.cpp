@@ -262,7 +262,8 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
 }  // namespace
 
 Json collect_report(Env& env, const std::vector<std::string>& runs, const ReportOptions& options) {
-  constexpr std::size_t kFewestPoints = 100, kMostPoints = 4000;  // of a curve; of all runs ten times as many
+  constexpr std::size_t kFewestPoints = 100,
+                        kMostPoints = 4000;  // a curve's; all runs have ten times as many
   const std::size_t points =
       std::clamp(10 * kMostPoints / std::max<std::size_t>(runs.size(), 1), kFewestPoints, kMostPoints);
   Json report = {{"format", kReportFormat},

@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-/// What the manifest's "data" says.
+/// The manifest's "data".
 struct DataRecord {
   /// As the run loaded it: set, directory, normalisation, and of sets made in memory seed and numbers of
   /// samples. load_dataset takes it as it is, while the directory is still there.

@@ -44,9 +44,9 @@ SavedModel load_saved_model(const std::string& path);
 /// Where they came from, for people and for the event "start".
 struct StartingWeights {
   std::string source;              ///< the file that was read; "": the network's own initialisation
-  std::vector<std::string> lines;  ///< what was read
+  std::vector<std::string> lines;  ///< the sentences about it that the run prints
   std::size_t taken = 0;           ///< tensors
-  std::string sha256 = {};         ///< of all weights, as weights_sha256() has it
+  std::string sha256 = {};         ///< weights_sha256() of all weights
   std::vector<std::string> fresh = {}, left_over = {};  ///< with train.partial, as FittingWeights has them
 };
 

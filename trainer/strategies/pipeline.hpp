@@ -51,7 +51,7 @@ class StageChecks {
     const DistributedSampler& sampler;
     Communicator& comm;          ///< all ranks
     Communicator& replicas;      ///< those with the same stages
-    const WeightUpdate& update;  ///< of the whole network
+    const WeightUpdate& update;  ///< the whole network's
     StageEngine& engine;
     const StageWorker& worker;
   };

@@ -138,8 +138,8 @@ const char* cudaGetErrorString(cudaError_t /*status*/) {
 }  // extern "C"
 // NOLINTEND
 
-// The part of the stand-in for NCCL that carries numbers: between threads that are ranks, out of and into the memory
-// of the emulated device, which works off its streams at once.
+// The part of the stand-in for NCCL that carries numbers: between threads that are ranks, out of and into the emulated
+// device's memory. That device runs its streams at once.
 
 namespace lockstep::testing {
 namespace {

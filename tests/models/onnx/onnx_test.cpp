@@ -164,7 +164,7 @@ TEST(OnnxTest, NodesAreWhatTheLayersCompute) {
 
 using Change = std::function<void(onnx::TensorProto&)>;
 
-/// Of another program's file: nodes of any kind, no input and no output, single numbers and whole ones.
+/// Another program's file: nodes of any kind, no input and no output, single numbers and whole ones.
 TEST(OnnxTest, WhatIsNoWeightIsNotRead) {
   const Network network = network_of(kSmall);
   onnx::ModelProto model = parsed(file_of(network));

@@ -63,7 +63,7 @@ constexpr const char* kWays[] = {
 /// The run must end differently with the key, in the job that has `with` besides, than without it.
 struct Row {
   std::string key, value, with = {};
-  std::string without = {};  ///< what it is compared with, in place of `with`
+  std::string without = {};  ///< compared with this, in place of `with`
 };
 
 const std::vector<Row> kModelAndData = {

@@ -145,7 +145,7 @@ TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
   EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
 }
 
-/// What ranks say of their states, in groups of `members` that hold the same: each of kRight but the ones in `wrong`.
+/// Compares the states of groups of `members` that hold copies: kRight on all ranks but those in `wrong`.
 std::string said_of_copies(int members, int ranks, const std::map<int, SumFingerprints>& wrong) {
   const std::string device = "cpu";
   std::vector<std::string> texts(static_cast<std::size_t>(ranks));
