@@ -118,7 +118,7 @@ Completion_knows_commands_options_and_their_choices() {
   expect_word "$(typed 'lockstep eval x --device ')" "emulated"
   expect_word "$(typed 'lockstep eval x --set ')" "fashion-mnist"
   expect_word "$(typed 'lockstep help train.sch')" "train.schedule.kind"
-  expect_equal "$(typed 'lockstep train job model=resnet2')" "model=resnet20"  # an argument may be called as it is
+  expect_equal "$(typed 'lockstep train job model=resnet2')" "resnet20"  # an argument may be called as it is
 }
 
 Completion_knows_keys_and_their_values() {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -26,7 +27,7 @@ struct Row {
 
 /// The rows whose first cell is code, without its quotes: neither heads nor lines below them.
 std::vector<Row> rows_of_page(const std::string& page) {
-  std::ifstream lines(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/reference/" + page);
+  std::ifstream lines(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/docs/reference/" + page);
   std::vector<Row> rows;
   std::string heading;
   for (std::string line; std::getline(lines, line);) {
