@@ -148,6 +148,16 @@ Doctor_names_each_host_that_is_wrong_and_how_to_mend_it() {
   expect_equal "$(grep -c ' fix: ' <<<"$output")" 3
 }
 
+Doctor_ends_with_the_cause_where_hosts_cannot_connect() {
+  new_hosts nodea nodeb nodec
+  TIMEOUT_SECONDS=6 write_job 10
+  on nodeb ip neigh replace "$(awk '$2 == "nodec" { print $1 }' /etc/hosts)" lladdr 02:00:00:00:00:01 dev eth0
+  doctor nodea nodeb nodec >said 2>&1 && fail "$(cat said)"
+  expect_contains "$(cat said)" "all have come, but cannot reach each other: open TCP between the hosts"
+  expect_exit 69 "$LOCKSTEP_PROGRAM" doctor --log said
+  expect_contains "$output" "closed ports, or the wrong network"
+}
+
 Doctor_says_of_a_host_without_an_answer_what_mpirun_said() {
   new_hosts nodea
   write_job 10

@@ -209,7 +209,7 @@ const std::array kMessages{
     Message{
         "ports",
         {"process failed to connect back", "unable to complete a connection", "TCP connection request",
-         "Unable to connect to the peer", "unable to reach each other"},
+         "Unable to connect to the peer", "unable to reach each other", "but cannot reach each other"},
         "ranks or daemons cannot connect to each other: closed ports, or the wrong network",
         "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET; open TCP between the hosts, or "
         "bind to ports that are open (--mca btl_tcp_port_min_v4, oob_tcp_dynamic_ipv4_ports)"},
