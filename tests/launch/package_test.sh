@@ -76,7 +76,7 @@ Package_holds_a_manual_page_of_each_command() {
     expect_file "it/usr/share/man/man1/lockstep$command.1"
   done
   expect_equal "$(groff -man -Tutf8 -ww -z it/usr/share/man/man1/*.1 2>&1)" ""
-  page=$(MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings=w -l it/usr/share/man/man1/lockstep-train.1 2>&1 | col -b)
+  page=$(MANWIDTH=160 LC_ALL=C.UTF-8 man --warnings=w -l it/usr/share/man/man1/lockstep-train.1 2>&1 | col -bx)
   expect_contains "$page" "lockstep-train - Train as a job file says, alone or under mpirun or srun"
   expect_contains "$page" "SYNOPSIS
        lockstep train [OPTIONS] job [overrides...]"
