@@ -114,12 +114,11 @@ TEST(BadInputTest, UnknownCommandsAndOptionsAreUsageErrors) {
   EXPECT_NE(lockstep("train j.yaml --epochs 3").err.find("did you mean train.epochs=3?"), std::string::npos);
   EXPECT_NE(lockstep("predict").err.find("see 'lockstep predict --help'"), std::string::npos);
   EXPECT_EQ(lockstep("train").exit_code, 2);
-  EXPECT_EQ(lockstep("bench kernels --batch 17").exit_code, 2);
 }
 
 TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"bench", "say which: kernels, allreduce, step; see 'lockstep bench --help'"},
+      {"bench", "say which: allreduce, step; see 'lockstep bench --help'"},
       {"bench step job.yaml --steps 0", "see 'lockstep bench step --help'"},
       {"bench allreduce --epochs 3", "not expected: --epochs 3; see 'lockstep bench allreduce --help'"},
       {"doctor --hostfile hosts",

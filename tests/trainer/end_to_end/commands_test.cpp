@@ -305,7 +305,7 @@ TEST_F(CommandsTest, VersionIsOneJsonObjectForPrograms) {
 TEST_F(CommandsTest, EveryCommandTeachesItsUse) {
   for (const std::string command :
        {"train", "eval", "predict", "report", "validate", "hash", "inspect", "verify", "diff", "export",
-        "devices", "bench", "bench kernels", "bench step", "bench allreduce"}) {
+        "devices", "bench", "bench step", "bench allreduce"}) {
     const auto outcome = lockstep(command + " --help");
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_GT(outcome.out.size(), 100U) << command;

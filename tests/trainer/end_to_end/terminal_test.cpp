@@ -167,7 +167,7 @@ TEST(TerminalTest, AProofHasABarOnATerminalAndNothingButItsVerdictInAPipe) {
 }
 
 TEST(TerminalTest, HelpFitsToo) {
-  for (const std::string command : {"", "train ", "predict ", "bench kernels "}) {
+  for (const std::string command : {"", "train ", "predict ", "bench allreduce "}) {
     for (const int columns : {60, 80}) {
       const auto output =
           run_in_terminal({.columns = columns, .environment = kUtf8},
