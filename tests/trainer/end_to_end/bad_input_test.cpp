@@ -98,15 +98,11 @@ TEST(BadInputTest, TooManyRanksForTheBatchAreRefused) {
 }
 
 TEST(BadInputTest, AMissingJobFileIsNamed) {
-  const Outcome outcome = lockstep("train /nonexistent/job.yaml");
-  EXPECT_EQ(outcome.exit_code, 66) << outcome.everything();
-  EXPECT_NE(outcome.err.find("/nonexistent/job.yaml"), std::string::npos) << outcome.err;
+  expect_says(lockstep("train /nonexistent/job.yaml"), 66, {"/nonexistent/job.yaml"});
 }
 
 TEST(BadInputTest, UnknownCommandsAndOptionsAreUsageErrors) {
-  const Outcome misspelt = lockstep("tarin");
-  EXPECT_EQ(misspelt.exit_code, 2);
-  EXPECT_NE(misspelt.err.find("did you mean 'train'"), std::string::npos) << misspelt.err;
+  expect_says(lockstep("tarin"), 2, {"did you mean 'train'"});
   const Outcome bare = lockstep("");
   EXPECT_EQ(bare.exit_code, 2);
   EXPECT_NE(bare.out.find("Usage: lockstep"), std::string::npos) << bare.everything();
@@ -184,9 +180,7 @@ TEST(BadInputTest, TwoJobsCannotShareARunDirectory) {
                              " ] && break; sleep 0.05; done\n";
   const auto second = mpirun_command(1, "train " + job + " parallel.timeout_seconds=2") +
                       "; code=$?; kill -TERM $first; wait $first; exit $code";
-  const Outcome outcome = run_shell(first + until_it_runs + second);
-  EXPECT_EQ(outcome.exit_code, 74) << outcome.everything();
-  EXPECT_NE(outcome.err.find(directory.path("run")), std::string::npos) << outcome.err;
+  expect_says(run_shell(first + until_it_runs + second), 74, {directory.path("run")});
 }
 
 /// No file may grow beyond 30 KB: a checkpoint's does.
@@ -199,15 +193,10 @@ Outcome train_where_nothing_can_be_saved(const TemporaryDirectory& directory,
 
 TEST(BadInputTest, ARunThatCannotSaveStopsUnlessToldToGoOn) {
   const TemporaryDirectory stopping;
-  const Outcome stopped = train_where_nothing_can_be_saved(stopping, "stop");
-  EXPECT_EQ(stopped.exit_code, 74) << stopped.everything();
-  EXPECT_NE(stopped.err.find("model.safetensors"), std::string::npos) << stopped.err;
+  expect_says(train_where_nothing_can_be_saved(stopping, "stop"), 74, {"model.safetensors"});
   const TemporaryDirectory continuing;
   const Outcome continued = train_where_nothing_can_be_saved(continuing, "continue");
-  EXPECT_EQ(continued.exit_code, 74) << continued.everything();
-  EXPECT_NE(continued.err.find("going on without it"), std::string::npos) << continued.err;
-  EXPECT_NE(continued.err.find("the run ended at step 6, but that step is not saved"), std::string::npos)
-      << continued.err;
+  expect_says(continued, 74, {"going on without it", "the run ended at step 6, but that step is not saved"});
   EXPECT_EQ(continued.out.find("done"), std::string::npos) << continued.out;
 }
 
@@ -230,15 +219,12 @@ TEST(BadInputTest, ALogThatCannotBeWrittenIsSaidOnceInOurWords) {
 
 TEST(BadInputTest, WithAllStandardStreamsClosedFilesStayClean) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell("$LOCKSTEP_PROGRAM train " + write_small_job(directory) + " <&- >&- 2>&-");
-  EXPECT_EQ(outcome.exit_code, 0);
+  expect_says(run_shell("$LOCKSTEP_PROGRAM train " + write_small_job(directory) + " <&- >&- 2>&-"), 0);
   EXPECT_EQ(read_metrics(directory.path("run")).back()["event"], "end");
 }
 
 TEST(BadInputTest, OutputThatCannotBeWrittenIsAnError) {
-  const auto outcome = run_shell("$LOCKSTEP_PROGRAM devices --emulated > /dev/full");
-  EXPECT_EQ(outcome.exit_code, 74);
-  EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+  expect_says(run_shell("$LOCKSTEP_PROGRAM devices --emulated > /dev/full"), 74, {"standard output"});
 }
 
 TEST(BadInputTest, ThreadsInEachOfSeveralProcessesAreRefused) {
@@ -257,19 +243,15 @@ TEST(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
 
 TEST(BadInputTest, AloneItNeedsNoMpi) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + write_small_job(directory));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  expect_says(run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + write_small_job(directory)), 0);
   EXPECT_EQ(read_metrics(directory.path("run")).front()["backend"], "none");
 }
 
 TEST(BadInputTest, MpiThatDoesNotStartIsTold) {
   const TemporaryDirectory directory;
-  const auto outcome =
-      run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " +
-                write_small_job(directory));
-  EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
-  EXPECT_NE(outcome.err.find("lockstep: rank "), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find(": MPI did not start"), std::string::npos) << outcome.err;
+  expect_says(run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " +
+                        write_small_job(directory)),
+              69, {"lockstep: rank ", ": MPI did not start"});
   EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
 }
 
@@ -284,12 +266,9 @@ TEST(BadInputTest, OneOfTheProcessesOfTorchrunIsRefused) {
 /// A rank that is another program: rank 0 says so when the least time for a start has passed.
 TEST(BadInputTest, ARankThatDoesNotComeIsNamed) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell(mpirun_command(
-      1, "train " + write_small_job(directory) + " parallel.timeout_seconds=1 : -np 1 sleep 100"));
-  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
-  EXPECT_NE(outcome.err.find("waited 10 s for the other ranks in MPI_Init: rank 1 (pid "), std::string::npos)
-      << outcome.err;
-  EXPECT_NE(outcome.err.find("is another program: "), std::string::npos) << outcome.err;
+  expect_says(run_shell(mpirun_command(1, "train " + write_small_job(directory) +
+                                              " parallel.timeout_seconds=1 : -np 1 sleep 100")),
+              71, {"waited 10 s for the other ranks in MPI_Init: rank 1 (pid ", "is another program: "});
 }
 
 }  // namespace

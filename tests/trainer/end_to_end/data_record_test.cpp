@@ -69,13 +69,6 @@ class DataRecordTest : public ::testing::Test {
   TemporaryDirectory directory_;
 };
 
-void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string> mentions) {
-  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
-  const std::string& text = exit_code == 0 ? outcome.out : outcome.err;
-  for (const std::string& mention : mentions)
-    EXPECT_NE(text.find(mention), std::string::npos) << "no '" << mention << "' in " << outcome.everything();
-}
-
 /// "12.34 %" as eval prints the accuracy in metrics.jsonl.
 std::string last_accuracy(const std::string& run_dir) {
   char text[32];
@@ -379,8 +372,8 @@ TEST_F(ConvertTest, WhatPicturesLoseIsSaidAndDamagedOnesAreAllNamed) {
     EXPECT_NE(refused.err.find(name), std::string::npos) << refused.everything();
   const Outcome skipped = convert("--force --skip-damaged --shards");
   expect_says(skipped, 0, {"8 images to train on, 2 to test with", "data: {set: shards, root: "});
-  EXPECT_NE(skipped.err.find("left out 1 file that is no picture: 1 .txt file"), std::string::npos);
-  EXPECT_NE(skipped.err.find("left out 2 pictures that cannot be read, named above"), std::string::npos);
+  expect_words(skipped.err, {"left out 1 file that is no picture: 1 .txt file",
+                             "left out 2 pictures that cannot be read, named above"});
   train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
   expect_says(command("predict " + run() + " --fit pad " + test_path("bees/3.ppm")), 0,
               {"3.ppm: ", "padded"});

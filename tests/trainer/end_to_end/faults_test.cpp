@@ -34,30 +34,22 @@ std::string faulty(const TemporaryDirectory& directory, const std::string& what,
 
 TEST(FaultTest, RefusedUnlessTheEnvironmentAllowsIt) {
   const TemporaryDirectory directory;
-  const auto outcome = lockstep(faulty(directory, "die"));
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(outcome.err.find("set LOCKSTEP_ALLOW_INJECT=1"), std::string::npos) << outcome.err;
+  expect_says(lockstep(faulty(directory, "die")), 2, {"set LOCKSTEP_ALLOW_INJECT=1"});
   EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
 }
 
 TEST(FaultTest, RankThatIsNotThereIsNamed) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;
-  const auto outcome = lockstep_on_ranks(2, faulty(directory, "die", 2));
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(outcome.err.find("there is no rank 2, only 0 to 1"), std::string::npos) << outcome.err;
+  expect_says(lockstep_on_ranks(2, faulty(directory, "die", 2)), 2, {"there is no rank 2, only 0 to 1"});
 }
 
 TEST(FaultTest, StrikesOnceInARun) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;
-  const auto first = lockstep(faulty(directory, "nan", 0));
-  EXPECT_EQ(first.exit_code, 70) << first.everything();
-  EXPECT_NE(first.err.find("injected on purpose: rank 0, before step 3: nan"), std::string::npos)
-      << first.err;
-  EXPECT_NE(first.err.find("step 3: "), std::string::npos) << first.err;
-  const auto second = lockstep(faulty(directory, "nan", 0));
-  EXPECT_EQ(second.exit_code, 0) << second.everything();
+  expect_says(lockstep(faulty(directory, "nan", 0)), 70,
+              {"injected on purpose: rank 0, before step 3: nan", "step 3: "});
+  const auto second = succeed(faulty(directory, "nan", 0));
   const auto undisturbed =
       lockstep("train " + write_small_job(directory) + " run.dir=" + directory.path("whole"));
   EXPECT_EQ(second.last_line(), undisturbed.last_line());
@@ -66,20 +58,15 @@ TEST(FaultTest, StrikesOnceInARun) {
 TEST(FaultTest, FlippedBitIsFoundAndItsRankNamed) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;
-  const auto outcome =
-      lockstep_on_ranks(2, faulty(directory, "flip-bit") + " parallel.check_replicas_every_steps=4");
-  EXPECT_EQ(outcome.exit_code, 72) << outcome.everything();
-  EXPECT_NE(outcome.err.find("step 3: rank 0 on "), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find(" and rank 1 on "), std::string::npos) << outcome.err;
+  expect_says(lockstep_on_ranks(2, faulty(directory, "flip-bit") + " parallel.check_replicas_every_steps=4"),
+              72, {"step 3: rank 0 on ", " and rank 1 on "});
 }
 
 TEST(FaultTest, SumsThatChangeOnTheirWayAreNamedAndTheRunGoesOn) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;
-  const auto stopped = lockstep_on_ranks(2, faulty(directory, "flip-bits sums 5:3"));
-  EXPECT_EQ(stopped.exit_code, 72) << stopped.everything();
-  EXPECT_NE(stopped.err.find("lockstep: step 3: rank 1 on "), std::string::npos) << stopped.err;
-  EXPECT_NE(stopped.err.find("its memory changed them"), std::string::npos) << stopped.err;
+  expect_says(lockstep_on_ranks(2, faulty(directory, "flip-bits sums 5:3")), 72,
+              {"lockstep: step 3: rank 1 on ", "its memory changed them"});
   const auto same_command = lockstep_on_ranks(2, faulty(directory, "flip-bits sums 5:3"));
   EXPECT_EQ(same_command.exit_code, 0) << same_command.everything();
   const auto undisturbed =
@@ -93,17 +80,13 @@ TEST(FaultTest, WrongNumbersStopTheRunBeforeTheyMoveAWeight) {
   const std::pair<std::string, std::string> faults[] = {{"stale-message", "is not the sum of"},
                                                         {"wrong-forward", "its processor computed wrongly"}};
   for (const auto& [fault, why] : faults) {
-    const auto outcome =
-        lockstep_on_ranks(2, faulty(directory, fault) + " run.resume=never parallel.replay_every_steps=3");
-    EXPECT_EQ(outcome.exit_code, 72) << outcome.everything();
-    EXPECT_NE(outcome.err.find("lockstep: step 3: "), std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("rank 1 on "), std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
+    expect_says(
+        lockstep_on_ranks(2, faulty(directory, fault) + " run.resume=never parallel.replay_every_steps=3"),
+        72, {"lockstep: step 3: ", "rank 1 on ", why});
   }
-  const auto weights = lockstep_on_ranks(
-      3, faulty(directory, "flip-bit weights 5:3") + " run.resume=never parallel.replay_every_steps=3");
-  EXPECT_EQ(weights.exit_code, 72) << weights.everything();
-  EXPECT_NE(weights.err.find("its weights are not those of the others"), std::string::npos) << weights.err;
+  expect_says(lockstep_on_ranks(3, faulty(directory, "flip-bit weights 5:3") +
+                                       " run.resume=never parallel.replay_every_steps=3"),
+              72, {"its weights are not those of the others"});
 }
 
 /// Ranks as threads, each of which computes little.
@@ -125,8 +108,7 @@ TEST(FaultTest, ReplaysOfNetworksWithBatchNormUseTheSumsOfTheStep) {
   const TemporaryDirectory directory;
   const std::string job = "train " + write_small_job(directory) + " model=resnet8";
   const auto alone = lockstep(job + few_samples(1, ""));
-  const auto honest = lockstep(job + few_samples(3, "parallel.replay_every_steps=1"));
-  EXPECT_EQ(honest.exit_code, 0) << honest.everything();
+  const auto honest = succeed(job + few_samples(3, "parallel.replay_every_steps=1"));
   EXPECT_EQ(honest.last_line(), alone.last_line());
   const auto outcome = lockstep(faulty(directory, "wrong-forward") + " model=resnet8" +
                                 few_samples(3, "parallel.replay_every_steps=1"));
@@ -154,10 +136,9 @@ TEST(FaultTest, RanksOfPipelinesAreNamed) {
 
 TEST(FaultTest, ReplaysWithoutExactSumsAreRefused) {
   const TemporaryDirectory directory;
-  const auto outcome = lockstep("train " + write_small_job(directory) +
-                                " parallel.determinism=off parallel.replay_every_steps=5");
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(outcome.err.find("compares exact sums"), std::string::npos) << outcome.err;
+  expect_says(lockstep("train " + write_small_job(directory) +
+                       " parallel.determinism=off parallel.replay_every_steps=5"),
+              2, {"compares exact sums"});
 }
 
 TEST(FaultTest, SlowRankIsNamedAndChangesNoBit) {
@@ -272,8 +253,7 @@ TEST(RanksDifferTest, EqualDataMayLieInOtherPlacesOnOtherHosts) {
   const TemporaryDirectory directory;
   const std::string train = program() + " train " + write_small_job(directory);
   const std::string here = make_set(directory, "here"), there = make_set(directory, "there");
-  const Outcome outcome = launch({"1 " + train + here, "1 " + train + there});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  expect_says(launch({"1 " + train + here, "1 " + train + there}), 0);
 }
 
 TEST(RanksDifferTest, DataThatOneRankLacksAreItsOwn) {

@@ -39,8 +39,7 @@ class LossRunTest : public ::testing::Test {
     return lockstep("train " + path("job.yaml") + " run.dir=" + path(run) + " " + overrides);
   }
   std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides) const {
-    const auto outcome = train(run, overrides);
-    EXPECT_EQ(outcome.exit_code, 0) << overrides << outcome.everything();
+    expect_says(train(run, overrides), 0);
     return comparable_metrics(path(run));
   }
   std::string path(const std::string& name) const { return directory_.path(name); }
@@ -63,8 +62,7 @@ TEST_F(LossRunTest, EvalAndProveKnowTheLoss) {
       EXPECT_EQ(judged["loss"], end["test_loss"]) << device;
       EXPECT_EQ(judged["accuracy"], end["test_accuracy"]) << device;
     }
-    const auto proved = lockstep("prove " + path(run));
-    EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+    succeed("prove " + path(run));
     const auto other = train(run, "train.label_smoothing=0.3");
     EXPECT_EQ(other.exit_code, 2) << "a run does not go on with another loss" << other.everything();
   }
@@ -139,11 +137,9 @@ TEST_F(LabelSetsRunTest, ToolsKnowThem) {
     EXPECT_EQ(judged["loss"], end["test_loss"]) << device;
     EXPECT_EQ(judged["accuracy"], end["test_accuracy"]) << device;
   }
-  EXPECT_EQ(lockstep("prove " + path("run")).exit_code, 0);
-  const auto page = lockstep("report " + path("run"));
-  EXPECT_EQ(page.exit_code, 0) << page.everything();
-  const auto sheet = lockstep("validate " + path("job.yaml") + " --pictures " + path("sheet.png"));
-  EXPECT_EQ(sheet.exit_code, 0) << sheet.everything();
+  succeed("prove " + path("run"));
+  succeed("report " + path("run"));
+  succeed("validate " + path("job.yaml") + " --pictures " + path("sheet.png"));
 }
 
 TEST_F(LabelSetsRunTest, WhatIsOfOneLabelIsRefused) {
@@ -155,34 +151,26 @@ TEST_F(LabelSetsRunTest, WhatIsOfOneLabelIsRefused) {
       {"data.balance_classes=true", "data.balance_classes: samples of"},
   };
   for (const auto& [overrides, message] : cases) {
-    const auto outcome = train("run", overrides);
-    EXPECT_EQ(outcome.exit_code, 2) << overrides;
-    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.everything();
+    expect_says(train("run", overrides), 2, {message});
   }
   metrics_of("run", "train.max_steps=1");
-  const auto classes = lockstep("eval " + path("run") + " --classes");
-  EXPECT_EQ(classes.exit_code, 2);
-  EXPECT_NE(classes.err.find("--classes: samples of"), std::string::npos) << classes.everything();
+  expect_says(lockstep("eval " + path("run") + " --classes"), 2, {"--classes: samples of"});
 }
 
 TEST_F(LossRunTest, TheStartSaysTheNumbers) {
   const auto outcome =
       train("run", "train.class_weights=balanced train.label_smoothing=0.25 train.max_steps=1");
-  EXPECT_NE(outcome.out.find("\nloss: cross_entropy, label smoothing 0.25, class weights (balanced) "),
-            std::string::npos)
-      << outcome.everything();
+  expect_words(outcome.out, {"\nloss: cross_entropy, label smoothing 0.25, class weights (balanced) "});
   const auto plain = train("plain", "train.max_steps=1");
   EXPECT_EQ(plain.out.find("loss: cross_entropy"), std::string::npos) << plain.everything();
 }
 
 TEST_F(LossRunTest, HogwildTrainsByIt) {
   for (const std::string& loss : std::span(kLosses).first(kLossCount)) {
-    const auto outcome =
-        train("run" + std::to_string(&loss - kLosses),
-              loss +
-                  " parallel.strategy=hogwild parallel.determinism=off parallel.backend=thread "
-                  "parallel.ranks=2");
-    EXPECT_EQ(outcome.exit_code, 0) << loss << outcome.everything();
+    expect_says(train("run" + std::to_string(&loss - kLosses),
+                      loss + " parallel.strategy=hogwild parallel.determinism=off parallel.backend=thread "
+                             "parallel.ranks=2"),
+                0);
   }
 }
 

@@ -114,30 +114,6 @@ TEST(PipelineTest, MetricsEndWithWhatThePipelineTook) {
   EXPECT_GT(pipeline.at("stage_1_backward_seconds").get<double>(), 0);
 }
 
-TEST(PipelineTest, BranchesStayWithinAStage) {
-  const TemporaryDirectory directory;
-  const std::string model = "train.epochs=1 model=" + write_branched_model(directory);
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, model);
-  const PipelineRun run = train_in(directory, directory.path("run"), 0, model + stages("4") + on_threads(2));
-  EXPECT_EQ(run.last_line, alone.last_line);
-  EXPECT_EQ(run.metrics, alone.metrics);
-}
-
-/// Units of sums follow gradients of any size as on one rank, whose tensors are spread over ranks here.
-TEST(PipelineTest, UnitsFollowGradientsOfAnySize) {
-  const TemporaryDirectory directory;
-  write_text(
-      directory.path("huge.yaml"),
-      "init: {normal: 1000}\nlayers:\n  - flatten\n  - linear: 16\n  - relu\n  - linear: 16\n  - relu\n"
-      "  - linear: classes\n");
-  const std::string huge =
-      "train.epochs=1 data.std=1e-4 train.optimizer.lr=1e-12 model=" + directory.path("huge.yaml");
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, huge);
-  const PipelineRun run = train_in(directory, directory.path("run"), 0, huge + stages("3") + on_threads(6));
-  EXPECT_EQ(run.last_line, alone.last_line);
-  EXPECT_EQ(run.metrics, alone.metrics);
-}
-
 TEST(PipelineTest, AStepThatCannotBeTakenIsNamedAsOnOneRank) {
   const TemporaryDirectory directory;
   const std::string job =
@@ -147,35 +123,6 @@ TEST(PipelineTest, AStepThatCannotBeTakenIsNamedAsOnOneRank) {
   EXPECT_EQ(alone.exit_code, 70) << alone.everything();
   EXPECT_EQ(staged.exit_code, 70) << staged.everything();
   EXPECT_EQ(staged.err, alone.err);
-}
-
-/// Two stages, then plain ranks, then four stages dealt to two ranks, then three stages twice; the checkpoint of
-/// each is in the middle of an epoch.
-TEST(PipelineTest, ACheckpointGoesOnInAnyOtherShape) {
-  const TemporaryDirectory directory;
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, "");
-  const std::string run = directory.path("run");
-  train_in(directory, run, 0, "train.max_steps=1" + stages("2") + on_threads(2));
-  train_in(directory, run, 0, "train.max_steps=2" + on_threads(3));
-  train_in(directory, run, 0, "train.max_steps=4" + stages("4") + on_threads(2));
-  const PipelineRun last = train_in(directory, run, 0, stages("3") + on_threads(6));
-  EXPECT_EQ(last.last_line, alone.last_line);
-}
-
-/// From a CPU's stages to those of the emulated device in processes, and back to a CPU, cut elsewhere.
-TEST(PipelineTest, ACheckpointGoesOnOnTheOtherDevice) {
-  const TemporaryDirectory directory;
-  const std::string job =
-      tiny("net") + "data.train_samples=40 train.optimizer.kind=adam parallel.check_replicas_every_steps=1 ";
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, job);
-  const std::string run = directory.path("run"), emulated = "parallel.device=emulated ";
-  train_in(directory, run, 0, job + "train.max_steps=1" + stages("2") + on_threads(4));
-  train_in(directory, run, 4, job + emulated + "train.max_steps=2" + stages("2"));
-  const PipelineRun last = train_in(
-      directory, run, 0,
-      job + stages("[[conv1, pool1], [relu1], [conv2, conv2_drop, pool2, relu2, fc1], [relu3, drop2, fc2]]") +
-          on_threads(2));
-  EXPECT_EQ(last.last_line, alone.last_line);
 }
 
 /// Branches within stages, and stages without parameters; their trail is that of one rank, too.

@@ -52,7 +52,8 @@ Outcome run_shell(const std::string& command, int seconds) {
   const int status = std::system(line.c_str());
   return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           .out = read_text(scratch.path("out")),
-          .err = read_text(scratch.path("err"))};
+          .err = read_text(scratch.path("err")),
+          .command = command};
 }
 
 Outcome lockstep(const std::string& arguments) {
@@ -65,6 +66,23 @@ std::string mpirun_command(int ranks, const std::string& arguments) {
 
 Outcome lockstep_on_ranks(int ranks, const std::string& arguments) {
   return run_shell(mpirun_command(ranks, arguments));
+}
+
+void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string_view> words,
+                 const char* file, int line) {
+  const std::string told = outcome.command + "\n" + outcome.everything();
+  if (outcome.exit_code != exit_code)
+    ADD_FAILURE_AT(file, line) << "exit code " << outcome.exit_code << ", expected " << exit_code << "\n"
+                               << told;
+  const std::string& text = exit_code <= 1 ? outcome.out : outcome.err;
+  for (const std::string_view each : words)
+    if (text.find(each) == text.npos) ADD_FAILURE_AT(file, line) << "'" << each << "' is not in\n" << told;
+}
+
+Outcome succeed(const std::string& arguments, const char* file, int line) {
+  auto outcome = lockstep(arguments);
+  expect_says(outcome, 0, {}, file, line);
+  return outcome;
 }
 
 TemporaryDirectory::TemporaryDirectory() {

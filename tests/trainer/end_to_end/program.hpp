@@ -3,18 +3,25 @@
 /// Runs the built program as a user would, alone or under mpirun, and looks at what it printed and wrote.
 #pragma once
 
+#include "tests/support/messages.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::testing {
 
+using test::expect_words;
+
 struct Outcome {
   int exit_code = -1;
   std::string out, err;
+  std::string command = {};  ///< that was run
   std::string everything() const { return "stdout:\n" + out + "stderr:\n" + err; }
   /// The last non-empty line of standard output.
   std::string last_line() const;
@@ -27,6 +34,14 @@ Outcome run_shell(const std::string& command, int seconds = 120);
 Outcome lockstep(const std::string& arguments);
 /// `mpirun -np RANKS lockstep ARGUMENTS`.
 Outcome lockstep_on_ranks(int ranks, const std::string& arguments);
+
+/// Expects the exit code, and these words where they belong: answers (exit codes 0 and 1) on standard output, errors on
+/// standard error. A failure names the place of the call.
+void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string_view> words = {},
+                 const char* file = __builtin_FILE(), int line = __builtin_LINE());
+/// `lockstep ARGUMENTS`, expected to end well.
+Outcome succeed(const std::string& arguments, const char* file = __builtin_FILE(),
+                int line = __builtin_LINE());
 
 /// A training that came to its end.
 struct TrainedRun {

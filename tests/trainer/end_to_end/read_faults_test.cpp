@@ -34,8 +34,7 @@ class ReadFaultsTest : public ::testing::Test {
     const auto calm = go_on("calm", "");
     EXPECT_EQ(calm.exit_code, 0) << calm.everything();
     weights_ = calm.last_line();
-    EXPECT_EQ(lockstep("train " + job_ + " run.dir=" + base_ + " train.max_steps=5 train.epochs=3").exit_code,
-              0);
+    succeed("train " + job_ + " run.dir=" + base_ + " train.max_steps=5 train.epochs=3");
   }
 
   Outcome go_on(const std::string& name, const std::string& environment) {
@@ -65,8 +64,7 @@ class ReadFaultsTest : public ::testing::Test {
     const auto run = directory_.path(name);
     for (const auto& checkpoint : checkpoints(run))
       EXPECT_EQ(checkpoint.find("damaged"), std::string::npos) << checkpoint;
-    const auto verified = lockstep("verify " + run);
-    EXPECT_EQ(verified.exit_code, 0) << verified.everything();
+    succeed("verify " + run);
     fs::rename(run, run + "-1");
     const auto again = run_shell(std::string(std::getenv("LOCKSTEP_PROGRAM")) + " train " + job_ +
                                  " train.epochs=3 run.dir=" + run + "-1");
@@ -195,8 +193,7 @@ TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
     }
   }
   EXPECT_GT(step, taken);
-  const auto proof = lockstep("verify " + directory.path("run"));
-  EXPECT_EQ(proof.exit_code, 0) << proof.everything();
+  succeed("verify " + directory.path("run"));
 }
 
 }  // namespace
@@ -240,8 +237,7 @@ class TrailFaultsTest : public ::testing::Test {
     EXPECT_EQ(again.last_line(), weights_);
     EXPECT_TRUE(trail(run) == trail("calm"));
     EXPECT_FALSE(fs::exists(path(run) + "/trail.bin.damaged"));
-    const auto proof = run_shell(program_ + " prove " + path(run));
-    EXPECT_EQ(proof.exit_code, 0) << proof.everything();
+    expect_says(run_shell(program_ + " prove " + path(run)), 0);
   }
 
   TemporaryDirectory directory_;
@@ -255,9 +251,7 @@ class TrailFaultsTest : public ::testing::Test {
 
 TEST_F(TrailFaultsTest, AFullDiskStopsTheRunAndNamesTheTrail) {
   const auto outcome = on_a_full_disk(train("stop", "run.on_save_error=stop"));
-  EXPECT_EQ(outcome.exit_code, 74) << outcome.everything();
-  EXPECT_NE(outcome.err.find("trail.bin: cannot be written: File too large"), std::string::npos)
-      << outcome.err;
+  expect_says(outcome, 74, {"trail.bin: cannot be written: File too large"});
   EXPECT_EQ(outcome.out.find("done"), std::string::npos) << outcome.out;
   expect_to_recover("stop");
 }
@@ -278,10 +272,8 @@ TEST_F(TrailFaultsTest, AFullDiskIsSaidOnceWhereTheRunIsToGoOnAndItEndsUnsaved) 
 TEST_F(TrailFaultsTest, ASecondResumeIsByteEqual) {
   const auto first = run_shell(train("twice", "train.max_steps=20"));
   ASSERT_EQ(first.exit_code, 0) << first.everything();
-  const auto second = on_a_full_disk(train("twice"));
-  EXPECT_EQ(second.exit_code, 74) << second.everything();
-  const auto third = run_shell(train("twice", "train.max_steps=70 parallel.ranks=2"));
-  EXPECT_EQ(third.exit_code, 0) << third.everything();
+  expect_says(on_a_full_disk(train("twice")), 74);
+  expect_says(run_shell(train("twice", "train.max_steps=70 parallel.ranks=2")), 0);
   expect_to_recover("twice");
 }
 
@@ -291,23 +283,17 @@ TEST_F(TrailFaultsTest, ReadErrorsThatPassAreWaitedForAndOthersTouchNothing) {
   for (int at = 1; at <= 3; ++at) {
     const auto run = "read-" + std::to_string(at);
     fs::copy(path("base"), path(run), fs::copy_options::recursive);
-    const auto for_good = run_shell(with_read_faults(at, 0) + train(run));
-    EXPECT_EQ(for_good.exit_code, 74) << at << "\n" << for_good.everything();
-    EXPECT_NE(for_good.err.find("trail.bin"), std::string::npos) << for_good.err;
+    expect_says(run_shell(with_read_faults(at, 0) + train(run)), 74, {"trail.bin"});
     EXPECT_TRUE(trail(run) == trail("base")) << at;
-    const auto once = run_shell(with_read_faults(at, 1) + train(run));
-    EXPECT_EQ(once.exit_code, 0) << at << "\n" << once.everything();
+    expect_says(run_shell(with_read_faults(at, 1) + train(run)), 0);
     expect_to_recover(run);
   }
 }
 
 TEST_F(TrailFaultsTest, AProofOfWhatCannotBeReadIsNoRefutation) {
   for (const int at : {1, 3}) {
-    const auto for_good = run_shell(with_read_faults(at, 0) + program_ + " prove " + path("calm"));
-    EXPECT_EQ(for_good.exit_code, 74) << at << "\n" << for_good.everything();
-    EXPECT_NE(for_good.err.find("trail.bin"), std::string::npos) << for_good.err;
-    const auto once = run_shell(with_read_faults(at, 1) + program_ + " prove " + path("calm"));
-    EXPECT_EQ(once.exit_code, 0) << at << "\n" << once.everything();
+    expect_says(run_shell(with_read_faults(at, 0) + program_ + " prove " + path("calm")), 74, {"trail.bin"});
+    expect_says(run_shell(with_read_faults(at, 1) + program_ + " prove " + path("calm")), 0);
   }
 }
 

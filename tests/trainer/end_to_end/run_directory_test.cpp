@@ -77,10 +77,10 @@ TEST_F(RunDirectoryTest, AJobWhoseNameEndsWithANumberHasRunsOfItsOwn) {
       train_other("train.seed=8").out.starts_with("this run: runs/digits-9 (the first of this job)\n"));
   expect_line("this run: runs/digits (the first of this job)");
   // Gone on with by its own job file, it stays what it was.
-  const auto longer =
+  expect_says(
       run_shell("cd " + folder_.path() +
-                " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml run.dir=runs/digits train.epochs=2");
-  EXPECT_EQ(longer.exit_code, 0) << longer.everything();
+                " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml run.dir=runs/digits train.epochs=2"),
+      0);
   expect_line("runs/digits is finished; this run: runs/digits-2");
   EXPECT_TRUE(
       train_other("train.seed=8").out.starts_with("runs/digits-9 is finished; this run: runs/digits-9-2\n"));

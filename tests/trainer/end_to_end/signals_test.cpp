@@ -28,9 +28,8 @@ std::string long_job(const TemporaryDirectory& directory, const std::string& run
 
 /// The undisturbed run to the same step, for comparison.
 std::string hash_at_step(const TemporaryDirectory& directory, std::int64_t step) {
-  const auto outcome = lockstep("train " + write_small_job(directory) + " train.epochs=1000 run.dir=" +
-                                directory.path("undisturbed") + " train.max_steps=" + std::to_string(step));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = succeed("train " + write_small_job(directory) + " train.epochs=1000 run.dir=" +
+                               directory.path("undisturbed") + " train.max_steps=" + std::to_string(step));
   return outcome.last_line();
 }
 
@@ -61,8 +60,7 @@ TEST(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
     const auto command = mpirun_command(3, long_job(directory, run_dir));
     const auto outcome = run_and_signal(command, run_dir, signal, "$run");
     EXPECT_EQ(outcome.exit_code, exit_code_of_mpirun(signal)) << signal << "\n" << outcome.everything();
-    EXPECT_NE(outcome.out.find("stopped on request at step"), std::string::npos)
-        << signal << outcome.everything();
+    expect_words(outcome.out, {"stopped on request at step"});
     EXPECT_EQ(count_of("stopping after this step", outcome.err), 1) << outcome.everything();
     const auto hash = lockstep("hash " + run_dir);
     EXPECT_EQ(hash.last_line(), hash_at_step(directory, saved_step(run_dir))) << signal;
@@ -73,8 +71,7 @@ TEST(SignalTest, ASignalToOneRankStopsAll) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto command = mpirun_command(3, long_job(directory, run_dir));
-  const auto outcome = run_and_signal(command, run_dir, "TERM", "$(pgrep -P $run | tail -n 1)");
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
+  expect_says(run_and_signal(command, run_dir, "TERM", "$(pgrep -P $run | tail -n 1)"), 75);
   EXPECT_GT(saved_step(run_dir), 0);
 }
 
@@ -102,10 +99,10 @@ TEST(SignalTest, SignalsCloseToEachOtherAreOneStop) {
                                   "INT $run; sleep 0.3; kill -0 $run && kill -INT", "HUP $run; kill -HUP"}) {
     const TemporaryDirectory directory;
     const auto run_dir = directory.path("run");
-    const auto outcome =
+    expect_says(
         run_and_signal(directly(long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2"),
-                       run_dir, twice, "$run");
-    EXPECT_EQ(outcome.exit_code, 75) << twice << "\n" << outcome.everything();
+                       run_dir, twice, "$run"),
+        75);
     EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir))) << twice;
   }
 }
@@ -115,20 +112,19 @@ TEST(SignalTest, ARunBehindTimeoutIsSaved) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto job = long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2";
-  const auto outcome =
+  expect_says(
       run_and_signal("env --default-signal=INT timeout --preserve-status 100 $LOCKSTEP_PROGRAM " + job,
-                     run_dir, "TERM", "$run");
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
+                     run_dir, "TERM", "$run"),
+      75);
   EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir)));
 }
 
 TEST(SignalTest, UnderNohupAHangUpMeansNothing) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
-  const auto outcome = run_and_signal("nohup $LOCKSTEP_PROGRAM " + long_job(directory, run_dir), run_dir,
-                                      "HUP $run; sleep 0.3; kill -USR1", "$run");
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
-  EXPECT_NE(outcome.err.find("SIGUSR1 received"), std::string::npos) << outcome.everything();
+  expect_says(run_and_signal("nohup $LOCKSTEP_PROGRAM " + long_job(directory, run_dir), run_dir,
+                             "HUP $run; sleep 0.3; kill -USR1", "$run"),
+              75, {"SIGUSR1 received"});
 }
 
 /// Rank 1 is stopped, so that rank 0 cannot stop in good order.
@@ -155,8 +151,7 @@ TEST(SignalTest, ARunStoppedInAnEvaluationEndsAsIfItHadNotBeen) {
   const auto stopped = run_and_signal(directly(job + "run.dir=" + run_dir), run_dir, "TERM", "$run");
   ASSERT_EQ(stopped.exit_code, 75) << stopped.everything();
   ASSERT_EQ(saved_step(run_dir), 3) << "it stopped later than in the first evaluation";
-  const auto resumed = lockstep(job + "run.dir=" + run_dir);
-  ASSERT_EQ(resumed.exit_code, 0) << resumed.everything();
+  const auto resumed = succeed(job + "run.dir=" + run_dir);
   const auto calm = lockstep(job + "run.dir=" + directory.path("calm"));
   EXPECT_EQ(resumed.last_line(), calm.last_line());
   EXPECT_EQ(comparable_metrics(run_dir), comparable_metrics(directory.path("calm")));
@@ -174,13 +169,11 @@ TEST(SignalTest, WhenNobodyReadsWhatItPrintsARunGoesOn) {
 TEST(SignalTest, ATimeLimitStopsARunAsASignalDoes) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
-  const auto limited = lockstep_on_ranks(2, long_job(directory, run_dir) + " run.max_seconds=2");
-  EXPECT_EQ(limited.exit_code, 75) << limited.everything();
+  expect_says(lockstep_on_ranks(2, long_job(directory, run_dir) + " run.max_seconds=2"), 75);
   EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir)));
-  const auto at_the_end_of_its_allocation =
-      run_shell("export SLURM_JOB_END_TIME=$(($(date +%s) + 30)); exec $LOCKSTEP_PROGRAM " +
-                long_job(directory, directory.path("slurm")) + " parallel.backend=thread");
-  EXPECT_EQ(at_the_end_of_its_allocation.exit_code, 75) << at_the_end_of_its_allocation.everything();
+  expect_says(run_shell("export SLURM_JOB_END_TIME=$(($(date +%s) + 30)); exec $LOCKSTEP_PROGRAM " +
+                        long_job(directory, directory.path("slurm")) + " parallel.backend=thread"),
+              75);
   EXPECT_EQ(saved_step(directory.path("slurm")), 1);
 }
 
@@ -204,12 +197,9 @@ TEST(SignalTest, AStopOnAFullDiskIsNo75) {
     const auto command = "exec $LOCKSTEP_PROGRAM " + long_job(directory, run_dir) +
                          " parallel.backend=thread run.max_seconds=0.001 run.on_save_error=" + on_save_error;
     const auto full = run_shell("ulimit -f 60; " + command);
-    EXPECT_EQ(full.exit_code, 74) << full.everything();
-    EXPECT_NE(full.err.find("stopped on request at step 1, but that step is not saved"), std::string::npos)
-        << full.err;
-    EXPECT_NE(full.err.find("File too large; raise the limit on the size of files (ulimit -f)"),
-              std::string::npos)
-        << full.err;
+    expect_says(full, 74,
+                {"stopped on request at step 1, but that step is not saved",
+                 "File too large; raise the limit on the size of files (ulimit -f)"});
     EXPECT_EQ(full.out.find("stopped on request"), std::string::npos) << full.out;
     EXPECT_EQ(run_shell(command).exit_code, 75);
     EXPECT_EQ(saved_step(run_dir), 1);
