@@ -113,9 +113,7 @@ TEST_F(AveragesTest, ValidationSamplesMeasureThemToo) {
 TEST_F(AveragesTest, WhatHasNoAverageIsRefusedWithTheFix) {
   const TrainedRun run = train("run", "train.ema=0 train.max_steps=5");
   const auto refused = [&](const std::string& command, int exit_code, const std::string& words) {
-    const Outcome outcome = lockstep(command);
-    EXPECT_EQ(outcome.exit_code, exit_code) << command << "\n" << outcome.everything();
-    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.everything();
+    expect_says(lockstep(command), exit_code, {words});
   };
   refused("eval " + run.directory + "@ema", 66, "a run with train.ema=0.999 does");
   refused("eval " + run.directory + "@swa", 66, "nothing is averaged yet");

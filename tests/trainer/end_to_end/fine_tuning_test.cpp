@@ -86,21 +86,17 @@ TEST_F(FineTuningTest, AProofSaysThatTheSourceHasChangedMeanwhile) {
 }
 
 TEST_F(FineTuningTest, ErrorsSayTheNextCommand) {
-  const auto refused = [&](const Outcome& outcome, int exit_code, const std::string& words) {
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
-    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.everything();
-  };
   const std::string from = "train.initial_weights=" + path("run") + " ";
-  refused(train("x", from), 65,
-          ". train.partial=true takes what fits, 2 of 6 tensors, and starts the rest afresh");
-  refused(train("x", "train.partial=true"), 2, "add train.initial_weights=RUN or a file");
-  refused(train("x", from + "train.partial=true model=linear"), 65,
-          "none of its tensors has the name and shape");
-  refused(lockstep("train " + job_ + " train.optimizer.lr=0.01"), 2,
-          "To train on from its weights with these: train.initial_weights=" + path("run") +
-              " and another run.dir");
-  refused(lockstep("train " + job_ + " model=" + path("other.yaml")), 2,
-          "train.initial_weights=" + path("run") + " train.partial=true and another run.dir");
+  expect_says(train("x", from), 65,
+              {". train.partial=true takes what fits, 2 of 6 tensors, and starts the rest afresh"});
+  expect_says(train("x", "train.partial=true"), 2, {"add train.initial_weights=RUN or a file"});
+  expect_says(train("x", from + "train.partial=true model=linear"), 65,
+              {"none of its tensors has the name and shape"});
+  expect_says(lockstep("train " + job_ + " train.optimizer.lr=0.01"), 2,
+              {"To train on from its weights with these: train.initial_weights=" + path("run") +
+               " and another run.dir"});
+  expect_says(lockstep("train " + job_ + " model=" + path("other.yaml")), 2,
+              {"train.initial_weights=" + path("run") + " train.partial=true and another run.dir"});
 }
 
 }  // namespace

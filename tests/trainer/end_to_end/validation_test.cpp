@@ -3,6 +3,7 @@
 /// Runs that hold samples out or take a part of them: what they train on, what they are judged by, and when their
 /// patience ends them; and runs that balance classes.
 #include "data/dataset.hpp"
+#include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -82,23 +83,19 @@ TEST_F(ValidationTest, EpochsAreJudgedOnHeldOutSamplesAndTheEndOnTheTestSet) {
 
 /// 240 images of 4 x 4, whose labels can be seen in them.
 void write_set(const std::string& directory, const std::vector<std::int32_t>& spoilt) {
-  const auto put = [](std::string& file, std::uint32_t value) {
-    for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(value >> shift & 0xFF);
-  };
-  std::filesystem::create_directories(directory);
   for (const auto& [half, count] : {std::pair{"train", 240U}, {"t10k", 30U}}) {
     std::mt19937 random(5);
-    std::string images{0, 0, 8, 3}, labels{0, 0, 8, 1};
-    for (const std::uint32_t size : {count, 4U, 4U}) put(images, size);
-    put(labels, count);
+    test::Bytes images = test::idx_header({count, 4, 4}), labels = test::idx_header({count});
     for (std::uint32_t i = 0; i < count; ++i) {
       const bool bad = count == 240 && std::ranges::binary_search(spoilt, static_cast<std::int32_t>(i));
-      labels += static_cast<char>(bad ? 2 - i % 3 : i % 3);
+      labels.push_back(static_cast<std::uint8_t>(bad ? 2 - i % 3 : i % 3));
       for (std::uint32_t pixel = 0; pixel < 16; ++pixel)
-        images += static_cast<char>(random() % 64 + (bad ? 191 : pixel % 3 == i % 3 ? 120 : 0));
+        images.push_back(static_cast<std::uint8_t>(random() % 64 + (bad                  ? 191
+                                                                    : pixel % 3 == i % 3 ? 120
+                                                                                         : 0)));
     }
-    write_text(directory + "/" + half + "-images-idx3-ubyte", images);
-    write_text(directory + "/" + half + "-labels-idx1-ubyte", labels);
+    test::write_file(directory + "/" + half + "-images-idx3-ubyte", images);
+    test::write_file(directory + "/" + half + "-labels-idx1-ubyte", labels);
   }
 }
 

@@ -99,10 +99,5 @@ TEST(WatchdogTest, RankOutOfStepIsNamedBeforeTheTimeout) {
   expect_one_verdict_on_rank_1(outcome, "is out of step");
 }
 
-TEST(WatchdogTest, FlightRecordsThatWentAreNamedWithTheVerdict) {
-  expect_says(lockstep("flight runs/any"), 2,
-              {"flight is no longer there: use log/verdict.txt in the run directory"});
-}
-
 }  // namespace
 }  // namespace lockstep::testing
