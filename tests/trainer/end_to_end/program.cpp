@@ -85,21 +85,6 @@ Outcome succeed(const std::string& arguments, const char* file, int line) {
   return outcome;
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed for " + pattern);
-  path_ = pattern;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TemporaryDirectory::path(const std::string& name) const {
-  return name.empty() ? path_ : path_ / name;
-}
-
 std::string write_small_job(const TemporaryDirectory& directory) {
   auto path = directory.path("job.yaml");
   write_text(path,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tests/support/messages.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -57,17 +58,6 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
 
 /// The command line of lockstep_on_ranks(), for tests that need to wrap it.
 std::string mpirun_command(int ranks, const std::string& arguments);
-
-/// A directory of its own for each test, removed at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  std::string path(const std::string& name = "") const;
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Writes a small job file on the `synthetic` set into `directory` and returns its path. Fast: a run takes
 /// well under a second.
