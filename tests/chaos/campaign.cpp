@@ -4,7 +4,6 @@
 
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/scratch.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>
 
@@ -50,10 +49,8 @@ class Campaign {
 
 void Campaign::run_reference(const ChaosJob& job) {
   const auto directories = scratch_.make("reference");
-  Attempt attempt(job, {.ranks = 1, .threads = 1, .start = Placement::Start::kThreads}, directories);
-  if (attempt.wait() != 0) throw Violation("the undisturbed run failed:\n" + attempt.out() + attempt.err());
+  reference_hash_ = train_undisturbed(job, directories);
   reference_.emplace(directories.run(), job.steps());
-  reference_hash_ = testing::Outcome{0, attempt.out(), ""}.last_line();
 }
 
 void Campaign::live(World& world, std::int64_t number) {

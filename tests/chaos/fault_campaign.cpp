@@ -59,10 +59,8 @@ testing::Outcome FaultCampaign::train(const ChaosJob& job, const Placement& plac
 }
 
 FaultCampaign::Reference FaultCampaign::train_reference(const ChaosJob& job, const std::string& name) const {
-  const std::string run = scratch_.make(name).run();
-  const auto outcome = train(job, {.start = Placement::Start::kAlone}, run);
-  if (outcome.exit_code != 0) throw Violation("the reference failed:\n" + outcome.everything());
-  return {outcome.last_line(), testing::read_text(run + "/trail.bin")};
+  const auto directories = scratch_.make(name);
+  return {train_undisturbed(job, directories), testing::read_text(directories.run() + "/trail.bin")};
 }
 
 std::string aimed(const char* fault, Dice& dice, int last_bit) {
