@@ -19,6 +19,12 @@ inline void expect_words(std::string_view text, std::initializer_list<std::strin
     if (text.find(each) == text.npos) ADD_FAILURE_AT(file, line) << "'" << each << "' is not in:\n" << text;
 }
 
+inline int count_of(std::string_view words, std::string_view text) {
+  int count = 0;
+  for (auto at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++count;
+  return count;
+}
+
 /// The message of the Expected that `call` throws; empty if it throws nothing.
 template <typename Expected, typename Call>
 std::string error_of(Call call) {

@@ -24,17 +24,9 @@ struct Case {
   std::vector<std::string> mentions;
 };
 
-std::size_t lines_from_lockstep(const std::string& text) {
-  std::size_t count = 0;
-  for (auto at = text.find("lockstep: "); at != std::string::npos; at = text.find("lockstep: ", at + 1)) {
-    count += at == 0 || text[at - 1] == '\n' ? 1 : 0;
-  }
-  return count;
-}
-
 void expect_refusal(const Outcome& outcome, const Case& c) {
   EXPECT_EQ(outcome.exit_code, c.exit_code) << c.title << "\n" << outcome.everything();
-  EXPECT_EQ(lines_from_lockstep(outcome.err), 1U) << c.title << "\n" << outcome.everything();
+  EXPECT_EQ(count_of("\nlockstep: ", "\n" + outcome.err), 1) << c.title << "\n" << outcome.everything();
   for (const auto& text : c.mentions) {
     EXPECT_NE(outcome.err.find(text), std::string::npos) << c.title << ": no '" << text << "' in\n"
                                                          << outcome.err;

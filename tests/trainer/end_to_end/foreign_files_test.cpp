@@ -235,11 +235,10 @@ TEST_F(ForeignFilesTest, RunDirectoryThatIsReplacedWhileItTrainsEndsItAndSaysSo)
                                                        {"removed", "rm -r $r"}};
   for (const auto& [name, blow] : blows) {
     const auto run = directory_.path(name);
-    const auto outcome = run_shell(
-        "r=" + run + "\n$LOCKSTEP_PROGRAM train " + job_ + " parallel.backend=thread train.epochs=100000 " +
-        "run.checkpoint_every_steps=0 run.keep.best=false run.dir=$r & run=$!\n" +
-        "for i in $(seq 600); do grep -qs '\"step\":3' $r/metrics.jsonl && break; sleep 0.05; done\n" + blow +
-        "\nkill -TERM $run; wait $run");
+    const auto outcome =
+        run_and_strike("$LOCKSTEP_PROGRAM train " + job_ + " parallel.backend=thread train.epochs=100000 " +
+                           "run.checkpoint_every_steps=0 run.keep.best=false run.dir=" + run,
+                       run, "r=" + run + "; " + blow + "; kill -TERM $run");
     expect_says(outcome, 74, {"was removed, renamed or replaced while the run trained"});
     EXPECT_EQ(outcome.out.find("stopped on request"), std::string::npos) << outcome.out;
     EXPECT_FALSE(fs::exists(run + "/checkpoints")) << name;

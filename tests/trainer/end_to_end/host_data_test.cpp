@@ -34,9 +34,9 @@ class HostDataTest : public ::testing::Test {
   /// On three ranks, of which all but the first cannot open what has this in its path.
   static Outcome on_ranks(const std::string& closed, const std::string& arguments) {
     return run_shell(fmt::format(
-        "mpirun --bind-to none -np 3 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || export LD_PRELOAD={} "
-        "READ_FAULTS_OPENS=1 READ_FAULTS_AT=1 READ_FAULTS_PATH={}; exec $LOCKSTEP_PROGRAM {}'",
-        std::getenv("LOCKSTEP_READ_FAULTS"), closed, arguments));
+        "mpirun --bind-to none -np 3 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || export READ_FAULTS_OPENS=1 "
+        "READ_FAULTS_AT=1 READ_FAULTS_PATH={}; exec $LOCKSTEP_PROGRAM {}'",
+        closed, arguments));
   }
   void expect_same_run(const std::string& run, const std::string& closed) const {
     expect_says(on_ranks(closed, "train " + arguments(run)), 0);

@@ -140,41 +140,20 @@ TEST(PipelineTest, TheEmulatedDeviceRunsStagesOfEveryKind) {
             read_text(directory.path("mlp") + "/trail.bin"));
 }
 
-/// Of a run whose last of four stages stands still.
-Outcome stop_a_stage(const std::string& watchdog) {
-  const TemporaryDirectory directory;
-  const std::string log = directory.path("log");
-  const std::string job =
-      write_small_job(directory) + " run.dir=" + directory.path("run") +
-      " train.epochs=1000 run.checkpoint_every_steps=0 parallel.timeout_seconds=3 parallel.watchdog=" +
-      watchdog + stages("4");
-  return run_shell(
-      "(" + mpirun_command(4, "train " + job) + ") > " + log + " 2>&1 & launcher=$!\n" +
-      // Wait until it trains; then the rank stands still whose environment says that it is the last stage.
-      "for try in $(seq 300); do grep -q 'epoch  *[2-9]' " + log +
-      " && break; sleep 0.1; done\n"
-      "for p in $(pgrep -f '" +
-      directory.path("run") +
-      "'); do tr '\\0' '\\n' < /proc/$p/environ 2>/dev/null | grep -qx OMPI_COMM_WORLD_RANK=3 && "
-      "kill -STOP $p && "
-      "stopped=$p; done\n"
-      "wait $launcher; code=$?; kill -KILL $stopped 2>/dev/null; cat " +
-      log + "; exit $code");
-}
-
-void expect_lost(const Outcome& outcome, const std::vector<std::string>& mentions) {
-  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
-  for (const std::string& text : mentions)
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << "no '" << text << "' in\n"
-                                                         << outcome.everything();
-}
-
-TEST(PipelineTest, AStageThatStandsStillIsNamedByTheWatchdog) {
-  expect_lost(stop_a_stage("true"), {"verdict: rank 3 on ", "it is stopped"});
-}
-
-TEST(PipelineTest, AndByTheOtherStagesWhereNobodyWatches) {
-  expect_lost(stop_a_stage("false"), {"no sign of life from stage 3 (", "on rank 3:"});
+/// The last of four stages stands still.
+TEST(PipelineTest, AStageThatIsLostIsNamedByTheWatchdogOrWithoutItByTheOthers) {
+  const std::pair<std::string, std::vector<std::string>> ways[] = {
+      {"true", {"verdict: rank 3 on ", "it is stopped"}},
+      {"false", {"no sign of life from stage 3 (", "on rank 3:"}}};
+  for (const auto& [watchdog, words] : ways) {
+    const TemporaryDirectory directory;
+    const auto outcome = run_and_strike(
+        mpirun_command(4, "train " + write_small_job(directory) + " train.epochs=1000 run.keep.best=false " +
+                              "run.checkpoint_every_steps=0 parallel.timeout_seconds=3 parallel.watchdog=" +
+                              watchdog + stages("4")),
+        directory.path("run"), "kill -STOP " + process_of_rank(3));
+    expect_says(outcome, 71, {words[0], words[1]});
+  }
 }
 
 struct Refused {

@@ -5,6 +5,7 @@
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -66,6 +67,22 @@ std::string mpirun_command(int ranks, const std::string& arguments) {
 
 Outcome lockstep_on_ranks(int ranks, const std::string& arguments) {
   return run_shell(mpirun_command(ranks, arguments));
+}
+
+Outcome run_and_strike(const std::string& command, const std::string& run_dir, const std::string& blow) {
+  return run_shell(command + " & run=$!\nfor i in $(seq 1200); do grep -qs '\"step\":3' " + run_dir +
+                   "/metrics.jsonl && break; sleep 0.05; done\n" + blow + "\nwait $run");
+}
+
+std::string process_of_rank(int rank) {
+  return "$(for p in $(pgrep -P $run); do tr '\\0' '\\n' < /proc/$p/environ | grep -qx "
+         "OMPI_COMM_WORLD_RANK=" +
+         std::to_string(rank) + " && echo $p; done)";
+}
+
+std::string read_faults(const std::string& path, int at, int count, int error) {
+  return fmt::format("READ_FAULTS_PATH={} READ_FAULTS_AT={} READ_FAULTS_COUNT={} READ_FAULTS_ERRNO={} ", path,
+                     at, count, error);
 }
 
 void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string_view> words,

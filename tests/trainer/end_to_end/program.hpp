@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
@@ -17,6 +18,7 @@
 
 namespace lockstep::testing {
 
+using test::count_of;
 using test::expect_words;
 
 struct Outcome {
@@ -58,6 +60,16 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
 
 /// The command line of lockstep_on_ranks(), for tests that need to wrap it.
 std::string mpirun_command(int ranks, const std::string& arguments);
+
+/// A shell's way to start a training in the background as $run, wait for its first steps in `run_dir`, do `blow`, and
+/// wait for its end.
+Outcome run_and_strike(const std::string& command, const std::string& run_dir, const std::string& blow);
+/// A shell's words for the process of a rank, where mpirun is $run.
+std::string process_of_rank(int rank);
+
+/// Variables of a command whose reads of files with `path` in their names fail from the `at`-th on, `count` times; -1:
+/// for good (tests/support/read_faults.c).
+std::string read_faults(const std::string& path, int at, int count = -1, int error = EIO);
 
 /// Writes a small job file on the `synthetic` set into `directory` and returns its path. Fast: a run takes
 /// well under a second.

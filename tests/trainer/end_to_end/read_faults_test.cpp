@@ -44,13 +44,6 @@ class ReadFaultsTest : public ::testing::Test {
                      " train.epochs=3 run.dir=" + run);
   }
 
-  static std::string faults(int at, int count, int error) {
-    return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) +
-           " READ_FAULTS_PATH=checkpoints READ_FAULTS_AT=" + std::to_string(at) +
-           (count > 0 ? " READ_FAULTS_COUNT=" + std::to_string(count) : "") +
-           " READ_FAULTS_ERRNO=" + std::to_string(error);
-  }
-
   static std::set<std::string> checkpoints(const std::string& run) {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(run + "/checkpoints"))
@@ -80,7 +73,7 @@ TEST_F(ReadFaultsTest, ErrorThatPassesCostsNothing) {
   for (int at = 1; at <= (campaign() ? 120 : 40); at += campaign() ? 1 : 9) {
     for (const int error : campaign() ? std::vector{5, 13, 24} : std::vector{5}) {  // EIO, EACCES, EMFILE
       const auto name = "once-" + std::to_string(at) + "-" + std::to_string(error);
-      const auto outcome = go_on(name, faults(at, 1, error));
+      const auto outcome = go_on(name, read_faults("checkpoints", at, 1, error));
       SCOPED_TRACE(name + "\n" + outcome.everything());
       // Cleaning up and saving are not only reading: there an error may end the run, but nothing else.
       EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 74) << outcome.exit_code;
@@ -99,7 +92,7 @@ TEST_F(ReadFaultsTest, ErrorThatStaysIsSaidAndTouchesNothing) {
   for (int at = 1; at <= (campaign() ? 60 : 25); at += campaign() ? 1 : 8) {
     for (const int error : campaign() ? std::vector{5, 13, 24} : std::vector{24}) {
       const auto name = "for-good-" + std::to_string(at) + "-" + std::to_string(error);
-      const auto outcome = go_on(name, faults(at, 0, error));
+      const auto outcome = go_on(name, read_faults("checkpoints", at, -1, error));
       SCOPED_TRACE(name + "\n" + outcome.everything());
       EXPECT_EQ(outcome.exit_code, 74);
       for (const auto& checkpoint : before)
@@ -123,8 +116,7 @@ std::vector<std::string> lines_until(std::istream& log, const std::string& run, 
 }
 
 std::string preloaded(const std::string& variables, const std::string& arguments) {
-  return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) + " " + variables + " " +
-         std::getenv("LOCKSTEP_PROGRAM") + " train " + arguments;
+  return variables + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + arguments;
 }
 
 /// Records of the steps, then the files of a checkpoint, then their names, then its own name, and that once more.
@@ -221,12 +213,6 @@ class TrailFaultsTest : public ::testing::Test {
   static Outcome on_a_full_disk(const std::string& command) {
     return run_shell("ulimit -f 20; exec " + command);
   }
-  /// From the `at`-th time that the trail is read, `count` times; 0: for good.
-  static std::string with_read_faults(int at, int count) {
-    return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) +
-           " READ_FAULTS_PATH=trail.bin READ_FAULTS_AT=" + std::to_string(at) +
-           (count > 0 ? " READ_FAULTS_COUNT=" + std::to_string(count) : "") + " READ_FAULTS_ERRNO=5 ";
-  }
   std::string path(const std::string& run) const { return directory_.path(run); }
   std::string trail(const std::string& run) const { return read_text(path(run) + "/trail.bin"); }
 
@@ -283,17 +269,18 @@ TEST_F(TrailFaultsTest, ReadErrorsThatPassAreWaitedForAndOthersTouchNothing) {
   for (int at = 1; at <= 3; ++at) {
     const auto run = "read-" + std::to_string(at);
     fs::copy(path("base"), path(run), fs::copy_options::recursive);
-    expect_says(run_shell(with_read_faults(at, 0) + train(run)), 74, {"trail.bin"});
+    expect_says(run_shell(read_faults("trail.bin", at) + train(run)), 74, {"trail.bin"});
     EXPECT_TRUE(trail(run) == trail("base")) << at;
-    expect_says(run_shell(with_read_faults(at, 1) + train(run)), 0);
+    expect_says(run_shell(read_faults("trail.bin", at, 1) + train(run)), 0);
     expect_to_recover(run);
   }
 }
 
 TEST_F(TrailFaultsTest, AProofOfWhatCannotBeReadIsNoRefutation) {
   for (const int at : {1, 3}) {
-    expect_says(run_shell(with_read_faults(at, 0) + program_ + " prove " + path("calm")), 74, {"trail.bin"});
-    expect_says(run_shell(with_read_faults(at, 1) + program_ + " prove " + path("calm")), 0);
+    expect_says(run_shell(read_faults("trail.bin", at) + program_ + " prove " + path("calm")), 74,
+                {"trail.bin"});
+    expect_says(run_shell(read_faults("trail.bin", at, 1) + program_ + " prove " + path("calm")), 0);
   }
 }
 

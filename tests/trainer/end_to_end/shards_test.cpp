@@ -106,10 +106,6 @@ TEST_F(ShardedRunTest, WhatStreamsPastADeviceGivesTheSameRun) {
 /// On any device and any rank, in steps and in evaluations: all ranks save the last whole step, and go on from there.
 TEST_F(ShardedRunTest, ADiskThatFailsLeavesTheLastWholeStep) {
   const auto expected = metrics_of("calm", "");
-  const auto faults = [](const std::string& file, int at) {
-    return fmt::format("LD_PRELOAD={} READ_FAULTS_PATH={} READ_FAULTS_AT={} READ_FAULTS_ERRNO=5 ",
-                       std::getenv("LOCKSTEP_READ_FAULTS"), file, at);
-  };
   const std::string often = "run.checkpoint_every_steps=0 run.keep.best=false ";
   const auto expect_to_be_saved = [&](const std::string& run, const std::string& launcher,
                                       const std::string& overrides) {
@@ -119,10 +115,10 @@ TEST_F(ShardedRunTest, ADiskThatFailsLeavesTheLastWholeStep) {
     EXPECT_FALSE(fs::is_empty(path(run + "/checkpoints")));
     EXPECT_EQ(metrics_of(run, ""), expected);
   };
-  expect_to_be_saved("step", faults("train-0", 900), "");
-  expect_to_be_saved("evaluation", faults("test-0", 10), "");
-  expect_to_be_saved("ranks", faults("train-0", 700) + "mpirun -np 2", "");
-  expect_to_be_saved("device", faults("train-0", 900), "parallel.device=emulated data.on_device=stream");
+  expect_to_be_saved("step", read_faults("train-0", 900), "");
+  expect_to_be_saved("evaluation", read_faults("test-0", 10), "");
+  expect_to_be_saved("ranks", read_faults("train-0", 700) + "mpirun -np 2", "");
+  expect_to_be_saved("device", read_faults("train-0", 900), "parallel.device=emulated data.on_device=stream");
 }
 
 TEST_F(ShardedRunTest, AFlippedBitEndsTheRunOfAllRanks) {
@@ -333,12 +329,8 @@ TEST_F(PictureRunTest, WhatBecomesOfPicturesEndsTheRunAndLeavesItsCheckpoint) {
 
 /// Its folders must not look as if they were not there.
 TEST_F(PictureRunTest, ADiskThatFailsAtTheStartIsNoSmallerSet) {
-  const std::string faults =
-      fmt::format("LD_PRELOAD={} READ_FAULTS_PATH=photos/train/2 READ_FAULTS_ERRNO=5 READ_FAULTS_COUNT=1 ",
-                  std::getenv("LOCKSTEP_READ_FAULTS"));
   for (const int at : {1, 2, 3, 9}) {
-    expect_says(train("failed", "", faults + fmt::format("READ_FAULTS_AT={}", at)), 74,
-                {"Input/output error"});
+    expect_says(train("failed", "", read_faults("photos/train/2", at, 1)), 74, {"Input/output error"});
   }
 }
 

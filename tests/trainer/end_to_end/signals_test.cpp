@@ -11,16 +11,6 @@
 namespace lockstep::testing {
 namespace {
 
-/// Starts `command` in the background, sends `signal` to `target` once the run has logged a few steps, and
-/// returns how it ended. `target` is a shell expression for the process to signal.
-Outcome run_and_signal(const std::string& command, const std::string& run_dir, const std::string& signal,
-                       const std::string& target) {
-  return run_shell(command + " > " + run_dir + ".out 2> " + run_dir + ".err & run=$!\n" +
-                   "for i in $(seq 600); do grep -qs '\"step\":3' " + run_dir +
-                   "/metrics.jsonl && break; sleep 0.05; done\n" + "kill -" + signal + " " + target +
-                   "\nwait $run; code=$?\ncat " + run_dir + ".out; cat " + run_dir + ".err >&2; exit $code");
-}
-
 std::string long_job(const TemporaryDirectory& directory, const std::string& run_dir) {
   return "train " + write_small_job(directory) +
          " train.epochs=1000 run.checkpoint_every_steps=0 run.dir=" + run_dir;
@@ -31,12 +21,6 @@ std::string hash_at_step(const TemporaryDirectory& directory, std::int64_t step)
   const auto outcome = succeed("train " + write_small_job(directory) + " train.epochs=1000 run.dir=" +
                                directory.path("undisturbed") + " train.max_steps=" + std::to_string(step));
   return outcome.last_line();
-}
-
-int count_of(const std::string& words, const std::string& text) {
-  int count = 0;
-  for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++count;
-  return count;
 }
 
 std::int64_t saved_step(const std::string& run_dir) {
@@ -58,7 +42,7 @@ TEST(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
     const TemporaryDirectory directory;
     const auto run_dir = directory.path("run");
     const auto command = mpirun_command(3, long_job(directory, run_dir));
-    const auto outcome = run_and_signal(command, run_dir, signal, "$run");
+    const auto outcome = run_and_strike(command, run_dir, "kill -" + signal + " $run");
     EXPECT_EQ(outcome.exit_code, exit_code_of_mpirun(signal)) << signal << "\n" << outcome.everything();
     expect_words(outcome.out, {"stopped on request at step"});
     EXPECT_EQ(count_of("stopping after this step", outcome.err), 1) << outcome.everything();
@@ -71,7 +55,7 @@ TEST(SignalTest, ASignalToOneRankStopsAll) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto command = mpirun_command(3, long_job(directory, run_dir));
-  expect_says(run_and_signal(command, run_dir, "TERM", "$(pgrep -P $run | tail -n 1)"), 75);
+  expect_says(run_and_strike(command, run_dir, "kill -TERM " + process_of_rank(2)), 75);
   EXPECT_GT(saved_step(run_dir), 0);
 }
 
@@ -79,7 +63,7 @@ TEST(SignalTest, AStoppedRunEndsAsIfItHadNotBeenStopped) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto stopped =
-      run_and_signal(mpirun_command(2, long_job(directory, run_dir)), run_dir, "USR1", "$run");
+      run_and_strike(mpirun_command(2, long_job(directory, run_dir)), run_dir, "kill -USR1 $run");
   ASSERT_EQ(stopped.exit_code, 75) << stopped.everything();
   const auto last = saved_step(run_dir) + 5;
   const auto resumed =
@@ -95,13 +79,14 @@ std::string directly(const std::string& arguments) {
 }
 
 TEST(SignalTest, SignalsCloseToEachOtherAreOneStop) {
-  for (const std::string twice : {"TERM $run; kill -USR1", "XCPU $run; kill -XCPU",
-                                  "INT $run; sleep 0.3; kill -0 $run && kill -INT", "HUP $run; kill -HUP"}) {
+  for (const std::string twice :
+       {"kill -TERM $run; kill -USR1 $run", "kill -XCPU $run; kill -XCPU $run",
+        "kill -INT $run; sleep 0.3; kill -0 $run && kill -INT $run", "kill -HUP $run; kill -HUP $run"}) {
     const TemporaryDirectory directory;
     const auto run_dir = directory.path("run");
     expect_says(
-        run_and_signal(directly(long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2"),
-                       run_dir, twice, "$run"),
+        run_and_strike(directly(long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2"),
+                       run_dir, twice),
         75);
     EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir))) << twice;
   }
@@ -113,8 +98,8 @@ TEST(SignalTest, ARunBehindTimeoutIsSaved) {
   const auto run_dir = directory.path("run");
   const auto job = long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2";
   expect_says(
-      run_and_signal("env --default-signal=INT timeout --preserve-status 100 $LOCKSTEP_PROGRAM " + job,
-                     run_dir, "TERM", "$run"),
+      run_and_strike("env --default-signal=INT timeout --preserve-status 100 $LOCKSTEP_PROGRAM " + job,
+                     run_dir, "kill -TERM $run"),
       75);
   EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir)));
 }
@@ -122,8 +107,8 @@ TEST(SignalTest, ARunBehindTimeoutIsSaved) {
 TEST(SignalTest, UnderNohupAHangUpMeansNothing) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
-  expect_says(run_and_signal("nohup $LOCKSTEP_PROGRAM " + long_job(directory, run_dir), run_dir,
-                             "HUP $run; sleep 0.3; kill -USR1", "$run"),
+  expect_says(run_and_strike("nohup $LOCKSTEP_PROGRAM " + long_job(directory, run_dir), run_dir,
+                             "kill -HUP $run; sleep 0.3; kill -USR1 $run"),
               75, {"SIGUSR1 received"});
 }
 
@@ -132,11 +117,10 @@ TEST(SignalTest, TheThirdRequestLeavesUnsavedAndSaysSo) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto command = mpirun_command(2, long_job(directory, run_dir));
-  const auto outcome = run_and_signal(
-      command, run_dir,
-      "STOP $(pgrep -P $run | tail -n 1); r=$(pgrep -P $run | head -n 1); kill -INT $r; sleep 1.2; "
-      "kill -INT $r; sleep 1.2; kill -INT",
-      "$r");
+  const auto outcome = run_and_strike(command, run_dir,
+                                      "first=" + process_of_rank(0) + "; kill -STOP " + process_of_rank(1) +
+                                          "; kill -INT $first; sleep 1.2; kill -INT $first; sleep 1.2; "
+                                          "kill -INT $first");
   EXPECT_EQ(outcome.exit_code, 128 + 2) << outcome.everything();
   EXPECT_NE(outcome.err.find("leaving now, without saving"), std::string::npos) << outcome.everything();
   EXPECT_EQ(outcome.out.find("stopped on request"), std::string::npos) << outcome.everything();
@@ -148,7 +132,7 @@ TEST(SignalTest, ARunStoppedInAnEvaluationEndsAsIfItHadNotBeen) {
   const auto run_dir = directory.path("run");
   const auto job = "train " + write_small_job(directory) +
                    " train.epochs=1 data.test_samples=80000 parallel.backend=thread ";
-  const auto stopped = run_and_signal(directly(job + "run.dir=" + run_dir), run_dir, "TERM", "$run");
+  const auto stopped = run_and_strike(directly(job + "run.dir=" + run_dir), run_dir, "kill -TERM $run");
   ASSERT_EQ(stopped.exit_code, 75) << stopped.everything();
   ASSERT_EQ(saved_step(run_dir), 3) << "it stopped later than in the first evaluation";
   const auto resumed = succeed(job + "run.dir=" + run_dir);
