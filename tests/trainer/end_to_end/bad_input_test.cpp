@@ -25,12 +25,9 @@ struct Case {
 };
 
 void expect_refusal(const Outcome& outcome, const Case& c) {
-  EXPECT_EQ(outcome.exit_code, c.exit_code) << c.title << "\n" << outcome.everything();
-  EXPECT_EQ(count_of("\nlockstep: ", "\n" + outcome.err), 1) << c.title << "\n" << outcome.everything();
-  for (const auto& text : c.mentions) {
-    EXPECT_NE(outcome.err.find(text), std::string::npos) << c.title << ": no '" << text << "' in\n"
-                                                         << outcome.err;
-  }
+  SCOPED_TRACE(c.title);
+  expect_says(outcome, c.exit_code, c.mentions);
+  EXPECT_EQ(count_of("\nlockstep: ", "\n" + outcome.err), 1) << outcome.everything();
 }
 
 const std::vector<Case>& refused_jobs() {

@@ -68,7 +68,7 @@ class DataRecordTest : public ::testing::Test {
   }
   /// Expects the command to end with 65 and these words after each of these changes.
   void expect_damage(std::initializer_list<std::function<void(CheckpointFacts&)>> changes,
-                     const std::string& arguments, std::string_view words) const {
+                     const std::string& arguments, const std::string& words) const {
     const std::string good = directory_.path("good");
     fs::copy(run(), good, fs::copy_options::recursive);
     for (const auto& change : changes) {

@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <initializer_list>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -168,7 +166,7 @@ Outcome launch(const std::vector<std::string>& groups) {
 }
 
 void expect_refusal(const TemporaryDirectory& directory, const Outcome& outcome, int exit_code,
-                    std::initializer_list<std::string_view> mentions) {
+                    const std::vector<std::string>& mentions) {
   expect_says(outcome, exit_code, mentions);
   EXPECT_EQ(outcome.err.find("lockstep: "), outcome.err.rfind("lockstep: ")) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(directory.path("run"))) << "something was written";

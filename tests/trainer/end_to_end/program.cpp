@@ -85,14 +85,14 @@ std::string read_faults(const std::string& path, int at, int count, int error) {
                      at, count, error);
 }
 
-void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string_view> words,
+void expect_says(const Outcome& outcome, int exit_code, const std::vector<std::string>& words,
                  const char* file, int line) {
   const std::string told = outcome.command + "\n" + outcome.everything();
   if (outcome.exit_code != exit_code)
     ADD_FAILURE_AT(file, line) << "exit code " << outcome.exit_code << ", expected " << exit_code << "\n"
                                << told;
   const std::string& text = exit_code <= 1 ? outcome.out : outcome.err;
-  for (const std::string_view each : words)
+  for (const std::string& each : words)
     if (text.find(each) == text.npos) ADD_FAILURE_AT(file, line) << "'" << each << "' is not in\n" << told;
 }
 

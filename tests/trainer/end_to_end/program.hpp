@@ -11,9 +11,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lockstep::testing {
@@ -40,7 +38,7 @@ Outcome lockstep_on_ranks(int ranks, const std::string& arguments);
 
 /// Expects the exit code, and these words where they belong: answers (exit codes 0 and 1) on standard output, errors on
 /// standard error. A failure names the place of the call.
-void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string_view> words = {},
+void expect_says(const Outcome& outcome, int exit_code, const std::vector<std::string>& words = {},
                  const char* file = __builtin_FILE(), int line = __builtin_LINE());
 /// `lockstep ARGUMENTS`, expected to end well.
 Outcome succeed(const std::string& arguments, const char* file = __builtin_FILE(),

@@ -55,9 +55,8 @@ class SeenFields {
   std::map<std::string, nlohmann::json> seen_;
 };
 
-void train(const std::string& arguments, int exit_code = 0) {
-  const auto outcome = lockstep("train " + arguments);
-  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
+void train(const std::string& arguments) {
+  succeed("train " + arguments);
 }
 
 constexpr const char* kThreads =
