@@ -91,7 +91,7 @@ TEST(ClassNamesTest, ANameALine) {
 }
 
 TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
-  const auto fails = [](const std::string& text, std::initializer_list<const char*> parts) {
+  const auto fails = [](const std::string& text, std::initializer_list<std::string_view> parts) {
     expect_error<DataError>([&] { parse_class_names(text, "names.txt"); }, parts);
   };
   fails("", {"names.txt: no class names"});

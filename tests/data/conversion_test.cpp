@@ -56,7 +56,7 @@ class ConversionTest : public ::testing::Test {
     return load_dataset({.set = "shards", .root = root, .in_memory = true});
   }
   template <typename E>
-  void expect_failure(const ConversionOptions& options, std::initializer_list<const char*> parts) const {
+  void expect_failure(const ConversionOptions& options, std::initializer_list<std::string_view> parts) const {
     expect_error<E>([&] { convert(options); }, parts);
     EXPECT_TRUE(!fs::exists(options.to) || fs::is_empty(options.to)) << "something was left behind";
   }

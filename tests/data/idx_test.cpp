@@ -22,7 +22,7 @@ using test::idx_file;
 using test::idx_header;
 using test::operator+;
 
-void expect_damage(const Bytes& file, std::initializer_list<const char*> parts) {
+void expect_damage(const Bytes& file, std::initializer_list<std::string_view> parts) {
   expect_error<DataError>([&] { parse_idx(file, "the-file"); }, parts);
 }
 
@@ -144,7 +144,7 @@ using test::idx_file;
 using test::idx_header;
 using test::operator+;
 
-void expect_damage(const Bytes& file, std::initializer_list<const char*> parts) {
+void expect_damage(const Bytes& file, std::initializer_list<std::string_view> parts) {
   expect_error<DataError>([&] { parse_idx(file, "the-file"); }, parts);
 }
 

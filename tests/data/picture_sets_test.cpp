@@ -191,7 +191,7 @@ TEST_F(PictureSetsTest, WhatBecameOfAPictureIsSaid) {
   test::write_file(path("photos/train/class 0/2.jpg"),
                    Bytes(text_in(path("photos/train/class 0/2.jpg")).size(), 'x'));
   fs::remove(path("photos/train/class 2/3.jpg"));
-  const auto fails = [&](std::int32_t sample, std::initializer_list<const char*> parts) {
+  const auto fails = [&](std::int32_t sample, std::initializer_list<std::string_view> parts) {
     expect_error<DataError>([&] { ImageRows(train, {&sample, 1}); }, parts);
   };
   fails(0, {"class 0/0.jpg: ", "bytes, and", "(sample 0 of pictures train)"});

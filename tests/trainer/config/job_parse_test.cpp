@@ -3,6 +3,7 @@
 /// Job files that are right.
 #include "common/error.hpp"
 #include "tests/common/config_error_of.hpp"
+#include "tests/support/messages.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
@@ -277,13 +278,8 @@ class JobPathTest : public ::testing::Test {
 };
 
 TEST_F(JobPathTest, JobThatComesWithTheProgramHasAName) {
-  const auto error = [](const std::string& path) -> std::string {
-    try {
-      load_job(path, {});
-    } catch (const MissingDataError& missing) {
-      return missing.what();
-    }
-    return "";
+  const auto error = [](const std::string& path) {
+    return test::error_of<MissingDataError>([&] { load_job(path, {}); });
   };
   EXPECT_EQ(load_job("mnist", {}).data.set, "mnist");
   write("elsewhere/mine.yaml", "model: net\n");

@@ -7,12 +7,12 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/common/config_error_of.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/job_setup.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -31,10 +31,7 @@ const SafetensorsFile& golden() {
 
 template <typename T>
 std::vector<T> values_of(const std::string& name, const char* dtype, const std::vector<std::size_t>& shape) {
-  const TensorView& tensor = golden().require(name, dtype, shape);
-  std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
+  return test::values_of<T>(golden(), name, dtype, shape);
 }
 
 Job job_with(const std::string& train, const std::string& augment = "[]") {
