@@ -45,7 +45,7 @@ inline int outputs_of(const LinearShape& s) {
 
 inline std::string describe(const Conv2dShape& s) {
   std::ostringstream text;
-  text << "seed " << kProblemSeed << ", shape";
+  text << "shape";
   for (const int size : {s.batch, s.in_channels, s.in_height, s.in_width, s.out_channels, s.kernel_height,
                          s.kernel_width, s.stride, s.padding, s.groups, s.dilation}) {
     text << " " << size;
@@ -56,8 +56,7 @@ inline std::string describe(const Conv2dShape& s) {
 
 inline std::string describe(const LinearShape& s) {
   std::ostringstream text;
-  text << "seed " << kProblemSeed << ", shape " << s.batch << " " << s.in_features << " " << s.out_features
-       << " (batch inputs outputs)";
+  text << "shape " << s.batch << " " << s.in_features << " " << s.out_features << " (batch inputs outputs)";
   return text.str();
 }
 

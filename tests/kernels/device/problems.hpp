@@ -59,12 +59,6 @@ class ExactSums {
   const ExactGradient gradient;
 };
 
-inline std::vector<float> as_floats(std::span<const std::int64_t> sums) {
-  std::vector<float> numbers;
-  for (const std::int64_t sum : sums) numbers.push_back(static_cast<float>(from_exact(sum)));
-  return numbers;
-}
-
 }  // namespace lockstep::test
 
 namespace lockstep::test::linear_test {

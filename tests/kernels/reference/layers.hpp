@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace lockstep::reference {
@@ -139,6 +140,13 @@ void for_each_pool_tap(const Pool2dShape& s, const Body& body) {
           }
 }
 
+inline std::string describe(const Pool2dShape& s) {
+  return "batch " + std::to_string(s.batch) + ", " + std::to_string(s.channels) + " x " +
+         std::to_string(s.in_height) + " x " + std::to_string(s.in_width) + ", kernel " +
+         std::to_string(s.kernel) + ", stride " + std::to_string(s.stride) + ", padding " +
+         std::to_string(s.padding);
+}
+
 struct MaxPooled {
   std::vector<double> y;
   std::vector<std::uint8_t> argmax;
@@ -184,6 +192,11 @@ inline std::size_t logit_index(const LossShape& s, int c, int n) {
   return static_cast<std::size_t>(c) * static_cast<std::size_t>(s.batch) + static_cast<std::size_t>(n);
 }
 
+inline std::string describe(const LossShape& s) {
+  return "batch " + std::to_string(s.batch) + ", samples " + std::to_string(s.samples) + ", classes " +
+         std::to_string(s.classes);
+}
+
 inline std::vector<double> log_softmax(const LossShape& s, const std::vector<double>& logits) {
   std::vector<double> y(logits.size());
   for (int n = 0; n < s.batch; ++n) {
@@ -197,35 +210,11 @@ inline std::vector<double> log_softmax(const LossShape& s, const std::vector<dou
   return y;
 }
 
-/// The loss summed over the real samples.
-inline double cross_entropy(const LossShape& s, const std::vector<double>& logits,
-                            const std::vector<std::int32_t>& labels) {
-  const std::vector<double> y = log_softmax(s, logits);
-  double loss = 0;
-  for (int n = 0; n < s.samples; ++n) loss -= y[logit_index(s, labels[static_cast<std::size_t>(n)], n)];
-  return loss;
-}
-
-/// softmax - onehot for real samples, 0 in padding columns.
-inline std::vector<double> cross_entropy_gradient(const LossShape& s, const std::vector<double>& logits,
-                                                  const std::vector<std::int32_t>& labels) {
-  std::vector<double> gradient = log_softmax(s, logits);
-  for (int n = 0; n < s.batch; ++n)
-    for (int c = 0; c < s.classes; ++c) {
-      double& value = gradient[logit_index(s, c, n)];
-      if (n < s.samples) {
-        value = std::exp(value) - (labels[static_cast<std::size_t>(n)] == c ? 1 : 0);
-      } else {
-        value = 0;
-      }
-    }
-  return gradient;
-}
-
 // Losses by their rule, target by target.
 
 struct ReferenceLoss {
-  double loss = 0;               ///< summed over the real samples
+  double loss = 0;  ///< summed over the real samples
+  std::int64_t correct = 0;
   std::vector<double> gradient;  ///< 0 in padding columns
 };
 
@@ -238,6 +227,20 @@ inline double output_loss(LossKind kind, double x, double target) {
   return -target * log_of_share(x) - (1 - target) * log_of_share(-x);
 }
 
+/// Whether a sample's label is the first of its largest outputs; of a set of labels, whether they are its positive
+/// outputs.
+inline bool is_correct(const LossShape& s, const std::vector<double>& x, std::int32_t label, int n) {
+  int best = 0;
+  bool is_set = true;
+  for (int c = 0; c < s.classes; ++c) {
+    const double output = x[logit_index(s, c, n)];
+    if (output > x[logit_index(s, best, n)]) best = c;
+    if (s.rule.label_sets != nullptr)
+      is_set = is_set && (output > 0) == (s.rule.label_sets[label * s.classes + c] != 0);
+  }
+  return s.rule.label_sets != nullptr ? is_set : best == label;
+}
+
 inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>& x,
                                   const std::vector<std::int32_t>& labels) {
   const LossRule& rule = s.rule;
@@ -247,12 +250,15 @@ inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>&
     return rule.class_weights == nullptr ? 1.0 : double{rule.class_weights[c]};
   };
   for (int n = 0; n < s.samples; ++n) {
+    const std::int32_t label = labels[static_cast<std::size_t>(n)];
+    result.correct += is_correct(s, x, label, n) ? 1 : 0;
     std::vector<double> targets;
     double all = 0;
     for (int c = 0; c < s.classes; ++c) {
       const double second = s.mixed != nullptr ? double{s.mixed[n].share} : 0;
-      double share = c == labels[static_cast<std::size_t>(n)] ? 1 - second : 0;
+      double share = c == label ? 1 - second : 0;
       if (s.mixed != nullptr && c == s.mixed[n].label) share += second;
+      if (rule.label_sets != nullptr) share = rule.label_sets[label * s.classes + c];
       targets.push_back(double{rule.spread} + double{rule.label_share} * share);
       all += weight(c) * targets.back();
     }
@@ -275,7 +281,7 @@ inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>&
 
 /// Rules to try kernels on. Weights of classes are borrowed.
 struct TriedRule {
-  const char* name;
+  std::string name;
   LossRule rule;
 };
 
@@ -296,7 +302,8 @@ inline std::vector<TriedRule> tried_rules(int classes, const std::vector<float>&
   const float smoothing = 0.1F, spread = smoothing / static_cast<float>(classes);
   float sum = 0;
   for (const float weight : weights) sum += weight;
-  return {{"smoothed", {.label_share = 1 - smoothing, .spread = spread}},
+  return {{"plain", {}},
+          {"smoothed", {.label_share = 1 - smoothing, .spread = spread}},
           {"weights", {.class_weights = weights.data(), .weight_sum = sum, .scale = 0.75F}},
           {"smoothed, with weights",
            {.label_share = 1 - smoothing,
@@ -326,6 +333,31 @@ inline std::vector<float> tried_weights(int classes) {
   for (int c = 0; c < classes; ++c)
     weights.push_back(c == 1 ? 0.0F : 0.3F + 0.37F * static_cast<float>(c % 7));
   return weights;
+}
+
+/// Calls use(name, shape) for each loss that kernels are tried on: every rule, those of the cross-entropy with second
+/// labels, too, and sets of labels.
+template <typename Use>
+void for_each_loss(LossShape shape, const Use& use) {
+  const std::vector<float> weights = tried_weights(shape.classes);
+  const auto second = tried_second_labels(shape.samples, shape.classes);
+  const auto sets = tried_label_sets(shape.classes);
+  for (const auto& [name, rule] : tried_rules(shape.classes, weights)) {
+    shape.rule = rule;
+    shape.mixed = nullptr;
+    use(name, shape);
+    if (rule.kind != LossKind::kCrossEntropy) continue;
+    shape.mixed = second.data();
+    use(name + ", two labels", shape);
+  }
+  shape.mixed = nullptr;
+  shape.rule = {.kind = LossKind::kBinaryCrossEntropy, .label_sets = sets.data()};
+  use("sets of labels", shape);
+}
+
+/// Below what number labels are: rows of a table of sets, or classes.
+inline int label_count(const LossShape& s) {
+  return s.rule.label_sets != nullptr ? kTriedLabelSets : s.classes;
 }
 
 // Activations with a curve in double, and numbers to try them on.

@@ -16,20 +16,6 @@ std::vector<Conv2dShape> shapes_under_test(int batch) {
           {batch, 6, 7, 8, 4, 3, 3, 1, 1, 2}, {batch, 3, 11, 9, 2, 3, 3, 2, 1, 1, 2}};
 }
 
-std::string name_of(const Conv2dShape& s, const std::string& what) {
-  const auto text = [](int number) { return std::to_string(number); };
-  return what + " of " + text(s.batch) + " x " + text(s.in_channels) + "x" + text(s.in_height) + "x" +
-         text(s.in_width) + ", " + text(s.out_channels) + "@" + text(s.kernel_height) + "x" +
-         text(s.kernel_width) + " stride " + text(s.stride) + " padding " + text(s.padding) + " groups " +
-         text(s.groups) + " dilation " + text(s.dilation) + ", seeds 1-4";
-}
-
-template <typename Check>
-void for_each_shape(const Check& check) {
-  for (const int batch : batches_under_test())
-    for (const Conv2dShape& shape : shapes_under_test(batch)) check(shape);
-}
-
 std::size_t after(const Epilogue& epilogue, const Conv2dShape& s) {
   return std::size_t{1} * s.out_channels * epilogue.out(s.out_height()) * epilogue.out(s.out_width()) *
          s.batch;
@@ -61,18 +47,18 @@ void check_forward(VendorRig& rig, const Conv2dShape& shape, const Epilogue& epi
 
 TEST(VendorConv2dTest, ForwardWithEpilogueAgreesWithNative) {
   VendorRig rig;
-  for_each_shape([&](const Conv2dShape& shape) {
+  for_each_shape(shapes_under_test, [&](const Conv2dShape& shape) {
     const bool poolable = shape.out_height() > 1 && shape.out_width() > 1;
     int number = 0;
     for (const Epilogue& epilogue : epilogues_under_test(poolable)) {
-      check_forward(rig, shape, epilogue, name_of(shape, "epilogue " + std::to_string(number++)));
+      check_forward(rig, shape, epilogue, "epilogue " + std::to_string(number++));
     }
   });
 }
 
 TEST(VendorConv2dTest, DataGradientAgreesWithNative) {
   VendorRig rig;
-  for_each_shape([&](const Conv2dShape& shape) {
+  for_each_shape(shapes_under_test, [&](const Conv2dShape& shape) {
     const auto dy = random_floats(shape.out_size(), 1);
     const auto w = rig.upload(random_floats(shape.weight_size(), 2));
     const auto run = [&](DeviceOps& ops, const std::vector<float>& gradient) {
@@ -83,7 +69,7 @@ TEST(VendorConv2dTest, DataGradientAgreesWithNative) {
     };
     const auto vendor = run(rig.vendor(), to_samples(dy, shape.batch));
     expect_agreement(run(rig.native(), dy), to_columns(vendor, shape.batch), kVendorTolerance,
-                     name_of(shape, "data gradient"));
+                     "data gradient");
   });
 }
 
@@ -106,13 +92,13 @@ TEST(VendorConv2dTest, DataGradientThroughAnEpilogueAgreesWithNative) {
     };
     const auto vendor = run(rig.vendor(), to_samples(dy, batch), to_samples(masks, batch));
     expect_agreement(run(rig.native(), dy, masks), to_columns(vendor, batch), kVendorTolerance,
-                     name_of(shape, "expanded data gradient"));
+                     "expanded data gradient of " + describe(shape));
   }
 }
 
 TEST(VendorConv2dTest, WeightGradientAgreesWithNativeForEveryGrain) {
   VendorRig rig;
-  for_each_shape([&](const Conv2dShape& shape) {
+  for_each_shape(shapes_under_test, [&](const Conv2dShape& shape) {
     const auto x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 4);
     for (const int grain : {3, 64}) {
       const auto run = [&](DeviceOps& ops, const std::vector<float>& input,
@@ -125,7 +111,7 @@ TEST(VendorConv2dTest, WeightGradientAgreesWithNativeForEveryGrain) {
       };
       auto native = run(rig.native(), x, dy);
       auto vendor = run(rig.vendor(), to_samples(x, shape.batch), to_samples(dy, shape.batch));
-      expect_agreement(native, vendor, name_of(shape, "grain " + std::to_string(grain)));
+      expect_agreement(native, vendor, "grain " + std::to_string(grain));
     }
   });
 }

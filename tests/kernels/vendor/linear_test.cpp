@@ -13,11 +13,6 @@ std::vector<LinearShape> shapes_under_test(int batch) {
           {batch, 784, 32}, {batch, 1, 1},   {batch, 3, 65},     {batch, 131, 7}};
 }
 
-std::string name_of(const LinearShape& s, const std::string& what) {
-  return what + " of " + std::to_string(s.batch) + " x " + std::to_string(s.in_features) + " to " +
-         std::to_string(s.out_features) + ", seeds 1-4";
-}
-
 std::size_t inputs(const LinearShape& s) {
   return std::size_t{1} * s.in_features * s.batch;
 }
@@ -25,16 +20,10 @@ std::size_t outputs(const LinearShape& s) {
   return std::size_t{1} * s.out_features * s.batch;
 }
 
-template <typename Check>
-void for_each_shape(const Check& check) {
-  for (const int batch : batches_under_test())
-    for (const LinearShape& shape : shapes_under_test(batch)) check(shape);
-}
-
 TEST(VendorLinearTest, ForwardWithEpilogueAgreesWithNative) {
   VendorRig rig;
   const auto state = rig.upload(std::vector<StepState>{{.scalars = {}, .step = 11}});
-  for_each_shape([&](const LinearShape& shape) {
+  for_each_shape(shapes_under_test, [&](const LinearShape& shape) {
     const auto x = random_floats(inputs(shape), 1);
     const auto w = rig.upload(random_floats(shape.weight_size(), 2));
     const auto b = rig.upload(random_floats(static_cast<std::size_t>(shape.out_features), 3));
@@ -47,7 +36,7 @@ TEST(VendorLinearTest, ForwardWithEpilogueAgreesWithNative) {
                            state.data(), y.data(), mask.data());
         return rig.download(y);
       };
-      const std::string what = name_of(shape, "epilogue " + std::to_string(number++));
+      const std::string what = "epilogue " + std::to_string(number++);
       const auto native = run(rig.native(), x);
       const auto vendor = to_columns(run(rig.vendor(), to_samples(x, shape.batch)), shape.batch);
       expect_agreement(native, vendor, kVendorTolerance, what);
@@ -57,7 +46,7 @@ TEST(VendorLinearTest, ForwardWithEpilogueAgreesWithNative) {
 
 TEST(VendorLinearTest, DataGradientAgreesWithNative) {
   VendorRig rig;
-  for_each_shape([&](const LinearShape& shape) {
+  for_each_shape(shapes_under_test, [&](const LinearShape& shape) {
     const auto dy = random_floats(outputs(shape), 1);
     const auto w = rig.upload(random_floats(shape.weight_size(), 2));
     const auto run = [&](DeviceOps& ops, const std::vector<float>& gradient) {
@@ -68,7 +57,7 @@ TEST(VendorLinearTest, DataGradientAgreesWithNative) {
     };
     const auto vendor = run(rig.vendor(), to_samples(dy, shape.batch));
     expect_agreement(run(rig.native(), dy), to_columns(vendor, shape.batch), kVendorTolerance,
-                     name_of(shape, "data gradient"));
+                     "data gradient");
   });
 }
 
@@ -91,7 +80,7 @@ TEST(VendorLinearTest, DataGradientThroughAnEpilogueAgreesWithNative) {
     };
     const auto vendor = run(rig.vendor(), to_samples(dy, batch), to_samples(masks, batch));
     expect_agreement(run(rig.native(), dy, masks), to_columns(vendor, batch), kVendorTolerance,
-                     name_of(shape, "expanded data gradient"));
+                     "expanded data gradient of " + describe(shape));
   }
 }
 
@@ -106,13 +95,13 @@ ExactSums weight_gradient(VendorRig& rig, DeviceOps& ops, const LinearShape& sha
 
 TEST(VendorLinearTest, WeightGradientAgreesWithNativeForEveryGrain) {
   VendorRig rig;
-  for_each_shape([&](const LinearShape& shape) {
+  for_each_shape(shapes_under_test, [&](const LinearShape& shape) {
     const auto x = random_floats(inputs(shape), 1), dy = random_floats(outputs(shape), 4);
     for (const int grain : {2, 64}) {
       auto native = weight_gradient(rig, rig.native(), shape, grain, x, dy);
       auto vendor = weight_gradient(rig, rig.vendor(), shape, grain, to_samples(x, shape.batch),
                                     to_samples(dy, shape.batch));
-      expect_agreement(native, vendor, name_of(shape, "grain " + std::to_string(grain)));
+      expect_agreement(native, vendor, "grain " + std::to_string(grain));
     }
   });
 }
@@ -168,19 +157,6 @@ std::vector<Pool2dShape> shapes_under_test(int batch) {
           {batch, 1, 1, 1, 1, 1, 0}};
 }
 
-std::string name_of(const Pool2dShape& s, const std::string& what) {
-  return what + " of " + std::to_string(s.batch) + " x " + std::to_string(s.channels) + "x" +
-         std::to_string(s.in_height) + "x" + std::to_string(s.in_width) + ", window " +
-         std::to_string(s.kernel) + " stride " + std::to_string(s.stride) + " padding " +
-         std::to_string(s.padding) + ", seeds 1-2";
-}
-
-template <typename Check>
-void for_each_shape(const Check& check) {
-  for (const int batch : batches_under_test())
-    for (const Pool2dShape& shape : shapes_under_test(batch)) check(shape);
-}
-
 struct MaxPooled {
   std::vector<float> y, dx;
   std::vector<std::uint8_t> argmax;
@@ -197,20 +173,20 @@ MaxPooled max_pool(VendorRig& rig, DeviceOps& ops, const Pool2dShape& shape, con
 
 TEST(VendorPoolTest, MaxPoolEqualsNative) {
   VendorRig rig;
-  for_each_shape([&](const Pool2dShape& shape) {
+  for_each_shape(shapes_under_test, [&](const Pool2dShape& shape) {
     const auto x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 2);
     const auto native = max_pool(rig, rig.native(), shape, x, dy);
     const auto vendor =
         max_pool(rig, rig.vendor(), shape, to_samples(x, shape.batch), to_samples(dy, shape.batch));
-    EXPECT_EQ(native.y, to_columns(vendor.y, shape.batch)) << name_of(shape, "y");
-    EXPECT_EQ(native.argmax, to_columns(vendor.argmax, shape.batch)) << name_of(shape, "argmax");
-    EXPECT_EQ(native.dx, to_columns(vendor.dx, shape.batch)) << name_of(shape, "dx");
+    EXPECT_EQ(native.y, to_columns(vendor.y, shape.batch)) << "y";
+    EXPECT_EQ(native.argmax, to_columns(vendor.argmax, shape.batch)) << "argmax";
+    EXPECT_EQ(native.dx, to_columns(vendor.dx, shape.batch)) << "dx";
   });
 }
 
 TEST(VendorPoolTest, LibrarysMaxPoolAgreesWithNative) {
   VendorRig rig;
-  for_each_shape([&](const Pool2dShape& shape) {
+  for_each_shape(shapes_under_test, [&](const Pool2dShape& shape) {
     const auto x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 2);
     const auto native = max_pool(rig, rig.native(), shape, x, dy);
     const auto there = rig.upload(to_samples(x, shape.batch)),
@@ -219,15 +195,14 @@ TEST(VendorPoolTest, LibrarysMaxPoolAgreesWithNative) {
     rig.vendor().max_pool_forward_alone(rig.stream(), shape, there.data(), y.data());
     rig.vendor().max_pool_backward_alone(rig.stream(), shape, there.data(), y.data(), dy_there.data(),
                                          dx.data());
-    EXPECT_EQ(native.y, to_columns(rig.download(y), shape.batch)) << name_of(shape, "y");
-    expect_agreement(native.dx, to_columns(rig.download(dx), shape.batch), kVendorTolerance,
-                     name_of(shape, "dx"));
+    EXPECT_EQ(native.y, to_columns(rig.download(y), shape.batch)) << "y";
+    expect_agreement(native.dx, to_columns(rig.download(dx), shape.batch), kVendorTolerance, "dx");
   });
 }
 
 TEST(VendorPoolTest, AveragePoolAgreesWithNative) {
   VendorRig rig;
-  for_each_shape([&](const Pool2dShape& shape) {
+  for_each_shape(shapes_under_test, [&](const Pool2dShape& shape) {
     const auto x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 2);
     const auto forward = [&](DeviceOps& ops, const std::vector<float>& input) {
       const auto y = rig.poisoned<float>(shape.out_size());
@@ -241,10 +216,8 @@ TEST(VendorPoolTest, AveragePoolAgreesWithNative) {
     };
     const auto y = forward(rig.vendor(), to_samples(x, shape.batch));
     const auto dx = backward(rig.vendor(), to_samples(dy, shape.batch));
-    expect_agreement(forward(rig.native(), x), to_columns(y, shape.batch), kVendorTolerance,
-                     name_of(shape, "y"));
-    expect_agreement(backward(rig.native(), dy), to_columns(dx, shape.batch), kVendorTolerance,
-                     name_of(shape, "dx"));
+    expect_agreement(forward(rig.native(), x), to_columns(y, shape.batch), kVendorTolerance, "y");
+    expect_agreement(backward(rig.native(), dy), to_columns(dx, shape.batch), kVendorTolerance, "dx");
   });
 }
 
