@@ -3,6 +3,8 @@
 /// What is concluded from signs of life, at which moment, and in which words.
 #include "comm/watch/failure_detector.hpp"
 
+#include "tests/support/messages.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -81,13 +83,9 @@ TEST_F(FailureDetectorTest, DeathIsJudgedWhenItHasSettled) {
   EXPECT_EQ(verdict->cause, Cause::kDied);
   EXPECT_EQ(verdict->initiating, std::vector<int>{2});
   const auto words = text(*verdict, after(1.2));
-  EXPECT_NE(words.find("rank 2 on node2 (pid 102) died: its process is gone; last seen in step 100"),
-            words.npos)
-      << words;
-  EXPECT_NE(words.find(
-                "ranks 0-1, 3: step 100, reducing gradients, bucket 2, waiting in the gradients' all-reduce"),
-            words.npos)
-      << words;
+  EXPECT_TRUE(contains(
+      words, {"rank 2 on node2 (pid 102) died: its process is gone; last seen in step 100",
+              "ranks 0-1, 3: step 100, reducing gradients, bucket 2, waiting in the gradients' all-reduce"}));
   EXPECT_FALSE(detector.look(after(2), peers).verdict) << "a verdict is found once";
 }
 
@@ -100,7 +98,7 @@ TEST_F(FailureDetectorTest, WhoDiesLaterDidNotBegin) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, std::vector<int>{3});
   EXPECT_EQ(verdict->cascading, std::vector<int>{1});
-  EXPECT_NE(text(*verdict, after(1.6)).find("initiating: rank 3; cascading: rank 1"), std::string::npos);
+  EXPECT_TRUE(contains(text(*verdict, after(1.6)), {"initiating: rank 3; cascading: rank 1"}));
 }
 
 TEST_F(FailureDetectorTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
@@ -132,9 +130,8 @@ TEST_F(FailureDetectorTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTim
   peer(2).state = 'T';
   const auto notices = detector.look(after(3.1), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("rank 2 on node2 (pid 102) is silent for 3.1 s: it is stopped, kill -CONT 102"),
-            std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(
+      contains(notices[0], {"rank 2 on node2 (pid 102) is silent for 3.1 s: it is stopped, kill -CONT 102"}));
   hear_all_but({2}, after(29.9));
   const auto later = detector.look(after(29.9), peers);
   EXPECT_TRUE(later.notices.empty() && !later.verdict) << "it is said once";
@@ -151,7 +148,7 @@ TEST_F(FailureDetectorTest, SilentRankMayComeBack) {
   hear_all_but({}, after(21));
   const auto notices = detector.look(after(21), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("is back after 21.0 s; the run goes on"), std::string::npos) << notices[0];
+  EXPECT_TRUE(contains(notices[0], {"is back after 21.0 s; the run goes on"}));
 }
 
 TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
@@ -160,7 +157,7 @@ TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
   const auto findings = detector.look(after(10'000), peers);
   EXPECT_FALSE(findings.verdict);
   ASSERT_EQ(findings.notices.size(), 1U);
-  EXPECT_NE(findings.notices[0].find("a debugger holds it"), std::string::npos);
+  EXPECT_TRUE(contains(findings.notices[0], {"a debugger holds it"}));
 }
 
 TEST_F(FailureDetectorTest, HostThatCannotBeReachedIsNamedAsAWhole) {
@@ -169,9 +166,8 @@ TEST_F(FailureDetectorTest, HostThatCannotBeReachedIsNamedAsAWhole) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, (std::vector<int>{2, 3}));
   EXPECT_FALSE(verdict->cut_off);
-  EXPECT_NE(text(*verdict, after(31)).find("node2 with all of ranks 2-3 cannot be reached for 31.0 s"),
-            std::string::npos)
-      << text(*verdict, after(31));
+  EXPECT_TRUE(
+      contains(text(*verdict, after(31)), {"node2 with all of ranks 2-3 cannot be reached for 31.0 s"}));
 }
 
 TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
@@ -183,10 +179,8 @@ TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
   peer(3).heard_ns = after(3.7);
   const auto notices = far.look(after(3.7), peers).notices;
   ASSERT_EQ(notices.size(), 2U);
-  EXPECT_NE(notices[0].find("rank 0 on node1 (pid 100) is silent for 3.7 s"), std::string::npos)
-      << notices[0];
-  EXPECT_NE(notices[1].find("rank 1 on node1 (pid 101) is silent for 3.3 s"), std::string::npos)
-      << notices[1];
+  EXPECT_TRUE(contains(notices[0], {"rank 0 on node1 (pid 100) is silent for 3.7 s"}));
+  EXPECT_TRUE(contains(notices[1], {"rank 1 on node1 (pid 101) is silent for 3.3 s"}));
   hear_all_but({}, after(4));
   EXPECT_EQ(far.look(after(4), peers).notices.size(), 2U) << "both are back";
 }
@@ -196,15 +190,13 @@ TEST_F(FailureDetectorTest, WhoHearsNobodySaysSoOfItself) {
   hear_all_but({0, 1, 2}, after(3.1));
   const auto notices = alone.look(after(3.1), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("rank 3 on node2 (pid 103) hears no other rank for 3.1 s: this host is cut off"),
-            std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(contains(notices[0],
+                       {"rank 3 on node2 (pid 103) hears no other rank for 3.1 s: this host is cut off"}));
   EXPECT_TRUE(alone.look(after(3.6), peers).notices.empty()) << "it is said once";
   hear_all_but({}, after(5));
   const auto again = alone.look(after(5), peers).notices;
   ASSERT_EQ(again.size(), 1U);
-  EXPECT_NE(again[0].find("rank 3 on node2 hears the others again after 5.0 s"), std::string::npos)
-      << again[0];
+  EXPECT_TRUE(contains(again[0], {"rank 3 on node2 hears the others again after 5.0 s"}));
 }
 
 TEST_F(FailureDetectorTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
@@ -213,9 +205,7 @@ TEST_F(FailureDetectorTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
   peer(0).state = 'T';
   const auto notices = second.look(after(3.1), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("rank 0 on node1 (pid 100) is silent for 3.1 s: it is stopped"),
-            std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(contains(notices[0], {"rank 0 on node1 (pid 100) is silent for 3.1 s: it is stopped"}));
   EXPECT_FALSE(second.may_be_cut_off(after(31), peers)) << "nothing to wait for before it says the verdict";
 }
 
@@ -223,8 +213,7 @@ TEST_F(FailureDetectorTest, WhoHearsNobodySaysThatItMayBeItself) {
   hear_all_but({1, 2, 3}, after(31));
   const auto verdict = detector.look(after(31), peers).verdict;
   ASSERT_TRUE(verdict && verdict->cut_off);
-  EXPECT_NE(text(*verdict, after(31)).find("rank 0 on node1 hears no other rank any more"),
-            std::string::npos);
+  EXPECT_TRUE(contains(text(*verdict, after(31)), {"rank 0 on node1 hears no other rank any more"}));
 }
 
 TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
@@ -234,10 +223,8 @@ TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
   hear_all_but({}, after(5));
   const auto notices = detector.look(after(5), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(
-      notices[0].find("rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s"),
-      std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(contains(
+      notices[0], {"rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s"}));
   hear_all_but({}, after(31));
   const auto verdict = detector.look(after(31), peers).verdict;
   ASSERT_TRUE(verdict);
@@ -379,7 +366,7 @@ TEST_F(FailureDetectorTest, AllInOnePlaceWithoutMessagesIsTheNetworkOfMpi) {
   hear_all_but({}, after(40));
   const auto verdict = detector.find_overdue(after(40), peers);
   EXPECT_EQ(verdict.cause, Cause::kNetwork);
-  EXPECT_NE(text(verdict, after(40)).find("all 4 ranks wait, and"), std::string::npos);
+  EXPECT_TRUE(contains(text(verdict, after(40)), {"all 4 ranks wait, and"}));
 }
 
 }  // namespace

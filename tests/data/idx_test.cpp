@@ -17,12 +17,11 @@ namespace lockstep::idx_test {
 namespace {
 
 using test::Bytes;
-using test::expect_error;
 using test::idx_file;
 using test::idx_header;
 using test::operator+;
 
-void expect_damage(const Bytes& file, std::initializer_list<const char*> parts) {
+void expect_damage(const Bytes& file, std::initializer_list<std::string_view> parts) {
   expect_error<DataError>([&] { parse_idx(file, "the-file"); }, parts);
 }
 
@@ -138,13 +137,12 @@ namespace lockstep::gzip_test {
 namespace {
 
 using test::Bytes;
-using test::expect_error;
 using test::gzip;
 using test::idx_file;
 using test::idx_header;
 using test::operator+;
 
-void expect_damage(const Bytes& file, std::initializer_list<const char*> parts) {
+void expect_damage(const Bytes& file, std::initializer_list<std::string_view> parts) {
   expect_error<DataError>([&] { parse_idx(file, "the-file"); }, parts);
 }
 

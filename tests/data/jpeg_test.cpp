@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "data/pictures/picture.hpp"
 #include "tests/data/picture_fixture.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
@@ -69,14 +70,9 @@ TEST(JpegTest, ALibraryWithOtherPixelsIsRefusedByName) {
     KnownJpeg cut = known_jpegs()[0];
     cut.file = other.file.substr(0, 100);
     for (const KnownJpeg& wrong : {other, cut}) {
-      try {
-        require_known_pixels(std::span(&wrong, 1));
-        ADD_FAILURE() << wrong.name;
-      } catch (const DeviceError& error) {
-        const std::string text = error.what();
-        for (const char* part : {"jpeg", "gives the known JPEG ", "load libjpeg-turbo 2.1 or newer"})
-          EXPECT_NE(text.find(part), std::string::npos) << text;
-      }
+      SCOPED_TRACE(wrong.name);
+      expect_error<DeviceError>([&] { require_known_pixels(std::span(&wrong, 1)); },
+                                {"jpeg", "gives the known JPEG ", "load libjpeg-turbo 2.1 or newer"});
     }
   }
 }
@@ -115,24 +111,16 @@ Bytes without_last_component() {
 TEST(JpegTest, AComponentWithoutDataIsDamageUnlessItIsNotNeeded) {
   const Bytes file = without_last_component();
   EXPECT_NO_THROW(read_jpeg("grey.jpg", file, PictureColour::kGrey));
-  try {
-    read_jpeg("cut.jpg", file, PictureColour::kRgb);
-    ADD_FAILURE();
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "cut.jpg: damaged JPEG: a component has no data");
-  }
+  EXPECT_EQ(message_of<DataError>([&] { read_jpeg("cut.jpg", file, PictureColour::kRgb); }),
+            "cut.jpg: damaged JPEG: a component has no data");
 }
 
 TEST(JpegTest, TwelveBitsAreRefusedByName) {
   Bytes file = golden("420.jpg");
   const std::string text(file.begin(), file.end());
   file[text.find("\xff\xc0") + 4] = 12;
-  try {
-    read_jpeg("fine.jpg", file, PictureColour::kRgb);
-    ADD_FAILURE();
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "fine.jpg: JPEG with 12 bits a channel; only 8 are read, so save it with 8");
-  }
+  EXPECT_EQ(message_of<DataError>([&] { read_jpeg("fine.jpg", file, PictureColour::kRgb); }),
+            "fine.jpg: JPEG with 12 bits a channel; only 8 are read, so save it with 8");
 }
 
 // Other programs show the same pixels.

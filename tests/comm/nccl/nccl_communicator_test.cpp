@@ -5,6 +5,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -72,9 +73,7 @@ TEST_F(NcclCommunicatorTest, RanksThatDoNotComeAreAPeerLostWithTheFix) {
   const auto text =
       message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }, kLittle); },
                  ExitCode::kPeerLost);
-  EXPECT_NE(text.find("rank 0 of 1 on "), std::string::npos) << text;
-  EXPECT_NE(text.find("creation of the NCCL communicator"), std::string::npos) << text;
-  EXPECT_NE(text.find("NCCL_SOCKET_IFNAME"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, {"rank 0 of 1 on ", "creation of the NCCL communicator", "NCCL_SOCKET_IFNAME"}));
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
 }
 
@@ -82,8 +81,7 @@ TEST_F(NcclCommunicatorTest, AFailedCreationSaysWhatNcclSaid) {
   nccl_.creation = ncclSystemError;
   const auto text = message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }); },
                                ExitCode::kPeerLost);
-  EXPECT_NE(text.find("ncclCommInitRankConfig"), std::string::npos) << text;
-  EXPECT_NE(text.find("socket closed by peer"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, {"ncclCommInitRankConfig", "socket closed by peer"}));
   EXPECT_EQ(nccl_.calls(), Calls{"init 0 of 1"});
 }
 
@@ -114,7 +112,7 @@ TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
             kLittle);
       },
       ExitCode::kPeerLost);
-  EXPECT_NE(text.find("in a sum"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, {"in a sum"}));
   EXPECT_TRUE(nccl_.called("abort"));
   EXPECT_FALSE(nccl_.called("finalize"));
 }
@@ -126,7 +124,7 @@ TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrownByCheck) {
     EXPECT_NO_THROW(connected.check());
     nccl_.failure = ncclRemoteError;
     const auto text = message_of([&] { connected.check(); }, ExitCode::kPeerLost);
-    EXPECT_NE(text.find("remote process exited"), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, {"remote process exited"}));
   });
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
 }
@@ -230,10 +228,9 @@ TEST(NcclErrorTest, TheExitCodeSaysWhoIsToBlame) {
 
 TEST(NcclErrorTest, OneLineNamesCallPlaceAndFix) {
   const std::string text = error_of(ncclRemoteError).what();
-  EXPECT_NE(text.find("nccl_communicator_test.cpp:"), std::string::npos) << text;
-  EXPECT_NE(text.find(" in result: remote process exited (socket closed by peer); "), std::string::npos)
-      << text;
-  EXPECT_NE(text.find("NCCL_DEBUG=WARN"), std::string::npos) << text;
+  EXPECT_TRUE(contains(
+      text, {"nccl_communicator_test.cpp:", " in result: remote process exited (socket closed by peer); ",
+             "NCCL_DEBUG=WARN"}));
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
 }
 

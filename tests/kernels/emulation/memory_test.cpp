@@ -151,10 +151,8 @@ __global__ void large_kernel() {
 
 TEST_F(SharedMemoryTest, StaticAndDynamicTogetherHaveALimit) {
   EXPECT_EQ(fault_of([] { launch(nullptr, {1, 1, 83 * 1024}, large_kernel); }), "no fault");
-  expect_contains(fault_of([] {
-                    launch(nullptr, {1, 1, 84 * 1024}, large_kernel);
-                  }),
-                  {"memory_test.cpp", "shared memory"});
+  const auto text = message_of<InternalError>([] { launch(nullptr, {1, 1, 84 * 1024}, large_kernel); });
+  EXPECT_TRUE(contains(text, {"memory_test.cpp", "shared memory"}));
 }
 
 }  // namespace
