@@ -118,27 +118,27 @@ TEST_F(FaultsTest, MissingBarrierChangesTheResult) {
 }
 
 template <bool kAtomic>
-__global__ void sum_kernel(int* sum) {
+__global__ void sum_kernel(unsigned* sum) {
   if constexpr (kAtomic) {
-    atomicAdd(sum, static_cast<int>(threadIdx.x));
+    atomicAdd(sum, threadIdx.x);
   } else {
-    const int seen = *sum;
+    const unsigned seen = *sum;
     __syncwarp();  // others may come in between
-    *sum = seen + static_cast<int>(threadIdx.x);
+    *sum = seen + threadIdx.x;
   }
 }
 
 template <bool kAtomic>
-std::set<int> results_of_sum() {
+std::set<unsigned> results_of_sum() {
   return results_of_ten_orders([] {
-    const DeviceArray<int> sum(1, 0);
+    const DeviceArray<unsigned> sum(1, 0);
     launch(nullptr, {1, 64}, sum_kernel<kAtomic>, sum.data());
     return sum[0];
   });
 }
 
 TEST_F(FaultsTest, RaceOfReadAndWriteChangesTheResult) {
-  EXPECT_EQ(results_of_sum<true>(), (std::set<int>{63 * 64 / 2}));
+  EXPECT_EQ(results_of_sum<true>(), (std::set<unsigned>{63 * 64 / 2}));
   EXPECT_GT(results_of_sum<false>().size(), 1U);
 }
 
