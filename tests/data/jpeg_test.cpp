@@ -123,42 +123,5 @@ TEST(JpegTest, TwelveBitsAreRefusedByName) {
             "fine.jpg: JPEG with 12 bits a channel; only 8 are read, so save it with 8");
 }
 
-// Other programs show the same pixels.
-
-Bytes shown_by_libjpeg(const Bytes& file, bool colour) {
-  jpeg_decompress_struct jpeg;
-  jpeg_error_mgr errors;
-  jpeg.err = jpeg_std_error(&errors);
-  jpeg_create_decompress(&jpeg);
-  jpeg_mem_src(&jpeg, file.data(), file.size());
-  jpeg_read_header(&jpeg, TRUE);
-  jpeg.out_color_space = colour ? JCS_RGB : JCS_GRAYSCALE;
-  jpeg_start_decompress(&jpeg);
-  Bytes row(std::size_t{jpeg.output_width} * 3), planes;
-  const std::size_t channels = colour ? 3 : 1, size = std::size_t{jpeg.output_width} * jpeg.output_height;
-  planes.resize(channels * size);
-  for (std::size_t y = 0; y < jpeg.output_height; ++y) {
-    JSAMPROW pointer = row.data();
-    jpeg_read_scanlines(&jpeg, &pointer, 1);
-    for (std::size_t x = 0; x < jpeg.output_width; ++x)
-      for (std::size_t c = 0; c < channels; ++c)
-        planes[c * size + y * jpeg.output_width + x] = row[channels * x + c];
-  }
-  jpeg_finish_decompress(&jpeg);
-  jpeg_destroy_decompress(&jpeg);
-  return planes;
-}
-
-TEST(JpegTest, PixelsAreThoseOfLibjpegTurbo) {
-  for (const Known& one : known_pixels()) {
-    const Bytes file = golden(one.file);
-    if (one.file == "cmyk.jpg" || one.file == "sideways.jpg") continue;  // which it leaves to programs
-    for (const PictureColour colour : kBoth)
-      EXPECT_EQ(read_jpeg(one.file, file, colour).pixels,
-                shown_by_libjpeg(file, colour == PictureColour::kRgb))
-          << one.file;
-  }
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -30,10 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-
-Bytes bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+using test::bytes_of;
 
 std::string text_in(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);

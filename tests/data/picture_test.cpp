@@ -19,14 +19,11 @@
 namespace lockstep {
 namespace {
 
+using test::bytes_of;
 using testing::Bytes;
 using testing::encode_jpeg;
 using testing::encode_png;
 using testing::sheet;
-
-Bytes bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
 
 std::string error_of(const Bytes& file, std::optional<std::int64_t> only = {}) {
   try {

@@ -30,11 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
+using test::bytes_of;
 using Rows = std::vector<std::vector<std::string>>;
-
-Bytes bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
 
 Rows rows_of(const std::string& text, char separator = ',') {
   const Bytes bytes = bytes_of(text);
