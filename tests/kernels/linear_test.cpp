@@ -28,16 +28,6 @@ struct FullyConnected {
       cpu::linear_backward_weights(p.shape, p.x_tensor.data(), p.dy_tensor.data(), dw.data(), db.data());
     }
   };
-
-  static reference::Sums forward(const Shape& shape, const std::vector<double>& x,
-                                 const std::vector<double>& w, const std::vector<double>& b) {
-    return reference::linear_forward(shape, x, w, b);
-  }
-  static test::ExpectedSums naive(const test::LayerProblem<Shape>& p) {
-    return {forward(p.shape, p.x, p.w, p.b), reference::linear_backward_data(p.shape, p.dy, p.w),
-            reference::linear_backward_weights(p.shape, p.x, p.dy),
-            reference::linear_backward_bias(p.shape, p.dy)};
-  }
 };
 
 const std::vector<LinearShape> FullyConnected::kShapes = {
@@ -64,7 +54,7 @@ TEST(LinearTest, PaddingColumnsWithZeroGradientDoNotChangeTheBits) {
 }
 
 TEST(LinearReferenceTest, GradientsAgreeWithFiniteDifferences) {
-  test::expect_finite_differences<FullyConnected>({3, 5, 4});
+  test::expect_finite_differences(LinearShape{3, 5, 4});
 }
 
 }  // namespace
@@ -95,16 +85,6 @@ struct Convolution {
     }
     static constexpr int kGrain = 200;  // larger than any batch of these tests
   };
-
-  static reference::Sums forward(const Shape& shape, const std::vector<double>& x,
-                                 const std::vector<double>& w, const std::vector<double>& b) {
-    return reference::conv2d_forward(shape, x, w, b);
-  }
-  static test::ExpectedSums naive(const test::LayerProblem<Shape>& p) {
-    return {forward(p.shape, p.x, p.w, p.b), reference::conv2d_backward_data(p.shape, p.dy, p.w),
-            reference::conv2d_backward_weights(p.shape, p.x, p.dy),
-            reference::conv2d_backward_bias(p.shape, p.dy)};
-  }
 };
 
 const std::vector<Conv2dShape> Convolution::kShapes = {
@@ -236,7 +216,7 @@ TEST(Conv2dReferenceTest, GradientsAgreeWithFiniteDifferences) {
                                                            {2, 1, 4, 4, 2, 2, 3, 3, 1},
                                                            {1, 4, 5, 4, 6, 3, 2, 1, 1, 2},
                                                            {1, 2, 7, 6, 2, 3, 3, 2, 2, 1, 2}})
-    test::expect_finite_differences<Convolution>(shape);
+    test::expect_finite_differences(shape);
 }
 
 }  // namespace

@@ -17,11 +17,32 @@
 
 namespace lockstep::reference {
 
-// Convolution by naive loops in double precision: the oracle of the convolution kernels.
+// Layers with weights by naive loops in double precision: the oracle of their kernels.
+
+/// Numbers in the input and in the output of a layer, and its outputs, each of which has a bias.
+inline std::size_t input_size(const Conv2dShape& s) {
+  return s.in_size();
+}
+inline std::size_t output_size(const Conv2dShape& s) {
+  return s.out_size();
+}
+inline std::size_t outputs_of(const Conv2dShape& s) {
+  return static_cast<std::size_t>(s.out_channels);
+}
+
+inline std::size_t input_size(const LinearShape& s) {
+  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.in_features);
+}
+inline std::size_t output_size(const LinearShape& s) {
+  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.out_features);
+}
+inline std::size_t outputs_of(const LinearShape& s) {
+  return static_cast<std::size_t>(s.out_features);
+}
 
 /// Calls f(x index, w index, y index) for each product x * w that output y consists of.
 template <class F>
-void for_each_conv2d_product(const Conv2dShape& s, F f) {
+void for_each_product(const Conv2dShape& s, F f) {
   const auto at = [](std::size_t a, int size, int i) {
     return a * static_cast<std::size_t>(size) + static_cast<std::size_t>(i);
   };
@@ -43,44 +64,8 @@ void for_each_conv2d_product(const Conv2dShape& s, F f) {
             }
 }
 
-inline Sums conv2d_forward(const Conv2dShape& s, const std::vector<double>& x, const std::vector<double>& w,
-                           const std::vector<double>& b) {
-  Sums y(s.out_size());
-  const std::size_t plane = s.out_size() / b.size();
-  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / plane]);
-  for_each_conv2d_product(s,
-                          [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
-  return y;
-}
-
-inline Sums conv2d_backward_data(const Conv2dShape& s, const std::vector<double>& dy,
-                                 const std::vector<double>& w) {
-  Sums dx(s.in_size());
-  for_each_conv2d_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
-  return dx;
-}
-
-inline Sums conv2d_backward_weights(const Conv2dShape& s, const std::vector<double>& x,
-                                    const std::vector<double>& dy) {
-  Sums dw(s.weight_size());
-  for_each_conv2d_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
-  return dw;
-}
-
-inline Sums conv2d_backward_bias(const Conv2dShape& s, const std::vector<double>& dy) {
-  Sums db(static_cast<std::size_t>(s.out_channels));
-  const std::size_t plane = dy.size() / db.value.size();
-  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / plane, dy[i]);
-  return db;
-}
-
-// Fully connected layers by naive loops in double precision: the oracle of the linear kernels.
-
-/// Calls f(x index, w index, y index) for each product x * w that output y consists of.
 template <class F>
-void for_each_linear_product(const LinearShape& s, F f) {
+void for_each_product(const LinearShape& s, F f) {
   const auto inputs = static_cast<std::size_t>(s.in_features),
              outputs = static_cast<std::size_t>(s.out_features);
   const auto batch = static_cast<std::size_t>(s.batch);
@@ -89,35 +74,35 @@ void for_each_linear_product(const LinearShape& s, F f) {
       for (std::size_t n = 0; n < batch; ++n) f(i * batch + n, o * inputs + i, o * batch + n);
 }
 
-inline Sums linear_forward(const LinearShape& s, const std::vector<double>& x, const std::vector<double>& w,
-                           const std::vector<double>& b) {
-  const auto batch = static_cast<std::size_t>(s.batch);
-  Sums y(b.size() * batch);
-  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / batch]);
-  for_each_linear_product(s,
-                          [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
+template <class Shape>
+Sums layer_forward(const Shape& s, const std::vector<double>& x, const std::vector<double>& w,
+                   const std::vector<double>& b) {
+  Sums y(output_size(s));
+  const std::size_t plane = output_size(s) / b.size();
+  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / plane]);
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
   return y;
 }
 
-inline Sums linear_backward_data(const LinearShape& s, const std::vector<double>& dy,
-                                 const std::vector<double>& w) {
-  Sums dx(static_cast<std::size_t>(s.in_features) * static_cast<std::size_t>(s.batch));
-  for_each_linear_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
+template <class Shape>
+Sums layer_backward_data(const Shape& s, const std::vector<double>& dy, const std::vector<double>& w) {
+  Sums dx(input_size(s));
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
   return dx;
 }
 
-inline Sums linear_backward_weights(const LinearShape& s, const std::vector<double>& x,
-                                    const std::vector<double>& dy) {
+template <class Shape>
+Sums layer_backward_weights(const Shape& s, const std::vector<double>& x, const std::vector<double>& dy) {
   Sums dw(s.weight_size());
-  for_each_linear_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
   return dw;
 }
 
-inline Sums linear_backward_bias(const LinearShape& s, const std::vector<double>& dy) {
-  Sums db(static_cast<std::size_t>(s.out_features));
-  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / static_cast<std::size_t>(s.batch), dy[i]);
+template <class Shape>
+Sums layer_backward_bias(const Shape& s, const std::vector<double>& dy) {
+  Sums db(outputs_of(s));
+  const std::size_t plane = dy.size() / db.value.size();
+  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / plane, dy[i]);
   return db;
 }
 
