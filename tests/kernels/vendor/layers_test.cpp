@@ -97,22 +97,25 @@ TYPED_TEST(VendorLayerTest, ForwardWithEpilogueAgreesWithNative) {
     int number = 0;
     for (const Epilogue& epilogue : TypeParam::epilogues(shape)) {
       const std::string what = "epilogue " + std::to_string(number++);
-      const auto run = [&](DeviceOps& ops, const std::vector<float>& input, auto& masks) {
-        const auto y = rig.poisoned<float>(TypeParam::size_after(epilogue, shape));
-        const auto mask = rig.poisoned<std::uint8_t>(y.size());
-        std::invoke(TypeParam::kForward, ops, rig.stream(), shape, rig.upload(input).data(), w.data(),
-                    b.data(), epilogue, state.data(), y.data(), epilogue.count == 0 ? nullptr : mask.data());
-        masks = rig.download(mask);
-        return rig.download(y);
-      };
-      std::vector<std::uint8_t> native_masks, vendor_masks;
-      const auto native = run(rig.native(), x, native_masks);
-      const auto vendor = run(rig.vendor(), to_samples(x, shape.batch), vendor_masks);
-      expect_agreement(native, to_columns(vendor, shape.batch), kVendorTolerance, what);
-      vendor_masks = to_columns(vendor_masks, shape.batch);
-      std::size_t different = 0;
-      for (std::size_t i = 0; i < native_masks.size(); ++i) different += native_masks[i] != vendor_masks[i];
-      EXPECT_LE(different, native_masks.size() / 10000) << what << ": more than ties within rounding";
+      for (const bool has_mask : {true, false}) {
+        if (!has_mask && epilogue.count > 0) continue;
+        const auto run = [&](DeviceOps& ops, const std::vector<float>& input, auto& masks) {
+          const auto y = rig.poisoned<float>(TypeParam::size_after(epilogue, shape));
+          const auto mask = rig.poisoned<std::uint8_t>(y.size());
+          std::invoke(TypeParam::kForward, ops, rig.stream(), shape, rig.upload(input).data(), w.data(),
+                      b.data(), epilogue, state.data(), y.data(), has_mask ? mask.data() : nullptr);
+          masks = rig.download(mask);
+          return rig.download(y);
+        };
+        std::vector<std::uint8_t> native_masks, vendor_masks;
+        const auto native = run(rig.native(), x, native_masks);
+        const auto vendor = run(rig.vendor(), to_samples(x, shape.batch), vendor_masks);
+        expect_agreement(native, to_columns(vendor, shape.batch), kVendorTolerance, what);
+        vendor_masks = to_columns(vendor_masks, shape.batch);
+        std::size_t different = 0;
+        for (std::size_t i = 0; i < native_masks.size(); ++i) different += native_masks[i] != vendor_masks[i];
+        EXPECT_LE(different, native_masks.size() / 10000) << what << ": more than ties within rounding";
+      }
     }
   });
 }
