@@ -15,8 +15,6 @@ namespace lockstep {
 
 namespace {
 
-using test::expect_error;
-
 TEST(CatalogueTest, EveryEntryIsWhole) {
   EXPECT_GE(catalogue().size(), 6U);
   for (const SetEntry& set : catalogue()) {
@@ -112,7 +110,6 @@ TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
 namespace {
 
 namespace fs = std::filesystem;
-using test::expect_error;
 using test::ScopedVariable;
 using test::write_image_set;
 

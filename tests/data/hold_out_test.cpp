@@ -18,7 +18,6 @@
 namespace lockstep::hold_out_test {
 namespace {
 
-using test::expect_error;
 using test::idx_file;
 
 using Places = std::vector<std::int32_t>;

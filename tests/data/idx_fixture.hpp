@@ -15,6 +15,9 @@ namespace lockstep::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
+inline Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 /// An IDX header of uint8 with these sizes, and nothing after it.
 Bytes idx_header(std::initializer_list<std::uint32_t> dims);
 /// A whole IDX file; element i is (i * step) % modulus.

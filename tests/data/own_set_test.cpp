@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 using test::idx_file;
 using test::operator+;
 

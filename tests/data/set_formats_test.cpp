@@ -23,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 using test::idx_file;
 using test::idx_header;
 using test::operator+;
@@ -184,7 +183,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 using test::operator+;
 
 /// Three images with CIFAR-10's shape; each test damages one file.

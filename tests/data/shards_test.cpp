@@ -33,7 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 
 constexpr ImageShape kShape{3, 5, 7};  // 105 bytes: samples lie across blocks and files
 constexpr ShardSizes kSizes{.block_bytes = 512, .shard_bytes = 2048};

@@ -9,6 +9,7 @@
 #include "data/sets/shards.hpp"
 #include "data/tables/readers.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -29,12 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
+using test::bytes_of;
 using Rows = std::vector<std::vector<std::string>>;
-
-Bytes bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
 
 Rows rows_of(const std::string& text, char separator = ',') {
   const Bytes bytes = bytes_of(text);
@@ -222,13 +219,12 @@ TEST_F(TableTest, ASetOfNumbersIsNoSetOfPictures) {
   write("t.csv", kTable);
   options_.table.label = "kind";
   convert("t.csv", "set");
-  EXPECT_NE(index_of("set").find(R"({"lockstep_shards":2,"sample":"float32","channels":2)"),
-            std::string::npos);
+  EXPECT_TRUE(contains(index_of("set"), {R"({"lockstep_shards":2,"sample":"float32","channels":2)"}));
   expect_error<DataError>([&] { load_dataset({.set = "shards", .root = path("set")}); }, {"data.set=table"});
   write_in_shards(Env::posix(), {.set = "synthetic", .train_samples = 4, .test_samples = 2}, path("digits"),
                   {});
   EXPECT_EQ(index_of("digits").find("sample\":"), std::string::npos);  // as version 1 has always been
-  EXPECT_NE(index_of("digits").find(R"({"lockstep_shards":1,"channels")"), std::string::npos);
+  EXPECT_TRUE(contains(index_of("digits"), {R"({"lockstep_shards":1,"channels")"}));
   expect_error<DataError>([&] { load_dataset({.set = "table", .root = path("digits")}); },
                           {"data.set=shards"});
 }
@@ -246,8 +242,7 @@ TEST_F(TableTest, AValidationHalfIsNormalisedAsTheOthers) {
   const double number =
       data.validation.features.data()[0] * data.normalisation.std[0] + data.normalisation.mean[0];
   EXPECT_NEAR(number, std::round(number), 1e-5);
-  EXPECT_NE(index_of("set").find(R"({"lockstep_shards":3,"sample":"float32","channels":2)"),
-            std::string::npos);
+  EXPECT_TRUE(contains(index_of("set"), {R"({"lockstep_shards":3,"sample":"float32","channels":2)"}));
 }
 
 /// Whatever part of it: the numbers that a network sees.
