@@ -445,6 +445,11 @@ TEST_F(ConversionTest, MissingFoldersAndPicturesAreMissingData) {
   expect_failure<MissingDataError>(options(), {"cows: holds no pictures"});
 }
 
+TEST_F(ConversionTest, OneClassIsNothingToTrainOn) {
+  fs::remove_all(path("pictures/bees"));
+  expect_failure<DataError>(options(), {"pictures: 'ants' is the only folder of pictures"});
+}
+
 TEST_F(ConversionTest, AClassOfOnePictureCannotBeTested) {
   write("pictures/cows/one.ppm", ppm(4, 3, 1, 2, 3));
   expect_failure<DataError>(options(), {"class 'cows': 1 of its 1 sample would be for testing"});
