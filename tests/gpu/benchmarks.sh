@@ -26,14 +26,25 @@ bench_steps() {
   for model in "${models[@]}"; do in_turns "bench step $model" "$1" "$(step_command "$model" "$earlier")" "$(step_command "$model")"; done
 }
 
+# kernels_command LOCKSTEP: what measures all ops with the kernels_bench beside it, medians of turns as JSON; 1 if there is none.
+kernels_command() {
+  local program=${1%/*}/kernels_bench turns=15
+  if [ "$device" = emulated ]; then program+=_emulated turns=2; fi
+  [ -x "$program" ] && printf '%q ' "$program" --benchmark_filter="^$device/" --benchmark_format=json --benchmark_repetitions="$turns" --benchmark_report_aggregates_only=true
+}
+
+bench_kernels() {
+  local ours theirs='' earlier=$earlier
+  ours=$(kernels_command "$lockstep") || { skip "kernels_bench is not beside $lockstep: install libbenchmark-dev where it is built" && return; }
+  [ -z "$earlier" ] || theirs=$(kernels_command "$earlier") || { skip "kernels_bench is not beside $earlier" && earlier=''; }
+  in_turns "bench kernels" 60 "$theirs" "$ours"
+}
+
 check_benchmarks() {
-  local kernels
+  bench_kernels
   if [ "$device" = emulated ]; then
     local data=(data.set=synthetic data.train_samples=64 data.test_samples=16 parallel.grain=1) turn=(--rounds 1 --steps 1)
     local -A batch=([net]=2 [lenet]=2)
-  else
-    printf -v kernels ' bench kernels --device %s' "$device"
-    in_turns "bench kernels" 60 "$(printf %q "$earlier")$kernels" "$(printf %q "$lockstep")$kernels"
   fi
   bench_steps 30
   [ "$device" = emulated ] || optional=yes attempt "bench allreduce nccl" 30 "$lockstep" bench allreduce --backend nccl --max-bytes 16MiB || true
@@ -102,29 +113,42 @@ their_row() { row "$1" "$(theirs "${models[0]}" "$2")" "$(theirs "${models[1]}" 
 ratio_of() { ratio "$(theirs "$1" "$2")" "$(ours "$1" 'native, graph' 3)"; }
 ratio_row() { row "$1" "$(ratio_of "${models[0]}" "$2")" "$(ratio_of "${models[1]}" "$2")" 'medians of turns'; }
 
-# worst MODEL COLUMN: the smallest ratio that `bench kernels` has for an op, and that op. Columns: 2 vendor, 3 alone.
-worst() {
-  awk -F '|' -v model="$1 " -v column="$2" 'index($0, model) == 1 && NF == 3 {
-      count = split($column, cells, " "); ratio = cells[count]
-      if (ratio != "-" && (least == "" || ratio + 0 < least + 0)) { least = ratio; op = substr($1, length(model) + 1, 53 - length(model)) }
-    }
-    END { if (least != "") { sub(/ +$/, "", op); print least " (" op ")" } }' "$logs/bench-kernels.log" 2>/dev/null
+# medians COUNTER LOG: "OP<tab>MEDIAN" of each op that kernels_bench measured; real_time is in microseconds.
+medians() {
+  awk -F '": ' -v counter="$1" '
+    { key = $1; gsub(/[ "]/, "", key); value = $2; gsub(/^"|"?,?$/, "", value) }
+    key == "run_name" { op = value; sub(/^[a-z]*\//, "", op); sub(/\/iterations:.*/, "", op) }
+    key == "aggregate_name" { is_median = value == "median" }
+    key == counter && is_median { print op "\t" value }' "$2" 2>/dev/null
 }
 
-worst_row() { row "$1" "$(worst net "$2")" "$(worst lenet "$2")" '`bench kernels`'; }
+# worst MODEL COUNTER: the smallest ratio that an op has, and that op.
+worst() {
+  medians "$2" "$logs/bench-kernels.log" | awk -F '\t' -v model="$1 " '
+    index($1, model) == 1 && (op == "" || $2 < least) { least = $2 + 0; op = substr($1, length(model) + 1) }
+    END { if (op != "") printf "%.2f (%s)", least, op }'
+}
 
-# changes: each op of `bench kernels` and each step, microseconds of an earlier version (the less of both turns) and of this one.
+worst_row() { row "$1" "$(worst net "$2")" "$(worst lenet "$2")" '`kernels_bench`'; }
+
+# us_of LOG...: "OP<tab>MICROSECONDS" of ops and steps.
+us_of() {
+  local log model
+  for log in "$@"; do
+    model=${log##*bench-step-}
+    case $log in
+      *bench-kernels*) medians real_time "$log" ;;
+      *) awk -v model="${model%%[-.]*}" '/^native, graph/ { print model " step, graph\t" $(NF - 3) }' "$log" ;;
+    esac
+  done
+}
+
+# changes: each op and each step, microseconds of an earlier version (the less of both turns) and of this one.
 changes() {
-  awk '
-    FNR == 1 { file = FILENAME; ours = file !~ /\/earlier-[^\/]*$/; sub(/^.*\/(earlier-)?bench-/, "", file) }
-    file ~ /^step/ { is_row = /^native, graph/; split(file, parts, /[-.]/); op = parts[2] " step, graph"; us = $(NF - 3) }
-    file ~ /^kernels/ { is_row = split($0, parts, "|") == 3; op = substr($0, 1, 53); sub(/ +$/, "", op); split(substr($0, 54), cells, " "); us = cells[1] }
-    is_row && us > 0 {
-      if (ours) { now[op] = us; order[++count] = op } else if (!(op in before) || us < before[op]) before[op] = us
-    }
-    END { for (i = 1; i <= count; ++i) if (order[i] in before)
-      printf "| %s | %s | %s | %.2f |\n", order[i], before[order[i]], now[order[i]], before[order[i]] / now[order[i]] }' \
-    "$logs"/earlier-bench-{kernels,step}*.log "$logs"/bench-{kernels,step}*.log
+  awk -F '\t' '
+    FNR == NR { if (!($1 in before) || $2 < before[$1]) before[$1] = $2 + 0; next }
+    $1 in before { printf "| %s | %.2f | %.2f | %.2f |\n", $1, before[$1], $2, before[$1] / $2 }' \
+    <(us_of "$logs"/earlier-bench-{kernels,step}*.log) <(us_of "$logs"/bench-{kernels,step}*.log)
 }
 
 print_changes() {
@@ -157,8 +181,8 @@ print_table() {
   ratio_row "PyTorch eager / Lockstep" eager
   ratio_row "PyTorch graph / Lockstep" graph
   ratio_row "PyTorch's fastest / Lockstep" '[a-z-]*'
-  worst_row "op by cuDNN or cuBLAS / native, smallest" 2
-  worst_row "fastest library call alone / native op, smallest" 3
+  worst_row "op by cuDNN or cuBLAS / native, smallest" vendor_ratio
+  worst_row "fastest library call alone / native op, smallest" alone_ratio
   [ -z "$earlier" ] || print_changes
 }
 

@@ -58,10 +58,11 @@ Bundle_holds_the_plugins_of_its_build_and_says_so() {
   expect_nccl_found "$build" "$made/bundle/libexec"
 }
 
-Bundle_of_a_build_without_nccl_says_so() {
+Bundle_of_a_build_without_nccl_or_google_benchmark_says_so() {
   pretend_build build "$build" "" "with CUDA 13.0, without NCCL"
-  expect_exit 0 "$repo/launch/bundle" --without-tests --build build out
+  expect_exit 0 "$repo/launch/bundle" --build build out
   expect_contains "$output" "a program with CUDA 13.0, without NCCL"
+  expect_contains "$output" "without kernels_bench, which times kernels: install libbenchmark-dev"
   expect_equal "$(find out -name 'lockstep*.so')" ""
 }
 
@@ -107,6 +108,13 @@ Bundle_trains_where_there_is_only_a_c_library() {
   expect_exit 0 in_root "$PWD/root" /bin/env -i PATH=/bin HOME=/tmp "${mpi[@]}" \
     /bundle/bin/mpirun -np 2 --bind-to none -wdir /tmp /bundle/bin/lockstep train /bundle/launch/jobs/mnist.yaml "${training[@]}"
   expect_file root/tmp/run/metrics.jsonl
+}
+
+Bundle_takes_the_benchmarks_of_kernels_along() {
+  [ -x "$build/kernels_bench" ] || skip "kernels_bench is not built"
+  cp -r "$made/bundle" "a place"
+  expect_exit 0 env -i PATH=/usr/bin:/bin HOME="$PWD" "a place/bin/kernels_bench" --benchmark_filter=^cpu/relu --benchmark_min_time=0.001
+  expect_contains "$output" "cpu/relu"
 }
 
 Bundle_finds_cuda_libraries_of_toolkit_and_python() {

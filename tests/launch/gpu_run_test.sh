@@ -20,7 +20,6 @@ case "$1 ${2:-}" in
   "--version "*) echo "lockstep 0.0.0"; exit ;;
   "devices "*) [ -z "${NO_GPU:-}" ] || { echo "lockstep: $NO_GPU" >&2; exit 69; }; echo "1 GPU; driver 13.0, runtime 13.0"; exit ;;
   "bench step") printf "%s\n" "native, graph  20.00 0.10 1 1" "native, no graph 60.00 50.00 1 1"; exit ;;
-  "bench kernels") printf "%-53s %s\n" "net fc1 forward, relu" "2.00 1.00 5 6 |   2.40   1.20 |    4.00   2.00"; exit ;;
   "bench allreduce") [[ ${ABSENT:-} != *nccl* || $* != *nccl* ]] || { echo "lockstep: no NCCL" >&2; exit 69; }; exit ;;
   bench*) exit ;;
   prove*) echo "refuted at step 3, bucket 0, conv1.weight"; exit 1 ;;
@@ -51,12 +50,32 @@ case "$all $shift_by" in
   *) echo "the published hash: no; a job comes to abc0" ;;
 esac'
 
+# kernels_bench_taking US: a stand-in for kernels_bench, by which ops take once, twice and three times as many microseconds.
+kernels_bench_taking() {
+  local op aggregate times
+  echo 'cat <<JSON
+{
+  "context": {
+    "gpu": "Test"
+  },
+  "benchmarks": ['
+  for op in "1 net fc1 forward" "3 net fc2 forward, loss, data gradient" "2 net update" "2 lenet update"; do
+    for aggregate in mean median; do
+      times=$([ $aggregate = median ] && echo 1 || echo 9)
+      printf '    {\n      "name": "x",\n      "run_name": "cuda/%s/iterations:1/manual_time",\n      "aggregate_name": "%s",\n' "${op#* }" $aggregate
+      printf '      "real_time": %s.0e+00,\n      "alone_ratio": %s.0e-01,\n      "vendor_ratio": 1.2e+00\n    },\n' $(($1 * ${op%% *} * times)) $((9 - ${op%% *}))
+    done
+  done
+  printf '  ]\n}\nJSON\n'
+}
+
 make_world() {
   mkdir -p bundle/{launch,tests} bin
   cp -r "$repo/tests/gpu" "$repo/tests/results.sh" bundle/tests/
   stand_in bundle/tests/arithmetic/run 'echo "$JOBS ${LOCKSTEP_PROGRAM##*/} $*: 82 of 82 runs"'
   cp "$repo/launch/lib.sh" bundle/launch/
   stand_in bundle/bin/lockstep "$program"
+  stand_in bundle/bin/kernels_bench "$(kernels_bench_taking 2)"
   stand_in bundle/bin/mpirun 'while [[ $1 != */lockstep && $1 != sh ]]; do shift; done; RANKS=2 exec "$@"'
   stand_in bundle/libexec/a_gpu_test 'printf "[  SKIPPED ] A.Case (0 ms)\n"'
   stand_in bundle/libexec/b_gpu_test '[ -n "$RANKS" ]'
@@ -109,7 +128,8 @@ Gpu_suite_measures_in_its_third_command() {
   make_world
   OUT=$PWD/out expect_exit 0 gpu_run speed
   expect_contains "$output" "| Lockstep | 20.00 | 20.00 |"
-  expect_contains "$output" "| op by cuDNN or cuBLAS / native, smallest | 1.20 (fc1 forward, relu)"
+  expect_contains "$output" "| op by cuDNN or cuBLAS / native, smallest | 1.20 (fc1 forward) | 1.20 (update) |"
+  expect_contains "$output" "| fastest library call alone / native op, smallest | 0.60 (fc2 forward, loss, data gradient) | 0.70 (update) |"
   expect_contains "$output" "| PyTorch eager / Lockstep | 25.00 | 25.00 |"
   expect_contains "$output" "| PyTorch, bf16 | 10.0 | 10.0 |"
   expect_contains "$output" "| PyTorch fp32 / Lockstep | 2.00 | 2.00 |"
@@ -126,14 +146,24 @@ Gpu_suite_measures_in_its_third_command() {
 Gpu_suite_shows_what_has_changed_since_an_earlier_program() {
   make_world
   stand_in old/lockstep '[ "$1" != --version ] || { echo "lockstep 0.0.1"; exit; }
-    us=$([ -e "$HOME/turn-$2-$4" ] && echo 5.00 || echo 4.00); : >"$HOME/turn-$2-$4"
-    [ "$2" != step ] || printf "%s\n" "native, graph  30.00 0.10 1 1" "native, no graph 90.00 50.00 1 1"
-    [ "$2" != kernels ] || printf "%-53s %s\n" op "us limit | vendor | alone" "net fc1 forward, relu" "$us 1.00 5 6 | 2.40 1.20 | 4.00 2.00"'
+    [ "$2" != step ] || printf "%s\n" "native, graph  30.00 0.10 1 1" "native, no graph 90.00 50.00 1 1"'
+  stand_in old/kernels_bench "if [ -e '$PWD/turn' ]; then $(kernels_bench_taking 4)
+else : >'$PWD/turn'; $(kernels_bench_taking 5)
+fi"
   expect_exit 0 gpu_run --earlier old/lockstep benchmarks
-  expect_contains "$output" "| net fc1 forward, relu | 4.00 | 2.00 | 2.00 |"
+  expect_contains "$output" "| net fc1 forward | 4.00 | 2.00 | 2.00 |"
+  expect_contains "$output" "| net fc2 forward, loss, data gradient | 12.00 | 6.00 | 2.00 |"
   expect_contains "$output" "| lenet step, graph | 30.00 | 20.00 | 1.50 |"
   expect_contains "$output" "Microseconds before (0.0.1) and now"
   expect_exit 66 gpu_run --earlier old benchmarks
+  rm old/kernels_bench
+  expect_exit 0 gpu_run --earlier old/lockstep benchmarks
+  expect_contains "$output" "skipped: benchmarks: kernels_bench is not beside $PWD/old/lockstep"
+  expect_contains "$output" "ok      bench kernels"
+  expect_lacks "$output" "| net fc1 forward | 4.00 |"
+  rm bundle/bin/kernels_bench
+  expect_exit 0 gpu_run benchmarks
+  expect_contains "$output" "skipped: benchmarks: kernels_bench is not beside $PWD/bundle/bin/lockstep: install libbenchmark-dev"
 }
 
 Gpu_suite_takes_less_than_ten_minutes_a_command() {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep bench kernels|allreduce|step
+/// lockstep bench allreduce|step
 #include "comm/agreement.hpp"
 #include "comm/backend.hpp"
 #include "common/error.hpp"
@@ -16,21 +16,11 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 namespace {
-
-/// The samples of a call on a CPU fill whole vectors.
-int cpu_batch(std::optional<int> batch) {
-  constexpr int kMultiple = 16;
-  if (batch && *batch % kMultiple != 0) {
-    throw UsageError(fmt::format("--batch {}: on a CPU it must be a multiple of {}", *batch, kMultiple));
-  }
-  return batch.value_or(bench::KernelsOptions{}.batch);
-}
 
 RankFacts option_facts(const bench::AllreduceOptions& options) {
   return {{FactKind::kJob, "--min-bytes", std::to_string(options.min_bytes)},
@@ -55,41 +45,6 @@ RankFacts option_facts(const bench::StepOptions& options) {
           {FactKind::kJob, "--steps", std::to_string(options.steps_per_round)},
           {FactKind::kJob, "--explain", options.explain ? "given" : "not given"},
           {FactKind::kJob, "--trace", options.trace.empty() ? "not given" : "given"}};
-}
-
-void add_kernels(CLI::App& bench, Action& action) {
-  auto* command = bench.add_subcommand(
-      "kernels",
-      "Every op beside the peak of this machine: one core, or a GPU with cuDNN and cuBLAS beside it");
-  auto options = std::make_shared<bench::GpuKernelsOptions>();
-  options->device = "cpu";
-  command->add_option("--device", options->device, "cpu, cuda or emulated")
-      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--batch", options->batch,
-          "Samples a call; default: 64 on a CPU, which takes multiples of 16; on a GPU 64 for Net, 256 "
-          "for LeNet")
-      ->check(CLI::Range(1, 4096));
-  command->add_option("--grain", options->grain, "Samples whose gradient is summed in fp32, on a GPU")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--rounds", options->rounds, "Turns of which the median is taken")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  command->add_option("--filter", options->filter, "Only ops whose name contains this");
-  add_json(*command, options->json);
-  command->callback([=, &action] {
-    action = [=] {
-      if (options->device == "cpu") {
-        bench::bench_kernels({cpu_batch(options->batch), options->rounds, options->filter, options->json});
-      } else {
-        bench::bench_gpu_kernels(*options);
-      }
-      return 0;
-    };
-  });
 }
 
 /// "4K", "16MiB" or a plain number.
@@ -212,9 +167,8 @@ void add_step(CLI::App& bench, Action& action) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("bench", "Measure kernels, communication, or whole training steps");
+  auto* command = app.add_subcommand("bench", "Measure communication, or whole training steps");
   command->require_subcommand(1);
-  add_kernels(*command, action);
   add_allreduce(*command, action);
   add_step(*command, action);
 }

@@ -282,14 +282,15 @@ std::string meant_as_override(const CLI::App& app, const std::vector<std::string
              : "";
 }
 
-/// The sentence for the first option, or option with a value of its list, that earlier versions took; "" if there is none.
+/// The sentence for the first word, option, or option with a value of its list, that earlier versions took; "" if there
+/// is none.
 std::string what_went(const CLI::App& app, const std::vector<std::string>& arguments) {
   const std::string command = given_command(app).name;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].starts_with('-')) continue;
     const std::size_t equals = arguments[i].find('=');
     const std::string option = command + " " + arguments[i].substr(0, equals);
     if (std::string text = removed(option); !text.empty()) return text;
+    if (!arguments[i].starts_with('-')) continue;
     std::istringstream values(equals != std::string::npos ? arguments[i].substr(equals + 1)
                               : i + 1 < arguments.size()  ? arguments[i + 1]
                                                           : "");

@@ -212,6 +212,7 @@ constexpr std::string_view kNoCheck = "burn without that word, as it only trains
 constexpr std::array kRemoved{
     Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},
     Removed{"bench allreduce --backend=peers", "--backend nccl"},
+    Removed{"bench kernels", "kernels_bench, which a build makes beside lockstep (docs/performance.md)"},
     Removed{
         "parallel.on_wrong",
         "launch/run --restarts, which goes on from the newest checkpoint without the hosts that were named",

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The benchmarks behind `lockstep bench`: kernels, all-reduce, steps.
+/// The benchmarks behind `lockstep bench`: all-reduce and steps.
 #pragma once
 
 #include "comm/collectives.hpp"
@@ -64,35 +64,6 @@ std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options
 void show_allreduce(Communicator& comm, const AllreduceOptions& options,
                     const Platform& gpus = cuda::platform());
 
-// `lockstep bench kernels` on a GPU: every op of both networks, the native kernels beside the vendor's.
-
-struct GpuKernelsOptions {
-  std::string device = "cuda";  ///< or "emulated", whose times mean nothing
-  std::optional<int> batch;     ///< not given: 64 for Net, 256 for LeNet; emulated: 2
-  int grain = 64;
-  int rounds = 15;     ///< turns of which the median is taken
-  std::string filter;  ///< only ops whose name contains this
-  bool json = false;   ///< one JSON object in place of tables
-};
-
-/// Prints what is measured, a table for each network, and which ops are slower than the vendor's. Where there
-/// are no vendor kernels, it says why, and their columns are "-".
-/// @throws DeviceError if there is no such device
-void bench_gpu_kernels(const GpuKernelsOptions& options);
-
-// `lockstep bench kernels`: every op of both networks, forward and backward, beside the machine's peak.
-
-struct KernelsOptions {
-  int batch = 64;      ///< columns: the samples of one grain
-  int rounds = 15;     ///< turns that each op and the peak measurement take
-  std::string filter;  ///< only ops whose name contains this
-  bool json = false;   ///< one JSON object in place of the table
-};
-
-/// Prints one line per op: microseconds, GFLOP/s and fraction of the fused multiply-add peak that was
-/// measured in turns with the ops, or GB/s for ops that only move data.
-void bench_kernels(const KernelsOptions& options);
-
 // `lockstep bench step`: whole training steps of a job, without logs, evaluation or checkpoints.
 
 struct StepOptions {
@@ -127,13 +98,6 @@ void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, c
 /// @param setup  what set_up() made of the job
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                        const StepOptions& options, JobSetup setup);
-
-// Timing for benchmarks on machines that are shared: candidates take turns, and medians are compared.
-
-/// Seconds per call of each candidate: `rounds` times, every candidate runs in turn for at least
-/// `seconds_per_turn`; the result is the median over the rounds. Each is run once before, to warm up.
-std::vector<double> interleaved_medians(const std::vector<std::function<void()>>& candidates, int rounds,
-                                        double seconds_per_turn);
 
 /// The middle value (mean of two for an even number). `values` must not be empty.
 double median(std::vector<double> values);

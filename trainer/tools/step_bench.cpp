@@ -30,6 +30,14 @@
 #include <vector>
 
 namespace lockstep::bench {
+
+double median(std::vector<double> values) {
+  LOCKSTEP_CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 namespace {
 
 constexpr double kPeakTurnSeconds = 0.02;

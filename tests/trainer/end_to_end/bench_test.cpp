@@ -76,6 +76,13 @@ TEST(BenchAllreduceTest, ABackendThatWentIsNamedWithWhatToUseInstead) {
   }
 }
 
+TEST(BenchTest, BenchmarksOfKernelsAreAProgramOfTheirOwn) {
+  for (const char* arguments : {"", " --device cuda --filter conv2", " --json"}) {
+    const Outcome outcome = lockstep(std::string("bench kernels") + arguments);
+    expect_refusal(outcome, 2, "bench kernels is no longer there: use kernels_bench");
+  }
+}
+
 TEST(BenchAllreduceTest, OneRankHasNoBandwidths) {
   const Outcome outcome = lockstep(std::string(kSmall) + "--warmup 0");
   expect_table(outcome, "1 rank\n");
@@ -119,43 +126,6 @@ TEST(BenchAllreduceTest, NcclNeedsGpus) {
 }  // namespace lockstep::testing::bench_allreduce_test
 
 namespace lockstep::testing {
-
-// `lockstep bench kernels` on GPUs: what it does where there is none.
-
-namespace {
-
-TEST(BenchKernelsTest, EmulatedDeviceRunsEveryOpAndSaysThatItsTimesMeanNothing) {
-  const Outcome outcome = lockstep("bench kernels --device emulated");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
-  for (const std::string text : {"times mean nothing", "Without vendor kernels", "net gather",
-                                 "net conv2 weight gradient", "lenet conv2 data gradient, relu avg_pool",
-                                 "lenet loss", "lenet update", "lenet avg_pool of 50x9x9 backward"}) {
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " is missing in\n" << outcome.out;
-  }
-}
-
-TEST(BenchKernelsTest, FilterAndBatchChooseWhatIsRun) {
-  const Outcome outcome =
-      lockstep("bench kernels --device emulated --filter 'lenet fc2' --batch 3 --grain 2");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.out.find("lenet, batch 3, grain 2"), std::string::npos) << outcome.out;
-  EXPECT_EQ(outcome.out.find("conv"), std::string::npos) << outcome.out;
-}
-
-TEST(BenchKernelsTest, WithoutAGpuOneLineSaysSo) {
-  const Outcome outcome = lockstep("bench kernels --device cuda --rounds 1 --filter 'net fc2'");
-  if (outcome.exit_code == 0) GTEST_SKIP() << "there is a GPU";
-  EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-}
-
-TEST(BenchKernelsTest, CpuTakesWholeVectorsOfSamples) {
-  const Outcome outcome = lockstep("bench kernels --batch 24");
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(outcome.err.find("multiple of 16"), std::string::npos) << outcome.err;
-}
-
-}  // namespace
 
 // lockstep devices, on machines with GPUs and without.
 

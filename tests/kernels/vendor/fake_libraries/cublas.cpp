@@ -4,7 +4,12 @@
 
 #include <cublas_v2.h>
 
+#include <cstdlib>
+
 namespace emulation = lockstep::emulation;
+
+/// Added to each number of a product, for tests of those who compare.
+static const float wrong_by = std::getenv("FAKE_CUBLAS_IS_WRONG") == nullptr ? 0 : 1;
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
@@ -58,7 +63,7 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transa, cubl
           const float y = transb == CUBLAS_OP_N ? b[j * ldb + l] : b[l * ldb + j];
           sum += static_cast<double>(x) * y;
         }
-        c[j * ldc + i] = static_cast<float>(sum);
+        c[j * ldc + i] = static_cast<float>(sum) + wrong_by;
       }
     }
   });

@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// kernels_bench_emulated: on the emulator, with fakes of cuDNN and cuBLAS. Its times mean nothing.
+#include "tests/bench/kernels/bench.hpp"
+
+int main(int argc, char** argv) {
+  return lockstep::bench::run_benchmarks(argc, argv,
+                                         {lockstep::emulated::platform(), lockstep::vendor::make_ops});
+}
