@@ -45,30 +45,6 @@ std::vector<std::size_t> offsets_of(std::span<const std::size_t> sizes) {
   return offsets;
 }
 
-template <typename T>
-std::vector<T> sum_of_my_piece(Communicator& comm, std::span<const T> terms,
-                               std::span<const std::size_t> counts) {
-  const auto offsets = offsets_of(counts);
-  LOCKSTEP_CHECK(counts.size() == at(comm.size()) && offsets.back() == terms.size());
-  const auto piece = [&](int rank) { return terms.subspan(offsets[at(rank)], counts[at(rank)]); };
-  const std::size_t count = counts[at(comm.rank())];
-  std::vector<T> arrived(count * at(comm.size()));
-  const auto of_rank = [&](int rank) { return std::span(arrived).subspan(at(rank) * count, count); };
-  std::ranges::copy(piece(comm.rank()), of_rank(comm.rank()).begin());
-
-  Messages messages(comm);
-  for (int i = 1; i < comm.size(); ++i) {  // each rank starts with its neighbour, not all with rank 0
-    const int to = (comm.rank() + i) % comm.size(), from = (comm.rank() + comm.size() - i) % comm.size();
-    messages.receive(std::as_writable_bytes(of_rank(from)), from);
-    messages.send(std::as_bytes(piece(to)), to);
-  }
-  messages.wait("a reduce-scatter");
-
-  std::vector<T> sum(of_rank(0).begin(), of_rank(0).end());
-  for (int rank = 1; rank < comm.size(); ++rank) sum_into(std::span(sum), std::span<const T>(of_rank(rank)));
-  return sum;
-}
-
 }  // namespace
 
 void scatter(Communicator& comm, std::span<const std::byte> whole, std::span<const std::size_t> bytes,
@@ -101,16 +77,6 @@ void gather_to(Communicator& comm, std::span<const std::byte> mine, std::span<co
 
 void parallel_apply(Communicator& comm, const std::function<void()>& body) {
   agree(comm, body);
-}
-
-std::vector<std::int64_t> reduce_scatter(Communicator& comm, std::span<const std::int64_t> terms,
-                                         std::span<const std::size_t> counts) {
-  return sum_of_my_piece(comm, terms, counts);
-}
-
-std::vector<float> reduce_scatter(Communicator& comm, std::span<const float> terms,
-                                  std::span<const std::size_t> counts) {
-  return sum_of_my_piece(comm, terms, counts);
 }
 
 void send_and_receive(Communicator& comm, std::span<const std::byte> data, int to, std::span<std::byte> into,

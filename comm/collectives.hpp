@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What data-parallel training is made of, one function for each: replicate, scatter, parallel apply, gather,
-/// reduce-scatter. (All-reduce is Communicator::all_reduce, all-gather is comm/agreement.hpp, send and receive are
+/// What data-parallel training is made of, one function for each: replicate, scatter, parallel apply, gather.
+/// (All-reduce is Communicator::all_reduce, all-gather is comm/agreement.hpp, send and receive are
 /// Communicator's.) On host memory for any backend and any number of ranks; each call is collective and, but for
 /// parallel_apply(), made of messages between two ranks with tag kCollectiveTag. Then sums of, and messages from, device memory.
 #pragma once
@@ -53,13 +53,6 @@ std::vector<T> gather_to(Communicator& comm, std::span<const T> mine, std::span<
 /// Runs `body` on every rank at the same time; returns when all are done. An error of any rank is one of all:
 /// @throws AgreedError  on every rank, with the code of the lowest that failed
 void parallel_apply(Communicator& comm, const std::function<void()>& body);
-
-/// Sums `terms`, of the same size on every rank, over all ranks in order of rank, and returns of the sum the
-/// piece of this rank; pieces are cut as in scatter(). The same bits on any backend; int64 wraps around.
-std::vector<std::int64_t> reduce_scatter(Communicator& comm, std::span<const std::int64_t> terms,
-                                         std::span<const std::size_t> counts);
-std::vector<float> reduce_scatter(Communicator& comm, std::span<const float> terms,
-                                  std::span<const std::size_t> counts);
 
 /// A message at a time in each direction, both at once: what two neighbours exchange without waiting for each
 /// other. Sizes may be 0.

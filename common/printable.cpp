@@ -120,6 +120,12 @@ std::string without_formula(std::string text) {
   return is_number ? text : "'" + text;
 }
 
+std::string in_small_letters(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r";
   const auto first = text.find_first_not_of(kSpace);

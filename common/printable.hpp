@@ -36,6 +36,9 @@ std::string quoted_text(std::string_view text);
 /// apostrophe in front, which marks text there.
 std::string without_formula(std::string text);
 
+/// ASCII letters become small ones.
+std::string in_small_letters(std::string text);
+
 /// The text without spaces, tabs and carriage returns before and after it.
 std::string_view trimmed(std::string_view text);
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Scalars of YAML as numbers, and the known word that an unknown one was meant to be.
+#include "common/printable.hpp"
 #include "common/yaml.hpp"
 
 #include <fmt/format.h>
@@ -42,10 +43,7 @@ std::optional<Integer> parse_integer(std::string_view text) {
 bool is_yaml_keyword(std::string_view text) {
   constexpr std::array<std::string_view, 10> kKeywords = {"null", "true", "false", "yes", "no",
                                                           "on",   "off",  "y",     "n",   "~"};
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return std::find(kKeywords.begin(), kKeywords.end(), lower) != kKeywords.end();
+  return std::ranges::find(kKeywords, in_small_letters(std::string(text))) != kKeywords.end();
 }
 
 bool is_safe_plain(std::string_view text) {

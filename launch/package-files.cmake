@@ -1,6 +1,6 @@
 # What Debian wants otherwise than cmake --install leaves it; CPack runs this on the files before it packs them: the licence as
 # "copyright", a changelog of Debian's form beside ours, texts compressed, libraries from the system's folders alone, no empty
-# folders, and the time of $SOURCE_DATE_EPOCH on all files, so that the same files make the same package.
+# folders, manual pages, and the time of $SOURCE_DATE_EPOCH on all files, so that the same files make the same package.
 set(root ${CPACK_TEMPORARY_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
 set(name ${CPACK_PACKAGE_NAME})
 if(CPACK_DEBIAN_PACKAGE_NAME) # of a build with CUDA
@@ -20,6 +20,7 @@ file(WRITE ${documentation}/changelog "${name} (${CPACK_PACKAGE_VERSION}) unstab
 if(EXISTS ${root}/share/zsh/site-functions)
   file(RENAME ${root}/share/zsh/site-functions ${root}/share/zsh/vendor-completions)
 endif()
+execute_process(COMMAND ${CMAKE_CURRENT_LIST_DIR}/manual-pages ${root}/bin/lockstep ${root}/share/man/man1 COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB pages ${root}/share/man/man1/*.1)
 foreach(page ${pages} ${documentation}/changelog ${documentation}/CHANGELOG.md)
   execute_process(COMMAND gzip -9nf ${page} COMMAND_ERROR_IS_FATAL ANY)

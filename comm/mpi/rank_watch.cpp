@@ -152,7 +152,9 @@ std::string absence_report(const Absence& absence) {
                     list_of("rank", elsewhere)));
   if (findings.empty())
     findings.emplace_back(
-        "all have come, but cannot reach each other: 'lockstep doctor --hostfile FILE' says why");
+        "all have come, but cannot reach each other: open TCP between the hosts, or choose the network with "
+        "mpirun "
+        "--mca btl_tcp_if_include NET --mca oob_tcp_if_include NET");
   return fmt::format(
       "rank {} of {} on {} waited {:g} s for the other ranks in {}: {}. Start the job again (if a rank is "
       "only slow, raise {})",

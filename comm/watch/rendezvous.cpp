@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -153,12 +152,10 @@ std::vector<Interface> interfaces_here() {
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     const bool up = (entry->ifa_flags & IFF_UP) != 0;
     if (!up || entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in address{}, mask{};
+    sockaddr_in address{};
     std::memcpy(&address, entry->ifa_addr, sizeof(address));
-    mask.sin_addr.s_addr = ~in_addr_t{0};
-    if (entry->ifa_netmask != nullptr) std::memcpy(&mask, entry->ifa_netmask, sizeof(mask));
-    found.push_back({entry->ifa_name, ntohl(address.sin_addr.s_addr), (entry->ifa_flags & IFF_LOOPBACK) != 0,
-                     std::popcount(mask.sin_addr.s_addr)});
+    found.push_back(
+        {entry->ifa_name, ntohl(address.sin_addr.s_addr), (entry->ifa_flags & IFF_LOOPBACK) != 0});
   }
   freeifaddrs(first);
   return found;

@@ -35,7 +35,6 @@ struct Interface {
   std::string name;
   std::uint32_t address = 0;  ///< host order
   bool loopback = false;
-  int prefix = 32;  ///< bits of the network's part
 };
 
 std::vector<Interface> interfaces_here();

@@ -8,7 +8,6 @@
 #include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 
-#include <cctype>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,10 +56,7 @@ constexpr const char* kReadFormats = "png, jpg, jpeg, webp, bmp, pgm, ppm";
 
 /// In small letters: ".jpg".
 std::string extension_of(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension;
+  return in_small_letters(path.extension().string());
 }
 
 /// GIFs, too: reading one says what to do.
@@ -156,6 +152,11 @@ void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where
   if (std::ssize(folders) > kMostShardClasses)
     throw DataError(fmt::format("{}: {} folders; labels tell {} classes apart", where.string(),
                                 folders.size(), with_thousands(kMostShardClasses)));
+  if (folders.size() == 1)
+    throw DataError(
+        fmt::format("{}: {} is the only folder of pictures, and one class cannot be told from others; add "
+                    "a folder for each class",
+                    where.string(), quoted_text(folders.front().name)));
   for (const ClassFolder& folder : folders) found.class_names.push_back(folder.name);
 }
 

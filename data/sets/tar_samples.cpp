@@ -7,7 +7,6 @@
 #include "common/printable.hpp"
 #include "data/sets/shards.hpp"
 
-#include <cctype>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,10 +26,7 @@ TarName divided(const std::string& name) {
   const auto slash = name.rfind('/');
   const auto dot = name.find('.', slash == name.npos ? 0 : slash + 1);
   if (dot == name.npos) return {};
-  TarName result{std::string_view(name).substr(0, dot), name.substr(dot + 1)};
-  std::ranges::transform(result.ending, result.ending.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
+  return {std::string_view(name).substr(0, dot), in_small_letters(name.substr(dot + 1))};
 }
 
 bool is_ending_of_picture(std::string_view ending) {

@@ -137,13 +137,21 @@ const char* read_feature(std::string_view text, float& value) {
 
 namespace {
 
+constexpr std::array<std::string_view, 5> kLabelNames = {"label", "target", "class", "y", "species"};
+
+bool is_called_label(const std::string& name) {
+  const std::string word = in_small_letters(std::string(without_spaces(name)));
+  return std::ranges::find(kLabelNames, word) != kLabelNames.end();
+}
+
 class TextTable final : public Table {
  public:
   explicit TextTable(const TableOptions& options)
-      : options_(options), source_(options.from), reader_(source_, separator_of(options)) {
+      : options_(options), file_(options.from), reader_(open(), separator_of(options)) {
     if (!reader_.next())
       throw DataError(fmt::format("{}: holds no rows; give a table with some", options.from));
     columns_ = reader_.fields().size();
+    if (options_.has_labels && options_.label.empty() && columns_ > 1) options_.label = find_label();
     choose_columns();
     if (options.header == TableHeader::kYes || (options.header == TableHeader::kAuto && is_header())) {
       names_.assign(reader_.fields().begin(), reader_.fields().end());
@@ -153,6 +161,14 @@ class TextTable final : public Table {
     }
     require_columns();
     shape_.channels = static_cast<int>(features_.size());
+    if (options_.has_labels) label_column_ = name_of(label_);
+    counts_rows_ = !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0");
+  }
+
+  std::string warning() const override {
+    return counts_rows_ && rows_ > 1 ? "column 1 has no name and counts the rows from 0, as pandas' index "
+                                       "does: leave it out with --drop 1"
+                                     : "";
   }
 
   bool next(TableRow& row) override {
@@ -171,13 +187,35 @@ class TextTable final : public Table {
   }
 
  private:
+  /// The file, or what it holds where its name says that gzip has compressed it.
+  ByteSource& open() {
+    if (!in_small_letters(options_.from).ends_with(".gz")) return file_;
+    return inflated_.emplace(file_, std::span<const std::uint8_t>());
+  }
+
+  /// The name of the column that is called as those of labels are. Names and rows are not told apart yet.
+  std::string find_label() const {
+    const auto fields = reader_.fields();
+    const auto called = std::ranges::find_if(fields, is_called_label);
+    const bool is_one = called != fields.end() && std::ranges::count_if(fields, is_called_label) == 1;
+    if (is_one && options_.header != TableHeader::kNo) return *called;
+    std::string row;
+    for (std::size_t i = 0; i < std::min(columns_, kMostFieldsShown); ++i)
+      row += (i == 0 ? "" : ", ") + quoted_text(fields[i].substr(0, 40));
+    throw UsageError(fmt::format(
+        "{}: which of its {} has the labels? Give its name, or its number from 1, with --label; "
+        "the first row is {}{}",
+        options_.from, counted(columns_, "column"), row, columns_ > kMostFieldsShown ? ", ..." : ""));
+  }
+
   static char separator_of(const TableOptions& options) {
     if (options.separator.size() > 1 || options.separator == "\"" || options.separator == "\n")
       throw UsageError(
           fmt::format("--separator: '{}' is not one character that separates columns, such as ';'",
                       printable_line(options.separator)));
     if (!options.separator.empty()) return options.separator.front();
-    return std::filesystem::path(options.from).extension() == ".tsv" ? '\t' : ',';
+    const std::string name = in_small_letters(options.from);
+    return name.ends_with(".tsv") || name.ends_with(".tsv.gz") ? '\t' : ',';
   }
 
   std::string name_of(std::size_t column) const {
@@ -237,11 +275,14 @@ class TextTable final : public Table {
                       options_.from, counted(columns_, "column"), CsvReader::kMostColumns));
   }
 
-  void read_numbers(std::span<const std::string> fields, TableRow& row) const {
+  void read_numbers(std::span<const std::string> fields, TableRow& row) {
     row.features.resize(features_.size());
     for (std::size_t i = 0; i < features_.size(); ++i) {
       const std::string& text = fields[features_[i]];
-      if (const char* trouble = read_feature(text, row.features[i])) {
+      const char* trouble = read_feature(text, row.features[i]);
+      if (features_[i] == 0 && trouble == nullptr)
+        counts_rows_ = counts_rows_ && row.features[0] == static_cast<float>(rows_++);
+      if (trouble != nullptr) {
         row.trouble =
             fmt::format("{}: '{}' {}", name_of(features_[i]), printable_line(text.substr(0, 40)), trouble);
         return;
@@ -252,14 +293,19 @@ class TextTable final : public Table {
     if (is_missing(row.label)) row.trouble = fmt::format("{}: the label is missing", name_of(label_));
   }
 
+  static constexpr std::size_t kMostFieldsShown = 8;
+
   TableOptions options_;
-  FileSource source_;
+  FileSource file_;
+  std::optional<GzipSource> inflated_;
   CsvReader reader_;
   std::size_t columns_ = 0, label_ = 0;
   std::vector<std::string> names_;     ///< of the columns; empty: there is no header
   std::vector<std::size_t> features_;  ///< columns
   std::string missing_;                ///< a column that was asked for, and that there is not
   bool is_first_waiting_ = false;      ///< the first row is no header: next() gives it
+  bool counts_rows_ = false;           ///< the first column, which has no name, is 0, 1, 2, ... so far
+  std::int64_t rows_ = 0;
 };
 
 }  // namespace

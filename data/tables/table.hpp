@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// Whether a file is taken for a table, by its name: *.csv, *.tsv, *.npy, *.npz.
+/// True of a name that ends with .csv, .tsv, .txt, .data or one of these and .gz, .npy or .npz, in letters of any case.
 bool is_called_a_table(const std::filesystem::path& path);
 
 /// Whether the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
@@ -28,8 +28,9 @@ enum class TableHeader { kAuto, kYes, kNo };
 /// How a table is read.
 struct TableOptions {
   std::string from = {};
-  /// Which column of text has the labels: its name or its number, the first one being 1; empty: the last one. Of .npz
-  /// the name of the array; empty: y, labels or label. Of .npy the file of that array.
+  /// The column of text that has the labels: its name or its number, the first one being 1; empty: the one that is called
+  /// label, target, class, y or species, in letters of any case. Of .npz the name of the array; empty: y, labels or label.
+  /// Of .npy the file of that array.
   std::string label = {};
   bool has_labels = true;                   ///< false: all columns are features, as predict reads them
   std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number
@@ -55,17 +56,22 @@ class Table {
 
   /// Of a sample: a column each has a channel of its own; arrays of more dimensions are [channel][row][column].
   const ImageShape& shape() const { return shape_; }
+  /// "column 5 (species)"; empty for arrays, and where there are no labels.
+  const std::string& label_column() const { return label_column_; }
+  /// Doubts about the rows read so far: a column without a name that only counts them. Empty: there are none.
+  virtual std::string warning() const { return ""; }
   /// @returns false: there are no more. A row with trouble has its place; the next one can be read.
   /// @throws DataError  what follows cannot be read either: names file and offset or line; IoError
   virtual bool next(TableRow& row) = 0;
 
  protected:
   ImageShape shape_{0, 1, 1};
+  std::string label_column_;
 };
 
 /// Opens one, and reads what stands above its rows.
 /// @throws DataError         it is no table, or has no such column or array; MissingDataError, IoError
-/// @throws UsageError        an option that there is not for such a file
+/// @throws UsageError        an option that there is not for such a file; or the column of the labels has to be named
 std::unique_ptr<Table> open_table(const TableOptions& options);
 std::unique_ptr<Table> open_text_table(const TableOptions& options);
 std::unique_ptr<Table> open_array_table(const TableOptions& options);
@@ -74,7 +80,8 @@ std::unique_ptr<Table> open_array_table(const TableOptions& options);
 /// @returns what is wrong with it, or null. "is missing": empty, or NA, NaN, null, None, ?
 const char* read_feature(std::string_view text, float& value);
 
-/// Labels become classes in the order of their numbers, or of their bytes where one is no whole number.
+/// Labels become classes in the order of their numbers, or of their bytes where one is no whole number. Where all are
+/// whole numbers, 1.0 is 1.
 struct TableConversionOptions {
   TableOptions table = {};
   std::string to = {};        ///< the directory of the new set
@@ -88,6 +95,7 @@ struct TableConversion {
   std::vector<std::string> class_names;
   std::vector<std::int64_t> train, test, validation;  ///< [class] samples
   std::int64_t damaged = 0;                           ///< rows that were left out
+  std::string label_column, warning;                  ///< as of Table
   std::vector<std::string> troubles;  ///< of the first kMostTroubles of them, each with file and line
 };
 
@@ -95,8 +103,8 @@ inline constexpr std::size_t kMostTroubles = 10;
 
 /// Reads the table twice, first its labels and then its numbers, and writes data.set: table (docs/shard-format.md).
 /// Needs the memory of some rows, and 6 bytes for each. The set is a function of the table's rows and the choice.
-/// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes; a class with too few
-///                     samples to test with some of them
+/// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes, or one class; a class
+///                     with too few samples to test with some of them
 /// @throws UsageError, IoError  as ShardWriter
 TableConversion convert_table(Env& env, const TableConversionOptions& options);
 

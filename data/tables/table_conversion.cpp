@@ -16,6 +16,8 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -24,10 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 2> kTexts = {".csv", ".tsv"}, kArrays = {".npy", ".npz"};
+constexpr std::array<std::string_view, 4> kTexts = {".csv", ".tsv", ".txt", ".data"};
+constexpr std::array<std::string_view, 2> kArrays = {".npy", ".npz"};
 
-bool is_one_of(const std::array<std::string_view, 2>& endings, const fs::path& path) {
-  return std::ranges::find(endings, path.extension().string()) != endings.end();
+bool is_one_of(std::span<const std::string_view> endings, const fs::path& path) {
+  return std::ranges::find(endings, in_small_letters(path.extension().string())) != endings.end();
+}
+
+/// The same without .gz.
+bool is_text(const fs::path& path) {
+  return is_one_of(kTexts, in_small_letters(path.extension().string()) == ".gz" ? path.stem() : path);
 }
 
 /// What the first reading finds.
@@ -45,6 +53,8 @@ class LabelReader {
     const auto table = open_table(options_.table);
     result_.shape = table->shape();
     for (TableRow row; table->next(row);) take(row);
+    result_.label_column = table->label_column();
+    result_.warning = table->warning();
     if (result_.damaged > 0 && !options_.skip_damaged)
       throw DataError(fmt::format("{}{}; mend {}, or leave them out with --skip-damaged",
                                   fmt::join(result_.troubles, "; "),
@@ -87,8 +97,34 @@ class LabelReader {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
+/// "1" of "1.0", which programs make of whole numbers beside missing ones; nothing: `label` is no such number.
+std::optional<std::string> as_whole_number(const std::string& label) {
+  const std::size_t point = label.find('.');
+  if (point == label.npos || label.find_first_not_of('0', point + 1) != label.npos) return std::nullopt;
+  const auto number = parse_int64(std::string_view(label).substr(0, point));
+  return number ? std::optional(std::to_string(*number)) : std::nullopt;
+}
+
+/// Where all labels are whole numbers, those with a point become as those without.
+void join_whole_numbers(FoundLabels& found) {
+  const auto is_whole = [](const std::string& name) { return as_whole_number(name) || parse_int64(name); };
+  if (!std::ranges::all_of(found.names, is_whole)) return;
+  std::vector<std::string> names;
+  std::vector<std::uint32_t> place;
+  std::unordered_map<std::string, std::uint32_t> numbers;
+  for (const std::string& name : found.names) {
+    const std::string whole = as_whole_number(name).value_or(name);
+    const auto [number, is_new] = numbers.try_emplace(whole, static_cast<std::uint32_t>(names.size()));
+    if (is_new) names.push_back(whole);
+    place.push_back(number->second);
+  }
+  for (std::uint32_t& label : found.labels) label = place[label];
+  found.names = std::move(names);
+}
+
 /// Numbers with a fraction are measured values, which no class stands for.
-void require_classes(const std::vector<std::string>& names, const std::string& file) {
+void require_classes(const FoundLabels& found, const std::string& column, const std::string& file) {
+  const std::vector<std::string>& names = found.names;
   const auto is_number = [](const std::string& name) { return parse_double(name).has_value(); };
   const auto fraction =
       std::ranges::find_if(names, [](const std::string& name) { return !parse_int64(name); });
@@ -97,6 +133,12 @@ void require_classes(const std::vector<std::string>& names, const std::string& f
         fmt::format("{}: labels such as {} are no whole numbers; classes are wanted: name their column "
                     "with --label, or write names or whole numbers",
                     file, printable_line(*fraction)));
+  if (names.size() == 1)
+    throw DataError(
+        fmt::format("{}: {} of all {} is {}: one class cannot be told from others; name the column of "
+                    "the labels with --label",
+                    file, column.empty() ? "the label" : column, counted(found.labels.size(), "row"),
+                    quoted_text(names.front())));
 }
 
 /// By number where all are whole numbers, by their bytes otherwise. Labels become places in that order.
@@ -145,7 +187,8 @@ void write_rows(const TableOptions& options, const FoundLabels& found, const std
   bool is_same = true;
   for (TableRow row; table->next(row);) {
     if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
-    is_same = i < halves.size() && found.names[found.labels[i]] == row.label;
+    is_same = i < halves.size() && (found.names[found.labels[i]] == row.label ||
+                                    found.names[found.labels[i]] == as_whole_number(row.label));
     if (!is_same) break;
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(row.features.data()),
                           row.features.size() * sizeof(float));
@@ -159,7 +202,7 @@ void write_rows(const TableOptions& options, const FoundLabels& found, const std
 }  // namespace
 
 bool is_called_a_table(const fs::path& path) {
-  return is_one_of(kTexts, path) || is_one_of(kArrays, path);
+  return is_text(path) || is_one_of(kArrays, path);
 }
 
 std::unique_ptr<Table> open_table(const TableOptions& options) {
@@ -169,7 +212,8 @@ std::unique_ptr<Table> open_table(const TableOptions& options) {
 TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   TableConversion result;
   FoundLabels found = LabelReader(options, result).read();
-  require_classes(found.names, options.table.from);
+  join_whole_numbers(found);
+  require_classes(found, result.label_column, options.table.from);
   sort_classes(found);
   result.class_names = found.names;
   const std::vector<SetHalf> halves = share_out(found, options.split, result);

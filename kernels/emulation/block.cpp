@@ -114,7 +114,6 @@ void BlockRunner::start_threads() {
     warps_[warp].reset(static_cast<unsigned>(std::min<std::size_t>(kWarpSize, count - warp * kWarpSize)));
   living_ = count;
   at_barrier_ = 0;
-  predicates_ = 0;
 }
 
 // The life of a fiber: threads one after another, as long as it meets ones that have not started.
@@ -147,13 +146,11 @@ void BlockRunner::run_thread(Thread& thread, Fiber& fiber) {
   if (failure_) abandon_threads();
 }
 
-BarrierVotes BlockRunner::barrier(bool predicate, const CallSite& call) {
+void BlockRunner::barrier(const CallSite& call) {
   current_->state = State::kAtBarrier;
   current_->call = call;
   ++at_barrier_;
-  predicates_ += predicate ? 1 : 0;
   suspend();
-  return votes_;
 }
 
 // True if all threads of the block stand at the same barrier.
@@ -161,9 +158,7 @@ bool BlockRunner::release_barrier() {
   if (at_barrier_ != threads_.size()) return false;
   for (const Thread& thread : threads_)
     if (thread.call != threads_.front().call) return false;
-  votes_ = {predicates_, std::cmp_equal(predicates_, threads_.size())};
   at_barrier_ = 0;
-  predicates_ = 0;
   for (Thread& thread : threads_) make_ready(thread);
   return true;
 }

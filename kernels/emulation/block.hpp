@@ -18,7 +18,7 @@
 
 namespace lockstep::emulation {
 
-// CUDA's built-in vector types, with its alignments.
+// CUDA's built-in vector types that kernels use, with its alignments.
 
 struct uint3 {
   unsigned x, y, z;
@@ -30,37 +30,16 @@ struct dim3 {
   constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
 };
 
-// NAME2 {x, y} and NAME4 {x, y, z, w} of TYPE, and make_NAME2, make_NAME4.
-#define LOCKSTEP_VECTOR_TYPES(NAME, TYPE)                             \
-  struct alignas(2 * sizeof(TYPE)) NAME##2 {                          \
-    TYPE x, y;                                                        \
-  };                                                                  \
-  struct alignas(sizeof(TYPE) == 8 ? 16 : 4 * sizeof(TYPE)) NAME##4 { \
-    TYPE x, y, z, w;                                                  \
-  };                                                                  \
-  constexpr NAME##2 make_##NAME##2(TYPE x, TYPE y) {                  \
-    return {x, y};                                                    \
-  }                                                                   \
-  constexpr NAME##4 make_##NAME##4(TYPE x, TYPE y, TYPE z, TYPE w) {  \
-    return {x, y, z, w};                                              \
-  }
-
-LOCKSTEP_VECTOR_TYPES(char, signed char)
-LOCKSTEP_VECTOR_TYPES(uchar, unsigned char)
-LOCKSTEP_VECTOR_TYPES(short, short)
-LOCKSTEP_VECTOR_TYPES(ushort, unsigned short)
-LOCKSTEP_VECTOR_TYPES(int, int)
-LOCKSTEP_VECTOR_TYPES(uint, unsigned)
-LOCKSTEP_VECTOR_TYPES(longlong, long long)
-LOCKSTEP_VECTOR_TYPES(ulonglong, unsigned long long)
-LOCKSTEP_VECTOR_TYPES(float, float)
-LOCKSTEP_VECTOR_TYPES(double, double)
-#undef LOCKSTEP_VECTOR_TYPES
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
 
 // The built-in variables of a kernel: those of the thread that runs now on this OS thread.
 
 extern constinit thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
-inline constexpr int warpSize = 32;
 
 // What the 32 threads of a warp exchange. A thread deposits a value and a request; when all threads that the
 // mask names have done so, every one of them gets its answer.
@@ -131,12 +110,6 @@ struct Kernel {
   const void* context;
 };
 
-/// What a barrier tells its threads about their predicates.
-struct BarrierVotes {
-  int count = 0;  ///< of threads whose predicate is not 0
-  bool all = false;
-};
-
 /// Belongs to one OS thread; keeps its fibers from block to block. `here()` is the calling OS thread's.
 class BlockRunner {
  public:
@@ -152,7 +125,7 @@ class BlockRunner {
   void run(const Kernel& kernel, std::size_t shared_bytes);
 
   // Called by the running thread of a kernel.
-  BarrierVotes barrier(bool predicate, const CallSite& call);
+  void barrier(const CallSite& call);
   std::uint64_t exchange(const WarpRequest& request);
   unsigned lane() const { return current_->number % kWarpSize; }
   SharedMemory& shared_memory() noexcept { return shared_memory_; }
@@ -193,8 +166,6 @@ class BlockRunner {
   std::vector<Thread*> ready_;  // from next_ on
   std::size_t next_ = 0;
   std::size_t living_ = 0, at_barrier_ = 0;
-  int predicates_ = 0;    // those true among the threads at the barrier
-  BarrierVotes votes_{};  // the last barrier's
   Thread* current_ = nullptr;
   std::exception_ptr failure_;  // set: all threads are being unwound
 

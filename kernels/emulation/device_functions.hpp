@@ -11,23 +11,15 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 namespace lockstep::emulation {
 
-// --- barriers and votes of a block
+// --- barriers of a block
 
 inline void __syncthreads(const CallSite& call = CallSite::here()) {
-  BlockRunner::here().barrier(false, call);
-}
-inline int __syncthreads_count(int predicate, const CallSite& call = CallSite::here()) {
-  return BlockRunner::here().barrier(predicate != 0, call).count;
-}
-inline int __syncthreads_or(int predicate, const CallSite& call = CallSite::here()) {
-  return BlockRunner::here().barrier(predicate != 0, call).count > 0 ? 1 : 0;
-}
-inline int __syncthreads_and(int predicate, const CallSite& call = CallSite::here()) {
-  return BlockRunner::here().barrier(predicate != 0, call).all ? 1 : 0;
+  BlockRunner::here().barrier(call);
 }
 /// One thread runs at a time, and each sees what the others wrote.
 inline void __threadfence() {}
@@ -39,12 +31,6 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 inline unsigned __ballot_sync(unsigned mask, int predicate, const CallSite& call = CallSite::here()) {
   return static_cast<unsigned>(
       BlockRunner::here().exchange({WarpOp::kBallot, mask, 0, predicate != 0 ? 1U : 0U, call}));
-}
-inline int __any_sync(unsigned mask, int predicate, const CallSite& call = CallSite::here()) {
-  return __ballot_sync(mask, predicate, call) != 0 ? 1 : 0;
-}
-inline int __all_sync(unsigned mask, int predicate, const CallSite& call = CallSite::here()) {
-  return __ballot_sync(mask, predicate, call) == mask ? 1 : 0;
 }
 inline void __syncwarp(unsigned mask = kAllLanes, const CallSite& call = CallSite::here()) {
   __ballot_sync(mask, 0, call);
@@ -71,13 +57,6 @@ template <typename T>
                        segment + (static_cast<unsigned>(source) & static_cast<unsigned>(width - 1)), call);
 }
 template <typename T>
-[[gnu::always_inline]] inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
-                                               const CallSite& call = CallSite::here()) {
-  const unsigned lane = BlockRunner::here().lane();
-  const unsigned within = lane & static_cast<unsigned>(width - 1);
-  return exchange_with(mask, value, within >= delta ? lane - delta : lane, call);
-}
-template <typename T>
 [[gnu::always_inline]] inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
                                                  const CallSite& call = CallSite::here()) {
   const unsigned lane = BlockRunner::here().lane();
@@ -96,40 +75,11 @@ template <typename T>
 
 // --- atomics: nothing else runs in between
 
-template <typename T>
-T atomicExch(T* address, T value) {
-  const T old = *address;
-  *address = value;
-  return old;
-}
-inline int atomicAdd(int* address, int value) {
-  return atomicExch(address,
-                    static_cast<int>(static_cast<unsigned>(*address) + static_cast<unsigned>(value)));
-}
 inline unsigned atomicAdd(unsigned* address, unsigned value) {
-  return atomicExch(address, *address + value);
+  return std::exchange(*address, *address + value);
 }
 inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
-  return atomicExch(address, *address + value);
-}
-inline float atomicAdd(float* address, float value) {
-  return atomicExch(address, *address + value);
-}
-template <typename T>
-T atomicMax(T* address, T value) {
-  return atomicExch(address, *address < value ? value : *address);
-}
-template <typename T>
-T atomicMin(T* address, T value) {
-  return atomicExch(address, value < *address ? value : *address);
-}
-template <typename T>
-T atomicOr(T* address, T value) {
-  return atomicExch(address, *address | value);
-}
-template <typename T>
-T atomicCAS(T* address, T compare, T value) {
-  return atomicExch(address, *address == compare ? value : *address);
+  return std::exchange(*address, *address + value);
 }
 
 // --- arithmetic
@@ -144,21 +94,8 @@ inline long long __double2ll_rn(double x) {
   if (!(x >= -kBound)) return Limits::min();
   return x >= kBound ? Limits::max() : std::llrint(x);
 }
-inline long long __float2ll_rn(float x) {
-  return __double2ll_rn(static_cast<double>(x));
-}
-inline unsigned __umulhi(unsigned a, unsigned b) {
-  return static_cast<unsigned>((std::uint64_t{a} * b) >> 32);
-}
 inline int __popc(unsigned x) {
   return std::popcount(x);
-}
-inline int __clz(int x) {
-  return std::countl_zero(static_cast<unsigned>(x));
-}
-/// Position of the lowest set bit, from 1; 0 if there is none.
-inline int __ffs(int x) {
-  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
 }
 inline double __hiloint2double(int high, int low) {
   return std::bit_cast<double>(std::uint64_t{static_cast<unsigned>(high)} << 32 | static_cast<unsigned>(low));
@@ -168,9 +105,6 @@ inline float __int_as_float(int x) {
 }
 inline int __float_as_int(float x) {
   return std::bit_cast<int>(x);
-}
-inline float __uint_as_float(unsigned x) {
-  return std::bit_cast<float>(x);
 }
 inline unsigned __float_as_uint(float x) {
   return std::bit_cast<unsigned>(x);

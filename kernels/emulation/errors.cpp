@@ -81,10 +81,6 @@ cudaError_t cudaGetLastError() {
   return std::exchange(last_error, cudaSuccess);
 }
 
-cudaError_t cudaPeekAtLastError() {
-  return last_error;
-}
-
 // Places in words: file and line.
 
 std::string to_string(const CallSite& call) {

@@ -41,16 +41,13 @@ enum cudaError_t : int {
 };
 
 enum cudaMemcpyKind : int {
-  cudaMemcpyHostToHost = 0,
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,
   cudaMemcpyDeviceToDevice = 3,
 };
 
 enum cudaDeviceAttr : int {
-  cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxSharedMemoryPerBlock = 8,
-  cudaDevAttrWarpSize = 10,
   cudaDevAttrClockRate = 13,
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrMemoryClockRate = 36,
@@ -63,14 +60,11 @@ enum cudaDeviceAttr : int {
 
 enum cudaDeviceP2PAttr : int {
   cudaDevP2PAttrPerformanceRank = 1,
-  cudaDevP2PAttrAccessSupported = 2,
   cudaDevP2PAttrNativeAtomicSupported = 3,
 };
 
 enum cudaStreamCaptureMode : int {
-  cudaStreamCaptureModeGlobal = 0,
   cudaStreamCaptureModeThreadLocal = 1,
-  cudaStreamCaptureModeRelaxed = 2,
 };
 
 enum cudaGraphInstantiateFlags : int {
@@ -78,8 +72,7 @@ enum cudaGraphInstantiateFlags : int {
 };
 
 inline constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;
-inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
-inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1;
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1;
 
 struct cudaFuncAttributes {
   int binaryVersion;  ///< 80: compute capability 8.0
@@ -99,7 +92,6 @@ struct cudaDeviceProp {
 const char* cudaGetErrorName(cudaError_t status);
 const char* cudaGetErrorString(cudaError_t status);
 cudaError_t cudaGetLastError();
-cudaError_t cudaPeekAtLastError();
 
 // The device.
 cudaError_t cudaGetDeviceCount(int* count);
@@ -135,7 +127,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 // Graphs. A call refused during a capture invalidates it, which its end tells. Every stream has the same

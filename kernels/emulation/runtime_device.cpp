@@ -23,12 +23,8 @@ constexpr cudaUUID_t kUuid = {
 /// Few multiprocessors: kernels that cut their work by this number cut it into fewer blocks.
 int value_of(cudaDeviceAttr attribute) {
   switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      return 1024;
     case cudaDevAttrMaxSharedMemoryPerBlock:
       return static_cast<int>(kSharedBytesPerBlock);
-    case cudaDevAttrWarpSize:
-      return 32;
     case cudaDevAttrClockRate:
       return 1'000'000;
     case cudaDevAttrMultiProcessorCount:

@@ -87,10 +87,6 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return check_unsafe_call();
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return cudaEventQuery(event);
-}
-
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   const bool usable = start->timed && start->recorded && end->timed && end->recorded;
   if (!usable) return finish(cudaErrorInvalidResourceHandle);
@@ -98,13 +94,12 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*thread local*/) {
   if (stream == nullptr) return finish(cudaErrorStreamCaptureUnsupported);
   if (stream->point.active()) return refuse(*stream->point.capture, cudaErrorStreamCaptureUnsupported);
   const auto capture = std::make_shared<Capture>();
   capture->origin = stream;
   stream->point = {capture, {}};
-  if (mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   capture->thread = std::this_thread::get_id();
   forbid_unsafe_calls(capture);
   return cudaSuccess;
@@ -115,8 +110,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!stream->point.active()) return finish(cudaErrorInvalidValue);
   Capture& capture = *stream->point.capture;
   if (capture.origin != stream) return finish(cudaErrorStreamCaptureUnmatched);
-  if (capture.thread != std::thread::id{} && capture.thread != std::this_thread::get_id())
-    return finish(cudaErrorStreamCaptureWrongThread);
+  if (capture.thread != std::this_thread::get_id()) return finish(cudaErrorStreamCaptureWrongThread);
   capture.ended = true;
   const cudaError_t status = outcome(capture, stream->point.frontier);
   if (status == cudaSuccess) *graph = new OperationGraph(std::move(capture.graph));

@@ -116,11 +116,17 @@ std::int64_t count_earlier_runs(const std::string& run_dir) {
   return count;
 }
 
-bool ends_with_line(const std::string& text, const std::string& line) {
-  return testing::Outcome{0, text, ""}.last_line() == line;
+std::string last_line(const std::string& text) {
+  return testing::Outcome{0, text, ""}.last_line();
 }
 
 }  // namespace
+
+std::string train_undisturbed(const ChaosJob& job, const LifeDirectories& directories) {
+  Attempt attempt(job, {.start = Placement::Start::kAlone}, directories);
+  if (attempt.wait() != 0) throw Violation("the undisturbed run failed:\n" + attempt.out() + attempt.err());
+  return last_line(attempt.out());
+}
 
 RestartedRun::RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice)
     : world_(world), directories_(directories), dice_(dice), damage_(directories.run()) {}
@@ -221,7 +227,7 @@ void RestartedRun::compare(const Attempt& attempt) {
   auto differences = result.differences_from(world_.reference, {.metrics = damage_.is_whole("metrics.jsonl"),
                                                                 .trail = damage_.is_whole("trail.bin")});
   if (world_.disturbance.keeps_checkpoint_set()) compare_kept(result.checkpoints(), &differences);
-  if (!ends_with_line(attempt.out(), world_.reference_hash)) {
+  if (last_line(attempt.out()) != world_.reference_hash) {
     differences.push_back("the last line of output is not '" + world_.reference_hash + "':\n" +
                           attempt.out());
   }

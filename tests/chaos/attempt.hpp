@@ -68,6 +68,9 @@ class Attempt {
   bool launcher_hung_ = false;
 };
 
+/// One rank, from start to end. Returns the last line of output. @throws Violation if it fails
+std::string train_undisturbed(const ChaosJob& job, const LifeDirectories& directories);
+
 // One run from its first start to its end, disturbed on the way as often as the dice say.
 
 /// What all lives of one test share.

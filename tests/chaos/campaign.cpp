@@ -4,7 +4,6 @@
 
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/scratch.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>
 
@@ -30,12 +29,10 @@ class Campaign {
 
  private:
   void run_reference(const ChaosJob& job);
-  void work(World& world);
   void live(World& world, std::int64_t number);
   void report(const std::string& what, const std::string& story, std::int64_t number);
   void show_progress();
   void tell(const std::string& story);
-  bool more_to_do() const { return violations_ == 0 && !rounds_.finished(); }
 
   const Options& options_;
   std::string name_;
@@ -45,7 +42,6 @@ class Campaign {
   Rounds rounds_;
   std::optional<Result> reference_;
   std::string reference_hash_;
-  std::atomic<std::int64_t> next_life_{1};
   std::atomic<int> violations_{0};
   std::mutex output_;
   std::int64_t shown_tenths_ = 0;
@@ -53,15 +49,8 @@ class Campaign {
 
 void Campaign::run_reference(const ChaosJob& job) {
   const auto directories = scratch_.make("reference");
-  Attempt attempt(job, {.ranks = 1, .threads = 1, .start = Placement::Start::kThreads}, directories);
-  if (attempt.wait() != 0) throw Violation("the undisturbed run failed:\n" + attempt.out() + attempt.err());
+  reference_hash_ = train_undisturbed(job, directories);
   reference_.emplace(directories.run(), job.steps());
-  reference_hash_ = testing::Outcome{0, attempt.out(), ""}.last_line();
-}
-
-/// A worker: one life after another.
-void Campaign::work(World& world) {
-  while (more_to_do()) live(world, next_life_++);
 }
 
 void Campaign::live(World& world, std::int64_t number) {
@@ -111,14 +100,9 @@ int Campaign::run() {
   run_reference(job);
   World world{job, *reference_, reference_hash_, disturbance_, tally_, rounds_, {}};
   if (options_.verbose) world.tell = [this](const std::string& story) { tell(story); };
-  if (options_.only_life > 0) {
-    live(world, options_.only_life);
-  } else {
-    std::vector<std::thread> workers;
-    workers.reserve(static_cast<std::size_t>(options_.jobs));
-    for (int i = 0; i < options_.jobs; ++i) workers.emplace_back([&] { work(world); });
-    for (auto& worker : workers) worker.join();
-  }
+  live_side_by_side(
+      options_, [this] { return violations_ == 0 && !rounds_.finished(); },
+      [&](std::int64_t number) { live(world, number); });
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   fmt::print("{}\nchaos {}: {} rounds with seed {} in {:.0f} s, {} mismatches\n", tally_.text(), name_,
              rounds_.taken(), options_.seed, elapsed.count(), violations_);

@@ -30,19 +30,26 @@ constexpr const char* kDescription =
     "every\n"
     "byte of their weights, optimiser state and metrics with a run that was never disturbed.\n";
 
+/// `options` hold the defaults.
+template <typename AllOptions>
+void add_common(CLI::App& command, AllOptions& options) {
+  command.add_option("--seed", options.seed, fmt::format("Of all random choices; default {}", options.seed));
+  command.add_option("--jobs", options.jobs, fmt::format("Runs at the same time; default {}", options.jobs))
+      ->check(CLI::Range(1, 64));
+  command.add_flag("--verbose", options.verbose, "Tell of every start: where, when struck, how it ended");
+  command.add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
+      ->envname("LOCKSTEP_PROGRAM")
+      ->required();
+}
+
 void add_campaign(CLI::App& app, Options& options, const std::string& name, const std::string& help,
                   std::int64_t rounds, const std::function<int(const std::string&)>& run, int& exit_code) {
   auto* command = app.add_subcommand(name, help);
   command->preparse_callback([&options, rounds](std::size_t) { options.rounds = rounds; });
   command->add_option("--rounds", options.rounds, fmt::format("How many times to strike; default {}", rounds))
       ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options.seed, "Of all random choices; default 1");
   command->add_option("--life", options.only_life, "Only this run of that seed, as a failure names it");
-  command->add_option("--jobs", options.jobs, "Runs at the same time; default 3")->check(CLI::Range(1, 64));
-  command->add_flag("--verbose", options.verbose, "Tell of every start: where, when struck, how it ended");
-  command->add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
-      ->envname("LOCKSTEP_PROGRAM")
-      ->required();
+  add_common(*command, options);
   command->callback([&, name, run] { exit_code = run(name); });
 }
 
@@ -62,13 +69,8 @@ void add_watchdog(CLI::App& app, lockstep::chaos::WatchOptions& options, int& ex
       ->add_option("--hours-with-hog", options.hours_with_hog,
                    "How long to train undisturbed beside a hog on every core; default 0")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", options.seed, "Of all random choices; default 1");
   command->add_option("--only", options.only, "Only this run of that seed, as a failure names it: kill-17");
-  command->add_option("--jobs", options.jobs, "Runs at the same time; default 2")->check(CLI::Range(1, 64));
-  command->add_flag("--verbose", options.verbose, "Tell of every run: where, how struck, how it ended");
-  command->add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
-      ->envname("LOCKSTEP_PROGRAM")
-      ->required();
+  add_common(*command, options);
   command->callback([&] { exit_code = lockstep::chaos::run_watch_campaign(options); });
 }
 
@@ -83,6 +85,9 @@ int run(int argc, char** argv) {
     return [&options, make](const std::string& name) {
       return lockstep::chaos::run_campaign(options, name, *make());
     };
+  };
+  const auto faulty = [&options](int (*campaign)(const Options&)) {
+    return [&options, campaign](const std::string& /*name*/) { return campaign(options); };
   };
   add_campaign(app, options, "kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
                disturbing(lockstep::chaos::make_kill), exit_code);
@@ -106,20 +111,16 @@ int run(int argc, char** argv) {
         return lockstep::chaos::run_prove_campaign(options);
       },
       exit_code);
-  add_campaign(
-      app, options, "wrong-rank",
-      "Wrong numbers on one rank while it trains, which the run has to name; as many honest runs", 24,
-      [&](const std::string& /*name*/) { return lockstep::chaos::run_wrong_rank_campaign(options); },
-      exit_code);
-  add_campaign(
-      app, options, "poison",
-      "A bit of what a rank holds flips between saves: the run must end as if it had not, or refuse", 24,
-      [&](const std::string& /*name*/) { return lockstep::chaos::run_poison_campaign(options); }, exit_code);
+  add_campaign(app, options, "wrong-rank",
+               "Wrong numbers on one rank while it trains, which the run has to name; as many honest runs",
+               24, faulty(lockstep::chaos::run_wrong_rank_campaign), exit_code);
+  add_campaign(app, options, "poison",
+               "A bit of what a rank holds flips between saves: the run must end as if it had not, or refuse",
+               24, faulty(lockstep::chaos::run_poison_campaign), exit_code);
   add_campaign(
       app, options, "prove-ranks",
       "Wrong numbers on one rank that the run does not see: lockstep prove on one rank has to name it", 24,
-      [&](const std::string& /*name*/) { return lockstep::chaos::run_prove_ranks_campaign(options); },
-      exit_code);
+      faulty(lockstep::chaos::run_prove_ranks_campaign), exit_code);
   add_campaign(app, options, "signal",
                "One to three signals that ask for a stop, to the launcher or one rank", 20,
                disturbing([&] { return lockstep::chaos::make_signal(options.slurm); }), exit_code);

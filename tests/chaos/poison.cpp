@@ -4,21 +4,14 @@
 /// same command, or launch/run by itself, must then end in the calm run's weights, trail and sound checkpoints, or refuse.
 /// A proof must refute whatever the ranks cannot see.
 #include "common/machine.hpp"
-#include "tests/chaos/attempt.hpp"
-#include "tests/chaos/campaign.hpp"
-#include "tests/chaos/chaos_job.hpp"
-#include "tests/chaos/scratch.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
+#include "tests/chaos/fault_campaign.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <stdexcept>
 
 namespace lockstep::chaos {
@@ -66,54 +59,33 @@ struct FlippedRun {
   Placement placement = {};
   bool by_launch_run = false;
   std::int64_t replays = 0, rank = 0;
-  std::string run = {}, settings = {}, story = {};
+  std::string run = {}, settings = {};
 };
 
-class PoisonCampaign {
+class PoisonCampaign final : public FaultCampaign {
  public:
   explicit PoisonCampaign(const Options& options)
-      : options_(options),
+      : FaultCampaign(options, "poison"),
         plain_(options.program, scratch_.path(), 3, false, kThreeEpochs),
-        normalised_(options.program, scratch_.make("normalised").home, 3, true, kThreeEpochs),
-        rounds_(options.rounds) {}
-
-  int run();
+        normalised_(options.program, scratch_.make("normalised").home, 3, true, kThreeEpochs) {}
 
  private:
-  struct Reference {
-    std::string last_line, trail;
-  };
   /// Running statistics are those of batch_norm, which a pipeline does not take.
   const ChaosJob& job_of(const FlippedRun& life) const {
     return life.placement.stages > 0 ? plain_ : normalised_;
   }
-  Reference train_reference(const ChaosJob& job, const std::string& name) const;
-  void live(std::int64_t number);
+  void prepare() override;
+  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
   void place(FlippedRun& life, Dice& dice) const;
-  void strike(FlippedRun& life, Dice& dice);
+  void strike(const FlippedRun& life, Dice& dice, std::string& story);
   void expect_calm(const FlippedRun& life, const testing::Outcome& last);
   void expect_refuted(const FlippedRun& life);
   std::string launch_run(const FlippedRun& life) const;
-  testing::Outcome start(const FlippedRun& life, const std::string& more) const;
-  testing::Outcome shell(const std::string& command) const;
+  testing::Outcome train_struck(const FlippedRun& life, const std::string& more) const;
 
-  const Options& options_;
-  Scratch scratch_;
   ChaosJob plain_, normalised_;
   Reference of_plain_, of_normalised_;
-  Tally tally_;
-  Rounds rounds_;
-  std::atomic<int> violations_{0};
-  std::mutex output_;
 };
-
-testing::Outcome PoisonCampaign::shell(const std::string& command) const {
-  constexpr int kPatienceSeconds = 600;
-  std::string line = "export LOCKSTEP_ALLOW_INJECT=1 PROGRAM=" + options_.program;
-  for (const std::string& variable : launcher_environment(scratch_.path(), "/dev/shm"))
-    line += " " + variable;
-  return testing::run_shell(line + "; " + command, kPatienceSeconds);
-}
 
 /// This host has two names: one stays when the other is left out. Open MPI is not told of them.
 std::string PoisonCampaign::launch_run(const FlippedRun& life) const {
@@ -131,22 +103,13 @@ std::string PoisonCampaign::launch_run(const FlippedRun& life) const {
                      life.placement.ranks, hosts);
 }
 
-testing::Outcome PoisonCampaign::start(const FlippedRun& life, const std::string& more) const {
+testing::Outcome PoisonCampaign::train_struck(const FlippedRun& life, const std::string& more) const {
   Placement placement = life.placement;
   if (life.by_launch_run) placement.start = Placement::Start::kAlone;
   auto command = job_of(life).train_command(placement, life.run);
   if (life.by_launch_run) command.erase(command.begin());
-  return shell(fmt::format("{}{} {} {}", life.by_launch_run ? launch_run(life) : "", fmt::join(command, " "),
+  return start(fmt::format("{}{} {} {}", life.by_launch_run ? launch_run(life) : "", fmt::join(command, " "),
                            life.settings, more));
-}
-
-PoisonCampaign::Reference PoisonCampaign::train_reference(const ChaosJob& job,
-                                                          const std::string& name) const {
-  const std::string run = scratch_.make(name).run();
-  const auto outcome =
-      shell(fmt::format("{}", fmt::join(job.train_command({.start = Placement::Start::kAlone}, run), " ")));
-  if (outcome.exit_code != 0) throw Violation("the reference failed:\n" + outcome.everything());
-  return {outcome.last_line(), testing::read_text(run + "/trail.bin")};
 }
 
 void PoisonCampaign::place(FlippedRun& life, Dice& dice) const {
@@ -182,17 +145,15 @@ void PoisonCampaign::place(FlippedRun& life, Dice& dice) const {
 }
 
 /// The same command again after each exit code 72; at most as often as faults strike, and once more.
-void PoisonCampaign::strike(FlippedRun& life, Dice& dice) {
+void PoisonCampaign::strike(const FlippedRun& life, Dice& dice, std::string& story) {
   const auto fault = [&](std::int64_t step, const std::string& what) {
-    life.story += fmt::format(", {} on rank {} in step {}", what, life.rank, step);
+    story += fmt::format(", {} on rank {} in step {}", what, life.rank, step);
     return fmt::format("inject.rank={} inject.step={} 'inject.what={}'", life.rank, step, what);
   };
   const bool is_float =
       life.poison.way == Way::kState && std::string(life.poison.fault).find("gradient") == std::string::npos;
   const auto most_bits = life.poison.way == Way::kUnseen ? 22 : is_float ? 31 : 62;
-  const std::string what =
-      fmt::format(fmt::runtime(life.poison.fault),
-                  fmt::format("{}:{}", dice.between(0, 1'000'000), dice.between(0, most_bits)));
+  const std::string what = aimed(life.poison.fault, dice, most_bits);
   // In an epoch's last step a rank may have no work.
   const auto step = dice.between(0, 2) * 7 + dice.between(1, 6);
   std::string command = fault(step, what);
@@ -200,12 +161,12 @@ void PoisonCampaign::strike(FlippedRun& life, Dice& dice) {
     const auto replayed = (step / life.replays + 1) * life.replays;
     if (step % life.replays == 0 || replayed > kStepsOfRun || replayed % 7 == 0) return;
     const auto unseen =
-        start(life, fmt::format("train.max_steps={} {}", dice.between(step, replayed - 1), command));
+        train_struck(life, fmt::format("train.max_steps={} {}", dice.between(step, replayed - 1), command));
     if (unseen.exit_code != 0)
       throw Violation("a step that is not replayed was judged:\n" + unseen.everything());
     command = fault(replayed, what);
   }
-  auto outcome = start(life, command);
+  auto outcome = train_struck(life, command);
   if (life.poison.way == Way::kUnseen) {
     if (outcome.exit_code != 0) throw Violation("the run was not to see it:\n" + outcome.everything());
     return expect_refuted(life);
@@ -213,12 +174,12 @@ void PoisonCampaign::strike(FlippedRun& life, Dice& dice) {
   const std::string named = fmt::format("rank {} on {} (", life.rank, host_name());
   if (outcome.err.find(named) == std::string::npos)
     throw Violation("expected: " + named + "\n" + outcome.everything());
-  if (outcome.exit_code == kEndOfWrongRank) outcome = start(life, command);
+  if (outcome.exit_code == kEndOfWrongRank) outcome = train_struck(life, command);
   expect_calm(life, outcome);
 }
 
 void PoisonCampaign::expect_calm(const FlippedRun& life, const testing::Outcome& last) {
-  const auto verified = shell(fmt::format("{} verify {}", options_.program, life.run));
+  const auto verified = start(fmt::format("{} verify {}", options_.program, life.run));
   if (last.exit_code == kRefusal && last.err.find("all its checkpoints are in doubt") != std::string::npos) {
     if (verified.exit_code != kRefusal) throw Violation("verify says nothing:\n" + verified.everything());
     if (rounds_.take()) tally_.add(life.poison.label), tally_.add(kRefused);
@@ -239,50 +200,29 @@ void PoisonCampaign::expect_calm(const FlippedRun& life, const testing::Outcome&
 }
 
 void PoisonCampaign::expect_refuted(const FlippedRun& life) {
-  const auto proof = shell(fmt::format("{} prove {} --device cpu", options_.program, life.run));
+  const auto proof = start(fmt::format("{} prove {} --device cpu", options_.program, life.run));
   if (proof.exit_code != 1) throw Violation("a proof was to refute it:\n" + proof.everything());
   if (rounds_.take()) tally_.add(life.poison.label), tally_.add(kRefuted);
 }
 
-void PoisonCampaign::live(std::int64_t number) {
-  const auto directories = scratch_.make(fmt::format("life-{}", number));
-  Dice dice(options_.seed, number);
+void PoisonCampaign::live(std::int64_t /*number*/, const LifeDirectories& directories, Dice& dice,
+                          std::string& story) {
   // Three of four are flips of the state.
   const auto kind = dice.percent(75) ? dice.between(0, 2) : dice.between(3, std::ssize(kPoisons) - 1);
   FlippedRun life{.poison = kPoisons[static_cast<std::size_t>(kind)], .run = directories.run()};
-  try {
-    place(life, dice);
-    life.story = fmt::format("on {}{}, {}", life.placement.describe(),
-                             life.by_launch_run ? " through launch/run" : "", life.settings);
-    strike(life, dice);
-    scratch_.remove(directories);
-    if (!options_.verbose) return;
-    const std::lock_guard lock(output_);
-    fmt::print("{}: {}\n", number, life.story);
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(output_);
-    ++violations_;
-    scratch_.keep();
-    fmt::print(stderr, "chaos poison: WRONG in life {} of seed {}, {}:\n{}\n  files: {}/life-{}\n", number,
-               options_.seed, life.story, error.what(), scratch_.path(), number);
-  }
+  place(life, dice);
+  story = fmt::format("on {}{}, {}", life.placement.describe(),
+                      life.by_launch_run ? " through launch/run" : "", life.settings);
+  strike(life, dice, story);
 }
 
-int PoisonCampaign::run() {
-  const auto begin = std::chrono::steady_clock::now();
+void PoisonCampaign::prepare() {
   std::vector<std::string> labels;
   for (const Poison& poison : kPoisons) labels.emplace_back(poison.label);
   tally_.section("what went wrong on a rank between two saves", labels);
   tally_.section("how it ended", {kEndedCalm, kByLaunchRun, kOfReplicas, kOnDevices, kRefused, kRefuted});
   of_plain_ = train_reference(plain_, "reference");
   of_normalised_ = train_reference(normalised_, "normalised-reference");
-  live_side_by_side(
-      options_, [this] { return violations_ == 0 && !rounds_.finished(); },
-      [this](std::int64_t number) { live(number); });
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}\nchaos poison: {} faults with seed {} in {:.0f} s, {} wrong endings\n", tally_.text(),
-             rounds_.taken(), options_.seed, elapsed.count(), violations_);
-  return violations_ == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -4,24 +4,17 @@
 /// ranks. Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the
 /// verdict. Or forge a number in a file of an honest run, with its checksums: then it must be refuted.
 #include "common/json_text.hpp"
-#include "tests/chaos/attempt.hpp"
-#include "tests/chaos/campaign.hpp"
-#include "tests/chaos/chaos_job.hpp"
-#include "tests/chaos/scratch.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
+#include "tests/chaos/fault_campaign.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 namespace lockstep::chaos {
 namespace {
@@ -102,18 +95,15 @@ struct HonestRun {
   std::string directory, story;
 };
 
-class ProveCampaign {
+class ProveCampaign final : public FaultCampaign {
  public:
   explicit ProveCampaign(const Options& options)
-      : options_(options),
-        job_(options.program, scratch_.path(), 1, true, kShortRun),
-        rounds_(options.rounds) {}
-
-  int run();
+      : FaultCampaign(options, "prove"), job_(options.program, scratch_.path(), 1, true, kShortRun) {}
 
  private:
-  void work();
-  void live(std::int64_t number);
+  void prepare() override;
+  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
+  void live_all() override;
   void disturb_and_prove(std::int64_t number, const LifeDirectories& directories, Dice& dice,
                          std::string& story);
   void forge_and_prove(const LifeDirectories& directories, Dice& dice, std::string& story);
@@ -128,26 +118,11 @@ class ProveCampaign {
   void train_honestly(const std::string& run, Dice& dice, std::string& story) const;
   void copy_honest_run(const std::string& run, Dice& dice, std::string& story);
   void prove(const std::string& run, const Expected& expected, Dice& dice, std::string& story) const;
-  testing::Outcome start(const std::string& command) const;
 
-  const Options& options_;
-  Scratch scratch_;
   ChaosJob job_;
-  Tally tally_;
-  Rounds rounds_;
   std::string reference_trail_;
-  std::atomic<std::int64_t> next_{1}, next_forgery_{kFirstForgery};
-  std::atomic<int> violations_{0};
-  std::mutex output_;
   std::array<HonestRun, 16> honest_;
 };
-
-testing::Outcome ProveCampaign::start(const std::string& command) const {
-  std::string line = "export LOCKSTEP_ALLOW_INJECT=1";
-  for (const std::string& variable : launcher_environment(scratch_.path(), "/dev/shm"))
-    line += " " + variable;
-  return testing::run_shell(line + "; " + command);
-}
 
 /// One to four ranks, under mpirun or as threads; the rank of a fault is among them.
 /// @param stopped  set where a number became NaN or infinite, or ranks differed, which ends a run; null: that must not
@@ -160,13 +135,12 @@ std::string ProveCampaign::train(const std::string& run, Dice& dice, const std::
   placement.start = dice.percent(88) ? Placement::Start::kThreads : Placement::Start::kMpirun;
   const auto rank = dice.between(0, placement.ranks - 1);
   story += fmt::format("on {}", placement.describe());
-  std::string command = fmt::format("{}", fmt::join(job_.train_command(placement, run), " "));
-  if (dice.percent(50)) command += " parallel.check_replicas_every_steps=0";
+  std::string settings = dice.percent(50) ? "parallel.check_replicas_every_steps=0" : "";
   if (!more.empty()) {
-    command += fmt::format(" inject.rank={} {}", rank, more);
+    settings += fmt::format(" inject.rank={} {}", rank, more);
     story += fmt::format(", {} on rank {}", more, rank);
   }
-  const auto outcome = start(command);
+  const auto outcome = FaultCampaign::train(job_, placement, run, settings);
   constexpr int kRanksDiffer = 72;  // before a save
   const bool differ = outcome.exit_code == kRanksDiffer;
   if (outcome.exit_code != 0 && (more.empty() || (outcome.exit_code != 70 && !differ)))
@@ -303,41 +277,22 @@ void ProveCampaign::forge_and_prove(const LifeDirectories& directories, Dice& di
   tally_.add(label);
 }
 
-void ProveCampaign::live(std::int64_t number) {
-  const auto directories = scratch_.make(fmt::format("life-{}", number));
-  Dice dice(options_.seed, number);
-  std::string story;
-  try {
-    if (number >= kFirstForgery) {
-      forge_and_prove(directories, dice, story);
-    } else {
-      disturb_and_prove(number, directories, dice, story);
-    }
-    scratch_.remove(directories);
-    if (options_.verbose) {
-      const std::lock_guard lock(output_);
-      fmt::print("{}: {}\n", number, story);
-    }
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(output_);
-    ++violations_;
-    scratch_.keep();
-    fmt::print(stderr,
-               "chaos prove: WRONG in life {} of seed {}, {}:\n{}\n  files: {}/life-{}\n"
-               "  again: tests/chaos/run prove --seed {} --life {}\n",
-               number, options_.seed, story, error.what(), scratch_.path(), number, options_.seed, number);
-  }
+void ProveCampaign::live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+                         std::string& story) {
+  if (number >= kFirstForgery) return forge_and_prove(directories, dice, story);
+  disturb_and_prove(number, directories, dice, story);
 }
 
-void ProveCampaign::work() {
-  while (violations_ == 0 && !rounds_.finished()) live(next_++);
-  for (std::int64_t number = next_forgery_++; violations_ == 0 && number < kFirstForgery + options_.forgeries;
-       number = next_forgery_++)
-    live(number);
+void ProveCampaign::live_all() {
+  FaultCampaign::live_all();
+  if (options_.only_life > 0) return;
+  std::atomic<std::int64_t> forged{0};
+  live_side_by_side(
+      options_, [&] { return !broke_a_promise() && forged++ < options_.forgeries; },
+      [this](std::int64_t number) { live_one(kFirstForgery + number - 1); });
 }
 
-int ProveCampaign::run() {
-  const auto begin = std::chrono::steady_clock::now();
+void ProveCampaign::prepare() {
   std::vector<std::string> labels;
   for (const FlippedAt& place : kPlaces) labels.emplace_back(place.label);
   tally_.section("a bit was flipped, and the step was named", labels);
@@ -347,18 +302,6 @@ int ProveCampaign::run() {
   Dice dice(options_.seed, 0);
   std::string story;
   reference_trail_ = train(directories.run(), dice, "", story);
-  if (options_.only_life > 0) {
-    live(options_.only_life);
-  } else {
-    std::vector<std::thread> workers;
-    for (int i = 0; i < options_.jobs; ++i) workers.emplace_back([this] { work(); });
-    for (auto& worker : workers) worker.join();
-  }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  fmt::print(
-      "{}\nchaos prove: {} flipped bits and {} forgeries with seed {} in {:.0f} s, {} wrong verdicts\n",
-      tally_.text(), rounds_.taken(), options_.forgeries, options_.seed, elapsed.count(), violations_);
-  return violations_ == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -4,19 +4,12 @@
 /// before its next save, or not at all. Then one rank proves it, and must name the step, that rank and its host.
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
-#include "tests/chaos/campaign.hpp"
-#include "tests/chaos/chaos_job.hpp"
-#include "tests/chaos/scratch.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
+#include "tests/chaos/fault_campaign.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <array>
-#include <atomic>
-#include <chrono>
-#include <mutex>
 
 namespace lockstep::chaos {
 namespace {
@@ -26,7 +19,6 @@ const std::vector<std::string> kTwoEpochs = {
     "data.train_samples=420", "data.global_batch=64",         "parallel.grain=8",
     "data.test_samples=20",   "run.checkpoint_every_steps=0", "parallel.check_replicas_every_steps=0"};
 constexpr std::int64_t kEpochsProved = 2, kStepsOfAnEpoch = 7;
-constexpr int kProofPatience = 600;
 constexpr const char* kPixelWithoutTrace =
     "a training sample, in pixels that no number depends on (not a round)";
 
@@ -48,29 +40,20 @@ constexpr std::array kUnseenThings{
     UnseenThing{"a wrong result of one lane", "wrong-lane"},
 };
 
-class ProveRanksCampaign {
+class ProveRanksCampaign final : public FaultCampaign {
  public:
   explicit ProveRanksCampaign(const Options& options)
-      : options_(options),
-        job_(options.program, scratch_.path(), kEpochsProved, false, kTwoEpochs),
-        rounds_(options.rounds) {}
-
-  int run();
+      : FaultCampaign(options, "prove-ranks"),
+        job_(options.program, scratch_.path(), kEpochsProved, false, kTwoEpochs) {}
 
  private:
-  void live(std::int64_t number);
+  void prepare() override;
+  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
   Placement place(const UnseenThing& thing, Dice& dice) const;
-  testing::Outcome train(const std::string& run, const Placement& placement, const std::string& more) const;
   void prove(const std::string& run, const UnseenThing& thing, const Placement& placement, std::int64_t step,
              std::int64_t rank);
 
-  const Options& options_;
-  Scratch scratch_;
   ChaosJob job_;
-  Tally tally_;
-  Rounds rounds_;
-  std::atomic<int> violations_{0};
-  std::mutex output_;
 };
 
 Placement ProveRanksCampaign::place(const UnseenThing& thing, Dice& dice) const {
@@ -90,20 +73,9 @@ Placement ProveRanksCampaign::place(const UnseenThing& thing, Dice& dice) const 
   return placement;
 }
 
-testing::Outcome ProveRanksCampaign::train(const std::string& run, const Placement& placement,
-                                           const std::string& more) const {
-  std::string line = "export LOCKSTEP_ALLOW_INJECT=1";
-  for (const std::string& variable : launcher_environment(scratch_.path(), "/dev/shm"))
-    line += " " + variable;
-  return testing::run_shell(
-      fmt::format("{}; {} {}", line, fmt::join(job_.train_command(placement, run), " "), more),
-      kProofPatience);
-}
-
 void ProveRanksCampaign::prove(const std::string& run, const UnseenThing& thing, const Placement& placement,
                                std::int64_t step, std::int64_t rank) {
-  const auto proof = testing::run_shell(fmt::format("{} prove {} --json --device cpu", options_.program, run),
-                                        kProofPatience);
+  const auto proof = start(fmt::format("{} prove {} --json --device cpu", options_.program, run));
   if (proof.exit_code == 0 && thing.needs_processes) return tally_.add(kPixelWithoutTrace);
   const auto verdict = parse_json_or_discard(proof.out);
   const auto first = verdict.value("/refuted/0"_json_pointer, nlohmann::json::object());
@@ -117,9 +89,8 @@ void ProveRanksCampaign::prove(const std::string& run, const UnseenThing& thing,
   if (placement.stages > 0) tally_.add(kOnPipelines);
 }
 
-void ProveRanksCampaign::live(std::int64_t number) {
-  const auto directories = scratch_.make(fmt::format("life-{}", number));
-  Dice dice(options_.seed, number);
+void ProveRanksCampaign::live(std::int64_t /*number*/, const LifeDirectories& directories, Dice& dice,
+                              std::string& story) {
   const auto& thing = kUnseenThings[static_cast<std::size_t>(dice.between(0, std::ssize(kUnseenThings) - 1))];
   const Placement placement = place(thing, dice);
   const auto rank = dice.between(0, placement.ranks - 1);
@@ -127,45 +98,22 @@ void ProveRanksCampaign::live(std::int64_t number) {
   const auto step =
       dice.between(0, kEpochsProved - 1) * kStepsOfAnEpoch + dice.between(1, kStepsOfAnEpoch - 1);
   constexpr int kMantissaBits = 22;  // what is no number fails the step
-  const std::string fault =
-      fmt::format(fmt::runtime(thing.fault),
-                  fmt::format("{}:{}", dice.between(0, 1'000'000), dice.between(0, kMantissaBits)));
-  const std::string story =
-      fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
-  try {
-    const auto outcome =
-        train(directories.run(), placement,
-              fmt::format("inject.rank={} inject.step={} 'inject.what={}'", rank, step, fault));
-    constexpr int kCopiesDiffer = 72;  // which are compared before an evaluation
-    if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
-      throw Violation("the run was not to see it:\n" + outcome.everything());
-    prove(directories.run(), thing, placement, step, rank);
-    scratch_.remove(directories);
-    if (!options_.verbose) return;
-    const std::lock_guard lock(output_);
-    fmt::print("{}: {}\n", number, story);
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(output_);
-    ++violations_;
-    scratch_.keep();
-    fmt::print(stderr, "chaos prove-ranks: WRONG in life {} of seed {}, {}:\n{}\n  files: {}/life-{}\n",
-               number, options_.seed, story, error.what(), scratch_.path(), number);
-  }
+  const std::string fault = aimed(thing.fault, dice, kMantissaBits);
+  story = fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
+  const auto outcome =
+      train(job_, placement, directories.run(),
+            fmt::format("inject.rank={} inject.step={} 'inject.what={}'", rank, step, fault));
+  constexpr int kCopiesDiffer = 72;  // which are compared before an evaluation
+  if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
+    throw Violation("the run was not to see it:\n" + outcome.everything());
+  prove(directories.run(), thing, placement, step, rank);
 }
 
-int ProveRanksCampaign::run() {
-  const auto begin = std::chrono::steady_clock::now();
+void ProveRanksCampaign::prepare() {
   std::vector<std::string> labels;
   for (const UnseenThing& thing : kUnseenThings) labels.emplace_back(thing.label);
   tally_.section("what went wrong on a rank; step, rank and host were named by the proof", labels);
   tally_.section("beside them", {kOnPipelines, kPixelWithoutTrace});
-  live_side_by_side(
-      options_, [this] { return violations_ == 0 && !rounds_.finished(); },
-      [this](std::int64_t number) { live(number); });
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}\nchaos prove-ranks: {} faults with seed {} in {:.0f} s, {} wrong verdicts\n", tally_.text(),
-             rounds_.taken(), options_.seed, elapsed.count(), violations_);
-  return violations_ == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -3,19 +3,11 @@
 /// A round: train on 2 to 8 ranks while numbers of one of them become wrong. The run must stop before they move a
 /// weight, and name that rank, its host and what was at fault. As many honest runs must end with the reference's trail.
 #include "common/machine.hpp"
-#include "tests/chaos/attempt.hpp"
-#include "tests/chaos/campaign.hpp"
-#include "tests/chaos/chaos_job.hpp"
-#include "tests/chaos/scratch.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
+#include "tests/chaos/fault_campaign.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
-#include <atomic>
-#include <chrono>
-#include <mutex>
 
 namespace lockstep::chaos {
 namespace {
@@ -114,15 +106,12 @@ std::string replays(Seen seen) {
   return seen == Seen::kAlways || seen == Seen::kBetweenStages ? "" : "parallel.replay_every_steps=1";
 }
 
-class WrongRankCampaign {
+class WrongRankCampaign final : public FaultCampaign {
  public:
   explicit WrongRankCampaign(const Options& options)
-      : options_(options),
+      : FaultCampaign(options, "wrong-rank"),
         plain_{ChaosJob(options.program, scratch_.path(), 1, false, kEightGrains)},
-        normalised_{ChaosJob(options.program, scratch_.make("normalised").home, 1, true, kEightGrains)},
-        rounds_(options.rounds) {}
-
-  int run();
+        normalised_{ChaosJob(options.program, scratch_.make("normalised").home, 1, true, kEightGrains)} {}
 
  private:
   /// A job, and the trail of one rank.
@@ -138,36 +127,17 @@ class WrongRankCampaign {
     std::string run;
   };
 
-  void live(std::int64_t number);
+  void prepare() override;
+  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
   void train_honestly(const Round& round);
   void train_wrongly(const Round& round, Dice& dice, std::string& story);
   void count(const Round& round);
-  testing::Outcome start(const Trained& trained, const std::string& run, const Placement& placement,
-                         const std::string& more) const;
-  void train_reference(Trained& trained, const std::string& name);
 
-  const Options& options_;
-  Scratch scratch_;
   Trained plain_, normalised_;
-  Tally tally_;
-  Rounds rounds_;
-  std::atomic<int> violations_{0};
-  std::mutex output_;
 };
 
-testing::Outcome WrongRankCampaign::start(const Trained& trained, const std::string& run,
-                                          const Placement& placement, const std::string& more) const {
-  constexpr int kPatienceSeconds = 600;
-  std::string line = "export LOCKSTEP_ALLOW_INJECT=1";
-  for (const std::string& variable : launcher_environment(scratch_.path(), "/dev/shm"))
-    line += " " + variable;
-  return testing::run_shell(
-      fmt::format("{}; {} {}", line, fmt::join(trained.job.train_command(placement, run), " "), more),
-      kPatienceSeconds);
-}
-
 void WrongRankCampaign::train_honestly(const Round& round) {
-  const auto outcome = start(round.trained, round.run, round.placement, replays(round.thing.seen));
+  const auto outcome = train(round.trained.job, round.placement, round.run, replays(round.thing.seen));
   if (outcome.exit_code != 0) throw Violation("an honest run failed:\n" + outcome.everything());
   if (testing::read_text(round.run + "/trail.bin") != round.trained.reference_trail)
     throw Violation("an honest run left another trail than the reference");
@@ -187,11 +157,9 @@ void WrongRankCampaign::train_wrongly(const Round& round, Dice& dice, std::strin
   const auto step = dice.between(1, thing.seen == Seen::kAlways ? kStepsTaken : kStepsTaken - 1);
   // Of a pipeline the first stage reads the samples.
   if (thing.seen == Seen::kByThreeProcesses && placement.stages > 0) rank -= rank % placement.stages;
-  const std::string fault =
-      fmt::format(fmt::runtime(thing.fault),
-                  fmt::format("{}:{}", dice.between(0, 1'000'000), dice.between(0, thing.most_bits)));
+  const std::string fault = aimed(thing.fault, dice, thing.most_bits);
   story += fmt::format(", {} on rank {} in step {}", fault, rank, step);
-  const auto outcome = start(round.trained, round.run, placement,
+  const auto outcome = train(round.trained.job, placement, round.run,
                              fmt::format("inject.rank={} inject.step={} 'inject.what={}' {}", rank, step,
                                          fault, replays(thing.seen)));
   const std::string said = fmt::format("step {}: {}rank {} on {} (", step, thing.in_front, rank, host_name());
@@ -209,59 +177,27 @@ void WrongRankCampaign::train_wrongly(const Round& round, Dice& dice, std::strin
 }
 
 /// Every second one is honest.
-void WrongRankCampaign::live(std::int64_t number) {
-  const auto directories = scratch_.make(fmt::format("life-{}", number));
-  Dice dice(options_.seed, number);
+void WrongRankCampaign::live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+                             std::string& story) {
   const auto& thing = kThings[static_cast<std::size_t>(dice.between(0, std::ssize(kThings) - 1))];
   const Placement placement = place(thing.seen, dice);
   // batch_norm needs the whole batch at once, which a pipeline never has.
   const Trained& trained = placement.stages == 0 && dice.percent(30) ? normalised_ : plain_;
   const Round round{trained, thing, placement, directories.run()};
-  std::string story = "on " + placement.describe() + (&trained == &normalised_ ? ", with batch_norm" : "");
-  try {
-    if (number % 2 == 0) {
-      train_honestly(round);
-      tally_.add(replays(thing.seen).empty() ? kNoAlarm : kNoAlarmOfReplays);
-    } else {
-      train_wrongly(round, dice, story);
-    }
-    scratch_.remove(directories);
-    if (!options_.verbose) return;
-    const std::lock_guard lock(output_);
-    fmt::print("{}: {}\n", number, story);
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(output_);
-    ++violations_;
-    scratch_.keep();
-    fmt::print(stderr, "chaos wrong-rank: WRONG in life {} of seed {}, {}:\n{}\n  files: {}/life-{}\n",
-               number, options_.seed, story, error.what(), scratch_.path(), number);
-  }
+  story = "on " + placement.describe() + (&trained == &normalised_ ? ", with batch_norm" : "");
+  if (number % 2 != 0) return train_wrongly(round, dice, story);
+  train_honestly(round);
+  tally_.add(replays(thing.seen).empty() ? kNoAlarm : kNoAlarmOfReplays);
 }
 
-void WrongRankCampaign::train_reference(Trained& trained, const std::string& name) {
-  const auto directories = scratch_.make(name);
-  const Placement alone{.start = Placement::Start::kAlone};
-  const auto outcome = start(trained, directories.run(), alone, "");
-  if (outcome.exit_code != 0) throw Violation("the reference failed:\n" + outcome.everything());
-  trained.reference_trail = testing::read_text(directories.run() + "/trail.bin");
-}
-
-int WrongRankCampaign::run() {
-  const auto begin = std::chrono::steady_clock::now();
+void WrongRankCampaign::prepare() {
   std::vector<std::string> labels;
   for (const WrongThing& thing : kThings) labels.emplace_back(thing.label);
   tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels);
   tally_.section("beside them",
                  {kOfPipelines, kWithBatchNorm, kWithThreads, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
-  train_reference(plain_, "reference");
-  train_reference(normalised_, "normalised-reference");
-  live_side_by_side(
-      options_, [this] { return violations_ == 0 && !rounds_.finished(); },
-      [this](std::int64_t number) { live(number); });
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}\nchaos wrong-rank: {} faults with seed {} in {:.0f} s, {} wrong verdicts\n", tally_.text(),
-             rounds_.taken(), options_.seed, elapsed.count(), violations_);
-  return violations_ == 0 ? 0 : 1;
+  plain_.reference_trail = train_reference(plain_.job, "reference").trail;
+  normalised_.reference_trail = train_reference(normalised_.job, "normalised-reference").trail;
 }
 
 }  // namespace

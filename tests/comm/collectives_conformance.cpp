@@ -65,40 +65,6 @@ void scatters_and_gathers_pieces_of_any_size(Communicator& comm) {
   }
 }
 
-void reduces_and_scatters_in_order_of_rank(Communicator& comm) {
-  for (const auto& counts : cuts_of(1000, comm.size())) {
-    std::vector<float> terms = numbers(1000);
-    for (float& term : terms) term = 1 / (term + static_cast<float>(comm.rank()));
-    std::vector<float> expected(1000);
-    for (int rank = 0; rank < comm.size(); ++rank) {
-      const auto of_rank = numbers(1000);
-      for (std::size_t i = 0; i < 1000; ++i) {
-        const float term = 1 / (of_rank[i] + static_cast<float>(rank));
-        expected[i] = rank == 0 ? term : expected[i] + term;
-      }
-    }
-    const auto mine = reduce_scatter(comm, std::span<const float>(terms), counts);
-    ASSERT_EQ(mine.size(), counts[static_cast<std::size_t>(comm.rank())]);
-    for (std::size_t i = 0; i < mine.size(); ++i)
-      ASSERT_EQ(mine[i], expected[begin_of(counts, comm.rank()) + i]) << "the same bits";
-  }
-}
-
-void integer_pieces_together_are_the_all_reduce(Communicator& comm) {
-  std::vector<std::int64_t> terms(999);
-  for (std::size_t i = 0; i < terms.size(); ++i)
-    terms[i] = INT64_MAX - static_cast<std::int64_t>(i) * (comm.rank() + 5);
-  for (const auto& counts : cuts_of(terms.size(), comm.size())) {
-    const auto mine = reduce_scatter(comm, std::span<const std::int64_t>(terms), counts);
-    auto sums = terms;
-    comm.all_reduce(std::span(sums));
-    const auto whole = gather_to(comm, std::span<const std::int64_t>(mine), counts, 0);
-    if (comm.rank() == 0) {
-      EXPECT_EQ(whole, sums);
-    }
-  }
-}
-
 void applies_on_every_rank_or_fails_on_all(Communicator& comm) {
   int runs = 0;
   parallel_apply(comm, [&] { ++runs; });
@@ -144,8 +110,6 @@ const std::vector<ConformanceCase>& collective_cases() {
   static const std::vector<ConformanceCase> cases{
       {"ReplicatesWhatTheRootHas", replicates_what_the_root_has},
       {"ScattersAndGathersPiecesOfAnySize", scatters_and_gathers_pieces_of_any_size},
-      {"ReducesAndScattersInOrderOfRank", reduces_and_scatters_in_order_of_rank},
-      {"IntegerPiecesTogetherAreTheAllReduce", integer_pieces_together_are_the_all_reduce},
       {"AppliesOnEveryRankOrFailsOnAll", applies_on_every_rank_or_fails_on_all},
       {"ExchangesWithBothNeighbours", exchanges_with_both_neighbours},
       {"SharesMemoryThatStartsZero", shares_memory_that_starts_zero},

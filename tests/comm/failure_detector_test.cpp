@@ -3,6 +3,8 @@
 /// What is concluded from signs of life, at which moment, and in which words.
 #include "comm/watch/failure_detector.hpp"
 
+#include "tests/support/messages.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -58,6 +60,19 @@ class FailureDetectorTest : public ::testing::Test {
     return all;
   }
 
+  /// The only notice of a look.
+  std::string notice_at(FailureDetector& by, std::int64_t now) const {
+    const auto notices = by.look(now, peers).notices;
+    EXPECT_EQ(notices.size(), 1U);
+    return notices.empty() ? "" : notices[0];
+  }
+  /// The verdict of a look, which must have one.
+  Verdict verdict_at(std::int64_t now) {
+    const auto verdict = detector.look(now, peers).verdict;
+    EXPECT_TRUE(verdict);
+    return verdict.value_or(Verdict{});
+  }
+
   std::vector<Peer> peers;
   FailureDetector detector{0, Limits::for_timeout(30)};
 };
@@ -76,18 +91,13 @@ TEST_F(FailureDetectorTest, DeathIsJudgedWhenItHasSettled) {
   peer(2).lost_ns = after(1);
   hear_all_but({2}, after(1));
   EXPECT_FALSE(detector.look(after(1.1), peers).verdict);
-  const auto verdict = detector.look(after(1.2), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->cause, Cause::kDied);
-  EXPECT_EQ(verdict->initiating, std::vector<int>{2});
-  const auto words = text(*verdict, after(1.2));
-  EXPECT_NE(words.find("rank 2 on node2 (pid 102) died: its process is gone; last seen in step 100"),
-            words.npos)
-      << words;
-  EXPECT_NE(words.find(
-                "ranks 0-1, 3: step 100, reducing gradients, bucket 2, waiting in the gradients' all-reduce"),
-            words.npos)
-      << words;
+  const Verdict verdict = verdict_at(after(1.2));
+  EXPECT_EQ(verdict.cause, Cause::kDied);
+  EXPECT_EQ(verdict.initiating, std::vector<int>{2});
+  const auto words = text(verdict, after(1.2));
+  EXPECT_TRUE(contains(
+      words, {"rank 2 on node2 (pid 102) died: its process is gone; last seen in step 100",
+              "ranks 0-1, 3: step 100, reducing gradients, bucket 2, waiting in the gradients' all-reduce"}));
   EXPECT_FALSE(detector.look(after(2), peers).verdict) << "a verdict is found once";
 }
 
@@ -96,11 +106,10 @@ TEST_F(FailureDetectorTest, WhoDiesLaterDidNotBegin) {
   peer(3).lost_ns = after(1);
   peer(1).dead = true;
   peer(1).lost_ns = after(1.5);
-  const auto verdict = detector.look(after(1.6), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->initiating, std::vector<int>{3});
-  EXPECT_EQ(verdict->cascading, std::vector<int>{1});
-  EXPECT_NE(text(*verdict, after(1.6)).find("initiating: rank 3; cascading: rank 1"), std::string::npos);
+  const Verdict verdict = verdict_at(after(1.6));
+  EXPECT_EQ(verdict.initiating, std::vector<int>{3});
+  EXPECT_EQ(verdict.cascading, std::vector<int>{1});
+  EXPECT_TRUE(contains(text(verdict, after(1.6)), {"initiating: rank 3; cascading: rank 1"}));
 }
 
 TEST_F(FailureDetectorTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
@@ -108,10 +117,9 @@ TEST_F(FailureDetectorTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
     peer(rank).dead = true;
     peer(rank).lost_ns = after(seconds);
   }
-  const auto verdict = detector.look(after(1.3), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->initiating, (std::vector<int>{3, 2}));
-  EXPECT_TRUE(verdict->cascading.empty());
+  const Verdict verdict = verdict_at(after(1.3));
+  EXPECT_EQ(verdict.initiating, (std::vector<int>{3, 2}));
+  EXPECT_TRUE(verdict.cascading.empty());
 }
 
 TEST_F(FailureDetectorTest, LastRankSaysAtOnceThatAllOthersDied) {
@@ -130,28 +138,22 @@ TEST_F(FailureDetectorTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTim
   EXPECT_TRUE(detector.look(after(2.9), peers).notices.empty());
   hear_all_but({2}, after(3.1));
   peer(2).state = 'T';
-  const auto notices = detector.look(after(3.1), peers).notices;
-  ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("rank 2 on node2 (pid 102) is silent for 3.1 s: it is stopped, kill -CONT 102"),
-            std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(contains(notice_at(detector, after(3.1)),
+                       {"rank 2 on node2 (pid 102) is silent for 3.1 s: it is stopped, kill -CONT 102"}));
   hear_all_but({2}, after(29.9));
   const auto later = detector.look(after(29.9), peers);
   EXPECT_TRUE(later.notices.empty() && !later.verdict) << "it is said once";
   hear_all_but({2}, after(30.1));
-  const auto verdict = detector.look(after(30.1), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->cause, Cause::kSilent);
-  EXPECT_EQ(verdict->initiating, std::vector<int>{2});
+  const Verdict verdict = verdict_at(after(30.1));
+  EXPECT_EQ(verdict.cause, Cause::kSilent);
+  EXPECT_EQ(verdict.initiating, std::vector<int>{2});
 }
 
 TEST_F(FailureDetectorTest, SilentRankMayComeBack) {
   hear_all_but({2}, after(20));
   EXPECT_EQ(detector.look(after(20), peers).notices.size(), 1U);
   hear_all_but({}, after(21));
-  const auto notices = detector.look(after(21), peers).notices;
-  ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("is back after 21.0 s; the run goes on"), std::string::npos) << notices[0];
+  EXPECT_TRUE(contains(notice_at(detector, after(21)), {"is back after 21.0 s; the run goes on"}));
 }
 
 TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
@@ -160,18 +162,16 @@ TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
   const auto findings = detector.look(after(10'000), peers);
   EXPECT_FALSE(findings.verdict);
   ASSERT_EQ(findings.notices.size(), 1U);
-  EXPECT_NE(findings.notices[0].find("a debugger holds it"), std::string::npos);
+  EXPECT_TRUE(contains(findings.notices[0], {"a debugger holds it"}));
 }
 
 TEST_F(FailureDetectorTest, HostThatCannotBeReachedIsNamedAsAWhole) {
   hear_all_but({2, 3}, after(31));
-  const auto verdict = detector.look(after(31), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->initiating, (std::vector<int>{2, 3}));
-  EXPECT_FALSE(verdict->cut_off);
-  EXPECT_NE(text(*verdict, after(31)).find("node2 with all of ranks 2-3 cannot be reached for 31.0 s"),
-            std::string::npos)
-      << text(*verdict, after(31));
+  const Verdict verdict = verdict_at(after(31));
+  EXPECT_EQ(verdict.initiating, (std::vector<int>{2, 3}));
+  EXPECT_FALSE(verdict.cut_off);
+  EXPECT_TRUE(
+      contains(text(verdict, after(31)), {"node2 with all of ranks 2-3 cannot be reached for 31.0 s"}));
 }
 
 TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
@@ -183,10 +183,8 @@ TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
   peer(3).heard_ns = after(3.7);
   const auto notices = far.look(after(3.7), peers).notices;
   ASSERT_EQ(notices.size(), 2U);
-  EXPECT_NE(notices[0].find("rank 0 on node1 (pid 100) is silent for 3.7 s"), std::string::npos)
-      << notices[0];
-  EXPECT_NE(notices[1].find("rank 1 on node1 (pid 101) is silent for 3.3 s"), std::string::npos)
-      << notices[1];
+  EXPECT_TRUE(contains(notices[0], {"rank 0 on node1 (pid 100) is silent for 3.7 s"}));
+  EXPECT_TRUE(contains(notices[1], {"rank 1 on node1 (pid 101) is silent for 3.3 s"}));
   hear_all_but({}, after(4));
   EXPECT_EQ(far.look(after(4), peers).notices.size(), 2U) << "both are back";
 }
@@ -194,28 +192,19 @@ TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
 TEST_F(FailureDetectorTest, WhoHearsNobodySaysSoOfItself) {
   FailureDetector alone{3, Limits::for_timeout(30)};
   hear_all_but({0, 1, 2}, after(3.1));
-  const auto notices = alone.look(after(3.1), peers).notices;
-  ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("rank 3 on node2 (pid 103) hears no other rank for 3.1 s: this host is cut off"),
-            std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(contains(notice_at(alone, after(3.1)),
+                       {"rank 3 on node2 (pid 103) hears no other rank for 3.1 s: this host is cut off"}));
   EXPECT_TRUE(alone.look(after(3.6), peers).notices.empty()) << "it is said once";
   hear_all_but({}, after(5));
-  const auto again = alone.look(after(5), peers).notices;
-  ASSERT_EQ(again.size(), 1U);
-  EXPECT_NE(again[0].find("rank 3 on node2 hears the others again after 5.0 s"), std::string::npos)
-      << again[0];
+  EXPECT_TRUE(contains(notice_at(alone, after(5)), {"rank 3 on node2 hears the others again after 5.0 s"}));
 }
 
 TEST_F(FailureDetectorTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
   peers.resize(2);
   FailureDetector second{1, Limits::for_timeout(30)};
   peer(0).state = 'T';
-  const auto notices = second.look(after(3.1), peers).notices;
-  ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(notices[0].find("rank 0 on node1 (pid 100) is silent for 3.1 s: it is stopped"),
-            std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(contains(notice_at(second, after(3.1)),
+                       {"rank 0 on node1 (pid 100) is silent for 3.1 s: it is stopped"}));
   EXPECT_FALSE(second.may_be_cut_off(after(31), peers)) << "nothing to wait for before it says the verdict";
 }
 
@@ -223,8 +212,7 @@ TEST_F(FailureDetectorTest, WhoHearsNobodySaysThatItMayBeItself) {
   hear_all_but({1, 2, 3}, after(31));
   const auto verdict = detector.look(after(31), peers).verdict;
   ASSERT_TRUE(verdict && verdict->cut_off);
-  EXPECT_NE(text(*verdict, after(31)).find("rank 0 on node1 hears no other rank any more"),
-            std::string::npos);
+  EXPECT_TRUE(contains(text(*verdict, after(31)), {"rank 0 on node1 hears no other rank any more"}));
 }
 
 TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
@@ -232,17 +220,13 @@ TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
   hear_all_but({}, after(4));
   EXPECT_TRUE(detector.look(after(4), peers).notices.empty());
   hear_all_but({}, after(5));
-  const auto notices = detector.look(after(5), peers).notices;
-  ASSERT_EQ(notices.size(), 1U);
-  EXPECT_NE(
-      notices[0].find("rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s"),
-      std::string::npos)
-      << notices[0];
+  EXPECT_TRUE(
+      contains(notice_at(detector, after(5)),
+               {"rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s"}));
   hear_all_but({}, after(31));
-  const auto verdict = detector.look(after(31), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->cause, Cause::kStuck);
-  EXPECT_EQ(verdict->initiating, std::vector<int>{3});
+  const Verdict verdict = verdict_at(after(31));
+  EXPECT_EQ(verdict.cause, Cause::kStuck);
+  EXPECT_EQ(verdict.initiating, std::vector<int>{3});
 }
 
 TEST_F(FailureDetectorTest, FirstStepsTeachAndAreNoStandstill) {
@@ -280,9 +264,7 @@ TEST_F(FailureDetectorTest, ARankThatAGroupWaitsForMayBeAheadInCollectives) {
   hear_all_but({}, after(31));
   EXPECT_FALSE(detector.look(after(31), peers).verdict) << "all meet at 500, and it was there";
   peer(0).where.waiting = Waiting::kForSome;
-  const auto verdict = detector.look(after(31), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->initiating, std::vector<int>{3});
+  EXPECT_EQ(verdict_at(after(31)).initiating, std::vector<int>{3});
 }
 
 TEST_F(FailureDetectorTest, LongEvaluationIsNoStandstill) {
@@ -329,10 +311,9 @@ TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
   hear_all_but({}, after(1.9));
   EXPECT_FALSE(detector.look(after(1.9), peers).verdict);
   hear_all_but({}, after(2.1));
-  const auto verdict = detector.look(after(2.1), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->cause, Cause::kOutOfStep);
-  EXPECT_EQ(verdict->initiating, std::vector<int>{1});
+  const Verdict verdict = verdict_at(after(2.1));
+  EXPECT_EQ(verdict.cause, Cause::kOutOfStep);
+  EXPECT_EQ(verdict.initiating, std::vector<int>{1});
 }
 
 TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {
@@ -340,9 +321,7 @@ TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {
   peer(0).where = at("a barrier");
   peer(0).where.phase = Phase::kUpdating;
   hear_all_but({}, after(3));
-  const auto verdict = detector.look(after(3), peers).verdict;
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->initiating, std::vector<int>{0});
+  EXPECT_EQ(verdict_at(after(3)).initiating, std::vector<int>{0});
 }
 
 TEST_F(FailureDetectorTest, OneSpeaksForAll) {
@@ -379,7 +358,7 @@ TEST_F(FailureDetectorTest, AllInOnePlaceWithoutMessagesIsTheNetworkOfMpi) {
   hear_all_but({}, after(40));
   const auto verdict = detector.find_overdue(after(40), peers);
   EXPECT_EQ(verdict.cause, Cause::kNetwork);
-  EXPECT_NE(text(verdict, after(40)).find("all 4 ranks wait, and"), std::string::npos);
+  EXPECT_TRUE(contains(text(verdict, after(40)), {"all 4 ranks wait, and"}));
 }
 
 }  // namespace

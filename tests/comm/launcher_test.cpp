@@ -5,6 +5,7 @@
 
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/rank_watch.hpp"
+#include "tests/support/messages.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -28,113 +29,78 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Environment environment_of(const Variables& variables) {
-  return [&](const char* name) -> const char* {
+Launch launch_in(const Variables& variables) {
+  return read_launch([&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(LauncherTest, EachIsKnownByTheVariablesThatItSets) {
+  struct Case {
+    Variables variables;
+    Launch expected;
   };
-}
-
-int size_in(const Variables& variables) {
-  return read_launch(environment_of(variables)).world_size;
-}
-
-Launcher launcher_in(const Variables& variables) {
-  return read_launch(environment_of(variables)).launcher;
-}
-
-TEST(LauncherTest, SrunWithoutPmixIsTold) {
-  const Variables bare = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}};
-  EXPECT_EQ(launcher_in(bare), Launcher::kSrun);
-  for (const char* help : {"PMIX_RANK", "PMI_RANK"}) {
-    Variables helped = bare;
-    helped[help] = "0";
-    EXPECT_EQ(launcher_in(helped), Launcher::kPmi) << help;
-  }
-  const Variables batch_script = {{"SLURM_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}};
-  EXPECT_EQ(launcher_in(batch_script), Launcher::kNone);
-  EXPECT_EQ(launcher_in({}), Launcher::kNone);
-}
-
-TEST(LauncherTest, OneTaskOfSrunIsAlone) {
-  const Variables task = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}};
-  EXPECT_TRUE(read_launch(environment_of(task)).is_alone());
-}
-
-TEST(LauncherTest, TorchrunIsOneWhereItSaysThatThereAreOthers) {
-  const auto launched = [](const Variables& variables) {
-    const Launch launch = read_launch(environment_of(variables));
-    return std::tuple(launch.launcher, launch.rank, launch.world_size);
+  const Variables step = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}};
+  const auto in_step = [&](Variables more) {
+    more.insert(step.begin(), step.end());
+    return more;
   };
-  const std::tuple alone(Launcher::kNone, 0, 1);
-  EXPECT_EQ(launched({{"RANK", "3"}, {"WORLD_SIZE", "4"}}), std::tuple(Launcher::kTorchrun, 3, 4));
-  EXPECT_EQ(launched({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), alone);
-  EXPECT_EQ(launched({{"RANK", "5"}}), alone);
-  EXPECT_EQ(launched({{"WORLD_SIZE", "4"}}), alone);
-  EXPECT_EQ(launched({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
-            std::tuple(Launcher::kOpenMpi, 0, 2));
+  const Case cases[] = {
+      {{}, {}},
+      // mpirun, also inside a batch job or a step of Slurm.
+      {{{"OMPI_COMM_WORLD_SIZE", "4"}}, {.launcher = Launcher::kOpenMpi, .world_size = 4}},
+      {{{"OMPI_COMM_WORLD_SIZE", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}}, {.launcher = Launcher::kOpenMpi}},
+      {in_step({{"PMIX_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
+       {.launcher = Launcher::kOpenMpi, .rank = 1, .world_size = 2}},
+      {{{"OMPI_COMM_WORLD_SIZE", "4"},
+        {"OMPI_COMM_WORLD_RANK", "3"},
+        {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+        {"SLURM_PROCID", "0"},
+        {"SLURM_LOCALID", "0"},
+        {"SLURM_STEP_TASKS_PER_NODE", "1"}},
+       {.launcher = Launcher::kOpenMpi, .rank = 3, .world_size = 4, .local_rank = 1, .local_size = 2}},
+      // PMI, which does not say who is on a host.
+      {{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}, {.launcher = Launcher::kPmi, .rank = 3, .world_size = 4}},
+      {{{"PMIX_RANK", "1"}}, {.launcher = Launcher::kPmi, .rank = 1}},
+      {{{"PMIX_NAMESPACE", "1"}}, {.launcher = Launcher::kPmi}},
+      {{{"PMI_RANK", "0"}, {"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "3"}},
+       {.launcher = Launcher::kPmi, .local_rank = 2, .local_size = 3}},
+      {in_step({{"PMIX_RANK", "0"}}), {.launcher = Launcher::kPmi}},
+      {in_step({{"PMI_RANK", "0"}}), {.launcher = Launcher::kPmi}},
+      // srun, and a batch script, which runs one process by itself.
+      {step, {.launcher = Launcher::kSrun}},
+      {in_step({{"SLURM_STEP_NUM_TASKS", "1"}}), {}},
+      {{{"SLURM_STEP_NUM_TASKS", "8"}}, {.world_size = 8}},
+      {{{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "3"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2),1"}},
+       {.rank = 5, .local_rank = 3, .local_size = 4}},
+      {{{"SLURM_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}}, {}},
+      // torchrun, where it says that there are others.
+      {{{"RANK", "3"}, {"WORLD_SIZE", "4"}}, {.launcher = Launcher::kTorchrun, .rank = 3, .world_size = 4}},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {}},
+      {{{"RANK", "5"}}, {}},
+      {{{"WORLD_SIZE", "4"}}, {}},
+      {{{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+       {.launcher = Launcher::kOpenMpi, .world_size = 2}},
+      // Nonsense.
+      {{{"OMPI_COMM_WORLD_SIZE", "many"}}, {.launcher = Launcher::kOpenMpi}},
+      {{{"OMPI_COMM_WORLD_SIZE", "-3"}}, {.launcher = Launcher::kOpenMpi}},
+      {{{"OMPI_COMM_WORLD_SIZE", "99999999999999999999"}},
+       {.launcher = Launcher::kOpenMpi, .world_size = 1 << 24}},
+  };
+  const auto fields = [](const Launch& launch) {
+    return std::tuple(launch.launcher, launch.rank, launch.world_size, launch.local_rank, launch.local_size);
+  };
+  for (const Case& each : cases)
+    EXPECT_EQ(fields(launch_in(each.variables)), fields(each.expected))
+        << ::testing::PrintToString(each.variables);
 }
 
 TEST(LauncherTest, AloneIsOneWithoutALauncherAmongNoOthers) {
-  EXPECT_TRUE(read_launch(environment_of({})).is_alone());
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "PMIX_NAMESPACE"})
-    EXPECT_FALSE(read_launch(environment_of({{name, "1"}})).is_alone()) << name;
-  EXPECT_FALSE(read_launch(environment_of({{"SLURM_STEP_NUM_TASKS", "2"}})).is_alone());
-}
-
-TEST(LauncherTest, MpirunInsideAStepIsTheLauncher) {
-  EXPECT_EQ(launcher_in({{"SLURM_NODELIST", "n1"},
-                         {"SLURM_STEPID", "0"},
-                         {"PMIX_RANK", "1"},
-                         {"OMPI_COMM_WORLD_SIZE", "2"}}),
-            Launcher::kOpenMpi);
-}
-
-TEST(LauncherTest, TheRankIsThatOfTheLauncherNextToTheProcess) {
-  EXPECT_EQ(read_launch(environment_of({{"OMPI_COMM_WORLD_RANK", "3"}, {"SLURM_PROCID", "0"}})).rank, 3);
-  EXPECT_EQ(read_launch(environment_of({{"SLURM_PROCID", "5"}})).rank, 5);
-  EXPECT_EQ(read_launch(environment_of({})).rank, 0);
-}
-
-TEST(LauncherTest, NoLauncherMeansOneProcess) {
-  EXPECT_EQ(size_in({}), 1);
-}
-
-TEST(LauncherTest, EveryLauncherNumbersTheRanksOfAHost) {
-  const auto place = [](const Variables& variables) {
-    const Launch launch = read_launch(environment_of(variables));
-    return std::pair(launch.local_rank, launch.local_size);
-  };
-  const std::pair alone(0, 1);
-  EXPECT_EQ(place({}), alone);
-  EXPECT_EQ(place({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}), alone) << "not known";
-  EXPECT_EQ(place({{"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                   {"SLURM_LOCALID", "0"},
-                   {"SLURM_STEP_TASKS_PER_NODE", "1"}}),
-            std::pair(1, 2));
-  EXPECT_EQ(place({{"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "3"}}), std::pair(2, 3));
-  EXPECT_EQ(place({{"SLURM_LOCALID", "3"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2),1"}}), std::pair(3, 4));
-}
-
-TEST(LauncherTest, KnowsMpirunSrunAndPmi) {
-  EXPECT_EQ(size_in({{"OMPI_COMM_WORLD_SIZE", "4"}}), 4);
-  EXPECT_EQ(size_in({{"SLURM_STEP_NUM_TASKS", "8"}}), 8);
-  EXPECT_EQ(size_in({{"PMI_SIZE", "3"}}), 3);
-}
-
-TEST(LauncherTest, MpirunInsideABatchJobCountsItself) {
-  EXPECT_EQ(size_in({{"OMPI_COMM_WORLD_SIZE", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}}), 1);
-}
-
-TEST(LauncherTest, OneProcessInABatchScriptIsNotManySingletons) {
-  EXPECT_EQ(size_in({{"SLURM_NTASKS", "8"}}), 1);
-}
-
-TEST(LauncherTest, NonsenseMeansOneProcess) {
-  EXPECT_EQ(size_in({{"OMPI_COMM_WORLD_SIZE", "many"}}), 1);
-  EXPECT_EQ(size_in({{"OMPI_COMM_WORLD_SIZE", "-3"}}), 1);
-  EXPECT_GT(size_in({{"OMPI_COMM_WORLD_SIZE", "99999999999999999999"}}), 1);
+  EXPECT_TRUE(launch_in({}).is_alone());
+  EXPECT_FALSE(launch_in({{"OMPI_COMM_WORLD_SIZE", "1"}}).is_alone());
+  EXPECT_FALSE(launch_in({{"SLURM_STEP_NUM_TASKS", "2"}}).is_alone());
 }
 
 }  // namespace
@@ -157,44 +123,25 @@ LaunchedProcess waiting(int rank) {
   return {rank, 100 + rank, 'S', "/bin/lockstep", true};
 }
 
-bool says(const Absence& absence, const std::string& words) {
-  return absence_report(absence).find(words) != std::string::npos;
+std::string report_of(const std::vector<LaunchedProcess>& processes) {
+  return absence_report(four_ranks(processes));
 }
 
-TEST(AbsenceReportTest, NamesWhoWaitsWhereAndHowLong) {
-  EXPECT_TRUE(
-      says(four_ranks({waiting(0)}), "rank 0 of 4 on node1 waited 30 s for the other ranks in MPI_Init"));
-}
-
-TEST(AbsenceReportTest, NamesAStoppedRankEvenIfItHadCome) {
-  const LaunchedProcess stopped{1, 101, 'T', "/bin/lockstep", true};
-  const auto absence = four_ranks({waiting(0), stopped, waiting(2), waiting(3)});
-  EXPECT_TRUE(says(absence, "rank 1 (pid 101) is stopped: kill -CONT 101")) << absence_report(absence);
-  EXPECT_FALSE(says(absence, "rank 2"));
-}
-
-TEST(AbsenceReportTest, NamesAnotherProgram) {
-  const auto absence =
-      four_ranks({waiting(0), {1, 101, 'S', "/usr/bin/sleep", false}, waiting(2), waiting(3)});
-  EXPECT_TRUE(says(absence, "rank 1 (pid 101) is another program: /usr/bin/sleep"))
-      << absence_report(absence);
-}
-
-TEST(AbsenceReportTest, NamesOneThatHasNotComeYet) {
-  const auto absence =
-      four_ranks({waiting(0), {1, 101, 'D', "/bin/lockstep", false}, waiting(2), waiting(3)});
-  EXPECT_TRUE(says(absence, "rank 1 (pid 101) has not come there (it is in state D)"));
-}
-
-TEST(AbsenceReportTest, ListsRanksThatAreNotOnThisHost) {
-  EXPECT_TRUE(says(four_ranks({waiting(0)}), "of ranks 1-3: on another host"))
-      << absence_report(four_ranks({}));
-  EXPECT_TRUE(says(four_ranks({waiting(0), waiting(2), waiting(3)}), "of rank 1: on another host"));
-}
-
-TEST(AbsenceReportTest, BlamesTheNetworkWhenAllAreThere) {
-  EXPECT_TRUE(
-      says(four_ranks({waiting(0), waiting(1), waiting(2), waiting(3)}), "lockstep doctor --hostfile"));
+TEST(AbsenceReportTest, NamesWhoIsMissingAndWhatIsKnownOfIt) {
+  const auto with = [](const LaunchedProcess& second) {
+    return report_of({waiting(0), second, waiting(2), waiting(3)});
+  };
+  const std::string stopped = with({1, 101, 'T', "/bin/lockstep", true});  // though it had come
+  EXPECT_TRUE(contains(stopped, {"rank 0 of 4 on node1 waited 30 s for the other ranks in MPI_Init",
+                                 "rank 1 (pid 101) is stopped: kill -CONT 101"}));
+  EXPECT_FALSE(contains(stopped, {"rank 2"}));
+  EXPECT_TRUE(contains(with({1, 101, 'S', "/usr/bin/sleep", false}),
+                       {"rank 1 (pid 101) is another program: /usr/bin/sleep"}));
+  EXPECT_TRUE(contains(with({1, 101, 'D', "/bin/lockstep", false}),
+                       {"rank 1 (pid 101) has not come there (it is in state D)"}));
+  EXPECT_TRUE(contains(report_of({waiting(0)}), {"of ranks 1-3: on another host"}));
+  EXPECT_TRUE(contains(report_of({waiting(0), waiting(2), waiting(3)}), {"of rank 1: on another host"}));
+  EXPECT_TRUE(contains(with(waiting(1)), {"open TCP between the hosts"})) << "all are there: the network";
 }
 
 TEST(AbsenceReportTest, TheFirstRankOfAHostThatCanSpeaks) {

@@ -3,7 +3,8 @@
 /// What strict YAML accepts, and what it refuses with which position.
 #include "common/yaml.hpp"
 
-#include "tests/common/config_error_of.hpp"
+#include "common/error.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace lockstep::strict_yaml_test {
 namespace {
 
 std::string error_of(const std::string& yaml) {
-  return config_error_of([&] { load_strict_yaml(yaml, "job.yaml"); });
+  return message_of<ConfigError>([&] { load_strict_yaml(yaml, "job.yaml"); });
 }
 
 TEST(StrictYamlTest, PlainDocumentIsRead) {
@@ -133,19 +134,7 @@ TEST(StrictYamlTest, MessageQuotesKeysOnOneLine) {
             "job.yaml:2:1: key 'a\\x0ab' is given twice (first on line 1); remove one");
 }
 
-}  // namespace
-
-}  // namespace lockstep::strict_yaml_test
-
-namespace lockstep::strict_yaml_limits_test {
-
 // Hostile sizes, depths and bytes: refused with a position, on a small stack, before they cost anything.
-
-namespace {
-
-std::string error_of(const std::string& yaml) {
-  return config_error_of([&] { load_strict_yaml(yaml, "job.yaml"); });
-}
 
 std::string repeated(const std::string& piece, std::size_t count) {
   std::string text;
@@ -222,4 +211,4 @@ TEST(StrictYamlLimitsTest, MissingFileAndDirectoryAreToldApart) {
 
 }  // namespace
 
-}  // namespace lockstep::strict_yaml_limits_test
+}  // namespace lockstep::strict_yaml_test

@@ -5,7 +5,7 @@
 
 #include "data/dataset.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "tests/common/config_error_of.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
@@ -387,7 +387,7 @@ TEST(AugmentationTest, SixteenEntriesOfTheLargestNumbersStayInBounds) {
 }
 
 std::string error_of(const List& list, const Dataset& set) {
-  return config_error_of([&] { make_augment_plan(list, set, kSeed); });
+  return message_of<ConfigError>([&] { make_augment_plan(list, set, kSeed); });
 }
 
 TEST(AugmentationTest, WhatASetCannotHaveIsRefused) {

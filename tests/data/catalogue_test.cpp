@@ -15,8 +15,6 @@ namespace lockstep {
 
 namespace {
 
-using test::expect_error;
-
 TEST(CatalogueTest, EveryEntryIsWhole) {
   EXPECT_GE(catalogue().size(), 6U);
   for (const SetEntry& set : catalogue()) {
@@ -91,7 +89,7 @@ TEST(ClassNamesTest, ANameALine) {
 }
 
 TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
-  const auto fails = [](const std::string& text, std::initializer_list<const char*> parts) {
+  const auto fails = [](const std::string& text, std::initializer_list<std::string_view> parts) {
     expect_error<DataError>([&] { parse_class_names(text, "names.txt"); }, parts);
   };
   fails("", {"names.txt: no class names"});
@@ -112,7 +110,6 @@ TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
 namespace {
 
 namespace fs = std::filesystem;
-using test::expect_error;
 using test::ScopedVariable;
 using test::write_image_set;
 

@@ -9,6 +9,7 @@
 #include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 
 Bytes ppm(int width, int height, int red, int green, int blue) {
   const std::string head = "P6 " + std::to_string(width) + " " + std::to_string(height) + " 255\n";
@@ -56,7 +56,7 @@ class ConversionTest : public ::testing::Test {
     return load_dataset({.set = "shards", .root = root, .in_memory = true});
   }
   template <typename E>
-  void expect_failure(const ConversionOptions& options, std::initializer_list<const char*> parts) const {
+  void expect_failure(const ConversionOptions& options, std::initializer_list<std::string_view> parts) const {
     expect_error<E>([&] { convert(options); }, parts);
     EXPECT_TRUE(!fs::exists(options.to) || fs::is_empty(options.to)) << "something was left behind";
   }
@@ -142,7 +142,7 @@ TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
   };
   const auto says = [&](const std::string& text, const std::string& what) {
     const std::string warning = warning_of(text);
-    EXPECT_NE(warning.find(what), std::string::npos) << text.substr(0, 50) << " -> " << warning;
+    EXPECT_TRUE(contains(warning, {what})) << text.substr(0, 50) << " -> " << warning;
   };
   EXPECT_EQ(warning_of("\"a\"\n\"b\"\n"), "");
   says("", "it names fewer than the 2 samples that there are");
@@ -443,6 +443,11 @@ TEST_F(ConversionTest, MissingFoldersAndPicturesAreMissingData) {
   expect_failure<MissingDataError>(nowhere, {"holds no folders"});
   fs::create_directories(path("pictures/cows"));
   expect_failure<MissingDataError>(options(), {"cows: holds no pictures"});
+}
+
+TEST_F(ConversionTest, OneClassIsNothingToTrainOn) {
+  fs::remove_all(path("pictures/bees"));
+  expect_failure<DataError>(options(), {"pictures: 'ants' is the only folder of pictures"});
 }
 
 TEST_F(ConversionTest, AClassOfOnePictureCannotBeTested) {

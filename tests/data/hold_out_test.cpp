@@ -18,7 +18,6 @@
 namespace lockstep::hold_out_test {
 namespace {
 
-using test::expect_error;
 using test::idx_file;
 
 using Places = std::vector<std::int32_t>;
@@ -45,7 +44,7 @@ TEST(HoldOutTest, AShareComesToTheNearestNumber) {
 }
 
 TEST(HoldOutTest, AllOrNoneIsRefused) {
-  const auto refused = [](const HoldOut& hold_out, std::initializer_list<const char*> parts) {
+  const auto refused = [](const HoldOut& hold_out, std::initializer_list<std::string_view> parts) {
     expect_error<DatasetOptionError>([&] { hold_out.count_of(20); }, parts);
   };
   refused({.samples = 20}, {"validation: 20 leaves none of 20 training samples", "19 at most"});
@@ -249,7 +248,7 @@ TEST(SubsetTest, MoreThanThereAreIsRefusedWithTheirNumber) {
   const test::TemporaryDirectory directory;
   write_colour_set(directory);
   DatasetOptions options{.set = "idx", .root = directory.path().string(), .train_samples = 41};
-  const auto refused = [&](std::initializer_list<const char*> parts) {
+  const auto refused = [&](std::initializer_list<std::string_view> parts) {
     expect_error<DatasetOptionError>([&] { load_dataset(options); }, parts);
   };
   refused({"train_samples: 41 are more than there are: 40 training samples; ask for 40 at most"});

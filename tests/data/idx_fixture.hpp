@@ -3,11 +3,10 @@
 /// IDX and gzip bytes, files and directories made for one test.
 #pragma once
 
-#include <gtest/gtest.h>
+#include "tests/support/messages.hpp"
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -16,6 +15,9 @@ namespace lockstep::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
+inline Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 /// An IDX header of uint8 with these sizes, and nothing after it.
 Bytes idx_header(std::initializer_list<std::uint32_t> dims);
 /// A whole IDX file; element i is (i * step) % modulus.
@@ -55,21 +57,5 @@ class ScopedVariable {
   std::string name_, old_;
   bool was_set_ = false;
 };
-
-/// Expects that `call` throws an E whose message is one line and contains every part.
-template <typename E>
-void expect_error(const std::function<void()>& call, std::initializer_list<const char*> parts) {
-  try {
-    call();
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const E& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    for (const char* part : parts)
-      EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "an error of another type: " << error.what();
-  }
-}
 
 }  // namespace lockstep::test

@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 using test::idx_file;
 using test::operator+;
 
@@ -55,7 +54,7 @@ class OwnSetTest : public testing::Test {
   std::string root() const { return directory_.path().string(); }
   TrainTestData load() const { return load_dataset({.set = "idx", .root = root()}); }
   template <typename E>
-  void expect_failure(std::initializer_list<const char*> parts) const {
+  void expect_failure(std::initializer_list<std::string_view> parts) const {
     expect_error<E>([this] { load(); }, parts);
   }
 

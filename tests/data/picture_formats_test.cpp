@@ -17,7 +17,6 @@ namespace lockstep {
 namespace {
 
 using test::Bytes;
-using test::expect_error;
 using test::operator+;
 
 Picture read(const Bytes& file, PictureColour colour = PictureColour::kRgb) {

@@ -9,6 +9,7 @@
 #include "data/sets/tar_samples.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
+#include "tests/support/messages.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,11 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
-
-Bytes bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+using test::bytes_of;
 
 std::string text_in(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -191,7 +188,7 @@ TEST_F(PictureSetsTest, WhatBecameOfAPictureIsSaid) {
   test::write_file(path("photos/train/class 0/2.jpg"),
                    Bytes(text_in(path("photos/train/class 0/2.jpg")).size(), 'x'));
   fs::remove(path("photos/train/class 2/3.jpg"));
-  const auto fails = [&](std::int32_t sample, std::initializer_list<const char*> parts) {
+  const auto fails = [&](std::int32_t sample, std::initializer_list<std::string_view> parts) {
     expect_error<DataError>([&] { ImageRows(train, {&sample, 1}); }, parts);
   };
   fails(0, {"class 0/0.jpg: ", "bytes, and", "(sample 0 of pictures train)"});
@@ -267,8 +264,7 @@ TEST_F(PictureSetsTest, AProcessThatMeasuresAndGetsNoFurtherIsNotWaitedForWithou
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(measure(0.1), data.train.store->sums().values);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("process 42 on node7 has measured 3 of 9 pictures"), std::string::npos) << said;
-  EXPECT_NE(said.find("measuring here, too"), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, {"process 42 on node7 has measured 3 of 9 pictures", "measuring here, too"}));
   fs::remove(file);
   std::thread other([&] {
     for (int pictures = 4; pictures < 9; ++pictures) {
@@ -279,7 +275,7 @@ TEST_F(PictureSetsTest, AProcessThatMeasuresAndGetsNoFurtherIsNotWaitedForWithou
   });
   EXPECT_EQ(measure(60), data.train.store->sums().values);
   other.join();
-  EXPECT_NE(text_in(file + ".lock").find("of 12 pictures"), std::string::npos) << text_in(file + ".lock");
+  EXPECT_TRUE(contains(text_in(file + ".lock"), {"of 12 pictures"}));
 }
 
 TEST(TarSamplesTest, NamesOfAllKindsAreRead) {

@@ -23,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 using test::idx_file;
 using test::idx_header;
 using test::operator+;
@@ -38,7 +37,7 @@ class IdxSetTest : public testing::Test {
   }
   TrainTestData load() const { return load_dataset({.set = "mnist", .root = directory_.path().string()}); }
   template <typename E>
-  void expect_failure(std::initializer_list<const char*> parts) const {
+  void expect_failure(std::initializer_list<std::string_view> parts) const {
     expect_error<E>([this] { load(); }, parts);
   }
 
@@ -184,7 +183,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 using test::operator+;
 
 /// Three images with CIFAR-10's shape; each test damages one file.
@@ -207,7 +205,7 @@ class CifarSetTest : public testing::Test {
     test::write_file(directory_.path() / name, bytes);
   }
   TrainTestData load() const { return load_dataset({.set = "cifar10", .root = directory_.path().string()}); }
-  void expect_failure(std::initializer_list<const char*> parts) const {
+  void expect_failure(std::initializer_list<std::string_view> parts) const {
     expect_error<DataError>([this] { load(); }, parts);
   }
 

@@ -33,7 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
 
 constexpr ImageShape kShape{3, 5, 7};  // 105 bytes: samples lie across blocks and files
 constexpr ShardSizes kSizes{.block_bytes = 512, .shard_bytes = 2048};
@@ -377,7 +376,7 @@ TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
   const SetFingerprints before = fingerprints_of(load());
   expect_error<UsageError>([&] { write(false); }, {"is there already", "--force"});
   {
-    ShardWriter writer(Env::posix(), directory(), kShape, {"one"}, {.replace = true, .sizes = kSizes});
+    ShardWriter writer(Env::posix(), directory(), kShape, {"one", "two"}, {.replace = true, .sizes = kSizes});
     for (std::int64_t i = 0; i < kTrain; ++i) writer.add(SetHalf::kTrain, image_of(i + 1), 0);
     EXPECT_EQ(fingerprints_of(load()).train, before.train);
     expect_error<DataError>([&] { writer.publish(); }, {"no samples to test with"});
@@ -386,13 +385,20 @@ TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
   for (const auto& entry : fs::directory_iterator(directory()))
     EXPECT_FALSE(entry.path().string().ends_with(".partial")) << entry.path();
   {
-    ShardWriter writer(Env::posix(), directory(), {1, 2, 2}, {"one"}, {.replace = true});
+    ShardWriter writer(Env::posix(), directory(), {1, 2, 2}, {"one", "two"}, {.replace = true});
     writer.add(SetHalf::kTrain, Bytes(4), 0);
     writer.add(SetHalf::kTest, Bytes(4), 0);
     writer.publish();
   }
   EXPECT_EQ(load().train.size(), 1);
   EXPECT_FALSE(fs::exists(file("train-00005.shard"))) << "a file of the set that was replaced";
+}
+
+TEST_F(ShardsTest, ASetOfOneClassIsRefused) {
+  ShardWriter writer(Env::posix(), directory(), {1, 2, 2}, {"one"}, {.replace = true});
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest}) writer.add(half, Bytes(4), 0);
+  writer.publish();
+  expect_error<DataError>([&] { load(); }, {"all samples are of class 'one'"});
 }
 
 TEST_F(ShardsTest, SizesThatNoIndexMayHaveAreRefusedBeforeAnythingIsWritten) {

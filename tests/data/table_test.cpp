@@ -9,6 +9,7 @@
 #include "data/sets/shards.hpp"
 #include "data/tables/readers.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -29,12 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::expect_error;
+using test::bytes_of;
 using Rows = std::vector<std::vector<std::string>>;
-
-Bytes bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
 
 Rows rows_of(const std::string& text, char separator = ',') {
   const Bytes bytes = bytes_of(text);
@@ -154,13 +151,63 @@ TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
 }
 
 TEST_F(TableTest, WholeNumbersAreSortedAsSuch) {
-  write("t.csv", "1,10\n2,-1\n3,2\n4,10\n5,-1\n6,2\n");
+  options_.table.label = "2";
+  write("t.csv", "1,10\n2,-1\n3,2\n4,10\n5,-1.0\n6,2.\n");
   EXPECT_EQ(convert("t.csv", "set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
+  EXPECT_EQ(load("set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
   write("t.csv", "1,0.5\n2,1.5\n");
   expect_error<DataError>([&] { convert("t.csv", "other"); }, {"labels such as 0.5", "--label"});
 }
 
+/// The last column of Kaggle's digits is a pixel, which is 0 in all of them.
+TEST_F(TableTest, TheColumnOfTheLabelsIsFoundByNameOrAskedFor) {
+  struct Case {
+    const char *rows, *column;  ///< column: "" asks
+  };
+  const Case cases[] = {{"label,pixel0,pixel1\n5,0,1\n5,0,2\n7,0,3\n7,0,4\n", "column 1 (label)"},
+                        {"0,1,Target\n5,0,a\n6,0,a\n7,0,b\n8,0,b\n", "column 3 (Target)"},
+                        {"x,y,class\n5,0,a\n6,0,a\n7,0,b\n8,0,b\n", ""},
+                        {"x,z,kind\n5,0,a\n6,0,a\n7,0,b\n8,0,b\n", ""},
+                        {"5,0,a\n6,0,a\n7,0,b\n8,0,b\n", ""}};
+  for (const auto& [rows, column] : cases) {
+    write("t.csv", rows);
+    options_.replace = true;
+    if (*column != '\0') {
+      EXPECT_EQ(convert("t.csv", "set").label_column, column);
+      EXPECT_EQ(load("set").train.shape.channels, 2);
+    } else {
+      expect_error<UsageError>([&] { convert("t.csv", "set"); },
+                               {"t.csv: which of its 3 columns", "--label"});
+    }
+  }
+  write("t.csv", "label,pixel0\n5,0\n7,0\n");
+  options_.table.label = "pixel0";
+  expect_error<DataError>([&] { convert("t.csv", "set"); },
+                          {"t.csv: column 2 (pixel0) of all 2 rows is '0': one class"});
+}
+
+TEST_F(TableTest, AnIndexWithoutANameIsDoubted) {
+  for (const auto& [first, second] : {std::pair{"0", "1"}, {"0", "2"}, {"1", "2"}}) {
+    write("t.csv", std::string(",w,y\n") + first + ",3,a\n" + second + ",4,b\n2,3,a\n3,4,b\n");
+    options_.replace = true;
+    EXPECT_EQ(convert("t.csv", "set").warning.empty(), std::string(second) != "1") << first;
+  }
+}
+
+TEST_F(TableTest, TablesAreKnownByTheirNamesInAnyCaseAndUncompressed) {
+  for (const char* name : {"A.CSV", "iris.data", "t.txt", "t.csv.gz", "t.TSV.GZ", "x.npy"})
+    EXPECT_TRUE(is_called_a_table(name)) << name;
+  for (const char* name : {"csv", "t.gz", "t.zip", "x.npy.gz"}) EXPECT_FALSE(is_called_a_table(name)) << name;
+  write("t.csv", kTable);
+  test::write_file(path("t.csv.gz"), test::gzip(bytes_of(kTable)));
+  options_.table.label = "kind";
+  convert("t.csv", "set");
+  convert("t.csv.gz", "same");
+  EXPECT_EQ(index_of("same"), index_of("set"));
+}
+
 TEST_F(TableTest, DamagedRowsAreNamedOrLeftOut) {
+  options_.table.label = "kind";
   write("good.csv", "w,kind\n1,b\n2,b\n3,a\n4,a\n");
   write("bad.csv", "w,kind\n1,b\n2,b\n,a\n3,a\nx,a\n4,a,5\n\"4\"x,a\n4,a\n9,\n");
   expect_error<DataError>(
@@ -222,13 +269,12 @@ TEST_F(TableTest, ASetOfNumbersIsNoSetOfPictures) {
   write("t.csv", kTable);
   options_.table.label = "kind";
   convert("t.csv", "set");
-  EXPECT_NE(index_of("set").find(R"({"lockstep_shards":2,"sample":"float32","channels":2)"),
-            std::string::npos);
+  EXPECT_TRUE(contains(index_of("set"), {R"({"lockstep_shards":2,"sample":"float32","channels":2)"}));
   expect_error<DataError>([&] { load_dataset({.set = "shards", .root = path("set")}); }, {"data.set=table"});
   write_in_shards(Env::posix(), {.set = "synthetic", .train_samples = 4, .test_samples = 2}, path("digits"),
                   {});
   EXPECT_EQ(index_of("digits").find("sample\":"), std::string::npos);  // as version 1 has always been
-  EXPECT_NE(index_of("digits").find(R"({"lockstep_shards":1,"channels")"), std::string::npos);
+  EXPECT_TRUE(contains(index_of("digits"), {R"({"lockstep_shards":1,"channels")"}));
   expect_error<DataError>([&] { load_dataset({.set = "table", .root = path("digits")}); },
                           {"data.set=shards"});
 }
@@ -246,8 +292,7 @@ TEST_F(TableTest, AValidationHalfIsNormalisedAsTheOthers) {
   const double number =
       data.validation.features.data()[0] * data.normalisation.std[0] + data.normalisation.mean[0];
   EXPECT_NEAR(number, std::round(number), 1e-5);
-  EXPECT_NE(index_of("set").find(R"({"lockstep_shards":3,"sample":"float32","channels":2)"),
-            std::string::npos);
+  EXPECT_TRUE(contains(index_of("set"), {R"({"lockstep_shards":3,"sample":"float32","channels":2)"}));
 }
 
 /// Whatever part of it: the numbers that a network sees.

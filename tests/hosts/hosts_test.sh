@@ -126,45 +126,44 @@ Doctor_finds_nothing_wrong_with_healthy_hosts() {
   expect_contains "$output" "nodeb"
 }
 
-# break_hosts: what is wrong with them, each in its way.
-break_hosts() {
+# other_program HOST: one that is not that of the others, under the same name.
+other_program() {
+  { cat "$LOCKSTEP_PROGRAM" && echo other; } >"program-of-$1" && chmod +x "program-of-$1"
+  on "$1" mount --bind "program-of-$1" "$LOCKSTEP_PROGRAM"
+}
+
+Doctor_names_each_host_that_is_wrong_and_how_to_mend_it() {
   local host
-  for host in nodea nodeb; do
-    on "$host" sh -c "ip link add docker0 type bridge && ip address add 172.17.0.1/16 dev docker0 && ip link set docker0 up"
-  done
-  on nodeb sh -c "mount -t tmpfs -o size=64m tmpfs /dev/shm"
-  mkdir -p run
-  on nodeb mount -t tmpfs tmpfs run
-  { echo "127.0.1.1 nodeb" && cat /etc/hosts; } >hosts-of-nodeb
-  on nodeb mount --bind hosts-of-nodeb /etc/hosts
-}
-
-# Over docker0 MPI itself would hang: the hosts are asked one by one.
-Doctor_names_what_is_wrong_with_hosts_and_how_to_mend_it() {
-  new_hosts nodea nodeb
-  write_job 10
-  break_hosts
-  unset OMPI_MCA_btl_tcp_if_include
-  printf '%s slots=2\n' nodea nodeb nosuch >hostfile
-  expect_exit 69 on nodea "$LOCKSTEP_PROGRAM" doctor job.yaml --hostfile hostfile
-  expect_contains "$output" "docker0 of nodea and docker0 of nodeb both have the address 172.17.0.1"
-  expect_contains "$output" "btl_tcp_if_include 10.77.0.0/24"
-  expect_contains "$output" "nodeb takes its own name for 127.0.1.1"
-  expect_contains "$output" "/dev/shm of nodeb has 64 MiB for 2 ranks"
-  expect_contains "$output" "nodeb does not see the run directory"
-  expect_contains "$output" "nosuch: "
-  expect_equal "$(grep -c ' fix: ' <<<"$output")" 5
-}
-
-Doctor_names_hosts_between_which_ports_are_closed() {
   new_hosts nodea nodeb nodec
   write_job 10
-  printf '%s slots=2\n' nodea nodeb nodec >hostfile
-  expect_exit 0 on nodea "$LOCKSTEP_PROGRAM" doctor job.yaml --hostfile hostfile
+  other_program nodec
+  mkdir -p run
+  for host in nodeb nodec; do on "$host" mount -t tmpfs tmpfs run; done
+  expect_exit 69 doctor nodea nodeb nodec
+  expect_contains "$output" "the program is "
+  expect_contains "$output" "on rank 2 (nodec)"
+  expect_contains "$output" "install the same build on all hosts"
+  expect_contains "$output" "nodeb does not see the run directory"
+  expect_contains "$output" "nodec does not see the run directory"
+  expect_equal "$(grep -c ' fix: ' <<<"$output")" 3
+}
+
+Doctor_ends_with_the_cause_where_hosts_cannot_connect() {
+  new_hosts nodea nodeb nodec
+  TIMEOUT_SECONDS=6 write_job 10
   on nodeb ip neigh replace "$(awk '$2 == "nodec" { print $1 }' /etc/hosts)" lladdr 02:00:00:00:00:01 dev eth0
-  expect_exit 69 on nodea "$LOCKSTEP_PROGRAM" doctor job.yaml --hostfile hostfile
-  expect_contains "$output" "nodeb cannot connect to nodec"
-  expect_lacks "$output" "nodea cannot connect"
+  doctor nodea nodeb nodec >said 2>&1 && fail "$(cat said)"
+  expect_contains "$(cat said)" "all have come, but cannot reach each other: open TCP between the hosts"
+  expect_exit 69 "$LOCKSTEP_PROGRAM" doctor --log said
+  expect_contains "$output" "closed ports, or the wrong network"
+}
+
+Doctor_says_of_a_host_without_an_answer_what_mpirun_said() {
+  new_hosts nodea
+  write_job 10
+  doctor nodea nosuch >said 2>&1 && fail "there is no such host: $(cat said)"
+  expect_exit 69 "$LOCKSTEP_PROGRAM" doctor --log said
+  expect_contains "$output" "mpirun could not start its daemon on another host"
 }
 
 # lock_by HOST: a run that was killed there, with what it left.
@@ -173,23 +172,21 @@ lock_by() {
   wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
 }
 
+take_over() { on nodea mpirun --host nodeb "$LOCKSTEP_PROGRAM" doctor --take-over run; }
+
 Doctor_frees_a_lock_only_when_its_job_is_gone() {
   new_hosts nodea nodeb
   write_job 1000000
   lock_by nodeb
   cp run/lock held
-  expect_exit 74 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
-  expect_contains "$output" "still runs: pid"
+  expect_exit 74 take_over
+  expect_contains "$output" "it is still running"
   kill -KILL $! "$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' run/lock)" 2>/dev/null
   wait_for 20 no_rank_on nodeb
-  cut_off nodeb
-  expect_exit 74 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
-  expect_contains "$output" "cannot be asked"
-  rejoin nodeb
   expect_same_file run/lock held
-  expect_exit 0 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
+  expect_exit 0 take_over
   expect_contains "$output" "freed; job"
-  expect_exit 0 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
+  expect_exit 0 take_over
   expect_contains "$output" "no job holds it"
 }
 

@@ -37,21 +37,26 @@ bool same_bits(const CpuRoom<Shape>& a, const CpuRoom<Shape>& b) {
 }
 
 /// What the naive loops make of it.
-struct ExpectedSums {
+template <class Shape>
+struct NaiveSums {
+  explicit NaiveSums(const LayerProblem<Shape>& p)
+      : y(reference::layer_forward(p.shape, p.x, p.w, p.b)),
+        dx(reference::layer_backward_data(p.shape, p.dy, p.w)),
+        dw(reference::layer_backward_weights(p.shape, p.x, p.dy)),
+        db(reference::layer_backward_bias(p.shape, p.dy)) {}
   reference::Sums y, dx, dw, db;
 };
 
 /// Of every fourth shape under sanitizers, with which naive loops take minutes: what the kernels read and write of all
 /// shapes they see where the bits of every width are compared.
-/// @tparam Layer  has Shape, kShapes, Results (a CpuRoom that its constructor fills from a CpuProblem), and
-///     naive(problem)
+/// @tparam Layer  has Shape, kShapes and Results, a CpuRoom that its constructor fills from a CpuProblem
 template <class Layer>
 void expect_naive_loops() {
   const std::span shapes(Layer::kShapes);
   for (std::size_t i = effort(0, 4); i < shapes.size(); i += effort(1, 4)) {
     const auto& shape = shapes[i];
     const CpuProblem<typename Layer::Shape> p(shape);
-    const ExpectedSums expected = Layer::naive(p);
+    const NaiveSums<typename Layer::Shape> expected(p);
     for (const std::int64_t target : reference::fast_targets()) {
       SCOPED_TRACE(describe(shape) + " on " + hwy::TargetName(target));
       const reference::ForcedTarget forced(target);
@@ -114,19 +119,19 @@ void expect_no_trace_of_padding() {
 }
 
 /// The naive loops themselves.
-template <class Layer>
-void expect_finite_differences(const typename Layer::Shape& shape) {
+template <class Shape>
+void expect_finite_differences(const Shape& shape) {
   SCOPED_TRACE(describe(shape));
   using Numbers = std::vector<double>;
-  const LayerProblem<typename Layer::Shape> p(shape);
+  const LayerProblem<Shape> p(shape);
   const auto loss = [&](const Numbers& x, const Numbers& w, const Numbers& b) {
-    return reference::weighted_sum(p.dy, Layer::forward(shape, x, w, b).value);
+    return reference::weighted_sum(p.dy, reference::layer_forward(shape, x, w, b).value);
   };
   using reference::linear_differences, reference::largest_error;
   const Numbers dx = linear_differences(p.x, [&](const Numbers& x) { return loss(x, p.w, p.b); });
   const Numbers dw = linear_differences(p.w, [&](const Numbers& w) { return loss(p.x, w, p.b); });
   const Numbers db = linear_differences(p.b, [&](const Numbers& b) { return loss(p.x, p.w, b); });
-  const ExpectedSums sums = Layer::naive(p);
+  const NaiveSums<Shape> sums(p);
   EXPECT_LT(largest_error(sums.dx, dx), 1e-9);
   EXPECT_LT(largest_error(sums.dw, dw), 1e-9);
   EXPECT_LT(largest_error(sums.db, db), 1e-9);

@@ -23,29 +23,11 @@ namespace lockstep::test {
 
 inline constexpr std::uint64_t kProblemSeed = 20260917;
 
-inline std::size_t input_size(const Conv2dShape& s) {
-  return s.in_size();
-}
-inline std::size_t output_size(const Conv2dShape& s) {
-  return s.out_size();
-}
-inline int outputs_of(const Conv2dShape& s) {
-  return s.out_channels;
-}
-
-inline std::size_t input_size(const LinearShape& s) {
-  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.in_features);
-}
-inline std::size_t output_size(const LinearShape& s) {
-  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.out_features);
-}
-inline int outputs_of(const LinearShape& s) {
-  return s.out_features;
-}
+using reference::input_size, reference::output_size, reference::outputs_of;
 
 inline std::string describe(const Conv2dShape& s) {
   std::ostringstream text;
-  text << "seed " << kProblemSeed << ", shape";
+  text << "shape";
   for (const int size : {s.batch, s.in_channels, s.in_height, s.in_width, s.out_channels, s.kernel_height,
                          s.kernel_width, s.stride, s.padding, s.groups, s.dilation}) {
     text << " " << size;
@@ -56,8 +38,7 @@ inline std::string describe(const Conv2dShape& s) {
 
 inline std::string describe(const LinearShape& s) {
   std::ostringstream text;
-  text << "seed " << kProblemSeed << ", shape " << s.batch << " " << s.in_features << " " << s.out_features
-       << " (batch inputs outputs)";
+  text << "shape " << s.batch << " " << s.in_features << " " << s.out_features << " (batch inputs outputs)";
   return text.str();
 }
 
@@ -79,7 +60,7 @@ struct LayerProblem {
       : shape(s),
         x(std::move(x_numbers)),
         w(reference::random_numbers(kProblemSeed, 2, s.weight_size())),
-        b(reference::random_numbers(kProblemSeed, 3, static_cast<std::size_t>(outputs_of(s)))),
+        b(reference::random_numbers(kProblemSeed, 3, outputs_of(s))),
         dy(std::move(dy_numbers)) {}
   explicit LayerProblem(const Shape& s)
       : LayerProblem(s, reference::random_numbers(kProblemSeed, 1, input_size(s)),

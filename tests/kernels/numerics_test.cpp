@@ -29,20 +29,15 @@ std::vector<std::uint32_t> words(const Philox4& block) {
   return {std::begin(block.value), std::end(block.value)};
 }
 
-TEST(PhiloxTest, ZeroCounterAndKeyGiveKnownAnswer) {
-  EXPECT_EQ(words(philox(0, {{0, 0, 0, 0}})),
-            (std::vector<std::uint32_t>{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
-}
-
-TEST(PhiloxTest, AllOnesGiveKnownAnswer) {
+/// Zeros, ones, and digits of pi.
+TEST(PhiloxTest, GivesTheKnownAnswers) {
+  using Words = std::vector<std::uint32_t>;
   constexpr std::uint32_t kOnes = 0xFFFFFFFF;
+  EXPECT_EQ(words(philox(0, {{0, 0, 0, 0}})), (Words{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
   EXPECT_EQ(words(philox(~std::uint64_t{0}, {{kOnes, kOnes, kOnes, kOnes}})),
-            (std::vector<std::uint32_t>{0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD}));
-}
-
-TEST(PhiloxTest, DigitsOfPiGiveKnownAnswer) {
+            (Words{0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD}));
   EXPECT_EQ(words(philox(0x299F31D0A4093822U, {{0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344}})),
-            (std::vector<std::uint32_t>{0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1}));
+            (Words{0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1}));
 }
 
 TEST(PhiloxTest, EveryCounterWordAndKeyBitMatters) {

@@ -105,7 +105,7 @@ Product_is_the_program_and_every_plugin_that_was_found() {
   skip_without ninja
   local input inputs
   inputs=$(ninja -C "$build" -t query lockstep_product)
-  for input in lockstep trainer/commands/reference_files $(plugins_of "$build"); do expect_contains "$inputs" "    $input"$'\n'; done
+  for input in lockstep $(plugins_of "$build"); do expect_contains "$inputs" "    $input"$'\n'; done
   [[ $(in_cache LOCKSTEP_CUDA_SUMMARY "$build") != *", NCCL "* ]] || expect_contains "$(plugins_of "$build")" lockstep_nccl.so
 }
 

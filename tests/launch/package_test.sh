@@ -11,7 +11,7 @@ trap 'rm -rf "$made"' EXIT
 
 # need_package: made once; its path goes to $package.
 need_package() {
-  skip_without cpack dpkg-deb dpkg-shlibdeps file
+  skip_without cpack dpkg-deb dpkg-shlibdeps file help2man
   if ! compgen -G "$made/*.deb" >/dev/null; then
     expect_exit 0 "$repo/launch/package" --build "$build" --to "$made"
     echo "$output" >"$made/said"
@@ -59,9 +59,37 @@ Package_holds_the_plugins_of_its_build_and_says_so() {
   LD_LIBRARY_PATH=$(sed -n 's|^NCCL_LIBRARY:.*=\(.*\)/.*|\1|p' "$build/CMakeCache.txt") expect_nccl_found "$build" it/usr/lib/lockstep
 }
 
+Package_holds_completion_where_shells_look() {
+  need_package
+  dpkg-deb --extract "$package" it
+  expect_same_file it/usr/share/bash-completion/completions/lockstep "$repo/launch/completion/lockstep.bash"
+  expect_same_file it/usr/share/zsh/vendor-completions/_lockstep "$repo/launch/completion/lockstep.zsh"
+  expect_same_file it/usr/share/fish/vendor_completions.d/lockstep.fish "$repo/launch/completion/lockstep.fish"
+}
+
+Package_holds_a_manual_page_of_each_command() {
+  need_package
+  skip_without man groff
+  local command page
+  dpkg-deb --extract "$package" it && gunzip it/usr/share/man/man1/*
+  for command in '' $(sed -n 's/^## lockstep /-/p' "$repo/docs/reference/commands.md" | tr ' ' -); do
+    expect_file "it/usr/share/man/man1/lockstep$command.1"
+  done
+  expect_equal "$(groff -man -Tutf8 -ww -z it/usr/share/man/man1/*.1 2>&1)" ""
+  page=$(MANWIDTH=160 LC_ALL=C.UTF-8 man --warnings=w -l it/usr/share/man/man1/lockstep-train.1 2>&1 | col -bx)
+  expect_contains "$page" "lockstep-train - Train as a job file says, alone or under mpirun or srun"
+  expect_contains "$page" "SYNOPSIS
+       lockstep train [OPTIONS] job [overrides...]"
+  expect_contains "$page" "
+       train.optimizer.lr "
+  expect_contains "$page" "
+              mpirun -np 2 lockstep train launch/jobs/mnist.yaml
+"
+}
+
 # CPack has nothing to do here, and fails at once.
 Package_says_which_plugins_are_missing() {
-  skip_without cpack dpkg-shlibdeps file
+  skip_without cpack dpkg-shlibdeps file help2man
   pretend_build without "$build" "" "with CUDA 13.0, without NCCL"
   touch without/CPackConfig.cmake
   expect_exit 70 "$repo/launch/package" --build without
@@ -85,7 +113,7 @@ Packed_program_runs_from_its_place() {
 }
 
 Package_says_what_is_missing() {
-  skip_without cpack dpkg-shlibdeps
+  skip_without cpack dpkg-shlibdeps file help2man
   mkdir empty
   expect_exit 66 "$repo/launch/package" --build empty
   expect_contains "$output" "no program"

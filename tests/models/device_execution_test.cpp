@@ -71,42 +71,66 @@ Result on_cpu(const Problem& problem) {
   return result;
 }
 
-/// Forward, loss and backward on the device; all in one graph if `captured`.
+/// Forward, loss and backward on the device, part by part, with copies of what goes from one to the next; all in one
+/// graph if `captured`.
 /// @param loss_in_pass  then there are no logits
-Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool captured = false,
-                 bool loss_in_pass = false) {
-  const std::size_t parameters = problem.weights.size();
+Result in_parts(DeviceRig& rig, const Problem& problem, int grain, const std::vector<NetworkPart>& parts,
+                bool captured = false, bool loss_in_pass = false) {
+  const auto bytes_of = [&](const ImageShape& shape) {
+    return sizeof(float) * static_cast<std::size_t>(problem.batch) *
+           static_cast<std::size_t>(shape.features());
+  };
+  const auto& layers = problem.network.layers();
   const auto weights = rig.upload(problem.weights.span());
-  const auto sums = rig.zeroed<std::int64_t>(kCounterSlots + parameters);
+  const auto sums = rig.zeroed<std::int64_t>(kCounterSlots + problem.weights.size());
   StepState state;
   state.step = kStep;
   const auto device_state = rig.upload(std::vector<StepState>{state});
-  DeviceExecution execution(problem.network, rig.device(), rig.ops(), problem.batch,
-                            DeviceExecution::Purpose::kTraining);
   const auto side = rig.device().make_stream();
+  std::vector<DeviceExecution> executions;
+  executions.reserve(parts.size());
+  for (const NetworkPart& part : parts)
+    executions.emplace_back(problem.network, rig.device(), rig.ops(), problem.batch,
+                            DeviceExecution::Purpose::kTraining, part);
+  DeviceExecution &first = executions.front(), &last = executions.back();
   const std::vector<float> x(problem.x.begin(), problem.x.end());
-  rig.stream().copy_to_device(execution.input(), x.data(), x.size() * sizeof(float));
-  rig.stream().copy_to_device(execution.labels(), problem.labels.data(), problem.labels.size() * 4);
+  rig.stream().copy_to_device(first.input(), x.data(), x.size() * sizeof(float));
+  rig.stream().copy_to_device(last.labels(), problem.labels.data(), problem.labels.size() * 4);
   rig.stream().synchronize();
 
   const DeviceLoss loss{{problem.batch, problem.batch, kClasses},
-                        {execution.labels(), sums.data(), 1e6, device_state.data()}};
+                        {last.labels(), sums.data(), 1e6, device_state.data()}};
   DevicePass pass{problem.batch, kSeed, kFirstSample, device_state.data()};
   if (loss_in_pass) pass.loss = loss;
   const auto logits_copy = rig.poisoned<float>(kClasses * static_cast<std::size_t>(problem.batch));
   if (captured) rig.stream().begin_capture();
-  float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
+  const float* logits = nullptr;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    if (p > 0)
+      rig.stream().copy_on_device(executions[p].input(), logits, bytes_of(layers[parts[p].first]->input()));
+    logits = executions[p].forward_training(
+        rig.stream(), weights.data() + parameters_of(problem.network, parts[p]).offset, pass);
+  }
   rig.stream().copy_on_device(logits_copy.data(), logits, logits_copy.bytes());
-  if (!loss_in_pass) rig.ops().loss_and_gradient(rig.stream(), loss.shape, logits, loss.target, logits);
+  if (!loss_in_pass)
+    rig.ops().loss_and_gradient(rig.stream(), loss.shape, logits, loss.target, last.output_gradient());
   const std::vector<ExactFormat> formats(problem.network.parameters().parameters.size(), {.limit = kLimit});
-  std::size_t covered = parameters;
-  execution.backward(rig.stream(), *side, weights.data(), pass, logits,
-                     {grain, sums.data() + kCounterSlots, sums.data() + kRefused, formats},
-                     [&](Stream& /*stream*/, std::size_t offset, std::size_t size) {
-                       EXPECT_EQ(offset + size, covered);
-                       covered = offset;
-                     });
-  EXPECT_EQ(covered, 0U);
+  for (std::size_t p = parts.size(); p-- > 0;) {
+    const ParameterRange range = parameters_of(problem.network, parts[p]);
+    if (!parts[p].gives_input_gradient && range.size == 0) break;
+    if (p + 1 < parts.size())
+      rig.stream().copy_on_device(executions[p].output_gradient(), executions[p + 1].input_gradient(),
+                                  bytes_of(layers[parts[p].last - 1]->output()));
+    std::size_t covered = range.size;
+    executions[p].backward(
+        rig.stream(), *side, weights.data() + range.offset, pass, executions[p].output_gradient(),
+        {grain, sums.data() + kCounterSlots + range.offset, sums.data() + kRefused, formats},
+        [&](Stream& /*stream*/, std::size_t offset, std::size_t size) {
+          EXPECT_EQ(offset + size, covered);
+          covered = offset;
+        });
+    EXPECT_EQ(covered, 0U);
+  }
   Result result;
   if (captured) {
     const auto graph = rig.stream().end_capture();
@@ -120,10 +144,15 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
   EXPECT_EQ(totals[kRefused], 0);
   result.loss = static_cast<double>(totals[kLoss]) / kLossScale;
   result.correct = totals[kCorrect];
-  for (std::size_t i = 0; i < parameters; ++i) {
+  for (std::size_t i = 0; i < problem.weights.size(); ++i)
     result.gradients.push_back(from_exact(totals[kCounterSlots + i]));
-  }
   return result;
+}
+
+/// The whole network as one part.
+Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool captured = false,
+                 bool loss_in_pass = false) {
+  return in_parts(rig, problem, grain, {NetworkPart{}}, captured, loss_in_pass);
 }
 
 /// The network cut wherever no branch leads across, as trainer/strategies/pipeline cuts it into stages.
@@ -143,65 +172,6 @@ std::vector<NetworkPart> smallest_parts(const Network& network) {
     part.takes_output_gradient = part.last < layers.size() && range.offset + range.size > 0;
   }
   return parts;
-}
-
-/// As on_device(), part by part, with copies of what goes from one to the next.
-Result in_parts(DeviceRig& rig, const Problem& problem, int grain) {
-  const auto parts = smallest_parts(problem.network);
-  const auto weights = rig.upload(problem.weights.span());
-  const auto sums = rig.zeroed<std::int64_t>(kCounterSlots + problem.weights.size());
-  StepState state;
-  state.step = kStep;
-  const auto device_state = rig.upload(std::vector<StepState>{state});
-  const DevicePass pass{problem.batch, kSeed, kFirstSample, device_state.data()};
-  const auto side = rig.device().make_stream();
-  std::vector<DeviceExecution> executions;
-  executions.reserve(parts.size());
-  const std::vector<float> x(problem.x.begin(), problem.x.end());
-  const float* logits = nullptr;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    executions.emplace_back(problem.network, rig.device(), rig.ops(), problem.batch,
-                            DeviceExecution::Purpose::kTraining, parts[p]);
-    const auto bytes = sizeof(float) * static_cast<std::size_t>(problem.batch) *
-                       static_cast<std::size_t>(problem.network.layers()[parts[p].first]->input().features());
-    if (p == 0) rig.stream().copy_to_device(executions[p].input(), x.data(), bytes);
-    if (p > 0) rig.stream().copy_on_device(executions[p].input(), logits, bytes);
-    logits = executions[p].forward_training(
-        rig.stream(), weights.data() + parameters_of(problem.network, parts[p]).offset, pass);
-  }
-  DeviceExecution& last = executions.back();
-  rig.stream().copy_to_device(last.labels(), problem.labels.data(), problem.labels.size() * 4);
-  Result result;
-  result.logits.resize(kClasses * static_cast<std::size_t>(problem.batch));
-  rig.stream().copy_to_host(result.logits.data(), logits, result.logits.size() * sizeof(float));
-  rig.ops().loss_and_gradient(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
-                              {last.labels(), sums.data(), 1e6, device_state.data()}, last.output_gradient());
-  const std::vector<ExactFormat> formats(problem.network.parameters().parameters.size(), {.limit = kLimit});
-  for (std::size_t p = parts.size(); p-- > 0;) {
-    const ParameterRange range = parameters_of(problem.network, parts[p]);
-    if (!parts[p].gives_input_gradient && range.size == 0) break;
-    if (p + 1 < parts.size()) {
-      const auto& layer = problem.network.layers()[parts[p].last - 1];
-      rig.stream().copy_on_device(executions[p].output_gradient(), executions[p + 1].input_gradient(),
-                                  sizeof(float) * static_cast<std::size_t>(problem.batch) *
-                                      static_cast<std::size_t>(layer->output().features()));
-    }
-    std::size_t covered = range.size;
-    executions[p].backward(
-        rig.stream(), *side, weights.data() + range.offset, pass, executions[p].output_gradient(),
-        {grain, sums.data() + kCounterSlots + range.offset, sums.data() + kRefused, formats},
-        [&](Stream& /*stream*/, std::size_t offset, std::size_t size) {
-          EXPECT_EQ(offset + size, covered);
-          covered = offset;
-        });
-    EXPECT_EQ(covered, 0U);
-  }
-  const auto totals = rig.download(sums);
-  result.loss = static_cast<double>(totals[kLoss]) / kLossScale;
-  result.correct = totals[kCorrect];
-  for (std::size_t i = 0; i < problem.weights.size(); ++i)
-    result.gradients.push_back(from_exact(totals[kCounterSlots + i]));
-  return result;
 }
 
 void expect_same(const Result& actual, const Result& expected, const std::string& what) {
@@ -289,7 +259,8 @@ TEST(DeviceExecutionTest, PartsHaveTheBitsOfTheWhole) {
   DeviceRig rig;
   for (const char* layers : kNetworks) {
     const Problem problem(layers, {2, 9, 11}, 17);
-    const Result parts = in_parts(rig, problem, 8), whole = on_device(rig, problem, 8);
+    const Result parts = in_parts(rig, problem, 8, smallest_parts(problem.network)),
+                 whole = on_device(rig, problem, 8);
     EXPECT_EQ(parts.logits, whole.logits) << layers;
     EXPECT_EQ(parts.gradients, whole.gradients) << layers;
     EXPECT_EQ(parts.loss, whole.loss) << layers;

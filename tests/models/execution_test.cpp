@@ -107,27 +107,24 @@ TEST(ExecutionTest, DropoutMaskChangesWithStepAndSeed) {
   EXPECT_EQ(logits_of({1, 2, 0}), base);
 }
 
-TEST(ExecutionTest, EvaluationDropsNothing) {
-  TrainingRig with(kLayers, kInput, kClasses, 16);
-  TrainingRig without(
-      "  - conv2d: {out: 5, kernel: 3}\n  - max_pool: 2\n  - relu\n  - linear: 11\n  - relu\n"
-      "  - linear: classes\n",
-      kInput, kClasses, 16);
-  with.load(0, 16);
-  without.load(0, 16);
-  const float* a = with.execution().forward_evaluation(with.weights().data(), 16);
-  const float* b = without.execution().forward_evaluation(without.weights().data(), 16);
-  EXPECT_EQ(std::vector<float>(a, a + kClasses * 16), std::vector<float>(b, b + kClasses * 16));
+/// Logits of the first samples.
+std::vector<float> evaluated(TrainingRig& rig, int samples) {
+  rig.load(0, samples);
+  const int columns = rig.columns(samples);
+  const float* logits = rig.execution().forward_evaluation(rig.weights().data(), columns);
+  return {logits, logits + kClasses * columns};
 }
 
-TEST(ExecutionTest, LeadingDropoutCopiesTheInputInEvaluation) {
-  TrainingRig with("  - dropout: 0.9\n  - linear: classes\n", kInput, kClasses, 16);
-  TrainingRig without("  - linear: classes\n", kInput, kClasses, 16);
-  with.load(0, 16);
-  without.load(0, 16);
-  const float* a = with.execution().forward_evaluation(with.weights().data(), 16);
-  const float* b = without.execution().forward_evaluation(without.weights().data(), 16);
-  EXPECT_EQ(std::vector<float>(a, a + kClasses * 16), std::vector<float>(b, b + kClasses * 16));
+TEST(ExecutionTest, EvaluationDropsNothing) {
+  constexpr const char* kWithAndWithout[][2] = {
+      {kLayers,
+       "  - conv2d: {out: 5, kernel: 3}\n  - max_pool: 2\n  - relu\n  - linear: 11\n  - relu\n"
+       "  - linear: classes\n"},
+      {"  - dropout: 0.9\n  - linear: classes\n", "  - linear: classes\n"}};  // copies the input
+  for (const auto& [with_dropout, without_dropout] : kWithAndWithout) {
+    TrainingRig with(with_dropout, kInput, kClasses, 16), without(without_dropout, kInput, kClasses, 16);
+    EXPECT_EQ(evaluated(with, 16), evaluated(without, 16)) << with_dropout;
+  }
 }
 
 /// Logits and gradients of 16 samples, in whose images the rows and columns from `side` on are `number`.
@@ -207,12 +204,7 @@ TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
       const double loss = together.forward(0, samples);
       EXPECT_EQ(loss, single.forward(0, samples));
       EXPECT_EQ(together.backward(), single.backward());
-      together.load(0, samples);
-      single.load(0, samples);
-      const int columns = together.columns(samples);
-      const float* a = together.execution().forward_evaluation(together.weights().data(), columns);
-      const float* b = single.execution().forward_evaluation(single.weights().data(), columns);
-      EXPECT_EQ(std::vector<float>(a, a + kClasses * columns), std::vector<float>(b, b + kClasses * columns));
+      EXPECT_EQ(evaluated(together, samples), evaluated(single, samples));
     }
   }
 }

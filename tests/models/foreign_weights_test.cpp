@@ -5,6 +5,7 @@
 #include "models/foreign_weights.hpp"
 
 #include "common/error.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -58,12 +59,7 @@ class RenamedFile {
   }
   void expect_refused(const Network& network, const std::string& message, WeightsFit fit = WeightsFit::kAll,
                       const std::string& path = "f") {
-    try {
-      read(network, fit, path);
-      ADD_FAILURE() << "no error: " << message;
-    } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
-    }
+    expect_error<DataError>([&] { read(network, fit, path); }, {message});
   }
 
  private:

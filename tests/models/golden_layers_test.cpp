@@ -8,13 +8,13 @@
 #include "models/device_execution.hpp"
 #include "models/execution.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 namespace lockstep::test {
 namespace {
@@ -123,10 +123,7 @@ class GoldenLayersTest : public testing::TestWithParam<GoldenNetwork> {
   template <typename T>
   std::vector<T> values(const std::string& name, const char* type,
                         const std::vector<std::size_t>& shape) const {
-    const TensorView& tensor = file_.require(name, type, shape);
-    std::vector<T> numbers(tensor.bytes.size() / sizeof(T));
-    std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
-    return numbers;
+    return test::values_of<T>(file_, name, type, shape);
   }
 
   template <typename T>

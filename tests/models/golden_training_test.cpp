@@ -8,13 +8,13 @@
 #include "kernels/optimizers/update_rule.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 
 namespace lockstep {
 namespace {
@@ -41,23 +41,14 @@ std::string golden_path() {
   return test::source_path("tests/golden/net_100_steps.safetensors");
 }
 
-template <typename T>
-std::vector<T> values_of(const SafetensorsFile& file, const std::string& name, const char* dtype,
-                         const std::vector<std::size_t>& shape) {
-  const TensorView& tensor = file.require(name, dtype, shape);
-  std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
-}
-
 class GoldenTrainingTest : public testing::Test {
  protected:
   GoldenTrainingTest()
       : file_(SafetensorsFile::read(golden_path())),
-        images_(values_of<std::uint8_t>(file_, "images", "U8", {kSamples, kFeatures})),
-        labels_(values_of<std::uint8_t>(file_, "labels", "U8", {kSamples})),
-        order_(values_of<std::int16_t>(file_, "order", "I16", {kSteps, kBatch})),
-        losses_(values_of<float>(file_, "losses", "F32", {kSteps})),
+        images_(test::values_of<std::uint8_t>(file_, "images", "U8", {kSamples, kFeatures})),
+        labels_(test::values_of<std::uint8_t>(file_, "labels", "U8", {kSamples})),
+        order_(test::values_of<std::int16_t>(file_, "order", "I16", {kSteps, kBatch})),
+        losses_(test::values_of<float>(file_, "losses", "F32", {kSteps})),
         network_(Network::parse(kNet, "net", {1, 28, 28}, kClasses)),
         execution_(network_, kBatch),
         weights_(read_weights("initial.")),
@@ -68,7 +59,7 @@ class GoldenTrainingTest : public testing::Test {
     std::vector<float> weights(network_.parameters().size);
     for (const Parameter& parameter : network_.parameters().parameters) {
       const std::vector<std::size_t> shape(parameter.shape.begin(), parameter.shape.end());
-      const auto values = values_of<float>(file_, prefix + parameter.name, "F32", shape);
+      const auto values = test::values_of<float>(file_, prefix + parameter.name, "F32", shape);
       std::copy(values.begin(), values.end(),
                 weights.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
     }

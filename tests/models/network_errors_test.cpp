@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,13 +36,11 @@ void expect_message(const BadFile& bad) {
 }
 
 TEST(NetworkErrorsTest, OneClassIsNoPlural) {
-  try {
-    Network::parse("layers:\n  - linear: 12\n", "my.yaml", ImageShape{1, 28, 28}, 1);
-    FAIL() << "no error";
-  } catch (const ShapeError& error) {
-    EXPECT_NE(std::string(error.what()).find("but the data has 1 class; end"), std::string::npos)
-        << error.what();
-  }
+  expect_error<ShapeError>(
+      [] {
+        Network::parse("layers:\n  - linear: 12\n", "my.yaml", ImageShape{1, 28, 28}, 1);
+      },
+      {"but the data has 1 class; end"});
 }
 
 class MisfitTest : public testing::TestWithParam<BadFile> {};
@@ -326,13 +325,9 @@ TEST(NetworkErrorsTest, YamlThatSurprisesIsRefused) {
   for (const char* yaml :
        {"layers: &a [relu]\n", "layers: [relu]\nlayers: [relu]\n", "layers: [relu]\n---\nlayers: []\n",
         "layers: !list [relu]\n", "layers: [relu\n", "\x01"}) {
-    try {
-      Network::parse(yaml, "my.yaml", {1, 28, 28}, 10);
-      ADD_FAILURE() << "accepted: " << yaml;
-    } catch (const ConfigError& error) {
-      EXPECT_TRUE(std::string(error.what()).starts_with("my.yaml:")) << error.what();
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    }
+    SCOPED_TRACE(yaml);
+    const auto text = message_of<ConfigError>([&] { Network::parse(yaml, "my.yaml", {1, 28, 28}, 10); });
+    EXPECT_TRUE(text.starts_with("my.yaml:")) << text;
   }
 }
 

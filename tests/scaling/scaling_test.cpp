@@ -4,6 +4,7 @@
 /// ranks add up right is what they check themselves: tests/launch/simulate_test.sh.)
 #include "common/error.hpp"
 #include "tests/scaling/scenario.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <fmt/format.h>
@@ -244,10 +245,10 @@ TEST(ScalingTableTest, FitsATerminalAndNamesTheLargestDeviation) {
   const auto lines = scaling_table(scenarios);
   ASSERT_EQ(lines.size(), 5U);
   for (const std::string& line : lines) EXPECT_LE(line.size(), 79U) << line;
-  EXPECT_NE(lines[3].find("at most"), std::string::npos);
+  EXPECT_TRUE(contains(lines[3], {"at most"}));
   const double times = std::max(scenarios[0].simulated.exposed / scenarios[0].bound,
                                 scenarios[1].simulated.exposed / scenarios[1].bound);
-  EXPECT_NE(lines[4].find(fmt::format("at most {:.2f} times", times)), std::string::npos) << lines[4];
+  EXPECT_TRUE(contains(lines[4], {fmt::format("at most {:.2f} times", times)}));
 }
 
 }  // namespace

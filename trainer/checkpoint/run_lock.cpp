@@ -109,16 +109,6 @@ std::optional<LockOwner> lock_owner(Env& env, const std::string& run_dir) {
   return env.exists(path) ? read_owner(env, path) : std::nullopt;
 }
 
-void release_lock_of(Env& env, const std::string& run_dir, const LockOwner& gone) {
-  const std::string path = run_dir + "/lock";
-  const auto claim = env.claim(path);
-  const auto owner = read_owner(env, path);
-  const bool same =
-      owner && owner->host == gone.host && owner->pid == gone.pid && owner->started == gone.started;
-  if (claim == nullptr || (owner && !same)) refuse(path, owner, "it has taken the lock meanwhile");
-  claim->write("");
-}
-
 bool is_running(const LockOwner& owner) {
   const bool same_boot = owner.boot_id == host_boot_id();
   return same_boot && owner.start_ticks != 0 && start_ticks_of(owner.pid) == owner.start_ticks;
@@ -143,8 +133,9 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
     refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
   if (owner && owner->host != self.host && owner->boot_id != self.boot_id)
     refuse(path, owner,
-           "'lockstep doctor --take-over' asks that host whether the job is gone, and frees the lock if so "
-           "(otherwise delete this file once you know)");
+           "'mpirun --host HOST lockstep doctor --take-over RUN' asks that host whether the job is gone, and "
+           "frees the "
+           "lock if so (otherwise delete this file once you know)");
   claim->write(to_text(self));
   claim_ = std::move(claim);
 }

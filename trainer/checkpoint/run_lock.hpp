@@ -32,10 +32,6 @@ struct LockOwner {
 /// The owner named in the lock of a run directory; nothing: none. @throws IoError
 std::optional<LockOwner> lock_owner(Env& env, const std::string& run_dir);
 
-/// Empties a lock whose owner is gone for certain, so that any host may go on.
-/// @throws RunInUseError  a process holds it after all
-void release_lock_of(Env& env, const std::string& run_dir, const LockOwner& gone);
-
 /// True while this process runs on this machine.
 bool is_running(const LockOwner& owner);
 

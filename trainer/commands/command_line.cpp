@@ -8,7 +8,6 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "kernels/cpu/simd_choice.hpp"
-#include "trainer/commands/command_text.hpp"
 #include "trainer/commands/machine_report.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
@@ -48,11 +47,11 @@ constexpr const char* kDescription =
     "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml    two, the same weights\n"
     "  lockstep predict runs/mnist digit.png                 use what was trained\n";
 
-std::string exit_codes() {
-  std::vector<std::string> codes;
-  for (const auto& [code, meaning] : exit_meanings()) codes.push_back(fmt::format("{} {}", code, meaning));
-  return fmt::format("Exit codes: {}.", fmt::join(codes, ", "));
-}
+constexpr const char* kExitCodes =
+    "Exit codes: 0 ok, 1 diff: they differ, prove: refuted, burn: wrong, 2 usage or job file, 3 burn: a rank "
+    "is slow, 65 damaged data, 66 missing data, 69 device, memory or threads not available, 70 internal "
+    "error or NaN, 71 a peer was lost, 72 numbers of a rank are wrong, and the rank is named, 74 "
+    "input/output, 75 saved on request: run me again, 128 + n ended by signal n, unsaved.";
 
 /// CLI11 would only say that a command is missing.
 void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
@@ -191,7 +190,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app{kDescription};
   app.name("lockstep");
   app.formatter(help_formatter());
-  app.footer(exit_codes());
+  app.footer(kExitCodes);
   add_version_flags(app);
   app.require_subcommand(1);
 
@@ -212,7 +211,7 @@ int run_command_line(int argc, char** argv) {
   add_bench_command(app, action);
   add_burn_command(app, action);
   add_help_command(app, action);
-  add_reference_command(app, action);
+  add_complete_command(app, action);
   try {
     refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);

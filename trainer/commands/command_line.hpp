@@ -9,11 +9,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {  // whose headers take seconds to read
 class App;
+class FormatterBase;
 class Option;
 class ParseError;
 }  // namespace CLI
@@ -41,7 +45,8 @@ void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 void add_burn_command(CLI::App& app, Action& action);
 void add_help_command(CLI::App& app, Action& action);
-void add_reference_command(CLI::App& app, Action& action);  ///< and what the shells' completion asks
+void add_complete_command(CLI::App& app,
+                          Action& action);  ///< what the shells' completion asks (launch/completion)
 
 // Picks the command that a command line names, and turns errors into one line and an exit code.
 
@@ -78,6 +83,18 @@ std::string judges_text(std::int64_t test, std::int64_t validation);
 void say_how_to_train(const std::string& set, const std::string& directory, bool has_validation_half);
 /// "setosa, versicolor, virginica", or the first ones and "..."
 std::string first_names(const std::vector<std::string>& names);
+
+// help_command.cpp: how help looks.
+
+/// Stands in a footer for all keys of a job.
+inline constexpr std::string_view kKeysHere = "{keys}";
+/// Stands in front of them.
+inline constexpr const char* kKeysHeading =
+    "\n\nKeys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
+    "key, and their own defaults):\n{keys}";
+
+/// --help that is as wide as the page; of commands with keys, all of them.
+std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 /// All that there is to know of a key of a job, or of those of a section; "" where there is none of that name.
 std::string help_of_key(const std::string& question);

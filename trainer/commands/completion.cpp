@@ -2,19 +2,23 @@
 // SPDX-License-Identifier: MIT
 /// What may come next in a command line: commands, options, keys and their values, jobs, runs.
 #include "common/error.hpp"
+#include "common/output.hpp"
 #include "common/yaml.hpp"
 #include "data/sets/catalogue.hpp"
 #include "models/network.hpp"
-#include "trainer/commands/command_text.hpp"
-#include "trainer/commands/reference.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/reports/runs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -29,9 +33,9 @@ struct Completion {
   std::vector<std::string> lines = {};
 
   void add(const std::string& word, std::string_view meaning = "") {
-    if (word.starts_with(typed)) lines.push_back(fmt::format("{}\t{}", word, meaning));
+    if (word.starts_with(typed)) lines.push_back(fmt::format("{}\t{}\n", word, meaning));
   }
-  void ask_for(std::string_view kind) { lines.push_back(fmt::format(":{}", kind)); }
+  void ask_for(std::string_view kind) { lines.push_back(fmt::format(":{}\n", kind)); }
 };
 
 bool is_run(const fs::path& path) {
@@ -60,37 +64,13 @@ void add_runs(Completion& answer) {
   answer.ask_for("folders");
 }
 
-/// RUN@ema and RUN@swa, of a run whose job asks for them.
-void add_averages(Completion& answer, const std::string& front, const std::string& run) {
-  try {
-    const auto job = flat_job(read_yaml_file(run + "/job.yaml"), run);
-    for (const auto& [name, key] : {std::pair{"ema", "train.ema"}, {"swa", "train.swa.from_epoch"}})
-      if (const auto asked = job.find(key); asked != job.end() && asked->second != "0")
-        answer.add(front + run + "@" + name, "an average of its weights");
-  } catch (const Error&) {
-    return;
-  }
-}
-
-/// RUN, RUN@best, and once the @ is typed every checkpoint by its step.
-/// @param front  the key whose value it is, with its =; no run goes on from an average
+/// RUN, RUN@best and RUN@last.
+/// @param front  the key whose value it is, with its =
 void add_checkpoints(Completion& answer, const std::string& front = "") {
-  const std::string typed = answer.typed.substr(front.size());
-  const std::size_t at = typed.find('@');
-  for (const std::string& run : runs_from(typed.substr(0, at))) {
+  for (const std::string& run : runs_from(answer.typed.substr(front.size()))) {
     answer.add(front + run, "a run: its newest checkpoint");
     answer.add(front + run + "@best", "its checkpoint of the highest accuracy");
     answer.add(front + run + "@last", "its newest checkpoint");
-    if (at != typed.npos && !front.starts_with("run.resume")) add_averages(answer, front, run);
-    std::error_code error;
-    fs::directory_iterator entries(at == typed.npos ? "" : run + "/checkpoints", error);
-    for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-      const std::string name = entries->path().filename().string();
-      const std::size_t digit = name.find_first_of("123456789");
-      if (name.starts_with("step-") && digit != name.npos && name.find('.') == name.npos)
-        answer.add(fmt::format("{}{}@step:{}", front, run, name.substr(digit)),
-                   "its checkpoint of this step");
-    }
   }
   answer.ask_for("folders");
 }
@@ -137,9 +117,8 @@ void add_keys(Completion& answer, std::string_view behind = "=") {
 }
 
 void add_topics(Completion& answer, const CLI::App& app) {
-  for (const NamedCommand& command : commands_of(app))
-    if (command.name.find(' ') == command.name.npos)
-      answer.add(command.name, command.command->get_description());
+  for (const CLI::App* command : app.get_subcommands(nullptr))
+    if (!command->get_group().empty()) answer.add(command->get_name(), command->get_description());
   add_keys(answer, "");
 }
 
@@ -149,6 +128,41 @@ void add_sets(Completion& answer) {
 
 void add_devices(Completion& answer) {
   for (const std::string& word : value_words(*find_job_key("parallel.device"))) answer.add(word);
+}
+
+/// An option or an argument, as help shows it.
+struct CommandOption {
+  std::string name;  ///< "-b,--min-bytes", or of an argument "job"
+  std::string type;  ///< as CLI11 has it: "TEXT:{auto,cpu}", "INT:INT in [1 - 1024]"; "" for a flag
+  std::string meaning;
+  bool is_argument = false, many = false;
+
+  bool takes_value() const { return !is_argument && !type.empty(); }
+  std::vector<std::string> choices() const {
+    const std::size_t open = type.find('{'), close = type.find('}', open);
+    std::vector<std::string> choices;
+    if (open == type.npos || close == type.npos) return choices;
+    std::istringstream list(type.substr(open + 1, close - open - 1));
+    for (std::string choice; std::getline(list, choice, ',');) choices.push_back(choice);
+    return choices;
+  }
+};
+
+/// Those of a command but --help: arguments first.
+std::vector<CommandOption> options_of(const CLI::App& command) {
+  std::vector<CommandOption> options;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty() || option == command.get_help_ptr()) continue;
+    const bool is_argument = option->get_positional(), takes = option->get_items_expected_max() > 0;
+    options.push_back({.name = is_argument ? option->get_name(true) : option->get_name(false, true),
+                       .type = takes ? option->get_type_name() : "",
+                       .meaning = option->get_description(),
+                       .is_argument = is_argument,
+                       .many = option->get_items_expected_max() > 1});
+  }
+  std::stable_partition(options.begin(), options.end(),
+                        [](const CommandOption& option) { return option.is_argument; });
+  return options;
 }
 
 /// What options and arguments of some names take. Others take files.
@@ -171,17 +185,21 @@ constexpr auto kValues = std::to_array<std::pair<std::string_view, AddValues>>({
 });
 
 void add_values(Completion& answer, const CommandOption& option) {
-  for (const std::string& choice : option.choices) answer.add(choice);
-  if (!option.choices.empty()) return;
+  const auto choices = option.choices();
+  for (const std::string& choice : choices) answer.add(choice);
+  if (!choices.empty()) return;
   const auto* values = std::ranges::find(kValues, option.name, [](const auto& entry) { return entry.first; });
   if (values != kValues.end()) return values->second(answer);
-  if (!option.takes_more_than_text()) answer.ask_for("files");
+  constexpr std::array<std::string_view, 4> kNumbers{"INT", "UINT", "FLOAT", "BYTES"};
+  if (std::ranges::none_of(kNumbers, [&](auto kind) { return option.type.starts_with(kind); }))
+    answer.ask_for("files");
 }
 
 /// The option of this name, or null.
 const CommandOption* option_called(const std::vector<CommandOption>& options, const std::string& word) {
   for (const CommandOption& option : options)
-    if (word.size() > 1 && ("," + option.name + ",").find("," + word + ",") != std::string::npos)
+    if (!option.is_argument && word.size() > 1 &&
+        ("," + option.name + ",").find("," + word + ",") != std::string::npos)
       return &option;
   return nullptr;
 }
@@ -227,8 +245,9 @@ const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
   return nullptr;
 }
 
-}  // namespace
-
+/// What may stand in place of the last word, a line each: the word, a tab, what it means. A line ":files" or ":folders" asks the
+/// shell for those, too.
+/// @param words  behind the program's name, up to the cursor; the last one may be empty
 std::string completions(const CLI::App& app, const std::vector<std::string>& words) {
   Completion answer{words.empty() ? "" : words.back()};
   const auto [command, first] = command_in(app, words);
@@ -247,103 +266,21 @@ std::string completions(const CLI::App& app, const std::vector<std::string>& wor
   } else if (argument != nullptr) {
     add_values(answer, *argument);
   }
-  std::string text;
-  for (const std::string& line : answer.lines) text += line + "\n";
-  return text;
+  return fmt::format("{}", fmt::join(answer.lines, ""));
 }
-
-// The scripts of bash, zsh and fish: each hands the words to the program, and shows its answer as the shell does.
-
-namespace {
-
-constexpr std::string_view kBashScript = R"SCRIPT(# shellcheck shell=bash
-# Completion of lockstep in bash. Made by: lockstep reference completion bash
-_lockstep() {
-  local line=${COMP_LINE:0:COMP_POINT} words=() found=() ask='' word program typed last breaks
-  [ -n "${COMP_LINE-}" ] || line="${COMP_WORDS[*]:0:COMP_CWORD+1}"
-  read -ra words <<<"$line"
-  [[ $line != *[[:space:]] ]] || words+=('')
-  program=${words[0]/#\~/$HOME}
-  type -P "$program" >/dev/null || program=lockstep
-  typed=${words[${#words[@]}-1]}
-  while IFS=$'\t' read -r word _; do
-    case $word in
-      :*) ask=${word#:} ;;
-      *) printf -v word %q "$word" && found+=("$word") ;;
-    esac
-  done < <(command "$program" complete -- "${words[@]:1}" 2>/dev/null)
-  if [ -n "$ask" ]; then
-    last=${typed##*=}
-    while read -r word; do
-      if [ -d "${word/#\~/$HOME}" ]; then word=$word/; elif [ "$ask" = folders ]; then continue; fi
-      printf -v word %q "$word"
-      found+=("${typed%"$last"}${word/#\\~/\~}")
-    done < <(compgen -f -- "$last")
-  fi
-  # bash replaces only what stands behind the last = or :, and from the last @ on.
-  breaks=${COMP_WORDBREAKS//[!=:]/}
-  last=$typed
-  [ -z "$breaks" ] || last=${typed##*["$breaks"]}
-  [[ $COMP_WORDBREAKS != *@* || $last != *@* ]] || last=@${last##*@}
-  COMPREPLY=("${found[@]#"${typed%"$last"}"}")
-  if [ "${#COMPREPLY[@]}" -eq 1 ] && [[ ${COMPREPLY[0]} == *[=/] ]]; then compopt -o nospace 2>/dev/null; fi
-}
-complete -F _lockstep lockstep
-)SCRIPT";
-
-constexpr std::string_view kZshScript = R"SCRIPT(#compdef lockstep
-# Completion of lockstep in zsh. Made by: lockstep reference completion zsh
-local word meaning ask='' program=${(Q)words[1]}
-local -a whole whole_shown begun begun_shown
-program=${program/#\~/$HOME}
-whence -p -- "$program" >/dev/null || program=lockstep
-while IFS=$'\t' read -r word meaning; do
-  case $word in
-    :*) ask=${word#:} ;;
-    *[=/]) begun+=("$word") begun_shown+=("$word  $meaning") ;;
-    *) whole+=("$word") whole_shown+=("$word  $meaning") ;;
-  esac
-done < <(command "$program" complete -- "${(@Q)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)
-(( ! $#whole )) || compadd -l -d whole_shown -- "${whole[@]}"
-(( ! $#begun )) || compadd -l -d begun_shown -S '' -- "${begun[@]}"
-if [[ -n $ask ]]; then
-  compset -P '*='
-  if [[ $ask == folders ]]; then _files -/; else _files; fi
-fi
-)SCRIPT";
-
-constexpr std::string_view kFishScript =
-    R"SCRIPT(# Completion of lockstep in fish. Made by: lockstep reference completion fish
-function __lockstep_complete
-    set -l words (commandline -opc)
-    set -l typed (commandline -ct)
-    set -l program $words[1]
-    set -e words[1]
-    command -q -- $program; or set program lockstep
-    set -l last (string replace -r '^[^=]*=' '' -- $typed)
-    set -l front (string sub -l (math (string length -- "$typed") - (string length -- "$last")) -- "$typed")
-    for line in (command $program complete -- $words "$typed" 2>/dev/null)
-        switch $line
-            case ':files'
-                printf "$front%s\n" (__fish_complete_path "$last")
-            case ':folders'
-                printf "$front%s\n" (__fish_complete_directories "$last" '')
-            case '*'
-                echo $line
-        end
-    end
-end
-complete -c lockstep -f -a '(__lockstep_complete)'
-)SCRIPT";
 
 }  // namespace
 
-const std::vector<CompletionScript>& completion_scripts() {
-  static const std::vector<CompletionScript> scripts = {
-      {"bash", "bash-completion/completions/lockstep", kBashScript},
-      {"zsh", "zsh/site-functions/_lockstep", kZshScript},
-      {"fish", "fish/vendor_completions.d/lockstep.fish", kFishScript}};
-  return scripts;
+void add_complete_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("complete", "What may come next in a command line")->group("");
+  auto words = std::make_shared<std::vector<std::string>>();
+  command->add_option("words", *words, "Of the command line, up to the cursor");
+  command->callback([=, &app, &action] {
+    action = [=, &app] {
+      print("{}", completions(app, *words));
+      return 0;
+    };
+  });
 }
 
 }  // namespace lockstep

@@ -162,6 +162,17 @@ int convert(ConversionOptions options, bool json) {
   return 0;
 }
 
+/// Classes and halves are known after a first reading.
+void require_readable_twice(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && std::filesystem::is_other(status))
+    throw UsageError(
+        fmt::format("{}: is a pipe or a device, and is to be read twice; write it into a file, such as "
+                    "table.csv, and convert that",
+                    path));
+}
+
 /// What is for pictures alone is refused.
 int convert_rows(const ConversionOptions& options, TableConversionOptions table, const CLI::App& command,
                  bool json) {
@@ -255,7 +266,8 @@ void add_convert_command(CLI::App& app, Action& action) {
       ->add_option(
           "folder", options->from,
           "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, which "
-          "is written as it is; or a table: a file called .csv, .tsv, .npy or .npz")
+          "is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps with .gz, or "
+          ".npy or .npz")
       ->required();
   command->add_option("directory", options->to, "Where the files of the new set go")->required();
   auto* size_option =
@@ -280,8 +292,8 @@ void add_convert_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   command->add_option(
       "--label", table->table.label,
-      "The labels: a column of text, by name or by number from 1 (default: the last), an array of "
-      ".npz (default: y, labels or label), or the file of .npy");
+      "The labels: a column of text, by name or by number from 1 (default: the one called label, target, "
+      "class, y or species), an array of .npz (default: y, labels or label), or the file of .npy");
   add_table_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
@@ -302,6 +314,7 @@ void add_convert_command(CLI::App& app, Action& action) {
     options->fit = fit->value_or(PictureFit::kSqueeze);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
     action = [=] {
+      require_readable_twice(options->from);
       if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
         return convert_rows(*options, *table, *command, *json);
       refuse_table_options(*command, options->from);

@@ -12,7 +12,6 @@
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/commands/command_text.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/cut_step.hpp"

@@ -42,7 +42,8 @@ nlohmann::ordered_json json_of(const TableConversionOptions& options, const Tabl
           {"channels", done.shape.channels},
           {"height", done.shape.height},
           {"width", done.shape.width},
-          {"damaged_rows", done.damaged}};
+          {"damaged_rows", done.damaged},
+          {"label_column", done.label_column}};
 }
 
 void say_damaged_rows(const TableConversion& done) {
@@ -50,6 +51,24 @@ void say_damaged_rows(const TableConversion& done) {
   if (done.damaged > std::ssize(done.troubles)) print_error("...");
   if (done.damaged > 0)
     print_error(fmt::format("left out {} that cannot be used", counted(done.damaged, "row")));
+  if (!done.warning.empty()) print_error("warning: " + done.warning);
+}
+
+/// Samples of one dimension are numbers, others have the order in which networks take them.
+std::string shape_text(const ImageShape& shape) {
+  if (shape.height * shape.width == 1) return counted(shape.features(), "number") + " each";
+  return fmt::format("{} x {} x {} numbers each (channels x rows x columns)", shape.channels, shape.height,
+                     shape.width);
+}
+
+/// Keras has the channels last.
+void warn_of_other_order(const ImageShape& shape) {
+  const auto may_be_channels = [](int size) { return size == 1 || size == 3; };
+  if (shape.height > 1 && may_be_channels(shape.width) && !may_be_channels(shape.channels))
+    print_error(
+        fmt::format("warning: {} channels of {} rows and {}: where these are rows, columns and channels, as "
+                    "Keras has them, turn them with numpy.moveaxis(x, -1, 1)",
+                    shape.channels, shape.height, counted(shape.width, "column")));
 }
 
 }  // namespace
@@ -123,14 +142,16 @@ void say_samples_of_classes(const std::vector<std::string>& names, const std::ve
 int convert_table_and_say(const TableConversionOptions& options, bool json) {
   const TableConversion done = convert_table(Env::posix(), options);
   say_damaged_rows(done);
+  warn_of_other_order(done.shape);
   if (json) {
     print("{}\n", json_text_in_ascii(json_of(options, done)));
     return 0;
   }
   const std::int64_t validation = sum_of(done.validation);
-  print("{}: {} ({}), {} to train on, {}, {} each\n", options.to, counted(done.class_names.size(), "class"),
+  if (!done.label_column.empty()) print("labels: {}\n", done.label_column);
+  print("{}: {} ({}), {} to train on, {}, {}\n", options.to, counted(done.class_names.size(), "class"),
         first_names(done.class_names), counted(sum_of(done.train), "sample"),
-        judges_text(sum_of(done.test), validation), counted(done.shape.features(), "number"));
+        judges_text(sum_of(done.test), validation), shape_text(done.shape));
   say_samples_of_classes(done.class_names, done.train, done.test, done.validation);
   say_how_to_train("table", options.to, validation > 0);
   return 0;

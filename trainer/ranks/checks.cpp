@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The list of checks, and what they share.
+/// The list of checks, and each of them.
 #include "trainer/ranks/checks.hpp"
 
 #include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
@@ -17,6 +18,9 @@ namespace lockstep {
 
 namespace {
 
+constexpr double kMostClockSeconds = 2;
+constexpr std::uint64_t kLeastDiskBytes = 64ULL << 20;
+
 constexpr std::array kChecks{
     Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
     Check{"cores", "the launcher hands all of its cores on", true, find_crowded_cores},
@@ -24,12 +28,7 @@ constexpr std::array kChecks{
     Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task,
           Needs::kSrun},
     Check{"shared-gpu", "no two ranks on one GPU", false, find_shared_gpu, Needs::kGpus},
-    Check{"iommu", "GPUs reach each other directly", true, find_translating_iommu, Needs::kGpus},
-    Check{"docker-network", "no address is on two hosts", true, find_equal_addresses, Needs::kHosts},
-    Check{"loopback-name", "no host takes its name for 127.x", true, find_loopback_name, Needs::kHosts},
-    Check{"process-vm-readv", "ranks of a host may read each other's memory", true, find_unreadable_neighbour,
-          Needs::kNeighbours},
-    Check{"shm", "/dev/shm is large enough", true, find_small_shm, Needs::kNeighbours},
+    Check{"gpu-driver", "all hosts have the same GPU driver", false, find_other_drivers, Needs::kGpus},
     Check{"oom-kill", "nothing was killed for its memory", false, find_oom_kills},
     Check{"clocks", "the hosts' clocks agree", true, find_clocks_apart, Needs::kHosts},
     Check{"shared-directory", "all hosts see the run directory", false, find_unshared_directory,
@@ -49,10 +48,6 @@ std::string missing(Needs needs, Views ranks) {
     case Needs::kGpus:
       return std::ranges::any_of(ranks, [](const RankView& v) { return v.device.kind == "cuda"; }) ? ""
                                                                                                    : "GPUs";
-    case Needs::kNeighbours:
-      return std::ranges::any_of(ranks, [](const RankView& v) { return v.local_size > 1; })
-                 ? ""
-                 : "two ranks on a host";
     case Needs::kHosts:
       return on_several_hosts(ranks) ? "" : "several hosts";
     case Needs::kNothing:
@@ -71,11 +66,6 @@ std::vector<const RankView*> one_of_each_host(Views ranks) {
 
 bool on_several_hosts(Views ranks) {
   return one_of_each_host(ranks).size() > 1;
-}
-
-std::string setting(const RankView& view, const std::string& name) {
-  const auto found = view.settings.find(name);
-  return found == view.settings.end() ? "" : found->second;
 }
 
 // How ranks were started and placed: sizes, cores, GPUs.
@@ -104,10 +94,6 @@ std::vector<HostLoad> loads_of_hosts(Views ranks) {
       load.launcher_cores = std::max(load.launcher_cores, view.launcher_cores);
       load.cores.insert(view.cores.begin(), view.cores.end());
     }
-    // Where hosts are asked before a start, one view stands for all ranks to come.
-    const int to_come = std::max(0, first->local_size - load.ranks);
-    load.ranks += to_come;
-    load.threads += to_come * first->threads;
     loads.push_back(std::move(load));
   }
   return loads;
@@ -196,16 +182,58 @@ std::vector<Finding> find_shared_gpu(Views ranks) {
   return findings;
 }
 
-std::vector<Finding> find_translating_iommu(Views ranks) {
-  for (const RankView& view : ranks) {
-    const bool peers = view.device.kind == "cuda" && view.local_size > 1;
-    if (!peers || !view.translated || setting(view, "NCCL_P2P_DISABLE") == "1") continue;
-    return {{fmt::format("on {} an IOMMU translates what GPUs read from each other: such copies hang or "
-                         "bring garbage",
-                         view.host),
-             "boot with iommu=pt and switch ACS off in the BIOS; until then export NCCL_P2P_DISABLE=1"}};
-  }
-  return {};
+std::vector<Finding> find_other_drivers(Views ranks) {
+  const RankView& first = ranks.front();
+  std::vector<Finding> findings;
+  for (const RankView* host : one_of_each_host(ranks))
+    if (host->device.driver != first.device.driver)
+      findings.push_back({fmt::format("{} has the GPU {}, and {} has the GPU {}", first.host,
+                                      first.device.driver, host->host, host->device.driver),
+                          "install the same GPU driver on all hosts"});
+  return findings;
+}
+
+// The hosts: memory, clocks, disks.
+
+std::vector<Finding> find_oom_kills(Views ranks) {
+  std::vector<Finding> findings;
+  for (const RankView* host : one_of_each_host(ranks))
+    if (host->oom_kills != 0)
+      findings.push_back(
+          {fmt::format("on {} the kernel killed {} of this container or job for want of memory", host->host,
+                       counted(host->oom_kills, "process")),
+           "raise the limit (docker --memory, Slurm's --mem, resources.limits.memory), or start fewer ranks "
+           "a "
+           "host"});
+  return findings;
+}
+
+std::vector<Finding> find_clocks_apart(Views ranks) {
+  const auto [early, late] = std::ranges::minmax_element(ranks, {}, &RankView::clock_seconds);
+  const double apart = late->clock_seconds - early->clock_seconds;
+  if (apart < kMostClockSeconds || early->host == late->host) return {};
+  return {{fmt::format("the clocks of {} and {} are {:.1f} s apart", late->host, early->host, apart),
+           "switch on time synchronisation on both (chrony, systemd-timesyncd): times in logs mislead, and "
+           "builds and caches on shared disks, too"}};
+}
+
+std::vector<Finding> find_unshared_directory(Views ranks) {
+  std::vector<Finding> findings;
+  for (const RankView* host : one_of_each_host(ranks))
+    if (!host->sees_run_directory)
+      findings.push_back(
+          {fmt::format("{} does not see the run directory of rank 0 on {}: a run cannot go on from there",
+                       host->host, ranks.front().host),
+           "put run.dir on a disk that all hosts share (NFS, Lustre), at the same path"});
+  return findings;
+}
+
+std::vector<Finding> find_full_disk(Views ranks) {
+  const RankView& writer = ranks.front();
+  if (writer.disk_free_bytes >= kLeastDiskBytes) return {};
+  return {{fmt::format("the disk of the run directory on {} has {} left", writer.host,
+                       format_memory(writer.disk_free_bytes)),
+           "free some, or set run.dir to another disk; run.keep.last=1 keeps fewer checkpoints"}};
 }
 
 // A view as JSON, field by field.

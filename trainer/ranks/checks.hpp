@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -20,18 +19,12 @@ namespace lockstep {
 
 // What one rank sees of itself and its host, as it travels to the others before a run.
 
-/// An IPv4 address of a network interface that is up and no loopback.
-struct Interface {
-  std::string name;
-  std::string address;  ///< "10.0.0.3"
-  int prefix = 0;       ///< bits of the network's part
-};
-
 /// Where a rank computes.
 struct RankDevice {
   std::string kind;         ///< "cpu", "cuda", "emulated"
   std::string description;  ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"
   std::string uuid, pci_bus;
+  std::string driver = {};  ///< "driver 13.0, runtime 13.0"
 };
 
 struct RankView {
@@ -45,20 +38,14 @@ struct RankView {
   // Computing.
   RankDevice device;
   int threads = 1;
-  std::vector<int> cores;   ///< that this process may use
-  int launcher_cores = 0;   ///< how many its launcher may use; 0: not known
-  int cpus_per_task = 0;    ///< what Slurm says of this step; 0: nothing
-  bool translated = false;  ///< an IOMMU translates what the GPU reads of other devices
+  std::vector<int> cores;  ///< that this process may use
+  int launcher_cores = 0;  ///< how many its launcher may use; 0: not known
+  int cpus_per_task = 0;   ///< what Slurm says of this step; 0: nothing
   // Memory.
   std::uint64_t free_bytes = 0;
   std::string free_limited_by;
-  std::uint64_t shm_bytes = 0;       ///< all of /dev/shm; 0: not known
-  std::int64_t oom_kills = 0;        ///< of its cgroup, since that was made
-  std::string neighbour_read_error;  ///< why it cannot read memory of the next rank here; empty: it can
-  // The network.
-  std::vector<Interface> interfaces;
-  std::string own_address;   ///< what /etc/hosts says of its name; empty: nothing
-  double clock_seconds = 0;  ///< since 1970, when all ranks looked
+  std::int64_t oom_kills = 0;  ///< of its cgroup, since that was made
+  double clock_seconds = 0;    ///< since 1970, when all ranks looked
   // The run directory.
   bool sees_run_directory = true;     ///< the same one as rank 0
   std::uint64_t disk_free_bytes = 0;  ///< for the run directory, of rank 0
@@ -80,10 +67,10 @@ struct Finding {
 using Views = std::span<const RankView>;
 
 /// What has to be there for a check to have anything to say.
-enum class Needs { kNothing, kSrun, kGpus, kNeighbours, kHosts };
+enum class Needs { kNothing, kSrun, kGpus, kHosts };
 
 struct Check {
-  const char* id;         ///< "docker-network": stands in --json, stays
+  const char* id;         ///< "shared-directory": stands in --json, stays
   const char* healthy;    ///< what holds where nothing is found
   bool before_every_run;  ///< cheap, and about what hurts a run at once
   std::vector<Finding> (*find)(Views ranks);
@@ -100,8 +87,6 @@ std::span<const Check> checks();
 bool on_several_hosts(Views ranks);
 /// The first rank of each host, in order of ranks.
 std::vector<const RankView*> one_of_each_host(Views ranks);
-/// A setting of this rank, or "".
-std::string setting(const RankView& view, const std::string& name);
 
 // How ranks were started and placed.
 std::vector<Finding> find_other_world_size(Views ranks);
@@ -109,13 +94,9 @@ std::vector<Finding> find_crowded_cores(Views ranks);
 std::vector<Finding> find_crowded_hosts(Views ranks);
 std::vector<Finding> find_missing_cpus_per_task(Views ranks);
 std::vector<Finding> find_shared_gpu(Views ranks);
-std::vector<Finding> find_translating_iommu(Views ranks);
+std::vector<Finding> find_other_drivers(Views ranks);
 
-// host_checks.cpp: the hosts and what is between them.
-std::vector<Finding> find_equal_addresses(Views ranks);
-std::vector<Finding> find_loopback_name(Views ranks);
-std::vector<Finding> find_unreadable_neighbour(Views ranks);
-std::vector<Finding> find_small_shm(Views ranks);
+// The hosts and what is between them.
 std::vector<Finding> find_oom_kills(Views ranks);
 std::vector<Finding> find_clocks_apart(Views ranks);
 std::vector<Finding> find_unshared_directory(Views ranks);
@@ -123,22 +104,17 @@ std::vector<Finding> find_full_disk(Views ranks);
 
 // How a view looks as JSON: the names are those of the fields. Part of what 'lockstep doctor --json' promises.
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interface, name, address, prefix)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankDevice, kind, description, uuid, pci_bus)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankDevice, kind, description, uuid, pci_bus, driver)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankView, rank, local_rank, local_size, world_size, launched, launcher,
                                    host, pid, device, threads, cores, launcher_cores, cpus_per_task,
-                                   translated, free_bytes, free_limited_by, shm_bytes, oom_kills,
-                                   neighbour_read_error, interfaces, own_address, clock_seconds,
-                                   sees_run_directory, disk_free_bytes, settings, versions)
+                                   free_bytes, free_limited_by, oom_kills, clock_seconds, sees_run_directory,
+                                   disk_free_bytes, settings, versions)
 
 // What can be seen of the machine without asking other ranks: the seam between the doctor and the world.
 
 struct Surroundings {
   std::filesystem::path root = "/";  ///< where /proc, /sys, /etc and /dev lie
   Environment environment;           ///< getenv
-  std::function<std::vector<Interface>()> interfaces;
-  /// Reads a byte of another process here. @returns why not; empty: it was read
-  std::function<std::string(int pid, std::uint64_t address)> read_memory_of;
 
   static const Surroundings& real();
 };

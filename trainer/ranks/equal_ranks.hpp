@@ -52,9 +52,6 @@ RankDifference describe_difference(const std::vector<RankFacts>& facts,
 /// called before MPI is brought up.
 void hash_program_in_advance();
 
-/// Of the file of the running executable; made by the first call.
-const std::string& program_digest();
-
 /// The executable, by the digest of its file; the command that it runs; the library that carries messages.
 RankFacts program_facts(const std::string& command, const Communicator& comm);
 

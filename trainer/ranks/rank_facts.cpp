@@ -60,13 +60,13 @@ int add_gpu_library(dl_phdr_info* info, std::size_t /*size*/, void* facts) {
   return 0;
 }
 
-}  // namespace
-
-/// The file is that of the process, whatever stands under its name by now.
+/// The file is that of the process, whatever stands under its name by now. Made by the first call.
 const std::string& program_digest() {
   static const std::string digest = file_digest(kSelf);
   return digest;
 }
+
+}  // namespace
 
 void hash_program_in_advance() {
   // What is made later is taken down earlier at exit: libcrypto must not be gone while the thread still uses

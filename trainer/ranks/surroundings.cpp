@@ -1,49 +1,26 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// sched_getaffinity, statvfs, process_vm_readv, /proc, /sys and /etc/hosts.
-#include "comm/watch/rendezvous.hpp"
+/// sched_getaffinity, statvfs, /proc and /sys.
 #include "common/machine.hpp"
 #include "trainer/ranks/checks.hpp"
 
 #include <cctype>
 #include <sched.h>
 #include <sys/statvfs.h>
-#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <initializer_list>
 #include <limits>
-#include <memory>
-#include <sstream>
 
 namespace lockstep {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<Interface> real_interfaces() {
-  std::vector<Interface> found;
-  for (const auto& interface : watchdog::interfaces_here())
-    if (!interface.loopback)
-      found.push_back({interface.name, watchdog::address_text(interface.address), interface.prefix});
-  return found;
-}
-
-std::string real_read(int pid, std::uint64_t address) {
-  char byte = 0;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): in another process's memory, where no pointer of ours leads
-  const iovec here{&byte, 1}, there{reinterpret_cast<void*>(address), 1};
-  return process_vm_readv(pid, &here, 1, &there, 1, 0) == 1 ? "" : std::strerror(errno);
-}
 
 std::vector<int> cores_of(int pid) {
   cpu_set_t set;
@@ -91,20 +68,6 @@ std::int64_t oom_kills(const fs::path& root) {
   return 0;
 }
 
-/// The first address of a host's own name in /etc/hosts, which comes before DNS nearly everywhere. DNS itself
-/// is not asked: it may take its time.
-std::string address_in_hosts(const fs::path& root, const std::string& host) {
-  std::ifstream in(root / "etc/hosts");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string address, name;
-    words >> address;
-    while (words >> name)
-      if (name == host && address.find(':') == address.npos) return address;
-  }
-  return "";
-}
-
 std::string launcher_name(const Environment& environment) {
   const bool slurm_step = environment("SLURM_STEP_ID") != nullptr && environment("SLURM_PROCID") != nullptr;
   switch (read_launch(environment).launcher) {
@@ -125,38 +88,12 @@ int number_in(const char* text) {
   return text == nullptr ? 0 : static_cast<int>(std::strtol(text, nullptr, 10));
 }
 
-std::uint64_t size_of_shm(const fs::path& root) {
-  struct statvfs facts {};
-  if (statvfs((root / "dev/shm").c_str(), &facts) != 0) return 0;
-  return static_cast<std::uint64_t>(facts.f_blocks) * facts.f_frsize;
-}
-
-/// An identity domain, or none, lets GPUs reach each other as they are; "DMA" and "DMA-FQ" send each access
-/// through the IOMMU, where copies between GPUs get lost.
-bool translates(const fs::path& root) {
-  std::error_code none;
-  for (const auto& group : fs::directory_iterator(root / "sys/kernel/iommu_groups", none)) {
-    std::ifstream in(group.path() / "type");
-    std::string type;
-    if (!(in >> type) || !type.starts_with("DMA")) continue;
-    for (const auto& device : fs::directory_iterator(group.path() / "devices", none)) {
-      std::string vendor, kind;
-      std::ifstream(device.path() / "vendor") >> vendor;
-      std::ifstream(device.path() / "class") >> kind;
-      if (vendor == "0x10de" && kind.starts_with("0x03")) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 const Surroundings& Surroundings::real() {
-  static const Surroundings world{
-      .root = "/",
-      .environment = [](const char* name) { return std::getenv(name); },  // NOLINT(concurrency-mt-unsafe)
-      .interfaces = real_interfaces,
-      .read_memory_of = real_read};
+  static const Surroundings world{.root = "/", .environment = [](const char* name) {
+                                    return std::getenv(name);
+                                  }};  // NOLINT(concurrency-mt-unsafe)
   return world;
 }
 
@@ -170,14 +107,10 @@ RankView look_around(const Surroundings& world) {
   view.cores = cores_of(0);
   view.launcher_cores = view.launcher.empty() ? 0 : static_cast<int>(cores_of(::getppid()).size());
   view.cpus_per_task = view.launcher == "srun" ? number_in(world.environment("SLURM_CPUS_PER_TASK")) : 0;
-  view.translated = translates(world.root);
   const FreeMemory free = free_memory(1, world.root);
   view.free_bytes = free.bytes;
   view.free_limited_by = free.limited_by;
-  view.shm_bytes = size_of_shm(world.root);
   view.oom_kills = oom_kills(world.root);
-  view.interfaces = world.interfaces();
-  view.own_address = address_in_hosts(world.root, view.host);
   view.settings = visible_settings(environ);
   return view;
 }

@@ -31,33 +31,52 @@ namespace {
 constexpr std::size_t kProbeBytes = 4 << 20;
 constexpr std::chrono::milliseconds kProbeBudget{200};
 
-/// Where a rank lives, for its neighbour that tries to read its memory.
-struct ProbeAddress {
-  std::int64_t pid;
-  std::uint64_t address;
-  std::int64_t local_rank;
-};
+namespace fs = std::filesystem;
 
-std::string read_neighbour(Communicator& comm, const Surroundings& world) {
-  static const char readable = 1;
-  const auto addresses =
-      gather(comm, ProbeAddress{::getpid(), reinterpret_cast<std::uint64_t>(&readable), comm.local_rank()});
-  const auto hosts = gather_hosts(comm);
-  if (comm.local_size() < 2) return "";
-  const int neighbour = (comm.local_rank() + 1) % comm.local_size();
-  for (std::size_t rank = 0; rank < addresses.size(); ++rank)
-    if (hosts[rank] == comm.host() && addresses[rank].local_rank == neighbour)
-      return world.read_memory_of(static_cast<int>(addresses[rank].pid), addresses[rank].address);
-  return "";
+/// Names the folder of all of them for a job whose directory is yet to be chosen.
+std::string run_directory(const Job& job) {
+  return job.run.dir == "auto" ? "runs" : job.run.dir;
 }
 
-/// Rank 0 puts an empty file where its run directory is or will be; do the others see it?
+fs::path existing(fs::path path) {
+  std::error_code ignored;
+  path = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::is_directory(path, ignored) && path != path.parent_path()) path = path.parent_path();
+  return path;
+}
+
+/// A file in a directory, or in the first one above it that is there, to see who else sees it.
+class RunDirectoryMark {
+ public:
+  explicit RunDirectoryMark(const std::string& directory)
+      : path_(
+            (existing(directory) / fmt::format(".lockstep-doctor-{}-{}", host_name(), ::getpid())).string()) {
+    try {
+      Env::posix().create(path_);
+    } catch (const IoError&) {
+      path_.clear();
+    }
+  }
+  ~RunDirectoryMark() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove(path_, ignored);
+  }
+  RunDirectoryMark(const RunDirectoryMark&) = delete;
+  RunDirectoryMark& operator=(const RunDirectoryMark&) = delete;
+  /// Empty where it could not be written.
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Rank 0 puts a mark where its run directory is or will be; do the others see it?
 bool sees_run_directory(Communicator& comm, const std::string& directory) {
   std::optional<RunDirectoryMark> mark;
-  if (comm.rank() == 0) mark.emplace(directory, "doctor");
+  if (comm.rank() == 0) mark.emplace(directory);
   const std::string path = gather_text(comm, mark ? mark->path() : "").front();
   std::error_code unwritable;
-  const bool seen = path.empty() || std::filesystem::exists(path, unwritable);
+  const bool seen = path.empty() || fs::exists(path, unwritable);
   comm.barrier();
   return seen;
 }
@@ -68,6 +87,7 @@ RankDevice device_of(const DeviceChoice& choice) {
   const auto& gpu = choice.gpu->device->properties();
   device.uuid = gpu.uuid;
   device.pci_bus = gpu.pci_bus;
+  if (choice.kind == "cuda") device.driver = cuda::platform().versions();
   return device;
 }
 
@@ -81,6 +101,23 @@ void add_launch(RankView& view, const Communicator& comm, const Job& job) {
   view.versions["lockstep"] = LOCKSTEP_VERSION;
   if (const std::string mpi = comm.library(); !mpi.empty())
     view.versions["MPI"] = mpi.substr(0, mpi.find(','));
+}
+
+/// Every rank's view, on every rank. Collective.
+/// @param thoroughly  also what writes to the disk: whether all hosts see the run directory
+std::vector<RankView> exchange_views(Communicator& comm, const Job& job, const DeviceChoice& device,
+                                     bool thoroughly) {
+  RankView view = look_around(Surroundings::real());
+  add_launch(view, comm, job);
+  view.device = device_of(device);
+  view.disk_free_bytes = disk_free(run_directory(job));
+  if (thoroughly) view.sees_run_directory = sees_run_directory(comm, run_directory(job));
+  comm.barrier();
+  view.clock_seconds = now_seconds();
+  std::vector<RankView> views;
+  for (const std::string& message : gather_text(comm, to_message(view)))
+    views.push_back(rank_view_of(message));
+  return views;
 }
 
 CheckResult attempt(const char* id, const char* healthy, const std::string& fix,
@@ -111,22 +148,6 @@ bool Diagnosis::healthy() const {
   return std::ranges::all_of(results, [](const CheckResult& r) { return r.findings.empty(); });
 }
 
-std::vector<RankView> exchange_views(Communicator& comm, const Job& job, const DeviceChoice& device,
-                                     const Surroundings& world, bool thoroughly) {
-  RankView view = look_around(world);
-  add_launch(view, comm, job);
-  view.device = device_of(device);
-  view.neighbour_read_error = read_neighbour(comm, world);
-  view.disk_free_bytes = disk_free(run_directory(job));
-  if (thoroughly) view.sees_run_directory = sees_run_directory(comm, run_directory(job));
-  comm.barrier();
-  view.clock_seconds = now_seconds();
-  std::vector<RankView> views;
-  for (const std::string& message : gather_text(comm, to_message(view)))
-    views.push_back(rank_view_of(message));
-  return views;
-}
-
 std::vector<CheckResult> run_checks(Views ranks, bool all) {
   std::vector<CheckResult> results;
   for (const Check& check : checks())
@@ -135,7 +156,7 @@ std::vector<CheckResult> run_checks(Views ranks, bool all) {
   return results;
 }
 
-Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too, const Surroundings& world) {
+Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too) {
   Diagnosis diagnosis;
   DeviceChoice device;
   std::vector<CheckResult> agreements;
@@ -151,7 +172,7 @@ Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too, const Surr
         attempt("equal-data", "all ranks have the same network and data",
                 script_command("get-data") + " on every host, or one LOCKSTEP_DATA that all share",
                 [&] { compare_setup(comm, job, device); }));
-  diagnosis.ranks = exchange_views(comm, job, device, world, true);
+  diagnosis.ranks = exchange_views(comm, job, device, true);
   diagnosis.results = run_checks(diagnosis.ranks, true);
   diagnosis.results.insert(diagnosis.results.begin(), agreements.begin(), agreements.end());
   diagnosis.all_reduce = measure_latency(comm, kProbeBytes, kProbeBudget);
@@ -159,45 +180,11 @@ Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too, const Surr
 }
 
 void warn_before_run(Communicator& comm, const Job& job, const DeviceChoice& device) {
-  const auto views = exchange_views(comm, job, device, Surroundings::real(), false);
+  const auto views = exchange_views(comm, job, device, false);
   if (comm.rank() != 0) return;
   for (const CheckResult& result : run_checks(views, false))
     for (const Finding& finding : result.findings)
       print_error(fmt::format("{}; {} ('lockstep doctor' has more)", finding.what, finding.fix));
-}
-
-// In the directory itself, or in the first one above it that is there.
-
-namespace {
-
-namespace fs = std::filesystem;
-
-fs::path existing(fs::path path) {
-  std::error_code ignored;
-  path = fs::absolute(path, ignored).lexically_normal();
-  while (!fs::is_directory(path, ignored) && path != path.parent_path()) path = path.parent_path();
-  return path;
-}
-
-}  // namespace
-
-std::string run_directory(const Job& job) {
-  return job.run.dir == "auto" ? "runs" : job.run.dir;
-}
-
-RunDirectoryMark::RunDirectoryMark(const std::string& directory, const std::string& name)
-    : path_(
-          (existing(directory) / fmt::format(".lockstep-{}-{}-{}", name, host_name(), ::getpid())).string()) {
-  try {
-    Env::posix().create(path_);
-  } catch (const IoError&) {
-    path_.clear();
-  }
-}
-
-RunDirectoryMark::~RunDirectoryMark() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove(path_, ignored);
 }
 
 }  // namespace lockstep

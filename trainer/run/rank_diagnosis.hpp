@@ -10,7 +10,6 @@
 #include "trainer/ranks/checks.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -32,41 +31,16 @@ struct Diagnosis {
   bool healthy() const;
 };
 
-/// Every rank's view, on every rank. Collective.
-/// @param thoroughly  also what writes to the disk: whether all hosts see the run directory
-std::vector<RankView> exchange_views(Communicator& comm, const Job& job, const DeviceChoice& device,
-                                     const Surroundings& world, bool thoroughly);
-
 /// @param all  false: only those before every run
 std::vector<CheckResult> run_checks(Views ranks, bool all);
 
 /// Looks at everything. Collective. Ranks that differ in program, libraries, job, network or data, or have no
 /// device, are findings, too.
 /// @param data_too  loads the data of the job, to compare them
-Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too,
-                   const Surroundings& world = Surroundings::real());
+Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too);
 
 /// Before a run: rank 0 says in a line each what is wrong with hosts and launch, and nothing otherwise.
 /// Collective; milliseconds.
 void warn_before_run(Communicator& comm, const Job& job, const DeviceChoice& device);
-
-// A file that is put where a run directory is or will be, to see who else sees it.
-
-/// Of a job whose directory is yet to be chosen: where they all are.
-std::string run_directory(const Job& job);
-
-class RunDirectoryMark {
- public:
-  /// @param name  that no other mark has
-  RunDirectoryMark(const std::string& directory, const std::string& name);
-  ~RunDirectoryMark();
-  RunDirectoryMark(const RunDirectoryMark&) = delete;
-  RunDirectoryMark& operator=(const RunDirectoryMark&) = delete;
-  /// Empty where it could not be written.
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace lockstep

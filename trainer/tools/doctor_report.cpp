@@ -3,7 +3,6 @@
 /// Columns as wide as their longest entry.
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/ranks/checks.hpp"
 #include "trainer/tools/doctor.hpp"
 
 #include <fmt/format.h>
@@ -204,11 +203,13 @@ const std::array kMessages{
     Message{"no-daemons",
             {"unable to reliably start one or more daemons", "unexpectedly failed to start"},
             "mpirun could not start its daemon on another host",
-            "lockstep doctor --hostfile FILE tries every host and says which, and why"},
+            "ssh's own line names the host; 'ssh -o BatchMode=yes HOST true' must work silently, and then "
+            "'mpirun --host HOST "
+            "hostname'"},
     Message{
         "ports",
         {"process failed to connect back", "unable to complete a connection", "TCP connection request",
-         "Unable to connect to the peer", "unable to reach each other"},
+         "Unable to connect to the peer", "unable to reach each other", "but cannot reach each other"},
         "ranks or daemons cannot connect to each other: closed ports, or the wrong network",
         "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET; open TCP between the hosts, or "
         "bind to ports that are open (--mca btl_tcp_port_min_v4, oob_tcp_dynamic_ipv4_ports)"},

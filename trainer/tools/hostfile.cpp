@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A word of a hostfile or of a lock becomes a word of ssh's command line: only names that can be no option go there.
+/// A word of a hostfile becomes a word of ssh's command line: only names that can be no option go there.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/yaml.hpp"
@@ -33,12 +33,12 @@ int slots_of(const std::string& path, const std::string& word) {
   return static_cast<int>(*slots);
 }
 
-}  // namespace
-
 bool is_host_name(std::string_view text) {
   return !text.empty() && text.front() != '-' && text.front() != '.' &&
          std::ranges::all_of(text, may_be_in_name);
 }
+
+}  // namespace
 
 std::vector<ListedHost> read_hostfile(const std::string& path) {
   std::ifstream in(path);

@@ -5,7 +5,6 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/scratch.hpp"
 #include "tests/chaos/watchdog/trial.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>
 
@@ -49,7 +48,6 @@ class WatchCampaign {
 
  private:
   void open_sections();
-  void run_reference();
   std::vector<Plan> plans() const;
   void strike_all(const std::vector<Plan>& plans);
   void leave_alone();
@@ -76,13 +74,6 @@ void WatchCampaign::open_sections() {
                  {kKilled, kKilledTwo, kKilledAnother, kSaidBoth, kSaidCascading, kSaidFirstOnly, kStopped,
                   kWentOn, kStoppedTooLate, kUnnoticed, kCalm, kPipelines});
   counts.section("how jobs ended", {kExit137, kExit71, kLauncherHung, kLauncherFirst});
-}
-
-void WatchCampaign::run_reference() {
-  const auto directories = scratch_.make("reference");
-  Attempt attempt(finite_, {.ranks = 1, .threads = 1, .start = Placement::Start::kThreads}, directories);
-  if (attempt.wait() != 0) throw Violation("the undisturbed run failed:\n" + attempt.out() + attempt.err());
-  last_line_ = testing::Outcome{0, attempt.out(), ""}.last_line();
 }
 
 /// Kills and stops mixed evenly.
@@ -162,7 +153,7 @@ void WatchCampaign::tell(const std::string& line) {
 int WatchCampaign::run() {
   const auto start = Clock::now();
   open_sections();
-  run_reference();
+  last_line_ = train_undisturbed(finite_, scratch_.make("reference"));
   strike_all(plans());
   leave_alone();
   const std::chrono::duration<double> elapsed = Clock::now() - start;

@@ -37,10 +37,52 @@ bool FakeNccl::called(const std::string& call) {
   return std::find(all.begin(), all.end(), call) != all.end();
 }
 
+namespace {
+
+// What carries numbers: between threads that are ranks, out of and into the memory of the emulated device, which works
+// off its streams at once.
+
+constexpr std::chrono::seconds kPatience{20};
+
+using Bytes = std::vector<std::byte>;
+
+void post(int from, int to, const void* data, std::size_t bytes) {
+  FakeNccl& fake = fake_nccl();
+  const auto* begin = static_cast<const std::byte*>(data);
+  const std::lock_guard lock(fake.mutex);
+  fake.under_way[{from, to}].emplace_back(begin, begin + bytes);
+  fake.arrived.notify_all();
+}
+
+/// Nothing, if it does not come or has another length: the test sees that.
+Bytes take(int from, int to, std::size_t bytes) {
+  FakeNccl& fake = fake_nccl();
+  std::unique_lock lock(fake.mutex);
+  auto& waiting = fake.under_way[{from, to}];
+  if (!fake.arrived.wait_for(lock, kPatience, [&] { return !waiting.empty(); })) return {};
+  Bytes message = std::move(waiting.front());
+  waiting.pop_front();
+  return message.size() == bytes ? message : Bytes();
+}
+
+void copy_from(int from, ncclComm_t comm, void* into, std::size_t bytes) {
+  const Bytes message = take(from, comm->rank, bytes);
+  if (message.size() == bytes) std::memcpy(into, message.data(), bytes);
+}
+
+/// What a call that settles later returns.
+ncclResult_t started(ncclComm_t comm, cudaStream_t stream, const std::string& note) {
+  FakeNccl& fake = fake_nccl();
+  fake.note(note);
+  fake.stream = stream;
+  comm->polls_left = fake.polls_left = fake.polls_until_settled.load();
+  return comm->polls_left == 0 ? ncclSuccess : ncclInProgress;
+}
+
+}  // namespace
 }  // namespace lockstep::testing
 
-using lockstep::testing::current;
-using lockstep::testing::FakeNccl;
+using namespace lockstep::testing;
 
 // NOLINTBEGIN: names and linkage are NCCL's
 extern "C" {
@@ -85,11 +127,21 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
   FakeNccl& fake = *current;
   if (fake.refusal != ncclSuccess) return fake.refusal;
   const char* name = type == ncclInt64 ? "int64" : type == ncclFloat32 ? "float" : "another type";
-  fake.note((op == ncclSum ? "sum of " : "something of ") + std::to_string(count) + " " + name +
-            (send == receive ? "" : ", not in place"));
-  fake.stream = stream;
-  comm->polls_left = fake.polls_left = fake.polls_until_settled.load();
-  return comm->polls_left == 0 ? ncclSuccess : ncclInProgress;
+  return started(comm, stream,
+                 (op == ncclSum ? "sum of " : "something of ") + std::to_string(count) + " " + name +
+                     (send == receive ? "" : ", not in place"));
+}
+
+ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  post(comm->rank, peer, data, count);
+  return started(comm, stream, "send");
+}
+
+ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  copy_from(peer, comm, data, count);
+  return started(comm, stream, "receive");
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
@@ -133,71 +185,6 @@ const char* cudaGetErrorName(cudaError_t /*status*/) {
 }
 const char* cudaGetErrorString(cudaError_t /*status*/) {
   return "no error";
-}
-
-}  // extern "C"
-// NOLINTEND
-
-// The part of the stand-in for NCCL that carries numbers: between threads that are ranks, out of and into the emulated
-// device's memory. That device runs its streams at once.
-
-namespace lockstep::testing {
-namespace {
-
-constexpr std::chrono::seconds kPatience{20};
-
-using Bytes = std::vector<std::byte>;
-
-void post(int from, int to, const void* data, std::size_t bytes) {
-  FakeNccl& fake = fake_nccl();
-  const auto* begin = static_cast<const std::byte*>(data);
-  const std::lock_guard lock(fake.mutex);
-  fake.under_way[{from, to}].emplace_back(begin, begin + bytes);
-  fake.arrived.notify_all();
-}
-
-/// Nothing, if it does not come or has another length: the test sees that.
-Bytes take(int from, int to, std::size_t bytes) {
-  FakeNccl& fake = fake_nccl();
-  std::unique_lock lock(fake.mutex);
-  auto& waiting = fake.under_way[{from, to}];
-  if (!fake.arrived.wait_for(lock, kPatience, [&] { return !waiting.empty(); })) return {};
-  Bytes message = std::move(waiting.front());
-  waiting.pop_front();
-  return message.size() == bytes ? message : Bytes();
-}
-
-void copy_from(int from, ncclComm_t comm, void* into, std::size_t bytes) {
-  const Bytes message = take(from, comm->rank, bytes);
-  if (message.size() == bytes) std::memcpy(into, message.data(), bytes);
-}
-
-ncclResult_t started(ncclComm_t comm, cudaStream_t stream, const std::string& note) {
-  FakeNccl& fake = fake_nccl();
-  fake.note(note);
-  fake.stream = stream;
-  comm->polls_left = fake.polls_left = fake.polls_until_settled.load();
-  return comm->polls_left == 0 ? ncclSuccess : ncclInProgress;
-}
-
-}  // namespace
-}  // namespace lockstep::testing
-
-using namespace lockstep::testing;
-
-// NOLINTBEGIN: names and linkage are NCCL's
-extern "C" {
-
-ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
-  post(comm->rank, peer, data, count);
-  return started(comm, stream, "send");
-}
-
-ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
-  copy_from(peer, comm, data, count);
-  return started(comm, stream, "receive");
 }
 
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include "tests/comm/device_checks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
 #include "tests/support/held_device.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -188,12 +189,7 @@ TEST_F(NcclLinkTest, ARankThatNcclMissesIsAPeerLost) {
     comm.barrier();
     nccl_.failure = ncclRemoteError;
     comm.barrier();
-    try {
-      message->test();
-      ADD_FAILURE() << "no error";
-    } catch (const PeerLostError& error) {
-      EXPECT_NE(std::string(error.what()).find("remote process exited"), std::string::npos) << error.what();
-    }
+    expect_error<PeerLostError>([&] { message->test(); }, {"remote process exited"});
     comm.barrier();
   });
   EXPECT_TRUE(nccl_.called("abort"));

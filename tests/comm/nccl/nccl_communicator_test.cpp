@@ -5,6 +5,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,6 +26,12 @@ using Calls = std::vector<std::string>;
 /// Of a rank that waits in vain.
 constexpr milliseconds kLittle{100};
 
+void nothing(NcclCommunicator& /*connected*/) {}
+
+void fail(NcclCommunicator& /*connected*/) {
+  throw std::runtime_error("disk full");
+}
+
 class NcclCommunicatorTest : public ::testing::Test {
  protected:
   NcclCommunicatorTest() { use_fake_nccl(nccl_); }
@@ -32,6 +39,16 @@ class NcclCommunicatorTest : public ::testing::Test {
   static void alone(const std::function<void(Communicator&)>& body,
                     milliseconds patience = std::chrono::minutes(1)) {
     run_thread_ranks(1, body, patience);
+  }
+  static void connected_alone(const std::function<void(NcclCommunicator&)>& body,
+                              milliseconds patience = std::chrono::minutes(1)) {
+    alone(
+        [&](Communicator& comm) {
+          NcclCommunicator connected(comm);
+          connected.connect();
+          body(connected);
+        },
+        patience);
   }
   /// What() of the PeerLostError or NcclError that `body` throws; its code in `code`.
   static std::string message_of(const std::function<void()>& body, ExitCode code) {
@@ -51,7 +68,7 @@ class NcclCommunicatorTest : public ::testing::Test {
 TEST_F(NcclCommunicatorTest, ConnectsWithoutBlockingAndEndsInGoodOrder) {
   nccl_.polls_until_connected = 5;
   nccl_.polls_until_finalized = 3;
-  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); });
+  connected_alone(nothing);
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "destroy"}));
 }
 
@@ -69,28 +86,20 @@ TEST_F(NcclCommunicatorTest, EveryRankComesWithTheIdOfRankZero) {
 
 TEST_F(NcclCommunicatorTest, RanksThatDoNotComeAreAPeerLostWithTheFix) {
   nccl_.polls_until_connected = FakeNccl::kNever;
-  const auto text =
-      message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }, kLittle); },
-                 ExitCode::kPeerLost);
-  EXPECT_NE(text.find("rank 0 of 1 on "), std::string::npos) << text;
-  EXPECT_NE(text.find("creation of the NCCL communicator"), std::string::npos) << text;
-  EXPECT_NE(text.find("NCCL_SOCKET_IFNAME"), std::string::npos) << text;
+  const auto text = message_of([] { connected_alone(nothing, kLittle); }, ExitCode::kPeerLost);
+  EXPECT_TRUE(contains(text, {"rank 0 of 1 on ", "creation of the NCCL communicator", "NCCL_SOCKET_IFNAME"}));
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
 }
 
 TEST_F(NcclCommunicatorTest, AFailedCreationSaysWhatNcclSaid) {
   nccl_.creation = ncclSystemError;
-  const auto text = message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }); },
-                               ExitCode::kPeerLost);
-  EXPECT_NE(text.find("ncclCommInitRankConfig"), std::string::npos) << text;
-  EXPECT_NE(text.find("socket closed by peer"), std::string::npos) << text;
+  const auto text = message_of([] { connected_alone(nothing); }, ExitCode::kPeerLost);
+  EXPECT_TRUE(contains(text, {"ncclCommInitRankConfig", "socket closed by peer"}));
   EXPECT_EQ(nccl_.calls(), Calls{"init 0 of 1"});
 }
 
 TEST_F(NcclCommunicatorTest, SettlesWhenTheLastCallIsCarriedOut) {
-  alone([&](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
+  connected_alone([&](NcclCommunicator& connected) {
     nccl_.polls_until_settled = 7;
     ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
     connected.settle("a sum");
@@ -103,10 +112,8 @@ TEST_F(NcclCommunicatorTest, SettlesWhenTheLastCallIsCarriedOut) {
 TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
   const auto text = message_of(
       [&] {
-        alone(
-            [&](Communicator& comm) {
-              NcclCommunicator connected(comm);
-              connected.connect();
+        connected_alone(
+            [&](NcclCommunicator& connected) {
               nccl_.polls_until_settled = FakeNccl::kNever;
               ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
               connected.settle("a sum");
@@ -114,36 +121,30 @@ TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
             kLittle);
       },
       ExitCode::kPeerLost);
-  EXPECT_NE(text.find("in a sum"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, {"in a sum"}));
   EXPECT_TRUE(nccl_.called("abort"));
   EXPECT_FALSE(nccl_.called("finalize"));
 }
 
 TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrownByCheck) {
-  alone([&](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
+  connected_alone([&](NcclCommunicator& connected) {
     EXPECT_NO_THROW(connected.check());
     nccl_.failure = ncclRemoteError;
     const auto text = message_of([&] { connected.check(); }, ExitCode::kPeerLost);
-    EXPECT_NE(text.find("remote process exited"), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, {"remote process exited"}));
   });
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
 }
 
 /// The error is long caught when the communicator goes: nothing else says that it must not wait for the others.
 TEST_F(NcclCommunicatorTest, AfterACallThatFailedItAborts) {
-  alone([&](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
+  connected_alone([&](NcclCommunicator& connected) {
     nccl_.refusal = ncclInternalError;
     message_of([&] { connected.check(); }, ExitCode::kInternal);
     nccl_.refusal = ncclSuccess;
   });
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
-  alone([&](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
+  connected_alone([&](NcclCommunicator& connected) {
     nccl_.refusal = ncclInternalError;
     const auto sum = [&] {
       LOCKSTEP_NCCL(ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr));
@@ -156,18 +157,13 @@ TEST_F(NcclCommunicatorTest, AfterACallThatFailedItAborts) {
 }
 
 TEST_F(NcclCommunicatorTest, WhileAnExceptionIsOnItsWayItAborts) {
-  const auto fail = [](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
-    throw std::runtime_error("disk full");
-  };
-  EXPECT_THROW(alone(fail), std::runtime_error);
+  EXPECT_THROW(connected_alone(fail), std::runtime_error);
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
 }
 
 TEST_F(NcclCommunicatorTest, PeersThatAreGoneAtTheEndAreNotWaitedForLong) {
   nccl_.polls_until_finalized = FakeNccl::kNever;
-  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }, kLittle);
+  connected_alone(nothing, kLittle);
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "abort"}));
 }
 
@@ -177,13 +173,8 @@ TEST_F(NcclCommunicatorTest, AnAbortThatHangsIsLeftBehind) {
     go_on.wait();
     ended.set_value();
   };
-  const auto fail = [](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
-    throw std::runtime_error("disk full");
-  };
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_THROW(alone(fail, kLittle), std::runtime_error);
+  EXPECT_THROW(connected_alone(fail, kLittle), std::runtime_error);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   end.set_value();
   ended.get_future().wait();
@@ -194,7 +185,7 @@ TEST_F(NcclCommunicatorTest, SignalHandlersStayOurs) {
   ours.sa_handler = [](int) {};
   sigaction(SIGUSR1, &ours, &before);
   nccl_.on_creation = [] { std::signal(SIGUSR1, SIG_IGN); };
-  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); });
+  connected_alone(nothing);
   sigaction(SIGUSR1, &before, &after);
   EXPECT_EQ(after.sa_handler, ours.sa_handler);
 }
@@ -230,10 +221,9 @@ TEST(NcclErrorTest, TheExitCodeSaysWhoIsToBlame) {
 
 TEST(NcclErrorTest, OneLineNamesCallPlaceAndFix) {
   const std::string text = error_of(ncclRemoteError).what();
-  EXPECT_NE(text.find("nccl_communicator_test.cpp:"), std::string::npos) << text;
-  EXPECT_NE(text.find(" in result: remote process exited (socket closed by peer); "), std::string::npos)
-      << text;
-  EXPECT_NE(text.find("NCCL_DEBUG=WARN"), std::string::npos) << text;
+  EXPECT_TRUE(contains(
+      text, {"nccl_communicator_test.cpp:", " in result: remote process exited (socket closed by peer); ",
+             "NCCL_DEBUG=WARN"}));
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
 }
 

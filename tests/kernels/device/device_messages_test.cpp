@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "kernels/device_ops.hpp"
 #include "kernels/nvml.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +16,6 @@
 namespace lockstep {
 
 namespace {
-
-void expect_one_line_with(const std::string& text, const std::vector<std::string>& parts) {
-  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-  for (const std::string& part : parts)
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-}
 
 DeviceProperties device(int index, const std::string& name) {
   DeviceProperties properties;
@@ -106,15 +101,9 @@ TEST(DeviceMessagesTest, UuidsReadAsNvidiaSmiWritesThem) {
 
 /// This test holds the platform of a build without CUDA, whatever its own build has.
 TEST(NoCudaTest, EveryCallSaysHowToGetGpuKernels) {
-  const std::vector<std::string> parts = {"this build has no GPU kernels", "install the CUDA toolkit",
-                                          "device cpu"};
-  const auto expect_refusal = [&](const auto& call) {
-    try {
-      call();
-      FAIL() << "no error";
-    } catch (const DeviceError& error) {
-      expect_one_line_with(error.what(), parts);
-    }
+  const auto expect_refusal = [](const auto& call) {
+    expect_error<DeviceError>(call,
+                              {"this build has no GPU kernels", "install the CUDA toolkit", "device cpu"});
   };
   expect_refusal([] { cuda::platform().devices(); });
   expect_refusal([] { cuda::platform().links(); });
@@ -134,15 +123,9 @@ TEST(CudaErrorTest, WhatTheDeviceCausesIsADeviceErrorWithAdvice) {
   for (const char* name : {"cudaErrorMemoryAllocation", "cudaErrorNoDevice", "cudaErrorInsufficientDriver",
                            "cudaErrorUnsupportedPtxVersion", "cudaErrorNoKernelImageForDevice",
                            "cudaErrorDevicesUnavailable", "cudaErrorSystemNotReady"}) {
-    try {
-      throw_cuda_error(failure(name));
-    } catch (const DeviceError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find(std::string("cudaSomething(x) failed: ") + name + " (a text) at somewhere.cu:42; "),
-                std::string::npos)
-          << text;
-      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-    }
+    expect_error<DeviceError>(
+        [&] { throw_cuda_error(failure(name)); },
+        {std::string("cudaSomething(x) failed: ") + name + " (a text) at somewhere.cu:42; "});
   }
 }
 

@@ -93,6 +93,25 @@ class DeviceGatherTest : public testing::Test {
     return all;
   }
 
+  static std::vector<std::uint8_t> random_images(const GatherCase& c) {
+    std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features));
+    std::mt19937 engine(1);
+    for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
+    return images;
+  }
+  static std::vector<std::uint8_t> augmented_by_cpu(const GatherCase& c,
+                                                    const std::vector<std::uint8_t>& images) {
+    std::vector<std::uint8_t> augmented(images.size());
+    for (int sample = 0; sample < c.samples; ++sample)
+      cpu::augment_image(*c.augment, kEpoch, static_cast<std::uint32_t>(sample),
+                         images.data() + sample * c.features, augmented.data() + sample * c.features);
+    return augmented;
+  }
+  /// One fused multiply-add.
+  static float normalised(std::uint8_t byte, int channel) {
+    return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
+  }
+
   template <typename T, typename Value>
   static std::vector<float> expected(const GatherCase& c, const std::vector<T>& set, const Value& value) {
     std::vector<float> all;
@@ -136,12 +155,8 @@ class DeviceGatherTest : public testing::Test {
 TEST_F(DeviceGatherTest, ImagesAreNormalisedByOneFusedMultiplyAdd) {
   for (const GatherCase& c : kCases) {
     SCOPED_TRACE(describe(c));
-    std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features));
-    std::mt19937 engine(1);
-    for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
-    const auto wanted = expected(c, images, [](std::uint8_t byte, int channel) {
-      return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
-    });
+    const std::vector<std::uint8_t> images = random_images(c);
+    const auto wanted = expected(c, images, normalised);
     EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
     if (c.step == 0) continue;
     EXPECT_EQ(gather(c, images, c.step), wanted) << "ahead of the step";
@@ -151,9 +166,7 @@ TEST_F(DeviceGatherTest, ImagesAreNormalisedByOneFusedMultiplyAdd) {
 /// A ring of three steps, each with 20 rows, of which a batch has those from the third on.
 TEST_F(DeviceGatherTest, RowsOfARingAreThoseOfTheStepAlsoAheadOfIt) {
   const GatherCase c = {17, 35, 60, 2, 20, 0, false};
-  std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features));
-  for (std::size_t i = 0; i < images.size(); ++i)
-    images[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);
+  const std::vector<std::uint8_t> images = random_images(c);
   GatherCase of_rows = c;
   of_rows.step = 0;
   of_rows.first = state_at(c.step).step % 3 * 20 + 2;
@@ -185,17 +198,9 @@ TEST_F(DeviceGatherTest, AugmentedImagesHaveTheBitsOfTheCpu) {
   cheap.steps[1] = steps[2];
   for (const AugmentPlan* augment : {&plan, &cheap}) {
     const GatherCase c = {37, 351, 90, 1, 40, 3, true, 3, augment};
-    std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features)),
-        augmented(images.size());
-    std::mt19937 engine(1);
-    for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
-    for (std::size_t sample = 0; sample < 90; ++sample)
-      cpu::augment_image(*augment, kEpoch, static_cast<std::uint32_t>(sample), images.data() + sample * 351,
-                         augmented.data() + sample * 351);
-    const auto wanted = expected(c, augmented, [](std::uint8_t byte, int channel) {
-      return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
-    });
-    EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
+    const std::vector<std::uint8_t> images = random_images(c);
+    EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }),
+              expected(c, augmented_by_cpu(c, images), normalised));
   }
 }
 
@@ -222,13 +227,7 @@ TEST_F(DeviceGatherTest, MixedImagesHaveTheBitsOfTheCpu) {
   for (const AugmentPlan* augment : {&plan, &nothing}) {
     GatherCase c = {37, 351, 90, 1, 40, 3, true, 3, augment};
     c.mixes = mixes_of(c, plan);
-    std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features)),
-        augmented(images.size());
-    std::mt19937 engine(1);
-    for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
-    for (std::size_t sample = 0; sample < 90; ++sample)
-      cpu::augment_image(*augment, kEpoch, static_cast<std::uint32_t>(sample), images.data() + sample * 351,
-                         augmented.data() + sample * 351);
+    const std::vector<std::uint8_t> images = random_images(c), augmented = augmented_by_cpu(c, images);
     std::vector<std::uint8_t> mixed = augmented;
     std::vector<LabelPair> labels;
     for (int n = 0; n < c.batch; ++n) {
@@ -238,9 +237,7 @@ TEST_F(DeviceGatherTest, MixedImagesHaveTheBitsOfTheCpu) {
       labels.push_back(mixed_labels(mix, labels_of(c)[static_cast<std::size_t>(sample)],
                                     labels_of(c)[static_cast<std::size_t>(mix.partner)]));
     }
-    auto wanted = expected(c, mixed, [](std::uint8_t byte, int channel) {
-      return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
-    });
+    auto wanted = expected(c, mixed, normalised);
     wanted.resize(wanted.size() - labels.size());
     for (const LabelPair& pair : labels) wanted.push_back(static_cast<float>(pair.first));
     for (const LabelPair& pair : labels)

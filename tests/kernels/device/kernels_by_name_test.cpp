@@ -6,124 +6,88 @@
 #include "tests/kernels/device/problems.hpp"
 #include "tests/kernels/device/rig.hpp"
 
-namespace lockstep::test::conv2d_chips_test {
+namespace lockstep::test::chips_test {
 
-// What a chip has decides which tiles a convolution is cut into, and nothing else: the same bits on all.
+// What a chip has decides into which tiles the kernels of a layer cut it, and nothing else: the same bits on all. The
+// emulator takes any chip.
 
 namespace {
 
 // batch, C, H, W, K, R, S, stride, padding
-const Conv2dShape kShapes[] = {
+const Conv2dShape kConvolutions[] = {
     {33, 3, 12, 12, 10, 5, 5, 1, 0}, {40, 5, 9, 13, 11, 5, 5, 1, 0}, {5, 7, 10, 10, 12, 3, 3, 1, 1},
     {3, 4, 9, 20, 10, 3, 3, 1, 0},   {2, 10, 8, 18, 6, 5, 5, 1, 2},  {17, 2, 3, 5, 5, 3, 3, 1, 0},
     {33, 4, 9, 8, 8, 5, 5, 1, 0},    {2, 7, 5, 8, 16, 3, 3, 1, 1},   {36, 5, 11, 11, 10, 5, 5, 1, 0},
 };
 
-constexpr std::size_t kManyBytes = 227 * 1024;  // an H100's
-constexpr emulated::Chip kChips[] = {{1, kManyBytes},   {3}, {4, kManyBytes}, {16}, {60}, {132},
-                                     {1000, kManyBytes}};
+/// 2 to 40 tiles of each size.
+const LinearShape kLinear[] = {{150, 320, 50}, {64, 800, 33}, {70, 45, 130}, {260, 128, 10}, {33, 1000, 9}};
 
-class Conv2dChipsTest : public testing::Test {
+constexpr std::size_t kManyBytes = 227 * 1024;  // an H100's
+constexpr emulated::Chip kConvolutionChips[] = {{1, kManyBytes},   {3}, {4, kManyBytes}, {16}, {60}, {132},
+                                                {1000, kManyBytes}};
+constexpr emulated::Chip kLinearChips[] = {{1}, {8}, {20}, {50}, {132}, {100'000}};
+
+class ChipsTest : public testing::Test {
  protected:
   struct Results {
     std::vector<float> y, dx;
     std::vector<std::int64_t> sums;
   };
 
-  Results run(const Conv2dOnDevice& p, emulated::Chip chip) {
-    const auto stream = static_cast<cudaStream_t>(rig_.stream().native_handle());
-    const auto y = rig_.poisoned<float>(p.shape.out_size()), dx = rig_.poisoned<float>(p.shape.in_size());
+  template <class Shape>
+  Results run(const OnDevice<Shape>& p, const emulated::Chip& chip) {
+    const auto y = rig_.poisoned<float>(output_size(p.shape)), dx = rig_.poisoned<float>(input_size(p.shape));
     const ExactSums sums(rig_, p.shape, 4e6F);
-    emulated::conv2d_forward(stream, chip, p.shape, p.x(), p.w(), p.b(), {}, nullptr, y.data(), nullptr);
-    emulated::conv2d_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, nullptr, dx.data());
-    emulated::conv2d_backward_weights(stream, chip, p.shape, 32, p.x(), p.dy(), sums.gradient);
+    run(static_cast<cudaStream_t>(rig_.stream().native_handle()), chip, p, y.data(), dx.data(),
+        sums.gradient);
     return {rig_.download(y), rig_.download(dx), sums.download(rig_)};
   }
 
-  DeviceRig rig_;
-};
-
-TEST_F(Conv2dChipsTest, BitsAreTheSameOnEveryChip) {
-  for (const Conv2dShape& shape : kShapes) {
-    const Conv2dProblem p(shape);
-    const Conv2dOnDevice on_device(rig_, p);
-    const Results expected = run(on_device, {1});
-    for (const auto& [multiprocessors, shared_bytes] : kChips) {
-      SCOPED_TRACE(describe(shape) + ", " + std::to_string(multiprocessors) + " multiprocessors, " +
-                   std::to_string(shared_bytes) + " bytes of shared memory");
-      const Results actual = run(on_device, {multiprocessors, shared_bytes});
-      EXPECT_EQ(actual.y, expected.y);
-      EXPECT_EQ(actual.dx, expected.dx);
-      EXPECT_EQ(actual.sums, expected.sums);
+  template <class Shape>
+  void expect_same_bits(std::span<const Shape> shapes, std::span<const emulated::Chip> chips) {
+    for (const Shape& shape : shapes) {
+      const OnDevice<Shape> on_device(rig_, LayerProblem<Shape>(shape));
+      const Results expected = run(on_device, {1});
+      for (const emulated::Chip& chip : chips) {
+        SCOPED_TRACE(describe(shape) + ", " + std::to_string(chip.multiprocessors) + " multiprocessors, " +
+                     std::to_string(chip.shared_bytes) + " bytes of shared memory");
+        const Results actual = run(on_device, chip);
+        EXPECT_EQ(actual.y, expected.y);
+        EXPECT_EQ(actual.dx, expected.dx);
+        EXPECT_EQ(actual.sums, expected.sums);
+      }
     }
   }
-}
 
-}  // namespace
-
-}  // namespace lockstep::test::conv2d_chips_test
-
-namespace lockstep::test::linear_tiles_test {
-
-// The kernels of fully connected layers choose their tiles by the number of multiprocessors: the same bits
-// with all of them. The emulator takes any number.
-
-namespace {
-
-constexpr int kMultiprocessors[] = {1, 8, 20, 50, 132, 100'000};
-
-/// 2 to 40 tiles of each size.
-const LinearShape kShapes[] = {{150, 320, 50}, {64, 800, 33}, {70, 45, 130}, {260, 128, 10}, {33, 1000, 9}};
-
-struct Results {
-  std::vector<float> y, dx;
-  std::vector<std::int64_t> dw;
-};
-
-class LinearTilesTest : public testing::Test {
- protected:
-  Results run(const LinearShape& shape, const emulated::Chip& chip) {
-    const auto columns = static_cast<std::size_t>(shape.batch);
-    const auto inputs = static_cast<std::size_t>(shape.in_features);
-    const auto outputs = static_cast<std::size_t>(shape.out_features);
-    const auto x = rig_.upload(random_numbers(inputs * columns, 1));
-    const auto w = rig_.upload(random_numbers(inputs * outputs, 2));
-    const auto b = rig_.upload(random_numbers(outputs, 3));
-    const auto dy = rig_.upload(random_numbers(outputs * columns, 4));
-    const auto y = rig_.poisoned<float>(outputs * columns), dx = rig_.poisoned<float>(inputs * columns);
-    const auto dw = rig_.zeroed<std::int64_t>((inputs + 1) * outputs + 1);
-    std::int64_t* const db = dw.data() + inputs * outputs;
-    auto* const stream = static_cast<cudaStream_t>(rig_.stream().native_handle());
-    emulated::linear_forward(stream, chip, shape, x.data(), w.data(), b.data(), {}, nullptr, y.data(),
-                             nullptr);
-    emulated::linear_backward_data(stream, chip, shape, dy.data(), w.data(), nullptr, dx.data());
-    emulated::linear_backward_weights(
-        stream, chip, shape, 64, x.data(), dy.data(),
-        {{dw.data(), {.limit = 1000}, {db + outputs}}, {db, {.limit = 1000}, {db + outputs}}});
-    return {rig_.download(y), rig_.download(dx), rig_.download(dw)};
+ private:
+  static void run(cudaStream_t stream, const emulated::Chip& chip, const OnDevice<Conv2dShape>& p, float* y,
+                  float* dx, const ExactGradient& sums) {
+    emulated::conv2d_forward(stream, chip, p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
+    emulated::conv2d_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, nullptr, dx);
+    emulated::conv2d_backward_weights(stream, chip, p.shape, 32, p.x(), p.dy(), sums);
+  }
+  static void run(cudaStream_t stream, const emulated::Chip& chip, const OnDevice<LinearShape>& p, float* y,
+                  float* dx, const ExactGradient& sums) {
+    emulated::linear_forward(stream, chip, p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
+    emulated::linear_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, dx);
+    emulated::linear_backward_weights(stream, chip, p.shape, 64, p.x(), p.dy(), sums);
   }
 
   DeviceRig rig_;
 };
 
-TEST_F(LinearTilesTest, EveryTileGivesTheSameBits) {
-  for (const LinearShape& shape : kShapes) {
-    const Results expected = run(shape, {kMultiprocessors[0]});
-    for (const int multiprocessors : kMultiprocessors) {
-      SCOPED_TRACE("batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.in_features) +
-                   " inputs, " + std::to_string(shape.out_features) + " outputs, " +
-                   std::to_string(multiprocessors) + " multiprocessors");
-      const Results results = run(shape, {multiprocessors});
-      EXPECT_EQ(results.y, expected.y);
-      EXPECT_EQ(results.dx, expected.dx);
-      EXPECT_EQ(results.dw, expected.dw);
-    }
-  }
+TEST_F(ChipsTest, ConvolutionsHaveTheSameBitsOnEveryChip) {
+  expect_same_bits<Conv2dShape>(kConvolutions, kConvolutionChips);
+}
+
+TEST_F(ChipsTest, FullyConnectedLayersHaveTheSameBitsOnEveryChip) {
+  expect_same_bits<LinearShape>(kLinear, kLinearChips);
 }
 
 }  // namespace
 
-}  // namespace lockstep::test::linear_tiles_test
+}  // namespace lockstep::test::chips_test
 
 namespace lockstep::test::loss_layout_test {
 

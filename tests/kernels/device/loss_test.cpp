@@ -1,18 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Softmax and cross-entropy on a device against naive loops in double, with ties, broken logits, and the
-/// counters that a step sends around.
+/// Losses on a device: the bits of the CPU, ties, broken logits, and the counters that a step sends around.
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
 
 #include <array>
 #include <limits>
-#include <sstream>
 
 namespace lockstep::test::loss_test {
 namespace {
 
+using reference::describe;
 using reference::logit_index;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -30,12 +29,6 @@ std::vector<LossShape> all_shapes() {
   return shapes;
 }
 
-std::string describe(const LossShape& s) {
-  std::ostringstream text;
-  text << "batch " << s.batch << ", " << s.classes << " classes";
-  return text.str();
-}
-
 std::vector<double> random_logits(const LossShape& s, double scale) {
   auto logits = random_numbers(static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.classes), 20);
   for (double& logit : logits) logit = static_cast<double>(static_cast<float>(logit * scale));
@@ -46,7 +39,7 @@ std::vector<std::int32_t> random_labels(const LossShape& s) {
   std::mt19937 engine(21);
   std::vector<std::int32_t> labels(static_cast<std::size_t>(s.batch));
   for (std::int32_t& label : labels)
-    label = static_cast<std::int32_t>(engine() % static_cast<unsigned>(s.classes));
+    label = static_cast<std::int32_t>(engine() % static_cast<unsigned>(reference::label_count(s)));
   return labels;
 }
 
@@ -102,151 +95,69 @@ double loss_of(const Counters& counters) {
   return sum.value() / kLossScale;
 }
 
-/// How many samples have their label as the first of their largest logits.
-std::int64_t correct_answers(const LossShape& s, const std::vector<double>& logits,
-                             const std::vector<std::int32_t>& labels) {
-  std::int64_t correct = 0;
-  for (int n = 0; n < s.batch; ++n) {
-    int best = 0;
-    for (int c = 1; c < s.classes; ++c)
-      if (logits[logit_index(s, c, n)] > logits[logit_index(s, best, n)]) best = c;
-    if (labels[static_cast<std::size_t>(n)] == best) ++correct;
-  }
-  return correct;
+/// Of sets of labels, every third sample has those of its outputs, if there is such a set.
+std::vector<std::int32_t> labels_for(const LossShape& s, const std::vector<double>& logits) {
+  std::vector<std::int32_t> labels = random_labels(s);
+  for (int n = 0; s.rule.label_sets != nullptr && n < s.batch; n += 3)
+    for (std::int32_t row = 0; row < reference::kTriedLabelSets; ++row)
+      if (reference::is_correct(s, logits, row, n)) labels[static_cast<std::size_t>(n)] = row;
+  return labels;
 }
 
-TEST_F(LossTest, AgreesWithNaiveLoops) {
-  for (const LossShape& shape : all_shapes()) {
-    for (const double scale : {1.0, 30.0}) {
-      SCOPED_TRACE(describe(shape) + ", logits up to " + std::to_string(scale));
-      const auto logits = random_logits(shape, scale);
-      const auto labels = random_labels(shape);
-      Counters counters;
-      const auto gradient = same_in_every_order([&] {
-        const Result result = run(shape, logits, labels);
-        EXPECT_TRUE(counters.empty() || counters == result.counters) << "counters change with thread order";
-        counters = result.counters;
-        return result.gradient;
-      });
-      expect_close(std::span<const float>(gradient),
-                   std::span<const double>(reference::cross_entropy_gradient(shape, logits, labels)), 5e-7,
-                   "gradient");
-      const double loss = reference::cross_entropy(shape, logits, labels);
-      EXPECT_NEAR(loss_of(counters), loss, 5e-7 * (shape.batch + loss));
-      EXPECT_EQ(counters[kSamples], shape.batch);
-      EXPECT_EQ(counters[kCorrect], correct_answers(shape, logits, labels));
-      EXPECT_EQ(counters[kStopRequests], 0);
-      EXPECT_EQ(counters[kRefused], 0);
-    }
-  }
-}
-
-TEST_F(LossTest, HasTheBitsOfTheCpu) {
-  for (const LossShape& shape : all_shapes()) {
-    for (const double scale : {0.5, 12.0, 150.0}) {
-      SCOPED_TRACE(describe(shape) + ", logits up to " + std::to_string(scale));
-      const auto logits = random_logits(shape, scale);
-      const auto labels = random_labels(shape);
-      const Result result = run(shape, logits, labels);
-      LossShape padded = shape;
-      padded.batch = padded_columns(shape.batch);
-      auto gradient = to_cpu(logits, shape.batch);
-      LossSums sums;
-      cpu::loss_and_gradient(padded, gradient.data(), labels.data(), gradient.data(), &sums);
-      expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
-      EXPECT_EQ(loss_of(result.counters), sums.loss);
-      EXPECT_EQ(result.counters[kCorrect], sums.correct);
-    }
-  }
-}
-
-/// Rules of the cross-entropy once more with second labels.
-struct TriedLoss {
-  std::string name;
-  LossRule rule;
-  bool mixed = false;
-};
-
-std::vector<TriedLoss> tried_losses(int classes, const std::vector<float>& weights) {
-  std::vector<TriedLoss> losses = {{"mixed", {}, true}};
-  for (const auto& [name, rule] : reference::tried_rules(classes, weights)) {
-    losses.push_back({name, rule});
-    if (rule.kind == LossKind::kCrossEntropy) losses.push_back({std::string(name) + ", mixed", rule, true});
-  }
-  return losses;
-}
-
-TEST_F(LossTest, HasTheBitsOfTheCpuOfLabelSets) {
-  for (LossShape shape : all_shapes()) {
-    SCOPED_TRACE(describe(shape));
-    const auto sets = reference::tried_label_sets(shape.classes);
-    shape.rule = {.kind = LossKind::kBinaryCrossEntropy, .label_sets = sets.data()};
-    const auto logits = random_logits(shape, 2);
-    std::vector<std::int32_t> labels = random_labels(loss_shape(shape.batch, reference::kTriedLabelSets));
-    // Some samples are right.
-    for (std::size_t n = 0; n < labels.size(); n += 3)
-      for (int row = 0; row < reference::kTriedLabelSets; ++row) {
-        bool is_row = true;
-        for (int c = 0; c < shape.classes; ++c)
-          is_row = is_row && (logits[logit_index(shape, c, static_cast<int>(n))] > 0) ==
-                                 (sets[static_cast<std::size_t>(row * shape.classes + c)] != 0);
-        if (is_row) labels[n] = row;
-      }
-    const Result result = run(shape, logits, labels);
-    EXPECT_EQ(run(shape, logits, labels, Gradient::kInPlace).gradient, result.gradient);
-    EXPECT_EQ(run(shape, logits, labels, Gradient::kNotWanted).counters, result.counters);
-    LossShape padded = shape;
-    padded.batch = padded_columns(shape.batch);
-    auto gradient = to_cpu(logits, shape.batch);
-    LossSums sums;
-    cpu::loss_and_gradient(padded, gradient.data(), labels.data(), gradient.data(), &sums);
-    expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
-    EXPECT_EQ(loss_of(result.counters), sums.loss);
-    EXPECT_EQ(result.counters[kCorrect], sums.correct);
-    if (shape.batch > 50 && shape.classes <= 2) {
-      EXPECT_GT(sums.correct, 0);
-      EXPECT_LT(sums.correct, shape.batch);
-    }
-  }
-}
-
-TEST_F(LossTest, HasTheBitsOfTheCpuByEveryRule) {
-  for (LossShape shape : all_shapes()) {
-    const std::vector<float> weights = reference::tried_weights(shape.classes);
-    const auto second = reference::tried_second_labels(shape.batch, shape.classes);
-    for (const auto& [name, rule, mixed] : tried_losses(shape.classes, weights)) {
-      SCOPED_TRACE(describe(shape) + ", " + name);
-      shape.rule = rule;
-      shape.mixed = mixed ? second.data() : nullptr;
+/// The CPU's losses agree with naive loops: tests/kernels/loss_test.cpp.
+TEST_F(LossTest, EveryLossHasTheBitsOfTheCpu) {
+  for (const LossShape& s : all_shapes()) {
+    reference::for_each_loss(s, [&](const std::string& name, const LossShape& shape) {
       state_.steps_done = 2;
-      state_.loss_scales[2] = rule.scale;
-      const auto logits = random_logits(shape, 12);
-      const auto labels = random_labels(shape);
-      const Result result = run(shape, logits, labels);
-      EXPECT_EQ(run(shape, logits, labels, Gradient::kInPlace).gradient, result.gradient);
-      EXPECT_EQ(run(shape, logits, labels, Gradient::kNotWanted).counters, result.counters);
-      LossShape padded = shape;
-      padded.batch = padded_columns(shape.batch);
-      auto gradient = to_cpu(logits, shape.batch);
-      LossSums sums;
-      cpu::loss_and_gradient(padded, gradient.data(), labels.data(), gradient.data(), &sums);
-      expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
-      EXPECT_EQ(loss_of(result.counters), sums.loss);
-      EXPECT_EQ(result.counters[kCorrect], sums.correct);
-    }
+      state_.loss_scales[2] = shape.rule.scale;
+      for (const double scale : {0.5, 12.0, 150.0}) {
+        SCOPED_TRACE(describe(shape) + ", " + name + ", logits up to " + std::to_string(scale));
+        const auto logits = random_logits(shape, scale);
+        const auto labels = labels_for(shape, logits);
+        const Result result = run(shape, logits, labels);
+        LossShape padded = shape;
+        padded.batch = padded_columns(shape.batch);
+        auto gradient = to_cpu(logits, shape.batch);
+        LossSums sums;
+        cpu::loss_and_gradient(padded, gradient.data(), labels.data(), gradient.data(), &sums);
+        expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
+        EXPECT_EQ(loss_of(result.counters), sums.loss);
+        EXPECT_EQ(result.counters[kSamples], shape.batch);
+        EXPECT_EQ(result.counters[kCorrect], sums.correct);
+        EXPECT_EQ(result.counters[kStopRequests], 0);
+        EXPECT_EQ(result.counters[kRefused], 0);
+      }
+    });
   }
 }
 
 TEST_F(LossTest, GradientMayBeInPlaceOrMissing) {
+  for (const LossShape& s : all_shapes()) {
+    reference::for_each_loss(s, [&](const std::string& name, const LossShape& shape) {
+      SCOPED_TRACE(describe(shape) + ", " + name);
+      const auto logits = random_logits(shape, 4);
+      const auto labels = labels_for(shape, logits);
+      const Result apart = run(shape, logits, labels);
+      const Result in_place = run(shape, logits, labels, Gradient::kInPlace);
+      EXPECT_EQ(in_place.gradient, apart.gradient);
+      EXPECT_EQ(in_place.counters, apart.counters);
+      EXPECT_EQ(run(shape, logits, labels, Gradient::kNotWanted).counters, apart.counters);
+    });
+  }
+}
+
+TEST_F(LossTest, BitsAreTheSameInEveryOrderOfThreads) {
   for (const LossShape& shape : all_shapes()) {
     SCOPED_TRACE(describe(shape));
-    const auto logits = random_logits(shape, 4);
+    const auto logits = random_logits(shape, 30);
     const auto labels = random_labels(shape);
-    const Result apart = run(shape, logits, labels);
-    const Result in_place = run(shape, logits, labels, Gradient::kInPlace);
-    EXPECT_EQ(in_place.gradient, apart.gradient);
-    EXPECT_EQ(in_place.counters, apart.counters);
-    EXPECT_EQ(run(shape, logits, labels, Gradient::kNotWanted).counters, apart.counters);
+    Counters counters;
+    same_in_every_order([&] {
+      const Result result = run(shape, logits, labels);
+      EXPECT_TRUE(counters.empty() || counters == result.counters) << "counters change with thread order";
+      counters = result.counters;
+      return result.gradient;
+    });
   }
 }
 
@@ -295,15 +206,6 @@ TEST_F(LossTest, StateMayBeMissing) {
                                {labels.data(), counters.data(), kLossLimit, nullptr}, nullptr);
   EXPECT_EQ(rig_.download(counters)[kSamples], 3);
   EXPECT_EQ(rig_.download(counters)[kStopRequests], 0);
-}
-
-TEST_F(LossTest, FirstOfEqualMaximaCounts) {
-  const LossShape shape = loss_shape(3, 20);
-  std::vector<double> logits(60);
-  EXPECT_EQ(run(shape, logits, {0, 0, 19}).counters[kCorrect], 2) << "all equal";
-  for (int n = 0; n < 3; ++n) logits[logit_index(shape, 5, n)] = logits[logit_index(shape, 18, n)] = 5;
-  EXPECT_EQ(run(shape, logits, {5, 5, 5}).counters[kCorrect], 3);
-  EXPECT_EQ(run(shape, logits, {18, 5, 0}).counters[kCorrect], 1);
 }
 
 /// Whichever lanes and turns have them.

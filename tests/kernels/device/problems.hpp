@@ -14,14 +14,11 @@
 
 namespace lockstep::test {
 
-// A convolution in device memory: what the tests of convolutions on devices share.
-
-using Conv2dProblem = LayerProblem<Conv2dShape>;
-
-/// The problem in device memory. Weights and biases lie at odd places of an arena, as those of a model do.
-class Conv2dOnDevice {
+/// A layer's problem in device memory. Weights and biases lie at odd places of an arena, as those of a model do.
+template <class Shape>
+class OnDevice {
  public:
-  Conv2dOnDevice(DeviceRig& rig, const Conv2dProblem& p)
+  OnDevice(DeviceRig& rig, const LayerProblem<Shape>& p)
       : shape(p.shape),
         x_(rig.upload(p.x)),
         dy_(rig.upload(p.dy)),
@@ -33,18 +30,22 @@ class Conv2dOnDevice {
   const float* w() const { return arena_.data() + 1; }
   const float* b() const { return w() + weights_; }
 
-  const Conv2dShape shape;
+  const Shape shape;
 
  private:
   DeviceBuffer<float> x_, dy_, arena_;
   std::size_t weights_;
 };
 
-/// Exact sums of dw, then db, then the number of refused terms.
+using Conv2dProblem = LayerProblem<Conv2dShape>;
+using Conv2dOnDevice = OnDevice<Conv2dShape>;
+
+/// Exact sums of a layer's dw, then db, then the number of refused terms.
 class ExactSums {
  public:
-  ExactSums(DeviceRig& rig, const Conv2dShape& s, float limit)
-      : sums_(rig.zeroed<std::int64_t>(s.weight_size() + static_cast<std::size_t>(s.out_channels) + 1)),
+  template <class Shape>
+  ExactSums(DeviceRig& rig, const Shape& s, float limit)
+      : sums_(rig.zeroed<std::int64_t>(s.weight_size() + outputs_of(s) + 1)),
         refusals_{sums_.data() + sums_.size() - 1},
         gradient{{sums_.data(), {.limit = limit}, refusals_},
                  {sums_.data() + s.weight_size(), {.limit = limit}, refusals_}} {}
@@ -58,12 +59,6 @@ class ExactSums {
  public:
   const ExactGradient gradient;
 };
-
-inline std::vector<float> as_floats(std::span<const std::int64_t> sums) {
-  std::vector<float> numbers;
-  for (const std::int64_t sum : sums) numbers.push_back(static_cast<float>(from_exact(sum)));
-  return numbers;
-}
 
 }  // namespace lockstep::test
 

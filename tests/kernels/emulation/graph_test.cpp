@@ -126,7 +126,7 @@ TEST_F(GraphTest, WorkThatDoesNotReturnToTheFirstStreamIsAnError) {
 TEST_F(GraphTest, CallsThatMakeNoSenseWhileCapturingInvalidateTheCapture) {
   const std::pair<std::function<cudaError_t()>, cudaError_t> calls[] = {
       {[&] { return cudaStreamSynchronize(stream_); }, cudaErrorStreamCaptureUnsupported},
-      {[&] { return cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal); },
+      {[&] { return cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal); },
        cudaErrorStreamCaptureUnsupported},
       {[&] { return cudaStreamWaitEvent(stream_, event_); }, cudaErrorStreamCaptureIsolation},
       {[&] { return cudaEventRecord(event_, stream_), cudaEventQuery(event_); }, cudaErrorCapturedEvent},
@@ -145,7 +145,6 @@ TEST_F(GraphTest, AnEventOfACaptureThatIsOverTellsNothing) {
   LOCKSTEP_CUDA(cudaEventRecord(event_, stream_));
   end();
   EXPECT_EQ(cudaEventQuery(event_), cudaErrorCapturedEvent);
-  EXPECT_EQ(cudaEventSynchronize(event_), cudaErrorCapturedEvent);
 }
 
 TEST_F(GraphTest, OnlyTheStreamThatBeganEndsTheCapture) {
@@ -169,16 +168,15 @@ TEST_F(GraphTest, OnlyTheThreadThatBeganEndsTheCapture) {
 TEST_F(GraphTest, UnsafeCallsAreRefusedWhileTheThreadCaptures) {
   void *memory = nullptr, *pinned = nullptr, *none = nullptr;
   LOCKSTEP_CUDA(cudaMalloc(&memory, 4));
-  LOCKSTEP_CUDA(cudaHostAlloc(&pinned, 4, cudaHostAllocDefault));
+  LOCKSTEP_CUDA(cudaHostAlloc(&pinned, 4, cudaHostAllocPortable));
   LOCKSTEP_CUDA(cudaEventRecord(event_, side_));
   const std::pair<const char*, std::function<cudaError_t()>> calls[] = {
       {"cudaMalloc", [&] { return cudaMalloc(&none, 4); }},
       {"cudaFree", [&] { return cudaFree(memory); }},
-      {"cudaHostAlloc", [&] { return cudaHostAlloc(&none, 4, cudaHostAllocDefault); }},
+      {"cudaHostAlloc", [&] { return cudaHostAlloc(&none, 4, cudaHostAllocPortable); }},
       {"cudaFreeHost", [&] { return cudaFreeHost(pinned); }},
       {"cudaStreamSynchronize", [&] { return cudaStreamSynchronize(side_); }},
       {"cudaEventQuery", [&] { return cudaEventQuery(event_); }},
-      {"cudaEventSynchronize", [&] { return cudaEventSynchronize(event_); }},
   };
   for (const auto& [name, call] : calls) {
     SCOPED_TRACE(name);
@@ -191,16 +189,10 @@ TEST_F(GraphTest, UnsafeCallsAreRefusedWhileTheThreadCaptures) {
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
-TEST_F(GraphTest, UnsafeCallsAreAllowedInOtherThreadsAndInRelaxedMode) {
-  const auto allocate = [] { const DeviceArray<int> number(1, 0); };
+TEST_F(GraphTest, UnsafeCallsAreAllowedInOtherThreads) {
   begin();
-  std::thread(allocate).join();
+  std::thread([] { const DeviceArray<int> number(1, 0); }).join();
   EXPECT_EQ(end(), 0U);
-  LOCKSTEP_CUDA(cudaStreamBeginCapture(side_, cudaStreamCaptureModeRelaxed));
-  allocate();
-  cudaGraph_t graph = nullptr;
-  LOCKSTEP_CUDA(cudaStreamEndCapture(side_, &graph));
-  LOCKSTEP_CUDA(cudaGraphDestroy(graph));
 }
 
 TEST_F(GraphTest, DestroyingTheStreamAbandonsItsCapture) {

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "kernels/emulation/order.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gpu/launch.cuh>
 #include <gtest/gtest.h>
@@ -69,12 +70,6 @@ std::string fault_of(const Action& action) {
     return error.what();
   }
   return "no fault";
-}
-
-/// Expects `text` to contain each of the parts.
-inline void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts)
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
 }
 
 }  // namespace lockstep::emulated

@@ -5,6 +5,8 @@
 /// for. So what the emulator computes, where a host compiler made the same sources, is what a GPU computes.
 #include "tests/kernels/machine_code/program.hpp"
 
+#include "tests/support/messages.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,8 +71,7 @@ TEST_F(ProgramTest, PtxHasTheArithmeticOfTheSource) {
 }
 
 TEST_F(ProgramTest, PtxComesWithTheOptionThatForbidsTheDriverToFuse) {
-  for (const std::string& options : program_.ptx_options)
-    EXPECT_NE(options.find("--fmad false"), std::string::npos);
+  for (const std::string& options : program_.ptx_options) EXPECT_TRUE(contains(options, {"--fmad false"}));
 }
 
 TEST_F(ProgramTest, MachineCodeHasTheArithmeticOfThePtx) {

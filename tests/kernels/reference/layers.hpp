@@ -12,15 +12,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace lockstep::reference {
 
-// Convolution by naive loops in double precision: the oracle of the convolution kernels.
+// Layers with weights by naive loops in double precision: the oracle of their kernels.
+
+/// Numbers in the input and in the output of a layer, and its outputs, each of which has a bias.
+inline std::size_t input_size(const Conv2dShape& s) {
+  return s.in_size();
+}
+inline std::size_t output_size(const Conv2dShape& s) {
+  return s.out_size();
+}
+inline std::size_t outputs_of(const Conv2dShape& s) {
+  return static_cast<std::size_t>(s.out_channels);
+}
+
+inline std::size_t input_size(const LinearShape& s) {
+  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.in_features);
+}
+inline std::size_t output_size(const LinearShape& s) {
+  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.out_features);
+}
+inline std::size_t outputs_of(const LinearShape& s) {
+  return static_cast<std::size_t>(s.out_features);
+}
 
 /// Calls f(x index, w index, y index) for each product x * w that output y consists of.
 template <class F>
-void for_each_conv2d_product(const Conv2dShape& s, F f) {
+void for_each_product(const Conv2dShape& s, F f) {
   const auto at = [](std::size_t a, int size, int i) {
     return a * static_cast<std::size_t>(size) + static_cast<std::size_t>(i);
   };
@@ -42,44 +64,8 @@ void for_each_conv2d_product(const Conv2dShape& s, F f) {
             }
 }
 
-inline Sums conv2d_forward(const Conv2dShape& s, const std::vector<double>& x, const std::vector<double>& w,
-                           const std::vector<double>& b) {
-  Sums y(s.out_size());
-  const std::size_t plane = s.out_size() / b.size();
-  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / plane]);
-  for_each_conv2d_product(s,
-                          [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
-  return y;
-}
-
-inline Sums conv2d_backward_data(const Conv2dShape& s, const std::vector<double>& dy,
-                                 const std::vector<double>& w) {
-  Sums dx(s.in_size());
-  for_each_conv2d_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
-  return dx;
-}
-
-inline Sums conv2d_backward_weights(const Conv2dShape& s, const std::vector<double>& x,
-                                    const std::vector<double>& dy) {
-  Sums dw(s.weight_size());
-  for_each_conv2d_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
-  return dw;
-}
-
-inline Sums conv2d_backward_bias(const Conv2dShape& s, const std::vector<double>& dy) {
-  Sums db(static_cast<std::size_t>(s.out_channels));
-  const std::size_t plane = dy.size() / db.value.size();
-  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / plane, dy[i]);
-  return db;
-}
-
-// Fully connected layers by naive loops in double precision: the oracle of the linear kernels.
-
-/// Calls f(x index, w index, y index) for each product x * w that output y consists of.
 template <class F>
-void for_each_linear_product(const LinearShape& s, F f) {
+void for_each_product(const LinearShape& s, F f) {
   const auto inputs = static_cast<std::size_t>(s.in_features),
              outputs = static_cast<std::size_t>(s.out_features);
   const auto batch = static_cast<std::size_t>(s.batch);
@@ -88,35 +74,35 @@ void for_each_linear_product(const LinearShape& s, F f) {
       for (std::size_t n = 0; n < batch; ++n) f(i * batch + n, o * inputs + i, o * batch + n);
 }
 
-inline Sums linear_forward(const LinearShape& s, const std::vector<double>& x, const std::vector<double>& w,
-                           const std::vector<double>& b) {
-  const auto batch = static_cast<std::size_t>(s.batch);
-  Sums y(b.size() * batch);
-  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / batch]);
-  for_each_linear_product(s,
-                          [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
+template <class Shape>
+Sums layer_forward(const Shape& s, const std::vector<double>& x, const std::vector<double>& w,
+                   const std::vector<double>& b) {
+  Sums y(output_size(s));
+  const std::size_t plane = output_size(s) / b.size();
+  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / plane]);
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
   return y;
 }
 
-inline Sums linear_backward_data(const LinearShape& s, const std::vector<double>& dy,
-                                 const std::vector<double>& w) {
-  Sums dx(static_cast<std::size_t>(s.in_features) * static_cast<std::size_t>(s.batch));
-  for_each_linear_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
+template <class Shape>
+Sums layer_backward_data(const Shape& s, const std::vector<double>& dy, const std::vector<double>& w) {
+  Sums dx(input_size(s));
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
   return dx;
 }
 
-inline Sums linear_backward_weights(const LinearShape& s, const std::vector<double>& x,
-                                    const std::vector<double>& dy) {
+template <class Shape>
+Sums layer_backward_weights(const Shape& s, const std::vector<double>& x, const std::vector<double>& dy) {
   Sums dw(s.weight_size());
-  for_each_linear_product(
-      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
   return dw;
 }
 
-inline Sums linear_backward_bias(const LinearShape& s, const std::vector<double>& dy) {
-  Sums db(static_cast<std::size_t>(s.out_features));
-  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / static_cast<std::size_t>(s.batch), dy[i]);
+template <class Shape>
+Sums layer_backward_bias(const Shape& s, const std::vector<double>& dy) {
+  Sums db(outputs_of(s));
+  const std::size_t plane = dy.size() / db.value.size();
+  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / plane, dy[i]);
   return db;
 }
 
@@ -137,6 +123,13 @@ void for_each_pool_tap(const Pool2dShape& s, const Body& body) {
             const int x = ((c * s.in_height + h) * s.in_width + w) * s.batch + n;
             body(static_cast<std::size_t>(y), tap, static_cast<std::size_t>(x));
           }
+}
+
+inline std::string describe(const Pool2dShape& s) {
+  return "batch " + std::to_string(s.batch) + ", " + std::to_string(s.channels) + " x " +
+         std::to_string(s.in_height) + " x " + std::to_string(s.in_width) + ", kernel " +
+         std::to_string(s.kernel) + ", stride " + std::to_string(s.stride) + ", padding " +
+         std::to_string(s.padding);
 }
 
 struct MaxPooled {
@@ -184,6 +177,11 @@ inline std::size_t logit_index(const LossShape& s, int c, int n) {
   return static_cast<std::size_t>(c) * static_cast<std::size_t>(s.batch) + static_cast<std::size_t>(n);
 }
 
+inline std::string describe(const LossShape& s) {
+  return "batch " + std::to_string(s.batch) + ", samples " + std::to_string(s.samples) + ", classes " +
+         std::to_string(s.classes);
+}
+
 inline std::vector<double> log_softmax(const LossShape& s, const std::vector<double>& logits) {
   std::vector<double> y(logits.size());
   for (int n = 0; n < s.batch; ++n) {
@@ -197,35 +195,11 @@ inline std::vector<double> log_softmax(const LossShape& s, const std::vector<dou
   return y;
 }
 
-/// The loss summed over the real samples.
-inline double cross_entropy(const LossShape& s, const std::vector<double>& logits,
-                            const std::vector<std::int32_t>& labels) {
-  const std::vector<double> y = log_softmax(s, logits);
-  double loss = 0;
-  for (int n = 0; n < s.samples; ++n) loss -= y[logit_index(s, labels[static_cast<std::size_t>(n)], n)];
-  return loss;
-}
-
-/// softmax - onehot for real samples, 0 in padding columns.
-inline std::vector<double> cross_entropy_gradient(const LossShape& s, const std::vector<double>& logits,
-                                                  const std::vector<std::int32_t>& labels) {
-  std::vector<double> gradient = log_softmax(s, logits);
-  for (int n = 0; n < s.batch; ++n)
-    for (int c = 0; c < s.classes; ++c) {
-      double& value = gradient[logit_index(s, c, n)];
-      if (n < s.samples) {
-        value = std::exp(value) - (labels[static_cast<std::size_t>(n)] == c ? 1 : 0);
-      } else {
-        value = 0;
-      }
-    }
-  return gradient;
-}
-
 // Losses by their rule, target by target.
 
 struct ReferenceLoss {
-  double loss = 0;               ///< summed over the real samples
+  double loss = 0;  ///< summed over the real samples
+  std::int64_t correct = 0;
   std::vector<double> gradient;  ///< 0 in padding columns
 };
 
@@ -238,6 +212,20 @@ inline double output_loss(LossKind kind, double x, double target) {
   return -target * log_of_share(x) - (1 - target) * log_of_share(-x);
 }
 
+/// Whether a sample's label is the first of its largest outputs; of a set of labels, whether they are its positive
+/// outputs.
+inline bool is_correct(const LossShape& s, const std::vector<double>& x, std::int32_t label, int n) {
+  int best = 0;
+  bool is_set = true;
+  for (int c = 0; c < s.classes; ++c) {
+    const double output = x[logit_index(s, c, n)];
+    if (output > x[logit_index(s, best, n)]) best = c;
+    if (s.rule.label_sets != nullptr)
+      is_set = is_set && (output > 0) == (s.rule.label_sets[label * s.classes + c] != 0);
+  }
+  return s.rule.label_sets != nullptr ? is_set : best == label;
+}
+
 inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>& x,
                                   const std::vector<std::int32_t>& labels) {
   const LossRule& rule = s.rule;
@@ -247,12 +235,15 @@ inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>&
     return rule.class_weights == nullptr ? 1.0 : double{rule.class_weights[c]};
   };
   for (int n = 0; n < s.samples; ++n) {
+    const std::int32_t label = labels[static_cast<std::size_t>(n)];
+    result.correct += is_correct(s, x, label, n) ? 1 : 0;
     std::vector<double> targets;
     double all = 0;
     for (int c = 0; c < s.classes; ++c) {
       const double second = s.mixed != nullptr ? double{s.mixed[n].share} : 0;
-      double share = c == labels[static_cast<std::size_t>(n)] ? 1 - second : 0;
+      double share = c == label ? 1 - second : 0;
       if (s.mixed != nullptr && c == s.mixed[n].label) share += second;
+      if (rule.label_sets != nullptr) share = rule.label_sets[label * s.classes + c];
       targets.push_back(double{rule.spread} + double{rule.label_share} * share);
       all += weight(c) * targets.back();
     }
@@ -275,7 +266,7 @@ inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>&
 
 /// Rules to try kernels on. Weights of classes are borrowed.
 struct TriedRule {
-  const char* name;
+  std::string name;
   LossRule rule;
 };
 
@@ -296,7 +287,8 @@ inline std::vector<TriedRule> tried_rules(int classes, const std::vector<float>&
   const float smoothing = 0.1F, spread = smoothing / static_cast<float>(classes);
   float sum = 0;
   for (const float weight : weights) sum += weight;
-  return {{"smoothed", {.label_share = 1 - smoothing, .spread = spread}},
+  return {{"plain", {}},
+          {"smoothed", {.label_share = 1 - smoothing, .spread = spread}},
           {"weights", {.class_weights = weights.data(), .weight_sum = sum, .scale = 0.75F}},
           {"smoothed, with weights",
            {.label_share = 1 - smoothing,
@@ -326,6 +318,31 @@ inline std::vector<float> tried_weights(int classes) {
   for (int c = 0; c < classes; ++c)
     weights.push_back(c == 1 ? 0.0F : 0.3F + 0.37F * static_cast<float>(c % 7));
   return weights;
+}
+
+/// Calls use(name, shape) for each loss that kernels are tried on: every rule, those of the cross-entropy with second
+/// labels, too, and sets of labels.
+template <typename Use>
+void for_each_loss(LossShape shape, const Use& use) {
+  const std::vector<float> weights = tried_weights(shape.classes);
+  const auto second = tried_second_labels(shape.samples, shape.classes);
+  const auto sets = tried_label_sets(shape.classes);
+  for (const auto& [name, rule] : tried_rules(shape.classes, weights)) {
+    shape.rule = rule;
+    shape.mixed = nullptr;
+    use(name, shape);
+    if (rule.kind != LossKind::kCrossEntropy) continue;
+    shape.mixed = second.data();
+    use(name + ", two labels", shape);
+  }
+  shape.mixed = nullptr;
+  shape.rule = {.kind = LossKind::kBinaryCrossEntropy, .label_sets = sets.data()};
+  use("sets of labels", shape);
+}
+
+/// Below what number labels are: rows of a table of sets, or classes.
+inline int label_count(const LossShape& s) {
+  return s.rule.label_sets != nullptr ? kTriedLabelSets : s.classes;
 }
 
 // Activations with a curve in double, and numbers to try them on.

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "kernels/vendor/library.hpp"
 #include "kernels/vendor/vendor.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -83,30 +84,15 @@ TEST(StreamWithoutLibrariesTest, TakesNoMemory) {
 
 namespace {
 
-template <typename Expected, typename Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
 TEST(VendorErrorTest, SuccessThrowsNothing) {
   EXPECT_NO_THROW(LOCKSTEP_CUDNN(CUDNN_STATUS_SUCCESS));
   EXPECT_NO_THROW(LOCKSTEP_CUBLAS(CUBLAS_STATUS_SUCCESS));
 }
 
 TEST(VendorErrorTest, UnusableLibraryIsADeviceErrorOfOneLineWithAFix) {
-  const auto message = message_of<DeviceError>(
-      [] { LOCKSTEP_CUDNN(static_cast<cudnnStatus_t>(CUDNN_STATUS_NOT_INITIALIZED)); });
-  EXPECT_NE(message.find("CUDNN_STATUS_NOT_INITIALIZED (first line of the detail)"), std::string::npos)
-      << message;
-  EXPECT_NE(message.find("use kernels native"), std::string::npos) << message;
-  EXPECT_NE(message.find("handles_test.cpp"), std::string::npos) << message;
-  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  expect_error<DeviceError>(
+      [] { LOCKSTEP_CUDNN(static_cast<cudnnStatus_t>(CUDNN_STATUS_NOT_INITIALIZED)); },
+      {"CUDNN_STATUS_NOT_INITIALIZED (first line of the detail)", "use kernels native", "handles_test.cpp"});
   message_of<DeviceError>([] { LOCKSTEP_CUBLAS(CUBLAS_STATUS_ALLOC_FAILED); });
 }
 
@@ -117,8 +103,7 @@ TEST(VendorErrorTest, OtherFailuresAreInternalErrors) {
 
 TEST(VendorErrorTest, EmulatedDeviceHasNoVendorKernels) {
   const auto device = emulated::platform().make_device(0);
-  const auto message = message_of<DeviceError>([&] { make_vendor_ops(*device); });
-  EXPECT_NE(message.find("kernels vendor needs a GPU"), std::string::npos) << message;
+  expect_error<DeviceError>([&] { make_vendor_ops(*device); }, {"kernels vendor needs a GPU"});
 }
 
 /// The fake's ranking has TF32, an algorithm that fails and one that is not deterministic before the right

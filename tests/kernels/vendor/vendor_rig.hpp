@@ -7,6 +7,7 @@
 
 #include "kernels/vendor/vendor.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/kernels/layer_problem.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,18 @@ std::unique_ptr<VendorOps> vendor_ops_under_test(
     Device& device, VendorAlgorithms algorithms = VendorAlgorithms::kReproducible);
 /// Sizes of batches to try: those of real training on a GPU, a few samples in the emulator.
 std::vector<int> batches_under_test();
+
+using reference::describe;
+
+/// Calls check(shape) for each shape that shapes(batch) returns, for each batch.
+template <typename Shapes, typename Check>
+void for_each_shape(const Shapes& shapes, const Check& check) {
+  for (const int batch : batches_under_test())
+    for (const auto& shape : shapes(batch)) {
+      SCOPED_TRACE(describe(shape));
+      check(shape);
+    }
+}
 
 class VendorRig : public DeviceRig {
  public:

@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "models/foreign_weights.hpp"
 #include "models/network.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <fmt/format.h>
@@ -215,12 +216,7 @@ TEST(OnnxTest, WhatIsWrongWithATensorIsNamed) {
   for (const auto& [words, change] : cases) {
     onnx::ModelProto model = good;
     change(tensor_of(model, "fc2.weight"));
-    try {
-      read_back(bytes_of(model), network);
-      ADD_FAILURE() << "no error: " << words;
-    } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << words << "\n" << error.what();
-    }
+    expect_error<DataError>([&] { read_back(bytes_of(model), network); }, {words});
   }
 }
 

@@ -174,56 +174,30 @@ namespace {
 /// Rounding errors of an activation or its derivative, in units of the last place of the larger of both.
 constexpr double kActivationUnits = 4;
 
-/// A function of one number with its first two derivatives.
-struct Curve {
-  double value, slope, bend;
-};
-
-Curve curve_at(const ActivationFunction& f, double x) {
+/// The second derivative.
+double bend_of(const ActivationFunction& f, double x) {
+  const reference::Curve curve = reference::curve_of(f, x);
   switch (f.kind) {
-    case Activation::kTanh: {
-      const double y = std::tanh(x), slope = 1 - y * y;
-      return {y, slope, -2 * y * slope};
-    }
-    case Activation::kSigmoid: {
-      const double y = 1 / (1 + std::exp(-x)), slope = y * (1 - y);
-      return {y, slope, slope * (1 - 2 * y)};
-    }
-    case Activation::kRelu6:
-      return {std::clamp(x, 0.0, 6.0), x > 0 && x < 6 ? 1.0 : 0.0, 0};
-    case Activation::kGelu: {
-      const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
-                   density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
-      return {x * below, below + x * density, (2 - x * x) * density};
-    }
+    case Activation::kTanh:
+      return -2 * curve.value * curve.slope;
+    case Activation::kSigmoid:
+      return curve.slope * (1 - 2 * curve.value);
+    case Activation::kGelu:
+      return (2 - x * x) * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
     case Activation::kGeluTanh: {
-      const double a = 2 * std::sqrt(2 / M_PI), b = 0.044715 * a;
-      const Curve logistic = curve_at(Activation::kSigmoid, a * x + b * x * x * x);
-      const double inner = a + 3 * b * x * x;
-      const double slope = logistic.slope * inner,
-                   bend = logistic.bend * inner * inner + logistic.slope * 6 * b * x;
-      return {x * logistic.value, logistic.value + x * slope, 2 * slope + x * bend};
+      const double a = 2 * std::sqrt(2 / M_PI), b = 0.044715 * a, u = a * x + b * x * x * x;
+      const double inner = a + 3 * b * x * x, slope = reference::curve_of(Activation::kSigmoid, u).slope;
+      return 2 * slope * inner + x * (bend_of(Activation::kSigmoid, u) * inner * inner + slope * 6 * b * x);
     }
-    case Activation::kLeakyRelu:
-      return {x > 0 ? x : f.number * x, x > 0 ? 1 : f.number, 0};
-    case Activation::kElu: {
-      if (x > 0) return {x, 1, 0};
-      const double slope = f.number * std::exp(x);
-      return {f.number * std::expm1(x), slope, slope};
-    }
-    case Activation::kSilu: {
-      const Curve logistic = curve_at(Activation::kSigmoid, x);
-      return {x * logistic.value, logistic.value + x * logistic.slope,
-              2 * logistic.slope + x * logistic.bend};
-    }
-    case Activation::kHardSigmoid:
-      return {std::clamp(x / 6 + 0.5, 0.0, 1.0), std::abs(x) < 3 ? 1.0 / 6 : 0, 0};
-    case Activation::kHardSwish: {
-      const bool is_inner = std::abs(x) < 3;
-      return {x * std::clamp(x / 6 + 0.5, 0.0, 1.0), is_inner ? x / 3 + 0.5 : x > 0, is_inner ? 1.0 / 3 : 0};
-    }
+    case Activation::kElu:
+      return x > 0 ? 0 : f.number * std::exp(x);
+    case Activation::kSilu:
+      return 2 * reference::curve_of(Activation::kSigmoid, x).slope + x * bend_of(Activation::kSigmoid, x);
+    case Activation::kHardSwish:
+      return std::abs(x) < 3 ? 1.0 / 3 : 0;
+    default:
+      return 0;
   }
-  return {};
 }
 
 /// By how much the slope may jump because rounding puts x on the other side of a bend.
@@ -273,11 +247,12 @@ Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties) {
 Bounded activation_forward(const ActivationFunction& f, const Bounded& x) {
   Bounded y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const Curve curve = curve_at(f, x.value[i]);
+    const reference::Curve curve = reference::curve_of(f, x.value[i]);
+    const double bend = bend_of(f, x.value[i]);
     y.value[i] = curve.value;
     // Where the slope vanishes, rounding still moves y by the bend.
     const double slope = std::abs(curve.slope) + jump_near(f, x, i);
-    y.variance[i] = square(slope) * x.variance[i] + square(curve.bend * x.variance[i]);
+    y.variance[i] = square(slope) * x.variance[i] + square(bend * x.variance[i]);
     y.round(i, kActivationUnits * std::max(std::abs(curve.value), std::abs(x.value[i] * curve.slope)), 1);
   }
   return y;
@@ -288,10 +263,11 @@ Bounded activation_backward(const ActivationFunction& f, const Bounded& x, const
                             std::int64_t& ties) {
   Bounded dx(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const Curve curve = curve_at(f, x.value[i]);
+    const reference::Curve curve = reference::curve_of(f, x.value[i]);
+    const double bend = bend_of(f, x.value[i]);
     dx.value[i] = dy.value[i] * curve.slope;
     dx.variance[i] = square(curve.slope) * dy.variance[i] +
-                     square(dy.value[i]) * (square(curve.bend) * x.variance[i] + square(x.variance[i]));
+                     square(dy.value[i]) * (square(bend) * x.variance[i] + square(x.variance[i]));
     dx.tie[i] = std::abs(curve.slope) * dy.tie[i];
     dx.round(i, kActivationUnits * std::abs(dy.value[i]) * std::max(1.0F, f.number), 1);
     const double jump = jump_near(f, x, i);

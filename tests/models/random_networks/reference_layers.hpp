@@ -123,26 +123,7 @@ inline void add_gradient(Bounded& dx, std::size_t to, const Bounded& dy, std::si
 // Layers that multiply with weights: convolutions and fully connected ones. The loops over all products are those of
 // tests/kernels/reference.
 
-inline std::size_t out_size(const Conv2dShape& s) {
-  return s.out_size();
-}
-inline std::size_t out_size(const LinearShape& s) {
-  return std::size_t{1} * static_cast<std::size_t>(s.out_features) * static_cast<std::size_t>(s.batch);
-}
-inline int outputs(const Conv2dShape& s) {
-  return s.out_channels;
-}
-inline int outputs(const LinearShape& s) {
-  return s.out_features;
-}
-template <class F>
-void for_each_product(const Conv2dShape& s, F f) {
-  reference::for_each_conv2d_product(s, f);
-}
-template <class F>
-void for_each_product(const LinearShape& s, F f) {
-  reference::for_each_linear_product(s, f);
-}
+using reference::output_size, reference::outputs_of, reference::for_each_product;
 
 /// A transposed convolution has the products of the convolution from y to x.
 struct TransposedShape {
@@ -150,25 +131,24 @@ struct TransposedShape {
 
   std::size_t weight_size() const { return convolution.weight_size(); }
 };
-inline std::size_t out_size(const TransposedShape& s) {
+inline std::size_t output_size(const TransposedShape& s) {
   return s.convolution.in_size();
 }
-inline int outputs(const TransposedShape& s) {
-  return s.convolution.in_channels;
+inline std::size_t outputs_of(const TransposedShape& s) {
+  return static_cast<std::size_t>(s.convolution.in_channels);
 }
 template <class F>
 void for_each_product(const TransposedShape& s, F f) {
-  reference::for_each_conv2d_product(s.convolution,
-                                     [&](std::size_t yi, std::size_t wi, std::size_t xi) { f(xi, wi, yi); });
+  for_each_product(s.convolution, [&](std::size_t yi, std::size_t wi, std::size_t xi) { f(xi, wi, yi); });
 }
 
 /// @param weights  of the layer: weight, then bias if it has one
 template <typename Shape>
 Bounded product_forward(const Shape& s, std::span<const float> weights, const Bounded& x) {
-  SumsUnderWay y(out_size(s));
-  const std::size_t plane = out_size(s) / static_cast<std::size_t>(outputs(s));
+  SumsUnderWay y(output_size(s));
+  const std::size_t plane = output_size(s) / outputs_of(s);
   const bool has_bias = weights.size() > s.weight_size();
-  for (std::size_t i = 0; has_bias && i < out_size(s); ++i)
+  for (std::size_t i = 0; has_bias && i < output_size(s); ++i)
     y.add(i, weights[s.weight_size() + i / plane], 0, 0, 1);
   for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
     y.add(yi, x.value[xi], x.variance[xi], 0, weights[wi]);
@@ -192,7 +172,7 @@ Bounded product_weights(const Shape& s, std::span<const float> weights, const Bo
   for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
     dw.add(wi, dy.value[yi], dy.variance[yi], dy.tie[yi], x.value[xi], x.variance[xi]);
   });
-  const std::size_t plane = dy.size() / static_cast<std::size_t>(outputs(s));
+  const std::size_t plane = dy.size() / outputs_of(s);
   const bool has_bias = weights.size() > s.weight_size();
   for (std::size_t i = 0; has_bias && i < dy.size(); ++i)
     dw.add(s.weight_size() + i / plane, dy.value[i], dy.variance[i], dy.tie[i], 1);

@@ -14,10 +14,6 @@ namespace lockstep::test {
 
 namespace {
 
-double squared(double x) {
-  return x * x;
-}
-
 /// One channel, with its normalised numbers.
 struct Channel {
   std::size_t first = 0, size = 0;
@@ -44,7 +40,7 @@ Channel channel_of(const BatchNormOp& op, const LayerContext& context, const Bou
   for (std::size_t i = channel.first; i < channel.first + channel.size; ++i) sum += x.value[i];
   channel.mean = sum / static_cast<double>(channel.size);
   for (std::size_t i = channel.first; i < channel.first + channel.size; ++i)
-    squares += squared(x.value[i] - channel.mean);
+    squares += square(x.value[i] - channel.mean);
   channel.rstd = 1 / std::sqrt(squares / static_cast<double>(channel.size) + op.eps);
   return channel;
 }
@@ -71,8 +67,8 @@ Shared shared_errors(const Channel& channel, const Bounded& x, const std::vector
 
 /// The variance of xhat: its own x, the others', and the rounding of mean, difference and rstd.
 double xhat_variance(const Channel& channel, const Bounded& x, const Shared& shared, std::size_t i) {
-  const double h = channel.xhat(x, i), own = squared(channel.rstd) * (x.variance[i] + shared.of(h));
-  return own + squared(Bounded::kUnit * (std::abs(channel.mean) * channel.rstd + 3 * std::abs(h)));
+  const double h = channel.xhat(x, i), own = square(channel.rstd) * (x.variance[i] + shared.of(h));
+  return own + square(Bounded::kUnit * (std::abs(channel.mean) * channel.rstd + 3 * std::abs(h)));
 }
 
 template <class Use>
@@ -89,7 +85,7 @@ Bounded batch_norm_forward(const BatchNormOp& op, const LayerContext& context, c
     const Shared shared = shared_errors(channel, x, x.variance);
     for (std::size_t i = channel.first; i < channel.first + channel.size; ++i) {
       y.value[i] = channel.xhat(x, i) * channel.weight + channel.bias;
-      y.variance[i] = squared(channel.weight) * xhat_variance(channel, x, shared, i);
+      y.variance[i] = square(channel.weight) * xhat_variance(channel, x, shared, i);
       y.round(i, std::abs(y.value[i]) + std::abs(channel.xhat(x, i) * channel.weight), 2);
     }
   });
@@ -106,17 +102,17 @@ Bounded batch_norm_backward(const BatchNormOp& op, const LayerContext& context, 
     for (std::size_t i = channel.first; i < channel.first + channel.size; ++i) {
       mean += dy.value[i] / n;
       product += dy.value[i] * channel.xhat(x, i) / n;
-      product_error += squared(dy.value[i] / n) * xhat_variance(channel, x, of_x, i);
+      product_error += square(dy.value[i] / n) * xhat_variance(channel, x, of_x, i);
       tie += dy.tie[i] / n;
       tie_product += dy.tie[i] * std::abs(channel.xhat(x, i)) / n;
     }
-    const double rstd_error = squared(channel.rstd) * of_x.square + squared(2 * Bounded::kUnit);
+    const double rstd_error = square(channel.rstd) * of_x.square + square(2 * Bounded::kUnit);
     for (std::size_t i = channel.first; i < channel.first + channel.size; ++i) {
       const double h = channel.xhat(x, i);
       dx.value[i] = scale * (dy.value[i] - mean - h * product);
-      dx.variance[i] = squared(scale) * (dy.variance[i] + of_dy.of(h) + squared(h) * product_error +
-                                         squared(product) * xhat_variance(channel, x, of_x, i)) +
-                       squared(dx.value[i]) * rstd_error;
+      dx.variance[i] = square(scale) * (dy.variance[i] + of_dy.of(h) + square(h) * product_error +
+                                        square(product) * xhat_variance(channel, x, of_x, i)) +
+                       square(dx.value[i]) * rstd_error;
       dx.tie[i] = std::abs(scale) * (dy.tie[i] + tie + std::abs(h) * tie_product);
       dx.round(i, std::abs(scale) * (std::abs(dy.value[i]) + std::abs(mean) + std::abs(h * product)), 4);
     }
@@ -135,15 +131,15 @@ Bounded batch_norm_weights(const BatchNormOp& op, const LayerContext& context, c
     for (std::size_t i = channel.first; i < channel.first + channel.size; ++i) {
       const double h = channel.xhat(x, i);
       dw.value[c] += dy.value[i] * h;
-      dw.variance[c] += h * h * dy.variance[i] + squared(dy.value[i]) * xhat_variance(channel, x, of_x, i);
+      dw.variance[c] += h * h * dy.variance[i] + square(dy.value[i]) * xhat_variance(channel, x, of_x, i);
       dw.tie[c] += std::abs(h) * dy.tie[i];
       common += dy.value[i];
       dw.value[channels + c] += dy.value[i];
       dw.variance[channels + c] += dy.variance[i];
       dw.tie[channels + c] += dy.tie[i];
     }
-    dw.variance[c] += squared(common * channel.rstd) * (squared(Bounded::kUnit * channel.mean) + of_x.plain) +
-                      squared(dw.value[c]) * squared(channel.rstd) * of_x.square;
+    dw.variance[c] += square(common * channel.rstd) * (square(Bounded::kUnit * channel.mean) + of_x.plain) +
+                      square(dw.value[c]) * square(channel.rstd) * of_x.square;
     dw.round(c, std::abs(dw.value[c]), 2);
     dw.round(channels + c, std::abs(dw.value[channels + c]), 1);
   });
@@ -213,7 +209,7 @@ Bounded group_norm_forward(const GroupNormOp& op, const LayerContext& context, c
     const std::size_t c = channel_of(op, context, i);
     const double product = y.value[i] * context.weights[c];
     y.value[i] = product + context.weights[channels + c];
-    y.variance[i] *= squared(context.weights[c]);
+    y.variance[i] *= square(context.weights[c]);
     y.round(i, std::abs(product) + std::abs(y.value[i]), 1);
   }
   return y;
@@ -225,7 +221,7 @@ Bounded group_norm_backward(const GroupNormOp& op, const LayerContext& context, 
   for (std::size_t i = 0; op.affine && i < g.size(); ++i) {
     const double weight = context.weights[channel_of(op, context, i)];
     g.value[i] *= weight;
-    g.variance[i] *= squared(weight);
+    g.variance[i] *= square(weight);
     g.tie[i] *= std::abs(weight);
     g.round(i, std::abs(g.value[i]), 1);
   }
@@ -246,7 +242,7 @@ Bounded group_norm_weights(const GroupNormOp& op, const LayerContext& context, c
   for (std::size_t i = 0; i < dy.size(); ++i) {
     const std::size_t c = channel_of(op, context, i), bias = channels + c;
     dw.value[c] += dy.value[i] * h.value[i];
-    dw.variance[c] += squared(h.value[i]) * dy.variance[i];
+    dw.variance[c] += square(h.value[i]) * dy.variance[i];
     dw.tie[c] += std::abs(h.value[i]) * dy.tie[i];
     error[c] += std::abs(dy.value[i]) * std::sqrt(h.variance[i]);
     dw.value[bias] += dy.value[i];
@@ -254,7 +250,7 @@ Bounded group_norm_weights(const GroupNormOp& op, const LayerContext& context, c
     dw.tie[bias] += dy.tie[i];
   }
   for (std::size_t c = 0; c < channels; ++c) {
-    dw.variance[c] += squared(error[c]);
+    dw.variance[c] += square(error[c]);
     dw.round(c, std::abs(dw.value[c]), 1);
     dw.round(channels + c, std::abs(dw.value[channels + c]), 1);
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// RUN@best, RUN@last, RUN@epoch:3, RUN@step:500, and what is said where there is no such checkpoint.
 #include "common/error.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
@@ -48,11 +49,7 @@ class CheckpointNamesTest : public ::testing::Test {
   /// What is said of a name that has no checkpoint.
   template <typename Expected>
   std::string refused(const std::string& behind) {
-    try {
-      return "no error: " + name(behind);
-    } catch (const Expected& error) {
-      return error.what();
-    }
+    return test::error_of<Expected>([&] { name(behind); });
   }
 
   Env& env_ = Env::posix();
@@ -113,11 +110,10 @@ TEST_F(CheckpointNamesTest, OlderIsTheBestAmongEquals) {
 TEST_F(CheckpointNamesTest, BestThatWasPrunedIsNamed) {
   remove(200);
   const std::string said = refused<MissingDataError>("@best");
-  for (const char* words :
-       {"run@best: the best of this run, 68.94 % after epoch 2, was not kept",
-        "there are step:300 (epoch 3, 45.34 %), step:150 (epoch 1 + 50 steps), step:100 (epoch 1",
-        "run.keep.best=true keeps it"})
-    EXPECT_NE(said.find(words), std::string::npos) << said;
+  test::expect_words(
+      said, {"run@best: the best of this run, 68.94 % after epoch 2, was not kept",
+             "there are step:300 (epoch 3, 45.34 %), step:150 (epoch 1 + 50 steps), step:100 (epoch 1",
+             "run.keep.best=true keeps it"});
 }
 
 TEST_F(CheckpointNamesTest, WithoutMetricsManifestsTell) {
@@ -138,8 +134,7 @@ TEST_F(CheckpointNamesTest, CheckpointSavedBeforeItsEvaluationCountsAll) {
 TEST_F(CheckpointNamesTest, NamesWithoutACheckpointSayWhichThereAre) {
   for (const char* behind : {"@step:7", "@epoch:9", "@step:99999999999999"}) {
     const std::string said = refused<MissingDataError>(behind);
-    EXPECT_NE(said.find("the run has no checkpoint of "), std::string::npos) << said;
-    EXPECT_NE(said.find("step:200 (epoch 2, 68.94 %)"), std::string::npos) << said;
+    test::expect_words(said, {"the run has no checkpoint of ", "step:200 (epoch 2, 68.94 %)"});
   }
   for (const char* behind : {"@bset", "@", "@epoch:", "@step:-1", "@step:1x"})
     EXPECT_NE(refused<UsageError>(behind).find("behind @ of a run stands best, last, epoch:N, step:N"),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/numerics/random.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -47,22 +48,6 @@ inline bool same(const CheckpointState& a, const CheckpointState& b) {
   return a.facts == b.facts && a.weights == b.weights && a.optimizer == b.optimizer;
 }
 
-/// A directory that goes with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make " + pattern);
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using testing::TemporaryDirectory;
 
 }  // namespace lockstep

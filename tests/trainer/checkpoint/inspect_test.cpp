@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
@@ -84,8 +85,7 @@ TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
   const CheckpointState state = make_state(100);
   const std::string path = save_checkpoint(env, "run", state);
   const std::string text = inspect_checkpoint(path, load_checkpoint(env, path));
-  for (const char* part : {"fc.weight", "fc.bias", "momentum.fc.bias", "[2, 3]", "1234", "step"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
+  test::expect_words(text, {"fc.weight", "fc.bias", "momentum.fc.bias", "[2, 3]", "1234", "step"});
   EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
 }
 

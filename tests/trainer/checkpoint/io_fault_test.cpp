@@ -3,6 +3,7 @@
 /// Input/output errors and full disks: the save says so, and the last good checkpoint stays.
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
@@ -104,13 +105,8 @@ TEST(IoErrorTest, FullDiskAtAnyByteKeepsTheLastGoodCheckpointAndLeavesNoRubbish)
 TEST(IoErrorTest, ErrorNamesTheFile) {
   MemoryEnv env(disk_with_checkpoint(100));
   env.set_capacity(env.disk().used_bytes() + 10);
-  try {
-    save_checkpoint(env, kRun, make_state(200));
-    FAIL() << "a full disk was not noticed";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("step-00000200/model.safetensors"), std::string::npos)
-        << error.what();
-  }
+  test::expect_error<IoError>([&] { save_checkpoint(env, kRun, make_state(200)); },
+                              {"step-00000200/model.safetensors"});
 }
 
 }  // namespace
@@ -223,13 +219,7 @@ TEST(ReadFaultTest, ErrorThatPassesIsWaitedFor) {
 TEST(ReadFaultTest, ErrorThatStaysNamesTheCheckpointAndTheWayOut) {
   MemoryEnv env(disk_of_a_run());
   const Unreadable unreadable(env, "run/checkpoints/step-00000300", 1000);
-  try {
-    start(env);
-    FAIL() << "the newest checkpoint was passed over";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("move run/checkpoints/step-00000300 away"), std::string::npos)
-        << error.what();
-  }
+  test::expect_error<IoError>([&] { start(env); }, {"move run/checkpoints/step-00000300 away"});
 }
 
 TEST(ReadFaultTest, UnreadableBestIsNotPruned) {

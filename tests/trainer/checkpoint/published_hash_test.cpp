@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/published_hash.hpp"
 
 #include "common/error.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -94,12 +95,8 @@ TEST(PublishedHashTest, LinesThatAreNoRowsAreNamed) {
        {a, a + " 12 " + b, a + " 12x " + b + " w", a + " 0 " + b + " w", a + " -3 " + b + " w",
         a.substr(1) + " 12 " + b + " w", a + " 12 " + std::string(64, 'G') + " w",
         a + "  99999999999999999999 " + b + " w", std::string("\0 \xff", 3)}) {
-    try {
-      read_published_hashes("# one\n" + line + "\n", "hashes.txt");
-      ADD_FAILURE() << "taken: " << line;
-    } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("hashes.txt:2: "), std::string::npos) << error.what();
-    }
+    test::expect_error<DataError>([&] { read_published_hashes("# one\n" + line + "\n", "hashes.txt"); },
+                                  {"hashes.txt:2: "});
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "tests/support/small_disk.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 
 #include <gtest/gtest.h>
@@ -141,13 +142,6 @@ TEST(TrailTest, DifferencesNameTheFactWithBothValues) {
 /// A run's directory on the real disk.
 class TrailFileTest : public ::testing::Test {
  protected:
-  TrailFileTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "lockstep-trail-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    run_ = pattern;
-  }
-  ~TrailFileTest() override { std::filesystem::remove_all(run_); }
-
   /// @returns where it stands in the end
   TrailPosition write(std::int64_t step, std::int64_t last,
                       const std::optional<TrailPosition>& expected = {}) {
@@ -159,7 +153,8 @@ class TrailFileTest : public ::testing::Test {
   }
   std::vector<std::byte> bytes() const { return Env::posix().read(run_ + "/" + kTrailFile); }
 
-  std::string run_, said_;
+  testing::TemporaryDirectory directory_;
+  std::string run_ = directory_.path(), said_;
 };
 
 TEST_F(TrailFileTest, GoesOnBehindTheCheckpointByteForByte) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// key=value on the command line: as strict as the file, and named in messages.
-#include "tests/common/config_error_of.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -27,7 +27,7 @@ Job with(const std::vector<std::string>& overrides) {
 }
 
 std::string error_of(const std::string& override_text) {
-  return config_error_of([&] { with({override_text}); });
+  return message_of<ConfigError>([&] { with({override_text}); });
 }
 
 TEST(JobOverrideTest, OverrideWinsOverTheFileAndTheLastOverrideWins) {
@@ -158,7 +158,7 @@ TEST(JobOverrideTest, AnotherOptimizerLeavesTheFilesKeysOfTheFirstBehind) {
   EXPECT_EQ(job.train.optimizer.lr, 0.3);
   EXPECT_EQ(job.train.optimizer.momentum, Job().train.optimizer.momentum);
   EXPECT_EQ(to_yaml(job).find("nesterov"), std::string::npos);
-  EXPECT_EQ(config_error_of([&] {
+  EXPECT_EQ(message_of<ConfigError>([&] {
               parse_job(file, "job.yaml", {"train.optimizer.kind=adam", "train.optimizer.nesterov=true"});
             }),
             "override 'train.optimizer.nesterov=true': train.optimizer.nesterov is for kind sgd; remove it "
@@ -166,7 +166,7 @@ TEST(JobOverrideTest, AnotherOptimizerLeavesTheFilesKeysOfTheFirstBehind) {
 }
 
 TEST(JobOverrideTest, RulesBetweenKeysNameTheOverrideThatBrokeThem) {
-  EXPECT_EQ(config_error_of([] {
+  EXPECT_EQ(message_of<ConfigError>([] {
               with({"train.optimizer.momentum=0", "train.optimizer.nesterov=true"});
             }),
             "override 'train.optimizer.nesterov=true': train.optimizer.nesterov needs momentum above 0; set "

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Job files that are right.
 #include "common/error.hpp"
-#include "tests/common/config_error_of.hpp"
+#include "tests/support/messages.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
@@ -277,13 +277,8 @@ class JobPathTest : public ::testing::Test {
 };
 
 TEST_F(JobPathTest, JobThatComesWithTheProgramHasAName) {
-  const auto error = [](const std::string& path) -> std::string {
-    try {
-      load_job(path, {});
-    } catch (const MissingDataError& missing) {
-      return missing.what();
-    }
-    return "";
+  const auto error = [](const std::string& path) {
+    return test::error_of<MissingDataError>([&] { load_job(path, {}); });
   };
   EXPECT_EQ(load_job("mnist", {}).data.set, "mnist");
   write("elsewhere/mine.yaml", "model: net\n");
@@ -327,7 +322,8 @@ TEST_F(JobPathTest, TildeIsTheHomeInEveryPath) {
 TEST_F(JobPathTest, TheHomeOfAnotherUserIsKnownOrRefused) {
   EXPECT_EQ(expand_home("~root/x"), "/root/x");
   EXPECT_EQ(expand_home("~nobody-of-that-name/x"), std::nullopt);
-  EXPECT_EQ(config_error_of([] { parse_job("model: net", "job.yaml", {"run.dir=~nobody-of-that-name/x"}); }),
+  EXPECT_EQ(message_of<ConfigError>(
+                [] { parse_job("model: net", "job.yaml", {"run.dir=~nobody-of-that-name/x"}); }),
             "override 'run.dir=~nobody-of-that-name/x': run.dir: expected auto or a directory, got "
             "'~nobody-of-that-name/x'");
 }

@@ -45,8 +45,7 @@ class AugmentedRunTest : public ::testing::Test {
   }
   /// To its end. @returns the hash of the weights
   nlohmann::json trained(const std::string& run, const std::string& overrides) const {
-    const auto outcome = train(run, overrides);
-    EXPECT_EQ(outcome.exit_code, 0) << overrides << outcome.everything();
+    expect_says(train(run, overrides), 0);
     return comparable_metrics(path(run)).back()["weights_sha256"];
   }
   std::string path(const std::string& name) const { return directory_.path(name); }
@@ -56,8 +55,7 @@ class AugmentedRunTest : public ::testing::Test {
 };
 
 TEST_F(AugmentedRunTest, HogwildOfOneRankIsARunThatRoundsElsewhere) {
-  const auto outcome = train("hogwild", "parallel.strategy=hogwild parallel.determinism=off");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  expect_says(train("hogwild", "parallel.strategy=hogwild parallel.determinism=off"), 0);
   const auto loss = [&](const std::string& run) {
     return comparable_metrics(path(run)).back()["test_loss"].get<double>();
   };
@@ -70,12 +68,9 @@ TEST_F(AugmentedRunTest, HogwildOfOneRankIsARunThatRoundsElsewhere) {
 TEST_F(AugmentedRunTest, IsProvedAndGoesOnWithItsOwnListOnly) {
   trained("alone", "");
   for (const std::string device : {"cpu", "emulated"}) {
-    const auto proved = lockstep("prove " + path("alone") + " --device " + device);
-    EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+    succeed("prove " + path("alone") + " --device " + device);
   }
-  const auto other = train("alone", "data.augment=[]");
-  EXPECT_EQ(other.exit_code, 2) << other.everything();
-  EXPECT_NE(other.err.find("data.augment"), std::string::npos) << other.err;
+  expect_says(train("alone", "data.augment=[]"), 2, {"data.augment"});
 }
 
 TEST_F(AugmentedRunTest, EvaluationsSeeImagesAsTheyAre) {
@@ -91,10 +86,8 @@ TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
   write_text(path("job.yaml"),
              "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 50,\n"
              "  augment: [{crop: {padding: 4}}, {flip: {horizontal: 1}}]}\ntrain: {seed: 5}\n");
-  const auto outcome = lockstep("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.out.find("batch.png: 50 of 50 images of the first batch"), std::string::npos)
-      << outcome.out;
+  expect_says(lockstep("validate " + path("job.yaml") + " --pictures " + path("batch.png")), 0,
+              {"batch.png: 50 of 50 images of the first batch"});
   const Picture sheet = read_pictures(path("batch.png"))[0];
   EXPECT_EQ(sheet.width, 8 * 30 - 2);
   EXPECT_EQ(sheet.height, 7 * 30 - 2);
@@ -112,18 +105,15 @@ TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
           sheet.pixels[(i / 8 * 30 + at / 28) * static_cast<std::size_t>(sheet.width) + i % 8 * 30 + at % 28];
     ASSERT_EQ(shown, image) << i;
   }
-  const auto refused =
-      lockstep("validate " + path("job.yaml") + " data.set=random --pictures " + path("no.png"));
-  EXPECT_EQ(refused.exit_code, 2) << refused.everything();
-  EXPECT_NE(refused.err.find("has features, and no images to show"), std::string::npos) << refused.err;
+  expect_says(lockstep("validate " + path("job.yaml") + " data.set=random --pictures " + path("no.png")), 2,
+              {"has features, and no images to show"});
 }
 
 TEST_F(AugmentedRunTest, ValidateShowsMixedImagesAndTheirLabels) {
   write_text(path("job.yaml"),
              "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 6,\n"
              "  augment: [{mixup: {probability: 0.5}}, {cutmix: {probability: 0.5}}]}\ntrain: {seed: 5}\n");
-  const auto outcome = lockstep("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = succeed("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
   const Picture sheet = read_pictures(path("batch.png"))[0];
   const auto data = load_dataset(
       {.set = "synthetic", .seed = 5, .train_samples = 300, .test_samples = 40, .validation = {}});
@@ -150,19 +140,13 @@ TEST_F(AugmentedRunTest, ValidateShowsMixedImagesAndTheirLabels) {
                                    ? fmt::format("{:.2f} {} + {:.2f} {}\n", 1 - pair.second.share, pair.first,
                                                  pair.second.share, pair.second.label)
                                    : fmt::format("{}\n", pair.first);
-    EXPECT_NE(outcome.out.find(fmt::format("row {}, column {}: {}", i / 3 + 1, i % 3 + 1, labels)),
-              std::string::npos)
-        << labels << outcome.out;
+    expect_words(outcome.out, {fmt::format("row {}, column {}: {}", i / 3 + 1, i % 3 + 1, labels)});
   }
 }
 
 TEST_F(AugmentedRunTest, FeaturesAreRefused) {
-  const auto outcome = train("run", "model=linear data.set=random");
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(
-      outcome.err.find("data.augment: only images of bytes can be augmented, and this set has features"),
-      std::string::npos)
-      << outcome.err;
+  expect_says(train("run", "model=linear data.set=random"), 2,
+              {"data.augment: only images of bytes can be augmented, and this set has features"});
 }
 
 }  // namespace

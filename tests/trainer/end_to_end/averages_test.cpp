@@ -69,8 +69,7 @@ TEST_F(AveragesTest, AreMeasuredTakenForTheWeightsAndProved) {
       << "the averages change the weights";
   for (const std::string name : {"ema", "swa"}) {
     const std::string average = run.directory + "@" + name;
-    const Outcome hash = lockstep("hash " + average), evaluated = lockstep("eval " + average + " --json");
-    EXPECT_EQ(hash.exit_code, 0) << hash.everything();
+    const Outcome hash = succeed("hash " + average), evaluated = lockstep("eval " + average + " --json");
     EXPECT_NE(hash.last_line(), run.last_line);
     ASSERT_EQ(evaluated.exit_code, 0) << evaluated.everything();
     EXPECT_EQ(nlohmann::json::parse(evaluated.out).at("loss"), end_of(run.directory).at(name + "_test_loss"));
@@ -79,15 +78,13 @@ TEST_F(AveragesTest, AreMeasuredTakenForTheWeightsAndProved) {
           "predict " + average + " " + test::source_path("docs/digit.png"),
           "train " + job_ + " train.max_steps=1 run.dir=" + path("from-" + name) +
               " train.initial_weights=" + average}) {
-      const Outcome outcome = lockstep(command);
-      EXPECT_EQ(outcome.exit_code, 0) << command << "\n" << outcome.everything();
+      succeed(command);
     }
     const std::string begins = read_metrics(path("from-" + name)).front().at("initial_sha256");
     EXPECT_EQ("weights sha256 " + begins, hash.last_line());
-    EXPECT_EQ(lockstep("prove " + path("from-" + name)).exit_code, 0);
+    succeed("prove " + path("from-" + name));
   }
-  const Outcome proved = lockstep("prove " + run.directory);
-  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  succeed("prove " + run.directory);
 }
 
 TEST_F(AveragesTest, AForgedNumberIsRefuted) {
@@ -98,9 +95,7 @@ TEST_F(AveragesTest, AForgedNumberIsRefuted) {
   ASSERT_NE(at, std::string::npos);
   metrics[at + key.size()] = metrics[at + key.size()] == '9' ? '8' : '9';
   write_text(run.directory + "/metrics.jsonl", metrics);
-  const Outcome proved = lockstep("prove " + run.directory);
-  EXPECT_EQ(proved.exit_code, 1) << proved.everything();
-  EXPECT_NE(proved.out.find("ema_test_accuracy"), std::string::npos) << proved.everything();
+  expect_says(lockstep("prove " + run.directory), 1, {"ema_test_accuracy"});
 }
 
 TEST_F(AveragesTest, ValidationSamplesMeasureThemToo) {
@@ -112,15 +107,13 @@ TEST_F(AveragesTest, ValidationSamplesMeasureThemToo) {
   EXPECT_FALSE(epoch->contains("swa_validation_accuracy")) << "no epoch that counts has ended";
   for (const char* key : {"ema_validation_loss", "ema_test_loss", "swa_validation_loss", "swa_test_loss"})
     EXPECT_TRUE(metrics.back().contains(key)) << key;
-  EXPECT_EQ(lockstep("prove " + run.directory).exit_code, 0);
+  succeed("prove " + run.directory);
 }
 
 TEST_F(AveragesTest, WhatHasNoAverageIsRefusedWithTheFix) {
   const TrainedRun run = train("run", "train.ema=0 train.max_steps=5");
   const auto refused = [&](const std::string& command, int exit_code, const std::string& words) {
-    const Outcome outcome = lockstep(command);
-    EXPECT_EQ(outcome.exit_code, exit_code) << command << "\n" << outcome.everything();
-    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.everything();
+    expect_says(lockstep(command), exit_code, {words});
   };
   refused("eval " + run.directory + "@ema", 66, "a run with train.ema=0.999 does");
   refused("eval " + run.directory + "@swa", 66, "nothing is averaged yet");

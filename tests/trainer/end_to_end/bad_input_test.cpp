@@ -24,21 +24,10 @@ struct Case {
   std::vector<std::string> mentions;
 };
 
-std::size_t lines_from_lockstep(const std::string& text) {
-  std::size_t count = 0;
-  for (auto at = text.find("lockstep: "); at != std::string::npos; at = text.find("lockstep: ", at + 1)) {
-    count += at == 0 || text[at - 1] == '\n' ? 1 : 0;
-  }
-  return count;
-}
-
 void expect_refusal(const Outcome& outcome, const Case& c) {
-  EXPECT_EQ(outcome.exit_code, c.exit_code) << c.title << "\n" << outcome.everything();
-  EXPECT_EQ(lines_from_lockstep(outcome.err), 1U) << c.title << "\n" << outcome.everything();
-  for (const auto& text : c.mentions) {
-    EXPECT_NE(outcome.err.find(text), std::string::npos) << c.title << ": no '" << text << "' in\n"
-                                                         << outcome.err;
-  }
+  SCOPED_TRACE(c.title);
+  expect_says(outcome, c.exit_code, c.mentions);
+  EXPECT_EQ(count_of("\nlockstep: ", "\n" + outcome.err), 1) << outcome.everything();
 }
 
 const std::vector<Case>& refused_jobs() {
@@ -82,6 +71,9 @@ TEST(BadInputTest, OneLineNamesTheFixAndNothingIsWritten) {
 }
 
 TEST(BadInputTest, UnderMpirunOneRankSpeaksForAll) {
+  const TemporaryDirectory batch;
+  expect_refusal(lockstep_on_ranks(3, "train " + write_small_job(batch) + " data.global_batch=64"),
+                 {"ranks without work", "", 2, {"2"}});
   for (const Case& c : refused_jobs()) {
     if (c.arguments.find("ranks") != std::string::npos) continue;
     const TemporaryDirectory directory;
@@ -90,44 +82,31 @@ TEST(BadInputTest, UnderMpirunOneRankSpeaksForAll) {
   }
 }
 
-TEST(BadInputTest, TooManyRanksForTheBatchAreRefused) {
-  const TemporaryDirectory directory;
-  const auto job = write_small_job(directory);
-  expect_refusal(lockstep_on_ranks(3, "train " + job + " data.global_batch=64"),
-                 {"ranks without work", "", 2, {"2"}});
-}
-
-TEST(BadInputTest, AMissingJobFileIsNamed) {
-  const Outcome outcome = lockstep("train /nonexistent/job.yaml");
-  EXPECT_EQ(outcome.exit_code, 66) << outcome.everything();
-  EXPECT_NE(outcome.err.find("/nonexistent/job.yaml"), std::string::npos) << outcome.err;
-}
-
-TEST(BadInputTest, UnknownCommandsAndOptionsAreUsageErrors) {
-  const Outcome misspelt = lockstep("tarin");
-  EXPECT_EQ(misspelt.exit_code, 2);
-  EXPECT_NE(misspelt.err.find("did you mean 'train'"), std::string::npos) << misspelt.err;
+TEST(BadInputTest, WithoutACommandTheUseIsPrinted) {
   const Outcome bare = lockstep("");
   EXPECT_EQ(bare.exit_code, 2);
-  EXPECT_NE(bare.out.find("Usage: lockstep"), std::string::npos) << bare.everything();
-  EXPECT_EQ(bare.err, "");
-  EXPECT_NE(lockstep("train j.yaml --epochs 3").err.find("did you mean train.epochs=3?"), std::string::npos);
-  EXPECT_NE(lockstep("predict").err.find("see 'lockstep predict --help'"), std::string::npos);
-  EXPECT_EQ(lockstep("train").exit_code, 2);
+  EXPECT_TRUE(bare.out.find("Usage: lockstep") != bare.out.npos && bare.err.empty()) << bare.everything();
 }
 
 TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
   const std::vector<std::pair<std::string, std::string>> cases = {
+      {"tarin", "did you mean 'train'"},
+      {"train", "see 'lockstep train --help'"},
+      {"train j.yaml --epochs 3", "did you mean train.epochs=3?"},
+      {"predict", "see 'lockstep predict --help'"},
+      {"flight runs/any", "flight is no longer there: use log/verdict.txt in the run directory"},
       {"bench", "say which: allreduce, step; see 'lockstep bench --help'"},
       {"bench step job.yaml --steps 0", "see 'lockstep bench step --help'"},
       {"bench allreduce --epochs 3", "not expected: --epochs 3; see 'lockstep bench allreduce --help'"},
+      {"doctor --hostfile hosts",
+       "doctor --hostfile is no longer there: use mpirun --hostfile H lockstep doctor"},
       {"doctor --epochs 3",
        "not expected: --epochs; keys of the job are given as key=value: did you mean "
        "train.epochs=3?"},
       {"prove run --sample 0", "0 not in range 1 to"}};
-  for (const auto& [arguments, text] : cases) {
-    expect_refusal(lockstep(arguments), {arguments, "", 2, {text}});
-  }
+  for (const auto& [arguments, text] : cases) expect_refusal(lockstep(arguments), {arguments, "", 2, {text}});
+  const std::string missing = "/nonexistent/job.yaml";
+  expect_refusal(lockstep("train " + missing), {missing, "", 66, {missing}});
 }
 
 TEST(BadInputTest, SrunWithoutPmixIsToldInOneLine) {
@@ -137,23 +116,6 @@ TEST(BadInputTest, SrunWithoutPmixIsToldInOneLine) {
       write_small_job(directory));
   expect_refusal(outcome, {"srun", "", 69, {"srun --mpi=pmix", "mpirun"}});
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-}
-
-TEST(BadInputTest, TruncatedImagesAreDamagedData) {
-  const TemporaryDirectory directory;
-  const auto job = write_small_job(directory);
-  std::filesystem::create_directory(directory.path("mnist"));
-  for (const std::string name : {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"}) {
-    write_text(directory.path("mnist/" + name),
-               std::string("\0\0\x08\x03\0\0\x10\0\0\0\0\x1c\0\0\0\x1c", 16) + "short");
-  }
-  for (const std::string name : {"train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"}) {
-    write_text(directory.path("mnist/" + name), std::string("\0\0\x08\x01\0\0\0\x02\0\1", 10));
-  }
-  const auto arguments =
-      "train " + job +
-      " data.set=mnist data.train_samples=0 data.test_samples=0 data.root=" + directory.path();
-  expect_refusal(lockstep_on_ranks(2, arguments), {"truncated images", "", 65, {"train-images-idx3-ubyte"}});
 }
 
 TEST(BadInputTest, WhatOnlyTheFilesOfASetShowPointsToTheKeyInTheJobFile) {
@@ -183,9 +145,7 @@ TEST(BadInputTest, TwoJobsCannotShareARunDirectory) {
                              " ] && break; sleep 0.05; done\n";
   const auto second = mpirun_command(1, "train " + job + " parallel.timeout_seconds=2") +
                       "; code=$?; kill -TERM $first; wait $first; exit $code";
-  const Outcome outcome = run_shell(first + until_it_runs + second);
-  EXPECT_EQ(outcome.exit_code, 74) << outcome.everything();
-  EXPECT_NE(outcome.err.find(directory.path("run")), std::string::npos) << outcome.err;
+  expect_says(run_shell(first + until_it_runs + second), 74, {directory.path("run")});
 }
 
 /// No file may grow beyond 30 KB: a checkpoint's does.
@@ -198,15 +158,10 @@ Outcome train_where_nothing_can_be_saved(const TemporaryDirectory& directory,
 
 TEST(BadInputTest, ARunThatCannotSaveStopsUnlessToldToGoOn) {
   const TemporaryDirectory stopping;
-  const Outcome stopped = train_where_nothing_can_be_saved(stopping, "stop");
-  EXPECT_EQ(stopped.exit_code, 74) << stopped.everything();
-  EXPECT_NE(stopped.err.find("model.safetensors"), std::string::npos) << stopped.err;
+  expect_says(train_where_nothing_can_be_saved(stopping, "stop"), 74, {"model.safetensors"});
   const TemporaryDirectory continuing;
   const Outcome continued = train_where_nothing_can_be_saved(continuing, "continue");
-  EXPECT_EQ(continued.exit_code, 74) << continued.everything();
-  EXPECT_NE(continued.err.find("going on without it"), std::string::npos) << continued.err;
-  EXPECT_NE(continued.err.find("the run ended at step 6, but that step is not saved"), std::string::npos)
-      << continued.err;
+  expect_says(continued, 74, {"going on without it", "the run ended at step 6, but that step is not saved"});
   EXPECT_EQ(continued.out.find("done"), std::string::npos) << continued.out;
 }
 
@@ -229,15 +184,12 @@ TEST(BadInputTest, ALogThatCannotBeWrittenIsSaidOnceInOurWords) {
 
 TEST(BadInputTest, WithAllStandardStreamsClosedFilesStayClean) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell("$LOCKSTEP_PROGRAM train " + write_small_job(directory) + " <&- >&- 2>&-");
-  EXPECT_EQ(outcome.exit_code, 0);
+  expect_says(run_shell("$LOCKSTEP_PROGRAM train " + write_small_job(directory) + " <&- >&- 2>&-"), 0);
   EXPECT_EQ(read_metrics(directory.path("run")).back()["event"], "end");
 }
 
 TEST(BadInputTest, OutputThatCannotBeWrittenIsAnError) {
-  const auto outcome = run_shell("$LOCKSTEP_PROGRAM devices --emulated > /dev/full");
-  EXPECT_EQ(outcome.exit_code, 74);
-  EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+  expect_says(run_shell("$LOCKSTEP_PROGRAM devices --emulated > /dev/full"), 74, {"standard output"});
 }
 
 TEST(BadInputTest, ThreadsInEachOfSeveralProcessesAreRefused) {
@@ -256,19 +208,15 @@ TEST(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
 
 TEST(BadInputTest, AloneItNeedsNoMpi) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + write_small_job(directory));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  expect_says(run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + write_small_job(directory)), 0);
   EXPECT_EQ(read_metrics(directory.path("run")).front()["backend"], "none");
 }
 
 TEST(BadInputTest, MpiThatDoesNotStartIsTold) {
   const TemporaryDirectory directory;
-  const auto outcome =
-      run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " +
-                write_small_job(directory));
-  EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
-  EXPECT_NE(outcome.err.find("lockstep: rank "), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find(": MPI did not start"), std::string::npos) << outcome.err;
+  expect_says(run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " +
+                        write_small_job(directory)),
+              69, {"lockstep: rank ", ": MPI did not start"});
   EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
 }
 
@@ -283,12 +231,9 @@ TEST(BadInputTest, OneOfTheProcessesOfTorchrunIsRefused) {
 /// A rank that is another program: rank 0 says so when the least time for a start has passed.
 TEST(BadInputTest, ARankThatDoesNotComeIsNamed) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell(mpirun_command(
-      1, "train " + write_small_job(directory) + " parallel.timeout_seconds=1 : -np 1 sleep 100"));
-  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
-  EXPECT_NE(outcome.err.find("waited 10 s for the other ranks in MPI_Init: rank 1 (pid "), std::string::npos)
-      << outcome.err;
-  EXPECT_NE(outcome.err.find("is another program: "), std::string::npos) << outcome.err;
+  expect_says(run_shell(mpirun_command(1, "train " + write_small_job(directory) +
+                                              " parallel.timeout_seconds=1 : -np 1 sleep 100")),
+              71, {"waited 10 s for the other ranks in MPI_Init: rank 1 (pid ", "is another program: "});
 }
 
 }  // namespace

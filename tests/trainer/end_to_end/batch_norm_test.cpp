@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A residual network with batch normalisation through the whole program: what checkpoints hold, and what is refused.
+/// Networks with batch normalisation and with newer layers through the whole program: what checkpoints hold, what is
+/// exported, and what is refused. ways_test.cpp has ranks, devices, stages and stops.
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -62,40 +63,48 @@ TEST(BatchNormProgramTest, CheckpointHoldsRunningStatisticsAndIsUsed) {
   EXPECT_NE(run.file("manifest.json").find("\"version\": 3"), std::string::npos);
   const Outcome evaluated = lockstep("eval " + run.directory);
   EXPECT_EQ(evaluated.last_line(), run.last_line) << evaluated.everything();
-  EXPECT_EQ(lockstep("verify " + run.directory).exit_code, 0);
-  EXPECT_EQ(lockstep("diff " + run.directory + " " + run.directory).exit_code, 0);
-  EXPECT_EQ(lockstep("export " + run.directory + " --npz " + directory.path("w.npz")).exit_code, 0);
+  succeed("verify " + run.directory);
+  succeed("diff " + run.directory + " " + run.directory);
+  succeed("export " + run.directory + " --npz " + directory.path("w.npz"));
   EXPECT_NE(read_text(directory.path("w.npz")).find("bn.running_mean"), std::string::npos);
-  const Outcome predicted = lockstep("predict " + run.directory + " " + test::source_path("docs/digit.png"));
-  EXPECT_EQ(predicted.exit_code, 0) << predicted.everything();
+  succeed("predict " + run.directory + " " + test::source_path("docs/digit.png"));
 }
 
 TEST(BatchNormProgramTest, BatchOfOneSampleIsRefusedBeforeTheRunBegins) {
   const TemporaryDirectory directory;
-  const Outcome outcome = lockstep("train " + write_normalised_job(directory) +
-                                   " data.train_samples=257 run.dir=" + directory.path("run"));
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(outcome.err.find("normalised.yaml:2:"), std::string::npos) << outcome.everything();
-  EXPECT_NE(
-      outcome.err.find("data.global_batch: 64 leaves a batch of 1 of the 257 training samples, and layer "
-                       "bn4 (batch_norm) needs 2 to tell how they differ; choose another global batch"),
-      std::string::npos)
-      << outcome.everything();
+  expect_says(lockstep("train " + write_normalised_job(directory) +
+                       " data.train_samples=257 run.dir=" + directory.path("run")),
+              2,
+              {"normalised.yaml:2:",
+               "data.global_batch: 64 leaves a batch of 1 of the 257 training samples, and layer "
+               "bn4 (batch_norm) needs 2 to tell how they differ; choose another global batch"});
 }
 
 TEST(BatchNormProgramTest, StrategiesWithoutAWholeBatchRefuseIt) {
   const TemporaryDirectory directory;
   for (const std::string strategy : {"hogwild", "pipeline"}) {
-    const Outcome outcome = lockstep(
-        "train " + write_normalised_job(directory) + " parallel.strategy=" + strategy +
-        (strategy == "hogwild" ? " parallel.determinism=off" : "") + " run.dir=" + directory.path("run"));
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-    EXPECT_NE(outcome.err.find("parallel.strategy: layer bn (batch_norm) looks at the whole global batch, of "
-                               "which " +
-                               strategy + " computes a part at a time; use parallel.strategy=data"),
-              std::string::npos)
-        << outcome.everything();
+    expect_says(lockstep("train " + write_normalised_job(directory) + " parallel.strategy=" + strategy +
+                         (strategy == "hogwild" ? " parallel.determinism=off" : "") +
+                         " run.dir=" + directory.path("run")),
+                2,
+                {"parallel.strategy: layer bn (batch_norm) looks at the whole global batch, of "
+                 "which " +
+                 strategy + " computes a part at a time; use parallel.strategy=data"});
   }
+}
+
+/// Gates, concatenations, norms within a sample and newer activations.
+TEST(ModernLayersTest, ExportedWeightsComeBackToTheBit) {
+  const TemporaryDirectory directory;
+  const std::string folder = test::source_path("tests/arithmetic/"),
+                    changes = " model=" + folder + "modern.yaml parallel.device=cpu ";
+  const TrainedRun run = train_job(folder + "job.yaml" + changes, directory.path("run"), 0);
+  const std::string onnx = directory.path("modern.onnx"), copy = directory.path("copy");
+  succeed("export " + run.directory + " --onnx " + onnx);
+  succeed("import " + onnx + " " + folder + "job.yaml " + copy + changes);
+  EXPECT_EQ(lockstep("hash " + copy).last_line(), run.last_line);
+  for (const std::string device : {"cpu", "emulated"})
+    succeed("eval " + run.directory + " --device " + device);
 }
 
 }  // namespace
@@ -135,15 +144,13 @@ TEST(CifarJobTest, TrainsAndEvaluatesTheSameOnAnyNumberOfRanks) {
                           made_set(directory) +
                           " data.global_batch=16 parallel.grain=4 train.epochs=2 run.dir=";
   const auto run = directory.path("run");
-  const Outcome alone = lockstep(job + run);
-  ASSERT_EQ(alone.exit_code, 0) << alone.everything();
+  const Outcome alone = succeed(job + run);
   const Outcome ranks = lockstep_on_ranks(2, job + directory.path("two"));
   EXPECT_EQ(ranks.last_line(), alone.last_line()) << ranks.everything();
   const auto end = read_metrics(run).back();
   EXPECT_EQ(end["event"], "end") << end;
   const Outcome evaluated = lockstep("eval " + run);
-  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.everything();
-  EXPECT_NE(evaluated.out.find(" of 15"), std::string::npos) << evaluated.out;
+  expect_says(evaluated, 0, {" of 15"});
   EXPECT_EQ(evaluated.last_line(), alone.last_line());
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// What a checkpoint says of its accuracy is what an evaluation of it says, and the best weights that were
 /// evaluated are among those that are kept. Three random runs, or as many as LOCKSTEP_CAMPAIGN says.
+#include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -16,40 +17,22 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Ten noisy patterns, hard enough that the accuracy moves up and down.
-class PatternSet {
- public:
-  explicit PatternSet(const std::string& directory) : directory_(directory) {
-    fs::create_directories(directory);
-    for (auto& pattern : patterns_)
-      for (auto& pixel : pattern) pixel = static_cast<int>(random_() % 256);
-    write("train", 640);
-    write("t10k", 250);
-  }
-
- private:
-  static void put(std::string& file, std::uint32_t value) {
-    for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(value >> shift & 0xFF);
-  }
-
-  void write(const std::string& half, std::uint32_t count) {
-    std::string images{0, 0, 8, 3}, labels{0, 0, 8, 1};
-    for (const std::uint32_t size : {count, 28U, 28U}) put(images, size);
-    put(labels, count);
+void write_patterns(const std::string& directory) {
+  std::mt19937 random(7);
+  std::array<std::array<std::uint8_t, 784>, 10> patterns{};
+  for (auto& pattern : patterns)
+    for (auto& pixel : pattern) pixel = static_cast<std::uint8_t>(random() % 256);
+  for (const auto& [half, count] : {std::pair{"train", 640U}, {"t10k", 250U}}) {
+    test::Bytes images = test::idx_header({count, 28, 28}), labels = test::idx_header({count});
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::size_t label = random_() % 10;
-      labels += static_cast<char>(label);
-      for (const int pixel : patterns_[label])
-        images += static_cast<char>(random_() % 8 == 0 ? pixel : static_cast<int>(random_() % 256));
+      labels.push_back(static_cast<std::uint8_t>(random() % 10));
+      for (const std::uint8_t pixel : patterns[labels.back()])
+        images.push_back(random() % 8 == 0 ? pixel : static_cast<std::uint8_t>(random() % 256));
     }
-    write_text(directory_ + "/" + half + "-images-idx3-ubyte", images);
-    write_text(directory_ + "/" + half + "-labels-idx1-ubyte", labels);
+    test::write_file(directory + "/" + half + "-images-idx3-ubyte", images);
+    test::write_file(directory + "/" + half + "-labels-idx1-ubyte", labels);
   }
-
-  std::string directory_;
-  std::mt19937 random_{7};
-  std::array<std::array<int, 784>, 10> patterns_{};
-};
-
+}
 /// "93.20" of the first "accuracy  93.20 %"; nothing if there is none.
 std::string accuracy_in(const std::string& text) {
   const auto end = text.find(" %", std::min(text.find("accuracy"), text.size()));
@@ -59,7 +42,7 @@ std::string accuracy_in(const std::string& text) {
 
 class BestTest : public ::testing::Test {
  protected:
-  BestTest() : set_(directory_.path("data/mnist")) {}
+  BestTest() { write_patterns(directory_.path("data/mnist")); }
 
   Outcome run(const std::string& arguments) {
     return run_shell("LOCKSTEP_DATA=" + directory_.path("data") + " " + std::getenv("LOCKSTEP_PROGRAM") +
@@ -87,7 +70,6 @@ class BestTest : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
-  PatternSet set_;
 };
 
 TEST_F(BestTest, LabelsAreWhatAnEvaluationSays) {

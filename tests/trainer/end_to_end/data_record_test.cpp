@@ -66,15 +66,20 @@ class DataRecordTest : public ::testing::Test {
       write_text(path, write_manifest(manifest));
     }
   }
+  /// Expects the command to end with 65 and these words after each of these changes.
+  void expect_damage(std::initializer_list<std::function<void(CheckpointFacts&)>> changes,
+                     const std::string& arguments, const std::string& words) const {
+    const std::string good = directory_.path("good");
+    fs::copy(run(), good, fs::copy_options::recursive);
+    for (const auto& change : changes) {
+      edit_manifests(change);
+      expect_says(command(arguments), 65, {words});
+      fs::remove_all(run());
+      fs::copy(good, run(), fs::copy_options::recursive);
+    }
+  }
   TemporaryDirectory directory_;
 };
-
-void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string> mentions) {
-  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
-  const std::string& text = exit_code == 0 ? outcome.out : outcome.err;
-  for (const std::string& mention : mentions)
-    EXPECT_NE(text.find(mention), std::string::npos) << "no '" << mention << "' in " << outcome.everything();
-}
 
 /// "12.34 %" as eval prints the accuracy in metrics.jsonl.
 std::string last_accuracy(const std::string& run_dir) {
@@ -154,39 +159,20 @@ TEST_F(DataRecordTest, ASetOfAnotherSizeIsRefusedAndNeverTrainedForEver) {
 
 TEST_F(DataRecordTest, APositionThatCannotBeIsRefused) {
   train_well("train.max_steps=5");
-  const std::function<void(CheckpointFacts&)> damages[] = {[](CheckpointFacts& f) { f.step_in_epoch = 4; },
-                                                           [](CheckpointFacts& f) { f.epoch = 2; },
-                                                           [](CheckpointFacts& f) { f.step = INT64_MAX; },
-                                                           [](CheckpointFacts& f) { f.epoch = INT64_MAX; },
-                                                           [](CheckpointFacts& f) { f.epoch_samples = 31; },
-                                                           [](CheckpointFacts& f) { f.epoch_correct = 33; },
-                                                           [](CheckpointFacts& f) { f.step_in_epoch = INT64_MAX; }};
-  const auto good = fs::path(directory_.path("good"));
-  fs::copy(run(), good, fs::copy_options::recursive);
-  for (const auto& damage : damages) {
-    edit_manifests(damage);
-    expect_says(train(), 65, {"cannot stand"});
-    fs::remove_all(run());
-    fs::copy(good, run(), fs::copy_options::recursive);
-  }
+  expect_damage({[](auto& f) { f.step_in_epoch = 4; }, [](auto& f) { f.epoch = 2; },
+                 [](auto& f) { f.step = INT64_MAX; }, [](auto& f) { f.epoch = INT64_MAX; },
+                 [](auto& f) { f.epoch_samples = 31; }, [](auto& f) { f.epoch_correct = 33; },
+                 [](auto& f) { f.step_in_epoch = INT64_MAX; }},
+                "train " + directory_.path("job.yaml"), "cannot stand");
   expect_says(train(), 0, {"going on from step 5"});
 }
 
 TEST_F(DataRecordTest, ValuesThatNoDataSetHasAreDamage) {
   train_well("train.max_steps=5");
-  const std::function<void(CheckpointFacts&)> damages[] = {
-      [](CheckpointFacts& f) { f.model["set"] = "mnits"; }, [](CheckpointFacts& f) { f.model["std"] = "0"; },
-      [](CheckpointFacts& f) { f.model["mean"] = "nan"; },
-      [](CheckpointFacts& f) { f.data["train_samples"] = "many"; },
-      [](CheckpointFacts& f) { f.job["parallel.grain"] = "0"; }};
-  const auto good = fs::path(directory_.path("good"));
-  fs::copy(run(), good, fs::copy_options::recursive);
-  for (const auto& damage : damages) {
-    edit_manifests(damage);
-    expect_says(command("eval " + run()), 65, {"the manifest"});
-    fs::remove_all(run());
-    fs::copy(good, run(), fs::copy_options::recursive);
-  }
+  expect_damage({[](auto& f) { f.model["set"] = "mnits"; }, [](auto& f) { f.model["std"] = "0"; },
+                 [](auto& f) { f.model["mean"] = "nan"; }, [](auto& f) { f.data["train_samples"] = "many"; },
+                 [](auto& f) { f.job["parallel.grain"] = "0"; }},
+                "eval " + run(), "the manifest");
 }
 
 TEST_F(DataRecordTest, CheckpointsThatDoNotKnowTheirDataAreDamaged) {
@@ -289,22 +275,12 @@ TEST_F(OwnDataTest, NumbersThatDoNotFitAreUsageErrors) {
 
 TEST_F(OwnDataTest, ValuesThatCannotBeAreDamage) {
   train_own("train.max_steps=3");
-  const std::function<void(CheckpointFacts&)> damages[] = {
-      [](CheckpointFacts& f) { f.model["mean"] = "[0.1, 0.2]"; },
-      [](CheckpointFacts& f) { f.model["std"] = "[0.1, 0, 1]"; },
-      [](CheckpointFacts& f) { f.model["std"] = "[0.1, 1, 1"; },
-      [](CheckpointFacts& f) { f.model["std"] = "[]"; },
-      [](CheckpointFacts& f) { f.data["class_names"] = "cat\n\x1b[2J\neel"; },
-      [](CheckpointFacts& f) { f.data["class_names"] = "cat\n\neel"; }};
-  const auto good = fs::path(directory_.path("good"));
-  fs::copy(run(), good, fs::copy_options::recursive);
-  for (const auto& damage : damages) {
-    edit_manifests(damage);
-    expect_says(command("predict " + run() + " '" + own() + "/t10k-images-idx4-ubyte[3]'"), 65,
-                {"the manifest"});
-    fs::remove_all(run());
-    fs::copy(good, run(), fs::copy_options::recursive);
-  }
+  expect_damage(
+      {[](auto& f) { f.model["mean"] = "[0.1, 0.2]"; }, [](auto& f) { f.model["std"] = "[0.1, 0, 1]"; },
+       [](auto& f) { f.model["std"] = "[0.1, 1, 1"; }, [](auto& f) { f.model["std"] = "[]"; },
+       [](auto& f) { f.data["class_names"] = "cat\n\x1b[2J\neel"; },
+       [](auto& f) { f.data["class_names"] = "cat\n\neel"; }},
+      "predict " + run() + " '" + own() + "/t10k-images-idx4-ubyte[3]'", "the manifest");
 }
 
 class ConvertTest : public OwnDataTest {
@@ -379,8 +355,8 @@ TEST_F(ConvertTest, WhatPicturesLoseIsSaidAndDamagedOnesAreAllNamed) {
     EXPECT_NE(refused.err.find(name), std::string::npos) << refused.everything();
   const Outcome skipped = convert("--force --skip-damaged --shards");
   expect_says(skipped, 0, {"8 images to train on, 2 to test with", "data: {set: shards, root: "});
-  EXPECT_NE(skipped.err.find("left out 1 file that is no picture: 1 .txt file"), std::string::npos);
-  EXPECT_NE(skipped.err.find("left out 2 pictures that cannot be read, named above"), std::string::npos);
+  expect_words(skipped.err, {"left out 1 file that is no picture: 1 .txt file",
+                             "left out 2 pictures that cannot be read, named above"});
   train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
   expect_says(command("predict " + run() + " --fit pad " + test_path("bees/3.ppm")), 0,
               {"3.ppm: ", "padded"});

@@ -20,8 +20,7 @@ class FineTuningTest : public ::testing::Test {
                "layers:\n  - conv2d: {name: conv1, out: 10, kernel: 5}\n  - max_pool: 2\n  - relu\n"
                "  - conv2d: {name: conv2, out: 8, kernel: 5}\n  - max_pool: 2\n  - linear: {name: head, out: "
                "classes}\n");
-    const Outcome first = lockstep("train " + job_ + " train.epochs=1");
-    EXPECT_EQ(first.exit_code, 0) << first.everything();
+    succeed("train " + job_ + " train.epochs=1");
   }
 
   std::string path(const std::string& name) const { return directory_.path(name); }
@@ -57,11 +56,10 @@ TEST_F(FineTuningTest, WhatFitsIsTakenAndSaidAndTheRestIsThatOfTheSeed) {
 
 TEST_F(FineTuningTest, AnOnnxFileIsTakenInPartAsTheRunIsThatItIsOf) {
   const std::string onnx = path("run.onnx");
-  ASSERT_EQ(lockstep("export " + path("run") + " --onnx " + onnx).exit_code, 0);
+  succeed("export " + path("run") + " --onnx " + onnx);
   const Outcome outcome = train("tuned", "train.partial=true train.initial_weights=" + onnx);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.out.find(onnx + ": 2 of 6 tensors by name (train.partial)\n"), std::string::npos)
-      << outcome.everything();
+  expect_words(outcome.out, {onnx + ": 2 of 6 tensors by name (train.partial)\n"});
   EXPECT_EQ(read_metrics(path("tuned")).front().at("initial_sha256"),
             (train("same", taken()), read_metrics(path("same")).front().at("initial_sha256")));
 }
@@ -70,7 +68,7 @@ TEST_F(FineTuningTest, GoesOnToTheSameWeightsWithoutItsSource) {
   const Outcome alone = train("alone", taken());
   ASSERT_EQ(alone.exit_code, 0) << alone.everything();
   EXPECT_NE(alone.last_line(), train("fresh", "").last_line()) << "nothing was taken";
-  EXPECT_EQ(lockstep("prove " + path("alone")).exit_code, 0);
+  succeed("prove " + path("alone"));
   ASSERT_EQ(train("parts", taken() + "train.max_steps=1").exit_code, 0);
   std::filesystem::rename(path("run"), path("gone"));
   const Outcome parts = train("parts", taken());
@@ -83,27 +81,22 @@ TEST_F(FineTuningTest, AProofSaysThatTheSourceHasChangedMeanwhile) {
   ASSERT_EQ(train("tuned", taken()).exit_code, 0);
   ASSERT_EQ(lockstep("train " + job_).exit_code, 0);  // trains the source further
   const Outcome proved = lockstep("prove " + path("tuned"));
-  EXPECT_NE(proved.out.find("holds other weights than when the run began from it"), std::string::npos)
-      << proved.everything();
+  expect_words(proved.out, {"holds other weights than when the run began from it"});
   EXPECT_EQ(proved.out.find("trail.bin was changed"), std::string::npos) << proved.everything();
 }
 
 TEST_F(FineTuningTest, ErrorsSayTheNextCommand) {
-  const auto refused = [&](const Outcome& outcome, int exit_code, const std::string& words) {
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
-    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.everything();
-  };
   const std::string from = "train.initial_weights=" + path("run") + " ";
-  refused(train("x", from), 65,
-          ". train.partial=true takes what fits, 2 of 6 tensors, and starts the rest afresh");
-  refused(train("x", "train.partial=true"), 2, "add train.initial_weights=RUN or a file");
-  refused(train("x", from + "train.partial=true model=linear"), 65,
-          "none of its tensors has the name and shape");
-  refused(lockstep("train " + job_ + " train.optimizer.lr=0.01"), 2,
-          "To train on from its weights with these: train.initial_weights=" + path("run") +
-              " and another run.dir");
-  refused(lockstep("train " + job_ + " model=" + path("other.yaml")), 2,
-          "train.initial_weights=" + path("run") + " train.partial=true and another run.dir");
+  expect_says(train("x", from), 65,
+              {". train.partial=true takes what fits, 2 of 6 tensors, and starts the rest afresh"});
+  expect_says(train("x", "train.partial=true"), 2, {"add train.initial_weights=RUN or a file"});
+  expect_says(train("x", from + "train.partial=true model=linear"), 65,
+              {"none of its tensors has the name and shape"});
+  expect_says(lockstep("train " + job_ + " train.optimizer.lr=0.01"), 2,
+              {"To train on from its weights with these: train.initial_weights=" + path("run") +
+               " and another run.dir"});
+  expect_says(lockstep("train " + job_ + " model=" + path("other.yaml")), 2,
+              {"train.initial_weights=" + path("run") + " train.partial=true and another run.dir"});
 }
 
 }  // namespace

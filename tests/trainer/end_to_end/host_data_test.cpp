@@ -34,13 +34,12 @@ class HostDataTest : public ::testing::Test {
   /// On three ranks, of which all but the first cannot open what has this in its path.
   static Outcome on_ranks(const std::string& closed, const std::string& arguments) {
     return run_shell(fmt::format(
-        "mpirun --bind-to none -np 3 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || export LD_PRELOAD={} "
-        "READ_FAULTS_OPENS=1 READ_FAULTS_AT=1 READ_FAULTS_PATH={}; exec $LOCKSTEP_PROGRAM {}'",
-        std::getenv("LOCKSTEP_READ_FAULTS"), closed, arguments));
+        "mpirun --bind-to none -np 3 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || export READ_FAULTS_OPENS=1 "
+        "READ_FAULTS_AT=1 READ_FAULTS_PATH={}; exec $LOCKSTEP_PROGRAM {}'",
+        closed, arguments));
   }
   void expect_same_run(const std::string& run, const std::string& closed) const {
-    const Outcome outcome = on_ranks(closed, "train " + arguments(run));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    expect_says(on_ranks(closed, "train " + arguments(run)), 0);
     EXPECT_EQ(comparable_metrics(path(run)), metrics_) << run;
   }
 
@@ -50,8 +49,7 @@ class HostDataTest : public ::testing::Test {
 
 TEST_F(HostDataTest, OneRankReadsTheFilesForAll) {
   expect_same_run("one", "-ubyte");
-  const Outcome proof = on_ranks("-ubyte", "prove " + path("one"));
-  EXPECT_EQ(proof.exit_code, 0) << proof.everything();
+  expect_says(on_ranks("-ubyte", "prove " + path("one")), 0);
 }
 
 TEST_F(HostDataTest, RanksThatCannotReachItsMemoryReadTheFilesThemselves) {
@@ -71,11 +69,10 @@ TEST_F(HostDataTest, ADamagedFileIsNamedOnceAndEndsAllRanks) {
 }
 
 TEST_F(HostDataTest, AFaultInTheDataOfARankIsItsOwn) {
-  const Outcome outcome =
-      run_shell("LOCKSTEP_ALLOW_INJECT=1 " + mpirun_command(2, "train " + arguments("fault") +
-                                                                   " inject.step=3 inject.rank=1 "
-                                                                   "'inject.what=flip-bit data'"));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  expect_says(run_shell("LOCKSTEP_ALLOW_INJECT=1 " + mpirun_command(2, "train " + arguments("fault") +
+                                                                           " inject.step=3 inject.rank=1 "
+                                                                           "'inject.what=flip-bit data'")),
+              0);
   EXPECT_NE(comparable_metrics(path("fault")), metrics_);
 }
 

@@ -105,8 +105,7 @@ TEST(OptimizersTest, ARunWithAllOfThemIsProved) {
                                "train.optimizer.kind=lamb run.checkpoint_every_steps=4",
                                2);
   for (const std::string device : {"cpu", "emulated"}) {
-    const Outcome proved = lockstep("prove " + run.directory + " --device " + device);
-    EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+    succeed("prove " + run.directory + " --device " + device);
   }
 }
 
@@ -114,32 +113,20 @@ TEST(OptimizersTest, OtherGroupsAreOtherWeights) {
   const TemporaryDirectory directory;
   const TrainedRun run =
       train(directory, "run", "'train.groups=[{match: fc*, lr_factor: 0.5}]' train.max_steps=3");
-  const Outcome other =
-      lockstep("train " + write_job(directory) + " train.clip_norm=1 run.dir=" + run.directory);
-  EXPECT_EQ(other.exit_code, 2) << other.everything();
-  EXPECT_NE(
-      other.err.find(
-          "train.clip_norm (was 0, now 1), train.groups (was [{match: \"fc*\", lr_factor: 0.5}], now [])"),
-      std::string::npos)
-      << other.everything();
-  const Outcome nothing = lockstep("validate " + write_job(directory) + " train.freeze=fc2*");
-  EXPECT_EQ(nothing.exit_code, 2) << nothing.everything();
-  EXPECT_NE(nothing.err.find(
-                "train.freeze: no tensor of the network has a name like 'fc2*' (did you mean 'fc1*'?)"),
-            std::string::npos)
-      << nothing.everything();
+  expect_says(
+      lockstep("train " + write_job(directory) + " train.clip_norm=1 run.dir=" + run.directory), 2,
+      {"train.clip_norm (was 0, now 1), train.groups (was [{match: \"fc*\", lr_factor: 0.5}], now [])"});
+  expect_says(lockstep("validate " + write_job(directory) + " train.freeze=fc2*"), 2,
+              {"train.freeze: no tensor of the network has a name like 'fc2*' (did you mean 'fc1*'?)"});
 }
 
 TEST(OptimizersTest, ScheduleAsLongAsTheRunIsNotStretchedByAResume) {
   const TemporaryDirectory directory;
   const std::string keys = "train.schedule.kind=cosine ";
   const TrainedRun run = train(directory, "run", keys + "train.max_steps=3");
-  const Outcome longer =
-      lockstep("train " + write_job(directory) + " " + keys + "train.epochs=3 run.dir=" + run.directory);
-  EXPECT_EQ(longer.exit_code, 2) << longer.everything();
-  EXPECT_NE(longer.err.find("which ends with train.epochs (was 2, now 3; train.schedule.total=2 keeps it)"),
-            std::string::npos)
-      << longer.everything();
+  expect_says(
+      lockstep("train " + write_job(directory) + " " + keys + "train.epochs=3 run.dir=" + run.directory), 2,
+      {"which ends with train.epochs (was 2, now 3; train.schedule.total=2 keeps it)"});
   train(directory, "run", keys + "train.schedule.total=2 train.epochs=3");
 }
 
@@ -150,10 +137,8 @@ TEST(OptimizersTest, MetricsAndAnnouncementTellTheRate) {
       " 'train.optimizer={lr: 0.1, lr_scaling: {rule: linear, base_batch: 32}}'"
       " 'train.schedule={kind: multistep, by: step, milestones: [3], warmup_steps: 2, warmup_start: 0.5}'";
   const Outcome outcome = lockstep(arguments);
-  EXPECT_NE(outcome.out.find("sgd, learning rate 0.2 (0.1 for a global batch of 32, linear scaling to 64), "
-                             "multistep by step after 2 steps of warm-up\n"),
-            std::string::npos)
-      << outcome.everything();
+  expect_words(outcome.out, {"sgd, learning rate 0.2 (0.1 for a global batch of 32, linear scaling to 64), "
+                             "multistep by step after 2 steps of warm-up\n"});
   std::vector<double> rates;
   for (const auto& event : read_metrics(directory.path("run")))
     if (event["event"] == "step") rates.push_back(event["learning_rate"]);
@@ -174,10 +159,7 @@ TEST(OptimizersTest, WeightsThatBecomeInfiniteInTheLastStepEndTheRun) {
                                 "parallel.strategy=pipeline parallel.stages=1",
                                 "parallel.strategy=hogwild parallel.determinism=off"}) {
     const Outcome outcome = lockstep("train " + job + way);
-    EXPECT_EQ(outcome.exit_code, 70) << way << "\n" << outcome.everything();
-    EXPECT_NE(outcome.err.find("after step 4: "), std::string::npos) << way << "\n" << outcome.everything();
-    EXPECT_NE(outcome.err.find("of 7840 numbers of fc.weight are NaN or infinite"), std::string::npos)
-        << outcome.err;
+    expect_says(outcome, 70, {"after step 4: ", "of 7840 numbers of fc.weight are NaN or infinite"});
     EXPECT_EQ(outcome.out.find("done"), std::string::npos) << outcome.out;
     EXPECT_EQ(outcome.out.find("weights sha256"), std::string::npos) << outcome.out;
     EXPECT_FALSE(std::filesystem::exists(directory.path("run/checkpoints/step-00000004"))) << way;
@@ -194,13 +176,9 @@ TEST(OptimizersTest, WarmupLongerThanTheRunIsRefusedWithItsPlace) {
   std::string text = read_text(directory.path("job.yaml"));
   text.replace(text.find("seed: 7}"), 8, "seed: 7,\n        schedule: {warmup_steps: 10}}");
   write_text(path, text);
-  const Outcome outcome = lockstep("train " + path + " run.dir=" + directory.path("run"));
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  EXPECT_NE(
-      outcome.err.find("long.yaml:4:34: train.schedule.warmup_steps: 10 is not shorter than the run, which "
-                       "has 10 steps (train.epochs: 2 of 5)"),
-      std::string::npos)
-      << outcome.everything();
+  expect_says(lockstep("train " + path + " run.dir=" + directory.path("run")), 2,
+              {"long.yaml:4:34: train.schedule.warmup_steps: 10 is not shorter than the run, which "
+               "has 10 steps (train.epochs: 2 of 5)"});
   EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
 }
 
@@ -212,10 +190,7 @@ TEST(OptimizersTest, RunOfAnotherArithmeticIsRefusedByItsNumber) {
                         std::filesystem::copy_options::recursive);
   const std::string train = "cd " + run + " && $LOCKSTEP_PROGRAM train job.yaml train.max_steps=0 run.dir=.";
   for (const Outcome& refused : {lockstep("eval " + run), lockstep("inspect " + run), run_shell(train)}) {
-    EXPECT_EQ(refused.exit_code, 2) << refused.everything();
-    EXPECT_NE(refused.err.find("its steps are of arithmetic 1, this program reads 2 and 3; use the release"),
-              std::string::npos)
-        << refused.everything();
+    expect_says(refused, 2, {"its steps are of arithmetic 1, this program reads 2 and 3; use the release"});
   }
 }
 

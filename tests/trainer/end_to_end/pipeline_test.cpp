@@ -11,19 +11,6 @@
 namespace lockstep::testing {
 namespace {
 
-struct PipelineRun {
-  std::string last_line, out;
-  std::vector<nlohmann::json> metrics;
-};
-
-PipelineRun train_in(const TemporaryDirectory& directory, const std::string& run_dir, int ranks,
-                     const std::string& overrides, int exit_code = 0) {
-  const auto arguments = "train " + write_small_job(directory) + " run.dir=" + run_dir + " " + overrides;
-  const Outcome outcome = ranks == 0 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
-  EXPECT_EQ(outcome.exit_code, exit_code) << overrides << "\n" << outcome.everything();
-  return {outcome.last_line(), outcome.out, comparable_metrics(run_dir)};
-}
-
 std::string on_threads(int ranks) {
   return " parallel.backend=thread parallel.ranks=" + std::to_string(ranks);
 }
@@ -32,13 +19,20 @@ std::string stages(const std::string& how) {
   return " parallel.strategy=pipeline 'parallel.stages=" + how + "'";
 }
 
-class PipelineModelTest : public ::testing::TestWithParam<const char*> {};
+class PipelineTest : public ::testing::Test {
+ protected:
+  TrainedRun train(const std::string& label, const std::string& overrides, int ranks = 0) const {
+    return train_job(write_small_job(directory_) + " " + overrides, directory_.path(label), ranks);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+class PipelineModelTest : public PipelineTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(PipelineModelTest, EveryShapeEndsInTheWeightsAndMetricsOfOneRank) {
-  const TemporaryDirectory directory;
   const std::string model = std::string("train.epochs=1 model=") + GetParam();
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, model);
-  ASSERT_EQ(alone.last_line.substr(0, 15), "weights sha256 ");
+  const TrainedRun alone = train("alone", model);
   struct Shape {
     int ranks, stages;
     const char* more;
@@ -50,10 +44,7 @@ TEST_P(PipelineModelTest, EveryShapeEndsInTheWeightsAndMetricsOfOneRank) {
         Shape{4, 4, " parallel.placement=[0,1,1,0]"}, Shape{6, 2, " parallel.schedule=gpipe"}}) {
     const std::string how =
         model + stages(std::to_string(shape.stages)) + on_threads(shape.ranks) + shape.more;
-    const PipelineRun run = train_in(directory, directory.path("run" + std::to_string(number++)), 0, how);
-    EXPECT_EQ(run.last_line, alone.last_line) << how;
-    EXPECT_EQ(run.metrics, alone.metrics) << how;
-    EXPECT_NE(run.out.find("pipeline: bubble "), std::string::npos) << run.out;
+    expect_same(train("run" + std::to_string(number++), how), alone, how);
   }
 }
 
@@ -68,10 +59,8 @@ std::string tiny(const std::string& model) {
 }
 
 TEST_P(PipelineModelTest, TheEmulatedDeviceEndsInTheSame) {
-  const TemporaryDirectory directory;
   const std::string model = tiny(GetParam());
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, model);
-  ASSERT_EQ(alone.last_line.substr(0, 15), "weights sha256 ");
+  const TrainedRun alone = train("alone", model);
   std::vector<std::string> shapes = {stages("2") + on_threads(2), stages("3") + on_threads(3),
                                      stages("2") + on_threads(4)};
   if (model.find("mlp") != std::string::npos) {
@@ -79,30 +68,25 @@ TEST_P(PipelineModelTest, TheEmulatedDeviceEndsInTheSame) {
     shapes.push_back(stages("4") + on_threads(2));
   }
   int number = 0;
-  for (const std::string& shape : shapes) {
-    const PipelineRun run = train_in(directory, directory.path("run" + std::to_string(number++)), 0,
-                                     model + "parallel.device=emulated" + shape);
-    EXPECT_EQ(run.last_line, alone.last_line) << shape;
-    EXPECT_EQ(run.metrics, alone.metrics) << shape;
-  }
+  for (const std::string& shape : shapes)
+    expect_same(train("run" + std::to_string(number++), model + "parallel.device=emulated" + shape), alone,
+                shape);
 }
 
-TEST(PipelineTest, ProcessesMakeNoDifference) {
-  const TemporaryDirectory directory;
+TEST_F(PipelineTest, ProcessesMakeNoDifference) {
   const std::string odd = "train.epochs=1 parallel.grain=37 data.global_batch=300 train.optimizer.kind=adam";
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, odd);
+  const TrainedRun alone = train("alone", odd);
   for (const int ranks : {2, 4}) {
-    const PipelineRun run =
-        train_in(directory, directory.path("np" + std::to_string(ranks)), ranks, odd + stages("2"));
-    EXPECT_EQ(run.last_line, alone.last_line) << ranks;
-    EXPECT_EQ(run.metrics, alone.metrics) << ranks;
+    const std::string label = std::to_string(ranks) + " processes";
+    expect_same(train("np" + std::to_string(ranks), odd + stages("2"), ranks), alone, label);
   }
 }
 
-TEST(PipelineTest, MetricsEndWithWhatThePipelineTook) {
-  const TemporaryDirectory directory;
-  train_in(directory, directory.path("run"), 0, "train.epochs=1" + stages("2") + on_threads(2));
-  const auto events = read_metrics(directory.path("run"));
+TEST_F(PipelineTest, MetricsEndWithWhatThePipelineTook) {
+  expect_says(
+      lockstep("train " + write_small_job(directory_) + " train.epochs=1" + stages("2") + on_threads(2)), 0,
+      {"pipeline: bubble "});
+  const auto events = read_metrics(directory_.path("run"));
   EXPECT_EQ(events.front()["pipelines"], "1");
   const auto pipeline = events.back().at("pipeline");
   EXPECT_GT(pipeline.at("micro_batches").get<double>(), 0);
@@ -114,120 +98,41 @@ TEST(PipelineTest, MetricsEndWithWhatThePipelineTook) {
   EXPECT_GT(pipeline.at("stage_1_backward_seconds").get<double>(), 0);
 }
 
-TEST(PipelineTest, BranchesStayWithinAStage) {
-  const TemporaryDirectory directory;
-  const std::string model = "train.epochs=1 model=" + write_branched_model(directory);
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, model);
-  const PipelineRun run = train_in(directory, directory.path("run"), 0, model + stages("4") + on_threads(2));
-  EXPECT_EQ(run.last_line, alone.last_line);
-  EXPECT_EQ(run.metrics, alone.metrics);
-}
-
-/// Units of sums follow gradients of any size as on one rank, whose tensors are spread over ranks here.
-TEST(PipelineTest, UnitsFollowGradientsOfAnySize) {
-  const TemporaryDirectory directory;
-  write_text(
-      directory.path("huge.yaml"),
-      "init: {normal: 1000}\nlayers:\n  - flatten\n  - linear: 16\n  - relu\n  - linear: 16\n  - relu\n"
-      "  - linear: classes\n");
-  const std::string huge =
-      "train.epochs=1 data.std=1e-4 train.optimizer.lr=1e-12 model=" + directory.path("huge.yaml");
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, huge);
-  const PipelineRun run = train_in(directory, directory.path("run"), 0, huge + stages("3") + on_threads(6));
-  EXPECT_EQ(run.last_line, alone.last_line);
-  EXPECT_EQ(run.metrics, alone.metrics);
-}
-
-TEST(PipelineTest, AStepThatCannotBeTakenIsNamedAsOnOneRank) {
-  const TemporaryDirectory directory;
+TEST_F(PipelineTest, AStepThatCannotBeTakenIsNamedAsOnOneRank) {
   const std::string job =
-      "train " + write_small_job(directory) + " train.optimizer.lr=1e6 run.resume=never run.dir=";
-  const Outcome alone = lockstep(job + directory.path("alone"));
-  const Outcome staged = lockstep(job + directory.path("staged") + stages("3") + on_threads(3));
-  EXPECT_EQ(alone.exit_code, 70) << alone.everything();
-  EXPECT_EQ(staged.exit_code, 70) << staged.everything();
+      "train " + write_small_job(directory_) + " train.optimizer.lr=1e6 run.resume=never run.dir=";
+  const Outcome alone = lockstep(job + directory_.path("alone"));
+  const Outcome staged = lockstep(job + directory_.path("staged") + stages("3") + on_threads(3));
+  expect_says(alone, 70);
+  expect_says(staged, 70);
   EXPECT_EQ(staged.err, alone.err);
 }
 
-/// Two stages, then plain ranks, then four stages dealt to two ranks, then three stages twice; the checkpoint of
-/// each is in the middle of an epoch.
-TEST(PipelineTest, ACheckpointGoesOnInAnyOtherShape) {
-  const TemporaryDirectory directory;
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, "");
-  const std::string run = directory.path("run");
-  train_in(directory, run, 0, "train.max_steps=1" + stages("2") + on_threads(2));
-  train_in(directory, run, 0, "train.max_steps=2" + on_threads(3));
-  train_in(directory, run, 0, "train.max_steps=4" + stages("4") + on_threads(2));
-  const PipelineRun last = train_in(directory, run, 0, stages("3") + on_threads(6));
-  EXPECT_EQ(last.last_line, alone.last_line);
-}
-
-/// From a CPU's stages to those of the emulated device in processes, and back to a CPU, cut elsewhere.
-TEST(PipelineTest, ACheckpointGoesOnOnTheOtherDevice) {
-  const TemporaryDirectory directory;
-  const std::string job =
-      tiny("net") + "data.train_samples=40 train.optimizer.kind=adam parallel.check_replicas_every_steps=1 ";
-  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, job);
-  const std::string run = directory.path("run"), emulated = "parallel.device=emulated ";
-  train_in(directory, run, 0, job + "train.max_steps=1" + stages("2") + on_threads(4));
-  train_in(directory, run, 4, job + emulated + "train.max_steps=2" + stages("2"));
-  const PipelineRun last = train_in(
-      directory, run, 0,
-      job + stages("[[conv1, pool1], [relu1], [conv2, conv2_drop, pool2, relu2, fc1], [relu3, drop2, fc2]]") +
-          on_threads(2));
-  EXPECT_EQ(last.last_line, alone.last_line);
-}
-
 /// Branches within stages, and stages without parameters; their trail is that of one rank, too.
-TEST(PipelineTest, TheEmulatedDeviceRunsStagesOfEveryKind) {
-  const TemporaryDirectory directory;
-  const std::string branched = tiny("mlp") + "model=" + write_branched_model(directory) + " ";
-  const std::string alone = train_in(directory, directory.path("alone"), 0, branched).last_line;
-  const std::string staged = branched + "parallel.device=emulated" + stages("5") + on_threads(5);
-  EXPECT_EQ(train_in(directory, directory.path("staged"), 0, staged).last_line, alone);
-  const std::string views = tiny("mlp") + "parallel.device=emulated" +
-                            stages("[[flatten1], [fc1], [relu1], [fc2], [relu2], [fc3]]") + on_threads(3);
-  EXPECT_EQ(train_in(directory, directory.path("views"), 0, views).last_line,
-            train_in(directory, directory.path("mlp"), 0, tiny("mlp")).last_line);
-  EXPECT_EQ(read_text(directory.path("views") + "/trail.bin"),
-            read_text(directory.path("mlp") + "/trail.bin"));
+TEST_F(PipelineTest, TheEmulatedDeviceRunsStagesOfEveryKind) {
+  const std::string branched = tiny("mlp") + "model=" + write_branched_model(directory_);
+  const std::string emulated = " parallel.device=emulated";
+  expect_same(train("staged", branched + emulated + stages("5") + on_threads(5)), train("alone", branched),
+              "branches");
+  const std::string views = stages("[[flatten1], [fc1], [relu1], [fc2], [relu2], [fc3]]") + on_threads(3);
+  expect_same(train("views", tiny("mlp") + emulated + views), train("mlp", tiny("mlp")), "views");
+  EXPECT_EQ(read_text(directory_.path("views/trail.bin")), read_text(directory_.path("mlp/trail.bin")));
 }
 
-/// Of a run whose last of four stages stands still.
-Outcome stop_a_stage(const std::string& watchdog) {
-  const TemporaryDirectory directory;
-  const std::string log = directory.path("log");
-  const std::string job =
-      write_small_job(directory) + " run.dir=" + directory.path("run") +
-      " train.epochs=1000 run.checkpoint_every_steps=0 parallel.timeout_seconds=3 parallel.watchdog=" +
-      watchdog + stages("4");
-  return run_shell(
-      "(" + mpirun_command(4, "train " + job) + ") > " + log + " 2>&1 & launcher=$!\n" +
-      // Wait until it trains; then the rank stands still whose environment says that it is the last stage.
-      "for try in $(seq 300); do grep -q 'epoch  *[2-9]' " + log +
-      " && break; sleep 0.1; done\n"
-      "for p in $(pgrep -f '" +
-      directory.path("run") +
-      "'); do tr '\\0' '\\n' < /proc/$p/environ 2>/dev/null | grep -qx OMPI_COMM_WORLD_RANK=3 && "
-      "kill -STOP $p && "
-      "stopped=$p; done\n"
-      "wait $launcher; code=$?; kill -KILL $stopped 2>/dev/null; cat " +
-      log + "; exit $code");
-}
-
-void expect_lost(const Outcome& outcome, const std::vector<std::string>& mentions) {
-  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
-  for (const std::string& text : mentions)
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << "no '" << text << "' in\n"
-                                                         << outcome.everything();
-}
-
-TEST(PipelineTest, AStageThatStandsStillIsNamedByTheWatchdog) {
-  expect_lost(stop_a_stage("true"), {"verdict: rank 3 on ", "it is stopped"});
-}
-
-TEST(PipelineTest, AndByTheOtherStagesWhereNobodyWatches) {
-  expect_lost(stop_a_stage("false"), {"no sign of life from stage 3 (", "on rank 3:"});
+/// The last of four stages stands still.
+TEST_F(PipelineTest, AStageThatIsLostIsNamedByTheWatchdogOrWithoutItByTheOthers) {
+  const std::pair<std::string, std::vector<std::string>> ways[] = {
+      {"true", {"verdict: rank 3 on ", "it is stopped"}},
+      {"false", {"no sign of life from stage 3 (", "on rank 3:"}}};
+  for (const auto& [watchdog, words] : ways) {
+    const TemporaryDirectory directory;
+    const auto outcome = run_and_strike(
+        mpirun_command(4, "train " + write_small_job(directory) + " train.epochs=1000 run.keep.best=false " +
+                              "run.checkpoint_every_steps=0 parallel.timeout_seconds=3 parallel.watchdog=" +
+                              watchdog + stages("4")),
+        directory.path("run"), "kill -STOP " + process_of_rank(3));
+    expect_says(outcome, 71, words);
+  }
 }
 
 struct Refused {
@@ -236,14 +141,13 @@ struct Refused {
   std::vector<std::string> mentions;
 };
 
-TEST(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
-  const TemporaryDirectory directory;
-  const std::string branched = " model=" + write_branched_model(directory);
-  const std::string small = write_small_job(directory);
-  const std::string normalised = directory.path("normalised.yaml");
+TEST_F(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
+  const std::string branched = " model=" + write_branched_model(directory_);
+  const std::string small = write_small_job(directory_);
+  const std::string normalised = directory_.path("normalised.yaml");
   write_text(normalised,
              "layers:\n  - conv2d: {out: 4, kernel: 5}\n  - batch_norm\n  - relu\n  - linear: classes\n");
-  const std::string in_file = directory.path("staged.yaml");
+  const std::string in_file = directory_.path("staged.yaml");
   write_text(in_file,
              "model: mlp\ndata: {set: synthetic, train_samples: 64}\nparallel:\n  strategy: pipeline\n"
              "  stages: [[flatten1, fc1], [fc2, relu2, fc3]]\n");
@@ -294,15 +198,13 @@ TEST(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
       {"empty stage", small + stages("[[conv1], []]"), {"parallel.stages", "expected"}},
   };
   for (const Refused& refused : cases) {
-    const Outcome outcome = lockstep("train " + refused.how + " run.dir=" + directory.path("refused"));
+    const Outcome outcome = lockstep("train " + refused.how + " run.dir=" + directory_.path("refused"));
     const Outcome emulated =
-        lockstep("train " + refused.how + " parallel.device=emulated run.dir=" + directory.path("refused"));
-    EXPECT_EQ(emulated.err, outcome.err) << refused.title;
-    EXPECT_EQ(emulated.exit_code, 2) << refused.title;
-    EXPECT_EQ(outcome.exit_code, 2) << refused.title << "\n" << outcome.everything();
-    for (const std::string& text : refused.mentions)
-      EXPECT_NE(outcome.err.find(text), std::string::npos) << refused.title << ": " << text << "\n"
-                                                           << outcome.err;
+        lockstep("train " + refused.how + " parallel.device=emulated run.dir=" + directory_.path("refused"));
+    SCOPED_TRACE(refused.title);
+    EXPECT_EQ(emulated.err, outcome.err);
+    EXPECT_EQ(emulated.exit_code, 2);
+    expect_says(outcome, 2, refused.mentions);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -52,7 +53,8 @@ Outcome run_shell(const std::string& command, int seconds) {
   const int status = std::system(line.c_str());
   return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           .out = read_text(scratch.path("out")),
-          .err = read_text(scratch.path("err"))};
+          .err = read_text(scratch.path("err")),
+          .command = command};
 }
 
 Outcome lockstep(const std::string& arguments) {
@@ -67,19 +69,37 @@ Outcome lockstep_on_ranks(int ranks, const std::string& arguments) {
   return run_shell(mpirun_command(ranks, arguments));
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed for " + pattern);
-  path_ = pattern;
+Outcome run_and_strike(const std::string& command, const std::string& run_dir, const std::string& blow) {
+  return run_shell(command + " & run=$!\nfor i in $(seq 1200); do grep -qs '\"step\":3' " + run_dir +
+                   "/metrics.jsonl && break; sleep 0.05; done\n" + blow + "\nwait $run");
 }
 
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+std::string process_of_rank(int rank) {
+  return "$(for p in $(pgrep -P $run); do tr '\\0' '\\n' < /proc/$p/environ | grep -qx "
+         "OMPI_COMM_WORLD_RANK=" +
+         std::to_string(rank) + " && echo $p; done)";
 }
 
-std::string TemporaryDirectory::path(const std::string& name) const {
-  return name.empty() ? path_ : path_ / name;
+std::string read_faults(const std::string& path, int at, int count, int error) {
+  return fmt::format("READ_FAULTS_PATH={} READ_FAULTS_AT={} READ_FAULTS_COUNT={} READ_FAULTS_ERRNO={} ", path,
+                     at, count, error);
+}
+
+void expect_says(const Outcome& outcome, int exit_code, const std::vector<std::string>& words,
+                 const char* file, int line) {
+  const std::string told = outcome.command + "\n" + outcome.everything();
+  if (outcome.exit_code != exit_code)
+    ADD_FAILURE_AT(file, line) << "exit code " << outcome.exit_code << ", expected " << exit_code << "\n"
+                               << told;
+  const std::string& text = exit_code <= 1 ? outcome.out : outcome.err;
+  for (const std::string& each : words)
+    if (text.find(each) == text.npos) ADD_FAILURE_AT(file, line) << "'" << each << "' is not in\n" << told;
+}
+
+Outcome succeed(const std::string& arguments, const char* file, int line) {
+  auto outcome = lockstep(arguments);
+  expect_says(outcome, 0, {}, file, line);
+  return outcome;
 }
 
 std::string write_small_job(const TemporaryDirectory& directory) {

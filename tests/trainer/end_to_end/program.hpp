@@ -3,8 +3,12 @@
 /// Runs the built program as a user would, alone or under mpirun, and looks at what it printed and wrote.
 #pragma once
 
+#include "tests/support/messages.hpp"
+#include "tests/support/temporary_directory.hpp"
+
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -12,9 +16,13 @@
 
 namespace lockstep::testing {
 
+using test::count_of;
+using test::expect_words;
+
 struct Outcome {
   int exit_code = -1;
   std::string out, err;
+  std::string command = {};  ///< that was run
   std::string everything() const { return "stdout:\n" + out + "stderr:\n" + err; }
   /// The last non-empty line of standard output.
   std::string last_line() const;
@@ -27,6 +35,14 @@ Outcome run_shell(const std::string& command, int seconds = 120);
 Outcome lockstep(const std::string& arguments);
 /// `mpirun -np RANKS lockstep ARGUMENTS`.
 Outcome lockstep_on_ranks(int ranks, const std::string& arguments);
+
+/// Expects the exit code, and these words where they belong: answers (exit codes 0 and 1) on standard output, errors on
+/// standard error. A failure names the place of the call.
+void expect_says(const Outcome& outcome, int exit_code, const std::vector<std::string>& words = {},
+                 const char* file = __builtin_FILE(), int line = __builtin_LINE());
+/// `lockstep ARGUMENTS`, expected to end well.
+Outcome succeed(const std::string& arguments, const char* file = __builtin_FILE(),
+                int line = __builtin_LINE());
 
 /// A training that came to its end.
 struct TrainedRun {
@@ -43,16 +59,15 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
 /// The command line of lockstep_on_ranks(), for tests that need to wrap it.
 std::string mpirun_command(int ranks, const std::string& arguments);
 
-/// A directory of its own for each test, removed at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  std::string path(const std::string& name = "") const;
+/// A shell's way to start a training in the background as $run, wait for its first steps in `run_dir`, do `blow`, and
+/// wait for its end.
+Outcome run_and_strike(const std::string& command, const std::string& run_dir, const std::string& blow);
+/// A shell's words for the process of a rank, where mpirun is $run.
+std::string process_of_rank(int rank);
 
- private:
-  std::filesystem::path path_;
-};
+/// Variables of a command whose reads of files with `path` in their names fail from the `at`-th on, `count` times; -1:
+/// for good (tests/support/read_faults.c).
+std::string read_faults(const std::string& path, int at, int count = -1, int error = EIO);
 
 /// Writes a small job file on the `synthetic` set into `directory` and returns its path. Fast: a run takes
 /// well under a second.

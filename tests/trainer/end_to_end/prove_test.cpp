@@ -56,17 +56,14 @@ TEST_F(ProveTest, TrailsAreEqualForAnyNumberOfRanksStagesAndStarts) {
   train("pipeline", "parallel.strategy=pipeline parallel.stages=2 parallel.backend=thread parallel.ranks=2");
   train("resumed", "train.max_steps=1");
   fs::remove(path("resumed/metrics.jsonl"));
-  const auto resumed = lockstep(train_arguments("resumed", "parallel.threads=2"));
-  EXPECT_EQ(resumed.exit_code, 0) << resumed.everything();
-  EXPECT_NE(resumed.err.find("metrics.jsonl is gone: its 2 lines up to step 1 are lost"), std::string::npos)
-      << resumed.err;
+  const auto resumed = succeed(train_arguments("resumed", "parallel.threads=2"));
+  expect_words(resumed.err, {"metrics.jsonl is gone: its 2 lines up to step 1 are lost"});
   ASSERT_GT(trail("one").size(), 1000U);
   for (const char* other : {"two", "pipeline", "resumed"}) EXPECT_TRUE(trail("one") == trail(other)) << other;
   EXPECT_EQ(correct_at("resumed", 2), correct_at("one", 2))
       << "in the middle of an epoch that was interrupted";
   EXPECT_GT(correct_at("one", 2), 0);
-  const auto proof = prove("resumed");
-  EXPECT_EQ(proof.exit_code, 0) << proof.everything();
+  expect_says(prove("resumed"), 0);
 }
 
 TEST_F(ProveTest, RunOfTheGpusKernelsIsProvedByACpu) {
@@ -74,18 +71,14 @@ TEST_F(ProveTest, RunOfTheGpusKernelsIsProvedByACpu) {
   train("gpu", "data.test_samples=20 parallel.device=emulated");
   EXPECT_TRUE(trail("cpu") == trail("gpu"));
   for (const char* device : {"cpu", "emulated"}) {
-    const auto proof = prove("gpu", std::string("--device ") + device);
-    EXPECT_EQ(proof.exit_code, 0) << proof.everything();
-    EXPECT_NE(proof.out.find("proved: steps 1 to 6\n"), std::string::npos) << proof.out;
+    expect_says(prove("gpu", std::string("--device ") + device), 0, {"proved: steps 1 to 6\n"});
   }
 }
 
 TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
   ASSERT_EQ(lockstep_on_ranks(2, train_arguments("run")).exit_code, 0);
   std::filesystem::rename(path("run"), path("moved"));
-  const auto one = prove("moved");
-  EXPECT_EQ(one.exit_code, 0) << one.everything();
-  EXPECT_NE(one.out.find("proved: steps 1 to 6\n"), std::string::npos) << one.out;
+  expect_says(prove("moved"), 0, {"proved: steps 1 to 6\n"});
   const auto four = prove("moved", "--ranks 4 --json");
   EXPECT_NE(four.out.find("\"format\":1"), std::string::npos) << four.out;
   EXPECT_EQ(four.exit_code, 0) << four.everything();
@@ -144,9 +137,7 @@ TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
   const auto said = prove("run-2gradient");
   EXPECT_NE(said.out.find("likely cause: rank 2 on " + host_name() + " (cpu"), std::string::npos) << said.out;
   fs::remove(path("run-2gradient/ranks.jsonl"));
-  const auto old = prove("run-2gradient");
-  EXPECT_EQ(old.exit_code, 1);
-  EXPECT_NE(old.out.find("other data on some rank"), std::string::npos) << old.out;
+  expect_says(prove("run-2gradient"), 1, {"other data on some rank"});
 }
 
 /// Of two pipelines by their copies; of one alone by what its ranks hold.
@@ -170,14 +161,11 @@ TEST_F(ProveTest, RankOfAPipelineIsNamedWhoseStateWasOther) {
 TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
   train("run",
         "run.checkpoint_every_steps=0 run.keep.best=false inject.step=2 'inject.what=flip-bit weights 9:20'");
-  const auto outcome = prove("run", "--ranks 3");
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
-  for (const std::string& said : {"conv1.weight: the weights on rank 0 on " + host_name() + " (cpu",
-                                  std::string("went into it with bit 20 of element [0, 0, 1, 4] flipped")})
-    EXPECT_NE(outcome.out.find(said), std::string::npos) << outcome.out;
+  expect_says(prove("run", "--ranks 3"), 1,
+              {"conv1.weight: the weights on rank 0 on " + host_name() + " (cpu",
+               std::string("went into it with bit 20 of element [0, 0, 1, 4] flipped")});
   // A batch has 16 grains: four ranks have no work, and the proof ends all the same.
-  const auto many = prove("run", "--steps 1 --ranks 20");
-  EXPECT_EQ(many.exit_code, 0) << many.everything();
+  expect_says(prove("run", "--steps 1 --ranks 20"), 0);
 }
 
 /// Rank 1 stops itself for good once it has computed for 0.4 s: by then it replays.
@@ -185,15 +173,14 @@ TEST_F(ProveTest, StoppedRankIsNamedAfterTheUsualDeadline) {
   train("run", "train.epochs=60 run.checkpoint_every_steps=0 run.keep.best=false run.log_every_steps=0");
   const auto command = mpirun_command(1, "prove " + path("run") + " --timeout 2");
   const auto program = command.substr(command.find(" -np 1 ") + 7);
-  const auto outcome = run_shell(
-      command +
-          " : -np 1 sh -c '(while [ $(cut -d\" \" -f14 /proc/$$/stat) -lt 40 ]; do sleep 0.05; done; "
-          "kill -STOP $$) & exec " +
-          program + "'",
-      60);
-  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
-  EXPECT_NE(outcome.err.find("verdict: rank 1 on "), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find(": it is stopped, kill -CONT "), std::string::npos) << outcome.err;
+  expect_says(
+      run_shell(
+          command +
+              " : -np 1 sh -c '(while [ $(cut -d\" \" -f14 /proc/$$/stat) -lt 40 ]; do sleep 0.05; done; "
+              "kill -STOP $$) & exec " +
+              program + "'",
+          60),
+      71, {"verdict: rank 1 on ", ": it is stopped, kill -CONT "});
 }
 
 TEST_F(ProveTest, DamagedFilesAreNamedAndWhatTheOthersSayIsProved) {
@@ -202,18 +189,12 @@ TEST_F(ProveTest, DamagedFilesAreNamedAndWhatTheOthersSayIsProved) {
   auto bytes = read_text(file);
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
   write_text(file, bytes);
-  const auto outcome = prove("run");
-  EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
-  EXPECT_NE(outcome.out.find("refuted at step 4: its checkpoint is damaged: "), std::string::npos)
-      << outcome.out;
-  EXPECT_NE(outcome.out.find("proved: steps 1 to 6\n"), std::string::npos) << outcome.out;
+  expect_says(prove("run"), 1, {"refuted at step 4: its checkpoint is damaged: ", "proved: steps 1 to 6\n"});
   auto records = trail("run");
   records[records.size() - 20] = static_cast<char>(records[records.size() - 20] ^ 4);
   write_text(path("run") + "/trail.bin", records);
   const auto of_trail = prove("run");
-  EXPECT_NE(of_trail.out.find("refuted at step 6: the trail is damaged: "), std::string::npos)
-      << of_trail.out;
-  EXPECT_NE(of_trail.out.find("proved: steps 1 to 5\n"), std::string::npos) << of_trail.out;
+  expect_words(of_trail.out, {"refuted at step 6: the trail is damaged: ", "proved: steps 1 to 5\n"});
 }
 
 TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
@@ -225,40 +206,27 @@ TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
         "model=linear data.set=mnist data.train_samples=0 data.test_samples=0 data.global_batch=16 "
         "parallel.grain=4 data.root=" +
             path("own"));
-  const auto other_data = prove("images", "--data " + path("other"));
-  EXPECT_EQ(other_data.exit_code, 65) << other_data.everything();
-  EXPECT_NE(other_data.err.find("was trained on other data than those found (" + path("other")),
-            std::string::npos)
-      << other_data.err;
-  EXPECT_NE(other_data.err.find("data.train_labels_digest"), std::string::npos) << other_data.err;
+  expect_says(prove("images", "--data " + path("other")), 65,
+              {"was trained on other data than those found (" + path("other"), "data.train_labels_digest"});
   EXPECT_EQ(prove("images", "--data " + path("own")).exit_code, 0);
   train("run");
   const std::string file = path("run") + "/job.yaml";
   std::string job = read_text(file);
   const std::string from = "lr: 0.05";
   write_text(file, job.replace(job.find(from), from.size(), "lr: 0.06"));
-  const auto other_job = prove("run");
-  EXPECT_EQ(other_job.exit_code, 1) << other_job.everything();
-  EXPECT_NE(other_job.out.find(
-                "job.yaml and trail.bin are not of one job: train.optimizer.lr (was 0.05, now 0.06)"),
-            std::string::npos)
-      << other_job.out;
-  const auto of_made = prove("run", "--data " + path(""));
-  EXPECT_EQ(of_made.exit_code, 2) << of_made.everything();
-  EXPECT_NE(of_made.err.find("is made in memory, no directory holds it; leave --data out"), std::string::npos)
-      << of_made.err;
+  expect_says(prove("run"), 1,
+              {"job.yaml and trail.bin are not of one job: train.optimizer.lr (was 0.05, now 0.06)"});
+  expect_says(prove("run", "--data " + path("")), 2,
+              {"is made in memory, no directory holds it; leave --data out"});
 }
 
 TEST_F(ProveTest, StepsOfAnotherArithmeticOrWithoutATrailAreNamed) {
   train("run", "train.max_steps=2 run.trail=false");
-  const auto none = prove("run");
-  EXPECT_EQ(none.exit_code, 66) << none.everything();
-  EXPECT_NE(none.err.find("this run left no trail"), std::string::npos) << none.err;
+  expect_says(prove("run"), 66, {"this run left no trail"});
   train("run");
   const auto rest = prove("run");
   EXPECT_EQ(rest.exit_code, 66) << rest.everything();
-  EXPECT_NE(rest.out.find("not proved: steps 1 to 2: not in the trail"), std::string::npos) << rest.out;
-  EXPECT_NE(rest.out.find("proved: steps 3 to 6\n"), std::string::npos) << rest.out;
+  expect_words(rest.out, {"not proved: steps 1 to 2: not in the trail", "proved: steps 3 to 6\n"});
   EXPECT_EQ(prove("run", "--steps 3..").exit_code, 0);
   EXPECT_EQ(prove("run", "--steps 7").exit_code, 2);
   forge_trail(path("run"), [](TrailHead& /*head*/, std::vector<TrailRecord>& records) {
@@ -305,23 +273,21 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   forge_checkpoint(path("run"), 6, [](CheckpointState& state) { *state.facts.test_accuracy *= 0.5; });
   forge_checkpoint(path("run"), 2, [](CheckpointState& state) { state.facts.job.at("train.seed") = "8"; });
   forge_checkpoint(path("run"), 3, [](CheckpointState& state) { ++state.facts.trail->records; });
-  const auto forged = prove("run");
-  EXPECT_EQ(forged.exit_code, 1) << forged.everything();
-  for (const char* said :
-       {"refuted at step 1: line 3 of metrics.jsonl (event step) says something else than was computed: "
-        "loss is 0.5, and came to ",
-        "(event epoch) says something else than was computed: no epoch ends with this step",
-        "refuted at step 2: its checkpoint is of another job: train.seed (was 8, now 7)",
-        "refuted at step 3: its checkpoint says that the trail had 4 records and the SHA-256 ",
-        "refuted at step 4: the manifest of its checkpoint says something else than was computed: "
-        "epoch_correct is ",
-        "(event step) says something else than was computed: gradient_norm is 1, and came to ",
-        "train_accuracy is 2, and came to ",
-        "refuted at step 6: the manifest of its checkpoint says something else than was computed: "
-        "test_accuracy is ",
-        "(event end) says something else than was computed: weights_sha256 is \"0000",
-        "proved: steps 1 to 6\n"})
-    EXPECT_NE(forged.out.find(said), std::string::npos) << said << " not in\n" << forged.out;
+  expect_says(
+      prove("run"), 1,
+      {"refuted at step 1: line 3 of metrics.jsonl (event step) says something else than was computed: "
+       "loss is 0.5, and came to ",
+       "(event epoch) says something else than was computed: no epoch ends with this step",
+       "refuted at step 2: its checkpoint is of another job: train.seed (was 8, now 7)",
+       "refuted at step 3: its checkpoint says that the trail had 4 records and the SHA-256 ",
+       "refuted at step 4: the manifest of its checkpoint says something else than was computed: "
+       "epoch_correct is ",
+       "(event step) says something else than was computed: gradient_norm is 1, and came to ",
+       "train_accuracy is 2, and came to ",
+       "refuted at step 6: the manifest of its checkpoint says something else than was computed: "
+       "test_accuracy is ",
+       "(event end) says something else than was computed: weights_sha256 is \"0000",
+       "proved: steps 1 to 6\n"});
 }
 
 }  // namespace

@@ -34,8 +34,7 @@ class ReadFaultsTest : public ::testing::Test {
     const auto calm = go_on("calm", "");
     EXPECT_EQ(calm.exit_code, 0) << calm.everything();
     weights_ = calm.last_line();
-    EXPECT_EQ(lockstep("train " + job_ + " run.dir=" + base_ + " train.max_steps=5 train.epochs=3").exit_code,
-              0);
+    succeed("train " + job_ + " run.dir=" + base_ + " train.max_steps=5 train.epochs=3");
   }
 
   Outcome go_on(const std::string& name, const std::string& environment) {
@@ -43,13 +42,6 @@ class ReadFaultsTest : public ::testing::Test {
     if (fs::exists(base_)) fs::copy(base_, run, fs::copy_options::recursive);
     return run_shell(environment + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + job_ +
                      " train.epochs=3 run.dir=" + run);
-  }
-
-  static std::string faults(int at, int count, int error) {
-    return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) +
-           " READ_FAULTS_PATH=checkpoints READ_FAULTS_AT=" + std::to_string(at) +
-           (count > 0 ? " READ_FAULTS_COUNT=" + std::to_string(count) : "") +
-           " READ_FAULTS_ERRNO=" + std::to_string(error);
   }
 
   static std::set<std::string> checkpoints(const std::string& run) {
@@ -65,8 +57,7 @@ class ReadFaultsTest : public ::testing::Test {
     const auto run = directory_.path(name);
     for (const auto& checkpoint : checkpoints(run))
       EXPECT_EQ(checkpoint.find("damaged"), std::string::npos) << checkpoint;
-    const auto verified = lockstep("verify " + run);
-    EXPECT_EQ(verified.exit_code, 0) << verified.everything();
+    succeed("verify " + run);
     fs::rename(run, run + "-1");
     const auto again = run_shell(std::string(std::getenv("LOCKSTEP_PROGRAM")) + " train " + job_ +
                                  " train.epochs=3 run.dir=" + run + "-1");
@@ -82,7 +73,7 @@ TEST_F(ReadFaultsTest, ErrorThatPassesCostsNothing) {
   for (int at = 1; at <= (campaign() ? 120 : 40); at += campaign() ? 1 : 9) {
     for (const int error : campaign() ? std::vector{5, 13, 24} : std::vector{5}) {  // EIO, EACCES, EMFILE
       const auto name = "once-" + std::to_string(at) + "-" + std::to_string(error);
-      const auto outcome = go_on(name, faults(at, 1, error));
+      const auto outcome = go_on(name, read_faults("checkpoints", at, 1, error));
       SCOPED_TRACE(name + "\n" + outcome.everything());
       // Cleaning up and saving are not only reading: there an error may end the run, but nothing else.
       EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 74) << outcome.exit_code;
@@ -101,7 +92,7 @@ TEST_F(ReadFaultsTest, ErrorThatStaysIsSaidAndTouchesNothing) {
   for (int at = 1; at <= (campaign() ? 60 : 25); at += campaign() ? 1 : 8) {
     for (const int error : campaign() ? std::vector{5, 13, 24} : std::vector{24}) {
       const auto name = "for-good-" + std::to_string(at) + "-" + std::to_string(error);
-      const auto outcome = go_on(name, faults(at, 0, error));
+      const auto outcome = go_on(name, read_faults("checkpoints", at, -1, error));
       SCOPED_TRACE(name + "\n" + outcome.everything());
       EXPECT_EQ(outcome.exit_code, 74);
       for (const auto& checkpoint : before)
@@ -125,8 +116,7 @@ std::vector<std::string> lines_until(std::istream& log, const std::string& run, 
 }
 
 std::string preloaded(const std::string& variables, const std::string& arguments) {
-  return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) + " " + variables + " " +
-         std::getenv("LOCKSTEP_PROGRAM") + " train " + arguments;
+  return variables + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + arguments;
 }
 
 /// Records of the steps, then the files of a checkpoint, then their names, then its own name, and that once more.
@@ -195,8 +185,7 @@ TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
     }
   }
   EXPECT_GT(step, taken);
-  const auto proof = lockstep("verify " + directory.path("run"));
-  EXPECT_EQ(proof.exit_code, 0) << proof.everything();
+  succeed("verify " + directory.path("run"));
 }
 
 }  // namespace
@@ -224,12 +213,6 @@ class TrailFaultsTest : public ::testing::Test {
   static Outcome on_a_full_disk(const std::string& command) {
     return run_shell("ulimit -f 20; exec " + command);
   }
-  /// From the `at`-th time that the trail is read, `count` times; 0: for good.
-  static std::string with_read_faults(int at, int count) {
-    return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) +
-           " READ_FAULTS_PATH=trail.bin READ_FAULTS_AT=" + std::to_string(at) +
-           (count > 0 ? " READ_FAULTS_COUNT=" + std::to_string(count) : "") + " READ_FAULTS_ERRNO=5 ";
-  }
   std::string path(const std::string& run) const { return directory_.path(run); }
   std::string trail(const std::string& run) const { return read_text(path(run) + "/trail.bin"); }
 
@@ -240,8 +223,7 @@ class TrailFaultsTest : public ::testing::Test {
     EXPECT_EQ(again.last_line(), weights_);
     EXPECT_TRUE(trail(run) == trail("calm"));
     EXPECT_FALSE(fs::exists(path(run) + "/trail.bin.damaged"));
-    const auto proof = run_shell(program_ + " prove " + path(run));
-    EXPECT_EQ(proof.exit_code, 0) << proof.everything();
+    expect_says(run_shell(program_ + " prove " + path(run)), 0);
   }
 
   TemporaryDirectory directory_;
@@ -255,9 +237,7 @@ class TrailFaultsTest : public ::testing::Test {
 
 TEST_F(TrailFaultsTest, AFullDiskStopsTheRunAndNamesTheTrail) {
   const auto outcome = on_a_full_disk(train("stop", "run.on_save_error=stop"));
-  EXPECT_EQ(outcome.exit_code, 74) << outcome.everything();
-  EXPECT_NE(outcome.err.find("trail.bin: cannot be written: File too large"), std::string::npos)
-      << outcome.err;
+  expect_says(outcome, 74, {"trail.bin: cannot be written: File too large"});
   EXPECT_EQ(outcome.out.find("done"), std::string::npos) << outcome.out;
   expect_to_recover("stop");
 }
@@ -278,10 +258,8 @@ TEST_F(TrailFaultsTest, AFullDiskIsSaidOnceWhereTheRunIsToGoOnAndItEndsUnsaved) 
 TEST_F(TrailFaultsTest, ASecondResumeIsByteEqual) {
   const auto first = run_shell(train("twice", "train.max_steps=20"));
   ASSERT_EQ(first.exit_code, 0) << first.everything();
-  const auto second = on_a_full_disk(train("twice"));
-  EXPECT_EQ(second.exit_code, 74) << second.everything();
-  const auto third = run_shell(train("twice", "train.max_steps=70 parallel.ranks=2"));
-  EXPECT_EQ(third.exit_code, 0) << third.everything();
+  expect_says(on_a_full_disk(train("twice")), 74);
+  expect_says(run_shell(train("twice", "train.max_steps=70 parallel.ranks=2")), 0);
   expect_to_recover("twice");
 }
 
@@ -291,23 +269,18 @@ TEST_F(TrailFaultsTest, ReadErrorsThatPassAreWaitedForAndOthersTouchNothing) {
   for (int at = 1; at <= 3; ++at) {
     const auto run = "read-" + std::to_string(at);
     fs::copy(path("base"), path(run), fs::copy_options::recursive);
-    const auto for_good = run_shell(with_read_faults(at, 0) + train(run));
-    EXPECT_EQ(for_good.exit_code, 74) << at << "\n" << for_good.everything();
-    EXPECT_NE(for_good.err.find("trail.bin"), std::string::npos) << for_good.err;
+    expect_says(run_shell(read_faults("trail.bin", at) + train(run)), 74, {"trail.bin"});
     EXPECT_TRUE(trail(run) == trail("base")) << at;
-    const auto once = run_shell(with_read_faults(at, 1) + train(run));
-    EXPECT_EQ(once.exit_code, 0) << at << "\n" << once.everything();
+    expect_says(run_shell(read_faults("trail.bin", at, 1) + train(run)), 0);
     expect_to_recover(run);
   }
 }
 
 TEST_F(TrailFaultsTest, AProofOfWhatCannotBeReadIsNoRefutation) {
   for (const int at : {1, 3}) {
-    const auto for_good = run_shell(with_read_faults(at, 0) + program_ + " prove " + path("calm"));
-    EXPECT_EQ(for_good.exit_code, 74) << at << "\n" << for_good.everything();
-    EXPECT_NE(for_good.err.find("trail.bin"), std::string::npos) << for_good.err;
-    const auto once = run_shell(with_read_faults(at, 1) + program_ + " prove " + path("calm"));
-    EXPECT_EQ(once.exit_code, 0) << at << "\n" << once.everything();
+    expect_says(run_shell(read_faults("trail.bin", at) + program_ + " prove " + path("calm")), 74,
+                {"trail.bin"});
+    expect_says(run_shell(read_faults("trail.bin", at, 1) + program_ + " prove " + path("calm")), 0);
   }
 }
 

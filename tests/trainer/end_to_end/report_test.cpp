@@ -49,12 +49,10 @@ void expect_curve_of(const Json& curve, const std::vector<Json>& events) {
 class ReportTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const Outcome trained = lockstep("train " + write_small_job(directory_) + " run.dir='" + run_ + "'");
-    ASSERT_EQ(trained.exit_code, 0) << trained.everything();
+    const Outcome trained = succeed("train " + write_small_job(directory_) + " run.dir='" + run_ + "'");
   }
   std::string page_of(const std::string& arguments, const std::string& file) {
-    const Outcome outcome = lockstep("report " + arguments);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    succeed("report " + arguments);
     return read_text(file);
   }
 
@@ -90,8 +88,7 @@ TEST_F(ReportTest, AFinishedRunHasItsPage) {
   now.erase("made");
   EXPECT_EQ(then, now);
   const std::string silent = directory_.path("silent");
-  EXPECT_EQ(lockstep("train " + directory_.path("job.yaml") + " run.report=off run.dir=" + silent).exit_code,
-            0);
+  succeed("train " + directory_.path("job.yaml") + " run.report=off run.dir=" + silent);
   EXPECT_FALSE(std::filesystem::exists(silent + "/report.html"));
 }
 
@@ -100,8 +97,7 @@ TEST_F(ReportTest, ARunThatWasKilledBeforeItsPageGetsItAtTheNextStart) {
   const std::string again = "train " + write_small_job(directory_), sums = "weights sha256 ";
   std::filesystem::remove(run_ + "/report.html");
   const Outcome named = lockstep(again + " run.dir='" + run_ + "'");
-  EXPECT_EQ(named.exit_code, 0) << named.everything();
-  EXPECT_NE(named.out.find("its missing page (report.html) is written"), std::string::npos) << named.out;
+  expect_says(named, 0, {"its missing page (report.html) is written"});
   EXPECT_NE(named.last_line().find(sums), std::string::npos) << named.out;
   EXPECT_TRUE(std::filesystem::exists(run_ + "/report.html")) << named.everything();
   const Outcome whole = lockstep(again + " run.dir='" + run_ + "'");
@@ -122,13 +118,11 @@ TEST_F(ReportTest, ARunThatWasKilledBeforeItsPageGetsItAtTheNextStart) {
 
 TEST_F(ReportTest, APageThatCannotBeWrittenFailsNoRun) {
   const std::string run = directory_.path("blocked");
-  ASSERT_EQ(lockstep("train " + directory_.path("job.yaml") + " train.epochs=1 run.dir=" + run).exit_code, 0);
+  succeed("train " + directory_.path("job.yaml") + " train.epochs=1 run.dir=" + run);
   std::filesystem::remove(run + "/report.html");
   std::filesystem::create_directories(run + "/report.html/full");
-  const Outcome outcome = lockstep("train " + directory_.path("job.yaml") + " run.dir=" + run);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.err.find("warning: no report.html was written: "), std::string::npos)
-      << outcome.everything();
+  const Outcome outcome = succeed("train " + directory_.path("job.yaml") + " run.dir=" + run);
+  expect_words(outcome.err, {"warning: no report.html was written: "});
   EXPECT_EQ(outcome.last_line(), lockstep("hash " + run).out.substr(0, outcome.last_line().size()))
       << outcome.everything();
 }
@@ -139,10 +133,8 @@ TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
   EXPECT_EQ(followed.out, lockstep("report " + run_ + " --format terminal").out);
   EXPECT_EQ(lockstep("report " + run_ + " --format pdf").exit_code, 2);
   for (const std::string format : {"csv", "md", "svg"}) {
-    const Outcome gone = lockstep("report " + run_ + " --format " + format);
-    EXPECT_EQ(gone.exit_code, 2) << gone.everything();
-    EXPECT_NE(gone.err.find("report --format=" + format + " is no longer there: use "), std::string::npos)
-        << gone.err;
+    expect_says(lockstep("report " + run_ + " --format " + format), 2,
+                {"report --format=" + format + " is no longer there: use "});
   }
 }
 
@@ -181,9 +173,8 @@ TEST_F(ReportTest, SeveralRunsAreOnOnePageAndNoFileIsReplacedUnasked) {
   const Json report = data_of(page_of(run_ + " " + second + " -o " + file, file));
   EXPECT_EQ(report["runs"].size(), 2U);
   EXPECT_EQ(report["runs"][1]["name"], "second");
-  const Outcome refused = lockstep("report " + run_ + " " + second + " -o " + file);
-  EXPECT_EQ(refused.exit_code, 2) << refused.everything();
-  EXPECT_EQ(lockstep("report " + run_ + " -o " + file + " --force").exit_code, 0);
+  expect_says(lockstep("report " + run_ + " " + second + " -o " + file), 2);
+  succeed("report " + run_ + " -o " + file + " --force");
 }
 
 TEST_F(ReportTest, WhatIsMissingIsANoteAndWhatIsNoRunIsAnError) {
@@ -206,8 +197,7 @@ class EvalClassesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const Outcome trained =
-        lockstep("train " + write_small_job(directory_) + " run.dir=" + run_ + " parallel.grain=16");
-    ASSERT_EQ(trained.exit_code, 0) << trained.everything();
+        succeed("train " + write_small_job(directory_) + " run.dir=" + run_ + " parallel.grain=16");
   }
 
   TemporaryDirectory directory_;
@@ -215,8 +205,7 @@ class EvalClassesTest : public ::testing::Test {
 };
 
 TEST_F(EvalClassesTest, JsonIsTheSameOnAnyNumberOfRanks) {
-  const Outcome alone = lockstep("eval " + run_ + " --classes --json");
-  ASSERT_EQ(alone.exit_code, 0) << alone.everything();
+  const Outcome alone = succeed("eval " + run_ + " --classes --json");
   EXPECT_EQ(lockstep_on_ranks(3, "eval " + run_ + " --classes --json").out, alone.out);
   EXPECT_EQ(lockstep("eval " + run_ + " --classes --json --threads 2").out, alone.out);
   const auto json = nlohmann::json::parse(alone.out);
@@ -237,8 +226,7 @@ TEST_F(EvalClassesTest, JsonIsTheSameOnAnyNumberOfRanks) {
 TEST_F(EvalClassesTest, TextNamesClassesAndKeepsItsLastLine) {
   const Outcome plain = lockstep("eval " + run_), outcome = lockstep("eval " + run_ + " --classes");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.out.find("\nclasses:\n  class  samples  right  precision"), std::string::npos)
-      << outcome.out;
+  expect_words(outcome.out, {"\nclasses:\n  class  samples  right  precision"});
   EXPECT_EQ(outcome.last_line(), plain.last_line());
   EXPECT_EQ(plain.out.find("classes:"), std::string::npos);
 }

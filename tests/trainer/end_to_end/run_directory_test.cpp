@@ -77,10 +77,10 @@ TEST_F(RunDirectoryTest, AJobWhoseNameEndsWithANumberHasRunsOfItsOwn) {
       train_other("train.seed=8").out.starts_with("this run: runs/digits-9 (the first of this job)\n"));
   expect_line("this run: runs/digits (the first of this job)");
   // Gone on with by its own job file, it stays what it was.
-  const auto longer =
+  expect_says(
       run_shell("cd " + folder_.path() +
-                " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml run.dir=runs/digits train.epochs=2");
-  EXPECT_EQ(longer.exit_code, 0) << longer.everything();
+                " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml run.dir=runs/digits train.epochs=2"),
+      0);
   expect_line("runs/digits is finished; this run: runs/digits-2");
   EXPECT_TRUE(
       train_other("train.seed=8").out.starts_with("runs/digits-9 is finished; this run: runs/digits-9-2\n"));
@@ -200,13 +200,12 @@ class FinishedRunTest : public ::testing::Test {
     return lockstep("train " + write_small_job(directory_) + " parallel.backend=thread " + overrides);
   }
   std::string run() const { return directory_.path("run"); }
-  void expect_untouched(const std::string& overrides, std::initializer_list<const char*> mentions) const {
+  void expect_untouched(const std::string& overrides, const std::vector<std::string>& words) const {
     const auto before = look_at(run());
     const Outcome again = train(overrides);
-    EXPECT_EQ(again.exit_code, 0) << again.everything();
+    expect_says(again, 0, words);
     EXPECT_EQ(again.last_line(), first_.last_line());
     EXPECT_EQ(again.out.find("done"), std::string::npos) << again.out;
-    for (const char* text : mentions) EXPECT_NE(again.out.find(text), std::string::npos) << again.out;
     EXPECT_TRUE(look_at(run()) == before) << overrides << ": something was written";
   }
 
@@ -217,7 +216,7 @@ class FinishedRunTest : public ::testing::Test {
 TEST_F(FinishedRunTest, AgainItSaysSoAndTouchesNothing) {
   expect_untouched("", {"already finished", "all 6 steps", "train.epochs=3 or more", "run.resume=never"});
   const std::string again = "lockstep train " + run() + "/job.yaml train.epochs=3;";
-  expect_untouched("parallel.ranks=3", {"already finished", again.c_str()});
+  expect_untouched("parallel.ranks=3", {"already finished", again});
   expect_untouched("train.epochs=9 train.max_steps=6", {"already finished", "train.max_steps=7 or more"});
 }
 

@@ -40,8 +40,7 @@ TEST_F(RunsTest, EndOfTrainingNamesTheBestAndItsCheckpointIsThere) {
   ASSERT_NE(at, std::string::npos) << trained_.out;
   const std::string line = trained_.out.substr(at + 1, trained_.out.find('\n', at + 1) - at - 1);
   const std::string name = line.substr(line.rfind(' ') + 1);
-  const Outcome best = lockstep("hash " + path("fast") + "@best"), named = lockstep("hash " + name);
-  EXPECT_EQ(best.exit_code, 0) << best.everything();
+  const Outcome best = succeed("hash " + path("fast") + "@best"), named = lockstep("hash " + name);
   EXPECT_EQ(best.out, named.out);
   EXPECT_NE(read_text(path("fast") + "/log/rank-0.log").find(line), std::string::npos);
 }
@@ -51,30 +50,24 @@ TEST_F(RunsTest, CommandsTakeNamesOfCheckpoints) {
   for (const std::string& command :
        {"eval " + run + "@best", "inspect " + run + "@epoch:2", "verify " + run + "@step:1",
         "hash " + run + "@last", "export " + run + "@epoch:1 --npz " + directory_->path("w.npz")}) {
-    const Outcome outcome = lockstep(command);
-    EXPECT_EQ(outcome.exit_code, 0) << command << "\n" << outcome.everything();
+    succeed(command);
   }
-  EXPECT_EQ(lockstep("diff " + run + "@epoch:3 " + run).exit_code, 0);
-  EXPECT_EQ(lockstep("diff " + run + "@epoch:1 " + run).exit_code, 1);
+  succeed("diff " + run + "@epoch:3 " + run);
+  expect_says(lockstep("diff " + run + "@epoch:1 " + run), 1, {"conv1.weight"});
   EXPECT_EQ(lockstep("hash " + run + "@last").out, lockstep("hash " + run).out);
-  const Outcome none = lockstep("eval " + run + "@epoch:7");
-  EXPECT_EQ(none.exit_code, 66);
-  EXPECT_NE(none.err.find("the run has no checkpoint of epoch 7; there are step:"), std::string::npos)
-      << none.err;
+  expect_says(lockstep("eval " + run + "@epoch:7"), 66,
+              {"the run has no checkpoint of epoch 7; there are step:"});
   EXPECT_EQ(lockstep("eval " + run + "@worst").exit_code, 2);
 }
 
 TEST_F(RunsTest, TrainingStartsFromANamedCheckpointAndIsProved) {
   const std::string run = directory_->path("tuned"), start = path("slow") + "@epoch:1";
-  const Outcome tuned = lockstep("train " + directory_->path("job.yaml") +
-                                 " train.epochs=1 train.initial_weights=" + start + " run.dir=" + run);
-  ASSERT_EQ(tuned.exit_code, 0) << tuned.everything();
-  const Outcome proved = lockstep("prove " + run);
-  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
-  const Outcome refused =
-      lockstep("train " + directory_->path("job.yaml") + " train.initial_weights=" + path("slow") +
-               "@epoch:7 run.dir=" + directory_->path("none"));
-  EXPECT_EQ(refused.exit_code, 66) << refused.everything();
+  succeed("train " + directory_->path("job.yaml") + " train.epochs=1 train.initial_weights=" + start +
+          " run.dir=" + run);
+  succeed("prove " + run);
+  expect_says(lockstep("train " + directory_->path("job.yaml") + " train.initial_weights=" + path("slow") +
+                       "@epoch:7 run.dir=" + directory_->path("none")),
+              66);
 }
 
 TEST_F(RunsTest, InspectListsTheCheckpointsOfARun) {
@@ -111,8 +104,7 @@ TEST_F(RunsTest, CommandsSpeakJson) {
 
 TEST_F(RunsTest, RunsAreListedChosenAndCompared) {
   const Outcome all = lockstep("runs " + directory_->path("runs"));
-  EXPECT_EQ(all.exit_code, 0) << all.everything();
-  EXPECT_NE(all.out.find("finished"), std::string::npos) << all.out;
+  expect_says(all, 0, {"finished"});
   EXPECT_LT(all.out.find("fast"), all.out.find("slow"));
   const Outcome one =
       lockstep("runs " + directory_->path("runs") + " --json --where train.optimizer.lr=0.5 --sort accuracy");
@@ -122,11 +114,8 @@ TEST_F(RunsTest, RunsAreListedChosenAndCompared) {
   EXPECT_EQ("weights sha256 " + json.at("runs").at(0).at("weights_sha256").get<std::string>(),
             trained_.last_line());
 
-  const Outcome compared = lockstep("compare " + path("slow") + " " + path("fast"));
-  EXPECT_EQ(compared.exit_code, 0) << compared.everything();
-  for (const char* words :
-       {"train.optimizer.lr", "they part at step 2, first in ", "test accuracy, %, by epoch: A B"})
-    EXPECT_NE(compared.out.find(words), std::string::npos) << compared.out;
+  expect_says(lockstep("compare " + path("slow") + " " + path("fast")), 0,
+              {"train.optimizer.lr", "they part at step 2, first in ", "test accuracy, %, by epoch: A B"});
   EXPECT_EQ(lockstep("compare " + path("slow") + " " + path("none")).exit_code, 66);
   EXPECT_EQ(lockstep("runs " + path("none")).exit_code, 66);
   EXPECT_EQ(lockstep("runs --where nonsense").exit_code, 2);

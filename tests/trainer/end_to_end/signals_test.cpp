@@ -11,16 +11,6 @@
 namespace lockstep::testing {
 namespace {
 
-/// Starts `command` in the background, sends `signal` to `target` once the run has logged a few steps, and
-/// returns how it ended. `target` is a shell expression for the process to signal.
-Outcome run_and_signal(const std::string& command, const std::string& run_dir, const std::string& signal,
-                       const std::string& target) {
-  return run_shell(command + " > " + run_dir + ".out 2> " + run_dir + ".err & run=$!\n" +
-                   "for i in $(seq 600); do grep -qs '\"step\":3' " + run_dir +
-                   "/metrics.jsonl && break; sleep 0.05; done\n" + "kill -" + signal + " " + target +
-                   "\nwait $run; code=$?\ncat " + run_dir + ".out; cat " + run_dir + ".err >&2; exit $code");
-}
-
 std::string long_job(const TemporaryDirectory& directory, const std::string& run_dir) {
   return "train " + write_small_job(directory) +
          " train.epochs=1000 run.checkpoint_every_steps=0 run.dir=" + run_dir;
@@ -28,16 +18,9 @@ std::string long_job(const TemporaryDirectory& directory, const std::string& run
 
 /// The undisturbed run to the same step, for comparison.
 std::string hash_at_step(const TemporaryDirectory& directory, std::int64_t step) {
-  const auto outcome = lockstep("train " + write_small_job(directory) + " train.epochs=1000 run.dir=" +
-                                directory.path("undisturbed") + " train.max_steps=" + std::to_string(step));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = succeed("train " + write_small_job(directory) + " train.epochs=1000 run.dir=" +
+                               directory.path("undisturbed") + " train.max_steps=" + std::to_string(step));
   return outcome.last_line();
-}
-
-int count_of(const std::string& words, const std::string& text) {
-  int count = 0;
-  for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++count;
-  return count;
 }
 
 std::int64_t saved_step(const std::string& run_dir) {
@@ -59,10 +42,9 @@ TEST(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
     const TemporaryDirectory directory;
     const auto run_dir = directory.path("run");
     const auto command = mpirun_command(3, long_job(directory, run_dir));
-    const auto outcome = run_and_signal(command, run_dir, signal, "$run");
+    const auto outcome = run_and_strike(command, run_dir, "kill -" + signal + " $run");
     EXPECT_EQ(outcome.exit_code, exit_code_of_mpirun(signal)) << signal << "\n" << outcome.everything();
-    EXPECT_NE(outcome.out.find("stopped on request at step"), std::string::npos)
-        << signal << outcome.everything();
+    expect_words(outcome.out, {"stopped on request at step"});
     EXPECT_EQ(count_of("stopping after this step", outcome.err), 1) << outcome.everything();
     const auto hash = lockstep("hash " + run_dir);
     EXPECT_EQ(hash.last_line(), hash_at_step(directory, saved_step(run_dir))) << signal;
@@ -73,8 +55,7 @@ TEST(SignalTest, ASignalToOneRankStopsAll) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto command = mpirun_command(3, long_job(directory, run_dir));
-  const auto outcome = run_and_signal(command, run_dir, "TERM", "$(pgrep -P $run | tail -n 1)");
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
+  expect_says(run_and_strike(command, run_dir, "kill -TERM " + process_of_rank(2)), 75);
   EXPECT_GT(saved_step(run_dir), 0);
 }
 
@@ -82,7 +63,7 @@ TEST(SignalTest, AStoppedRunEndsAsIfItHadNotBeenStopped) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto stopped =
-      run_and_signal(mpirun_command(2, long_job(directory, run_dir)), run_dir, "USR1", "$run");
+      run_and_strike(mpirun_command(2, long_job(directory, run_dir)), run_dir, "kill -USR1 $run");
   ASSERT_EQ(stopped.exit_code, 75) << stopped.everything();
   const auto last = saved_step(run_dir) + 5;
   const auto resumed =
@@ -98,14 +79,15 @@ std::string directly(const std::string& arguments) {
 }
 
 TEST(SignalTest, SignalsCloseToEachOtherAreOneStop) {
-  for (const std::string twice : {"TERM $run; kill -USR1", "XCPU $run; kill -XCPU",
-                                  "INT $run; sleep 0.3; kill -0 $run && kill -INT", "HUP $run; kill -HUP"}) {
+  for (const std::string twice :
+       {"kill -TERM $run; kill -USR1 $run", "kill -XCPU $run; kill -XCPU $run",
+        "kill -INT $run; sleep 0.3; kill -0 $run && kill -INT $run", "kill -HUP $run; kill -HUP $run"}) {
     const TemporaryDirectory directory;
     const auto run_dir = directory.path("run");
-    const auto outcome =
-        run_and_signal(directly(long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2"),
-                       run_dir, twice, "$run");
-    EXPECT_EQ(outcome.exit_code, 75) << twice << "\n" << outcome.everything();
+    expect_says(
+        run_and_strike(directly(long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2"),
+                       run_dir, twice),
+        75);
     EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir))) << twice;
   }
 }
@@ -115,20 +97,19 @@ TEST(SignalTest, ARunBehindTimeoutIsSaved) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto job = long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2";
-  const auto outcome =
-      run_and_signal("env --default-signal=INT timeout --preserve-status 100 $LOCKSTEP_PROGRAM " + job,
-                     run_dir, "TERM", "$run");
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
+  expect_says(
+      run_and_strike("env --default-signal=INT timeout --preserve-status 100 $LOCKSTEP_PROGRAM " + job,
+                     run_dir, "kill -TERM $run"),
+      75);
   EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir)));
 }
 
 TEST(SignalTest, UnderNohupAHangUpMeansNothing) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
-  const auto outcome = run_and_signal("nohup $LOCKSTEP_PROGRAM " + long_job(directory, run_dir), run_dir,
-                                      "HUP $run; sleep 0.3; kill -USR1", "$run");
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
-  EXPECT_NE(outcome.err.find("SIGUSR1 received"), std::string::npos) << outcome.everything();
+  expect_says(run_and_strike("nohup $LOCKSTEP_PROGRAM " + long_job(directory, run_dir), run_dir,
+                             "kill -HUP $run; sleep 0.3; kill -USR1 $run"),
+              75, {"SIGUSR1 received"});
 }
 
 /// Rank 1 is stopped, so that rank 0 cannot stop in good order.
@@ -136,11 +117,10 @@ TEST(SignalTest, TheThirdRequestLeavesUnsavedAndSaysSo) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
   const auto command = mpirun_command(2, long_job(directory, run_dir));
-  const auto outcome = run_and_signal(
-      command, run_dir,
-      "STOP $(pgrep -P $run | tail -n 1); r=$(pgrep -P $run | head -n 1); kill -INT $r; sleep 1.2; "
-      "kill -INT $r; sleep 1.2; kill -INT",
-      "$r");
+  const auto outcome = run_and_strike(command, run_dir,
+                                      "first=" + process_of_rank(0) + "; kill -STOP " + process_of_rank(1) +
+                                          "; kill -INT $first; sleep 1.2; kill -INT $first; sleep 1.2; "
+                                          "kill -INT $first");
   EXPECT_EQ(outcome.exit_code, 128 + 2) << outcome.everything();
   EXPECT_NE(outcome.err.find("leaving now, without saving"), std::string::npos) << outcome.everything();
   EXPECT_EQ(outcome.out.find("stopped on request"), std::string::npos) << outcome.everything();
@@ -152,11 +132,10 @@ TEST(SignalTest, ARunStoppedInAnEvaluationEndsAsIfItHadNotBeen) {
   const auto run_dir = directory.path("run");
   const auto job = "train " + write_small_job(directory) +
                    " train.epochs=1 data.test_samples=80000 parallel.backend=thread ";
-  const auto stopped = run_and_signal(directly(job + "run.dir=" + run_dir), run_dir, "TERM", "$run");
+  const auto stopped = run_and_strike(directly(job + "run.dir=" + run_dir), run_dir, "kill -TERM $run");
   ASSERT_EQ(stopped.exit_code, 75) << stopped.everything();
   ASSERT_EQ(saved_step(run_dir), 3) << "it stopped later than in the first evaluation";
-  const auto resumed = lockstep(job + "run.dir=" + run_dir);
-  ASSERT_EQ(resumed.exit_code, 0) << resumed.everything();
+  const auto resumed = succeed(job + "run.dir=" + run_dir);
   const auto calm = lockstep(job + "run.dir=" + directory.path("calm"));
   EXPECT_EQ(resumed.last_line(), calm.last_line());
   EXPECT_EQ(comparable_metrics(run_dir), comparable_metrics(directory.path("calm")));
@@ -174,13 +153,11 @@ TEST(SignalTest, WhenNobodyReadsWhatItPrintsARunGoesOn) {
 TEST(SignalTest, ATimeLimitStopsARunAsASignalDoes) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
-  const auto limited = lockstep_on_ranks(2, long_job(directory, run_dir) + " run.max_seconds=2");
-  EXPECT_EQ(limited.exit_code, 75) << limited.everything();
+  expect_says(lockstep_on_ranks(2, long_job(directory, run_dir) + " run.max_seconds=2"), 75);
   EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir)));
-  const auto at_the_end_of_its_allocation =
-      run_shell("export SLURM_JOB_END_TIME=$(($(date +%s) + 30)); exec $LOCKSTEP_PROGRAM " +
-                long_job(directory, directory.path("slurm")) + " parallel.backend=thread");
-  EXPECT_EQ(at_the_end_of_its_allocation.exit_code, 75) << at_the_end_of_its_allocation.everything();
+  expect_says(run_shell("export SLURM_JOB_END_TIME=$(($(date +%s) + 30)); exec $LOCKSTEP_PROGRAM " +
+                        long_job(directory, directory.path("slurm")) + " parallel.backend=thread"),
+              75);
   EXPECT_EQ(saved_step(directory.path("slurm")), 1);
 }
 
@@ -204,12 +181,9 @@ TEST(SignalTest, AStopOnAFullDiskIsNo75) {
     const auto command = "exec $LOCKSTEP_PROGRAM " + long_job(directory, run_dir) +
                          " parallel.backend=thread run.max_seconds=0.001 run.on_save_error=" + on_save_error;
     const auto full = run_shell("ulimit -f 60; " + command);
-    EXPECT_EQ(full.exit_code, 74) << full.everything();
-    EXPECT_NE(full.err.find("stopped on request at step 1, but that step is not saved"), std::string::npos)
-        << full.err;
-    EXPECT_NE(full.err.find("File too large; raise the limit on the size of files (ulimit -f)"),
-              std::string::npos)
-        << full.err;
+    expect_says(full, 74,
+                {"stopped on request at step 1, but that step is not saved",
+                 "File too large; raise the limit on the size of files (ulimit -f)"});
     EXPECT_EQ(full.out.find("stopped on request"), std::string::npos) << full.out;
     EXPECT_EQ(run_shell(command).exit_code, 75);
     EXPECT_EQ(saved_step(run_dir), 1);

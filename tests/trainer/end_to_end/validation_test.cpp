@@ -3,6 +3,7 @@
 /// Runs that hold samples out or take a part of them: what they train on, what they are judged by, and when their
 /// patience ends them; and runs that balance classes.
 #include "data/dataset.hpp"
+#include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -57,30 +58,9 @@ constexpr const char* kDigits =
     "parallel: {device: cpu, grain: 16}\n"
     "run: {checkpoint_every_steps: 2, log_every_steps: 1}\n";
 
-TEST_F(ValidationTest, ManyRanksAndManyStopsGiveTheSameRun) {
-  const auto alone = train_to_the_end("alone", kDigits, "");
-  for (int ranks = 2; ranks <= 7; ++ranks) {
-    const auto run = "ranks-" + std::to_string(ranks);
-    train_to_the_end(run, kDigits, "parallel.backend=thread parallel.ranks=" + std::to_string(ranks));
-    EXPECT_EQ(metrics(run), metrics("alone")) << run;
-  }
-  train_to_the_end("gpu", kDigits, "parallel.device=emulated");
-  EXPECT_EQ(metrics("gpu"), metrics("alone"));
-  train_to_the_end("mpi", kDigits, "", "mpirun -np 2");
-  EXPECT_EQ(metrics("mpi"), metrics("alone"));
-  EXPECT_GT(train_step_by_step("steps", kDigits, ""), 9);
-  EXPECT_EQ(metrics("steps"), metrics("alone"));
-  train_to_the_end("stages", kDigits,
-                   "model=mlp parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2");
-  train_to_the_end("mlp", kDigits, "model=mlp");
-  EXPECT_EQ(weights("stages"), weights("mlp"));
-  EXPECT_EQ(metrics("stages").back(), metrics("mlp").back());
-}
-
 TEST_F(ValidationTest, EpochsAreJudgedOnHeldOutSamplesAndTheEndOnTheTestSet) {
   const auto outcome = train_to_the_end("run", kDigits, "");
-  EXPECT_NE(outcome.out.find("(540 train, 60 validation, 90 test;"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("best: validation accuracy"), std::string::npos) << outcome.out;
+  expect_words(outcome.out, {"(540 train, 60 validation, 90 test;", "best: validation accuracy"});
   std::string events;
   for (const auto& event : metrics("run")) {
     const auto name = event["event"].get<std::string>();
@@ -93,8 +73,7 @@ TEST_F(ValidationTest, EpochsAreJudgedOnHeldOutSamplesAndTheEndOnTheTestSet) {
   const auto judged = nlohmann::json::parse(lockstep("eval " + path("run") + " --validation --json").out);
   EXPECT_EQ(judged["accuracy"], metrics("run").back()["validation_accuracy"]);
   EXPECT_EQ(judged["loss"], metrics("run").back()["validation_loss"]);
-  const auto proved = lockstep("prove " + path("run"));
-  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  succeed("prove " + path("run"));
   auto text = read_text(path("run/metrics.jsonl"));
   text.replace(text.find("\"validation_accuracy\":0.") + 24, 1, "0");
   write_text(path("run/metrics.jsonl"), text);
@@ -104,23 +83,19 @@ TEST_F(ValidationTest, EpochsAreJudgedOnHeldOutSamplesAndTheEndOnTheTestSet) {
 
 /// 240 images of 4 x 4, whose labels can be seen in them.
 void write_set(const std::string& directory, const std::vector<std::int32_t>& spoilt) {
-  const auto put = [](std::string& file, std::uint32_t value) {
-    for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(value >> shift & 0xFF);
-  };
-  std::filesystem::create_directories(directory);
   for (const auto& [half, count] : {std::pair{"train", 240U}, {"t10k", 30U}}) {
     std::mt19937 random(5);
-    std::string images{0, 0, 8, 3}, labels{0, 0, 8, 1};
-    for (const std::uint32_t size : {count, 4U, 4U}) put(images, size);
-    put(labels, count);
+    test::Bytes images = test::idx_header({count, 4, 4}), labels = test::idx_header({count});
     for (std::uint32_t i = 0; i < count; ++i) {
       const bool bad = count == 240 && std::ranges::binary_search(spoilt, static_cast<std::int32_t>(i));
-      labels += static_cast<char>(bad ? 2 - i % 3 : i % 3);
+      labels.push_back(static_cast<std::uint8_t>(bad ? 2 - i % 3 : i % 3));
       for (std::uint32_t pixel = 0; pixel < 16; ++pixel)
-        images += static_cast<char>(random() % 64 + (bad ? 191 : pixel % 3 == i % 3 ? 120 : 0));
+        images.push_back(static_cast<std::uint8_t>(random() % 64 + (bad                  ? 191
+                                                                    : pixel % 3 == i % 3 ? 120
+                                                                                         : 0)));
     }
-    write_text(directory + "/" + half + "-images-idx3-ubyte", images);
-    write_text(directory + "/" + half + "-labels-idx1-ubyte", labels);
+    test::write_file(directory + "/" + half + "-images-idx3-ubyte", images);
+    test::write_file(directory + "/" + half + "-labels-idx1-ubyte", labels);
   }
 }
 
@@ -155,17 +130,14 @@ constexpr const char* kStandstill =
 
 TEST_F(ValidationTest, PatienceEndsARunThatGetsNoBetter) {
   const auto outcome = train_to_the_end("run", kStandstill, "");
-  EXPECT_NE(outcome.out.find("in 2 evaluations: ended by train.patience at step 6 of 18"), std::string::npos)
-      << outcome.out;
+  expect_words(outcome.out, {"in 2 evaluations: ended by train.patience at step 6 of 18"});
   EXPECT_EQ(metrics("run").back()["step"], 6);
   EXPECT_EQ(metrics("run").back()["stopped_early"], true);
   const auto again = train_to_the_end("run", kStandstill, "");
-  EXPECT_NE(again.out.find("already finished"), std::string::npos) << again.out;
-  EXPECT_NE(again.out.find("set train.patience=3 or more"), std::string::npos) << again.out;
+  expect_words(again.out, {"already finished", "set train.patience=3 or more"});
   EXPECT_EQ(train_step_by_step("steps", kStandstill, ""), 7);
   EXPECT_EQ(metrics("steps"), metrics("run"));
-  const auto proved = lockstep("prove " + path("steps"));
-  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  succeed("prove " + path("steps"));
   train_to_the_end("run", kStandstill, "train.patience=4");
   train_to_the_end("four", kStandstill, "train.patience=4");
   EXPECT_EQ(metrics("run"), metrics("four"));
@@ -181,9 +153,7 @@ TEST_F(ValidationTest, PatienceGoesByEvaluationsWithinAnEpochToo) {
 
 TEST_F(ValidationTest, WhatCannotBeIsRefusedWithTheWayOut) {
   const auto refused = [&](const std::string& overrides, const std::string& part) {
-    const auto outcome = train("refused", kStandstill, overrides);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.everything();
+    expect_says(train("refused", kStandstill, overrides), 2, {part});
   };
   refused("data.validation=1.0", "data.validation: expected a whole number from 0 to");
   refused("data.validation=80",
@@ -192,15 +162,11 @@ TEST_F(ValidationTest, WhatCannotBeIsRefusedWithTheWayOut) {
   refused("train.max_steps=1", "train.patience: a run of train.max_steps=1 ends before its first evaluation");
   refused("train.evaluate_every_steps=-1", "train.evaluate_every_steps: expected a whole number");
   train_to_the_end("run", kStandstill, "");
-  const auto other = train("run", kStandstill, "data.validation=8");
-  EXPECT_EQ(other.exit_code, 2) << other.everything();
-  EXPECT_NE(other.err.find("data.validation (was 16, now 8)"), std::string::npos) << other.err;
+  expect_says(train("run", kStandstill, "data.validation=8"), 2, {"data.validation (was 16, now 8)"});
   train_to_the_end("none", kStandstill, "data.validation=0 train.patience=0 train.epochs=1");
   const auto later = train("none", kStandstill, "train.epochs=2");
   EXPECT_NE(later.err.find("data.validation (was 0, now 16)"), std::string::npos) << later.everything();
-  const auto eval = lockstep("eval " + path("none") + " --validation");
-  EXPECT_EQ(eval.exit_code, 2) << eval.everything();
-  EXPECT_NE(eval.err.find("held no samples out"), std::string::npos) << eval.err;
+  expect_says(lockstep("eval " + path("none") + " --validation"), 2, {"held no samples out"});
 }
 
 // A part of the samples of a set in files, and classes in balance.
@@ -215,15 +181,12 @@ TEST_F(ValidationTest, APartIsTrainedOnProvedAndJudged) {
   write_set(path("set"), {});
   const std::string job = job_on_a_part(path("set"));
   const auto alone = train_to_the_end("alone", job, "");
-  EXPECT_NE(alone.out.find("(70 of 192 train, 48 validation, 12 of 30 test;"), std::string::npos)
-      << alone.out;
+  expect_words(alone.out, {"(70 of 192 train, 48 validation, 12 of 30 test;"});
   EXPECT_EQ(metrics("alone").front()["train_samples"], 70);
   EXPECT_EQ(metrics("alone").back()["test_samples"], 12);
-  const auto proved = lockstep("prove " + path("alone"));
-  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  succeed("prove " + path("alone"));
   const auto judged = [&](const std::string& options, std::int64_t samples) {
-    const auto outcome = lockstep("eval " + path("alone") + " --json " + options);
-    EXPECT_EQ(outcome.exit_code, 0) << options << outcome.everything();
+    const auto outcome = succeed("eval " + path("alone") + " --json " + options);
     const auto json = nlohmann::json::parse(outcome.out);
     EXPECT_EQ(json["samples"], samples) << options;
     EXPECT_EQ(json["relation"], "what it was trained on");
@@ -244,8 +207,7 @@ TEST_F(ValidationTest, MistakesOfAPartAreShownAsTheyAreInTheFile) {
   train_to_the_end("whole", job_on_a_part(path("set")), hardly + " data.test_samples=0");
   std::map<nlohmann::json, nlohmann::json> pictures;
   const auto mistakes_of = [&](const std::string& run) {
-    const auto outcome = lockstep("report --format json " + path(run));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    const auto outcome = succeed("report --format json " + path(run));
     return nlohmann::json::parse(outcome.out)["runs"][0]["classes"]["mistakes"];
   };
   for (const auto& mistake : mistakes_of("whole")) pictures[mistake["sample"]] = mistake["picture"];
@@ -270,31 +232,23 @@ TEST_F(ValidationTest, OthersThanThePartAreNeverTrainedOnButCompared) {
     train_to_the_end("of-" + set, job_on_a_part(path(set)), "");
   EXPECT_EQ(weights("of-spoilt"), weights("of-set"));
   EXPECT_NE(weights("of-other"), weights("of-set"));
-  const auto other_files = train("of-set", job_on_a_part(path("spoilt")), "train.epochs=4");
-  EXPECT_EQ(other_files.exit_code, 65) << other_files.everything();
-  EXPECT_NE(other_files.err.find("idx train samples (sha256"), std::string::npos) << other_files.err;
-  const auto other_part = train("of-set", job_on_a_part(path("set")), "train.epochs=4 data.train_samples=71");
-  EXPECT_EQ(other_part.exit_code, 2) << other_part.everything();
-  EXPECT_NE(other_part.err.find("data.train_samples (was 70, now 71)"), std::string::npos) << other_part.err;
+  expect_says(train("of-set", job_on_a_part(path("spoilt")), "train.epochs=4"), 65,
+              {"idx train samples (sha256"});
+  expect_says(train("of-set", job_on_a_part(path("set")), "train.epochs=4 data.train_samples=71"), 2,
+              {"data.train_samples (was 70, now 71)"});
   train_to_the_end("of-set", job_on_a_part(path("set")), "train.epochs=4 data.test_samples=20");
   EXPECT_EQ(metrics("of-set").back()["test_samples"], 20);
   const auto proved = lockstep("prove " + path("of-set"));
-  EXPECT_NE(proved.out.find("measured on 12 samples, and data.test_samples is 20 here"), std::string::npos)
-      << proved.everything();
+  expect_words(proved.out, {"measured on 12 samples, and data.test_samples is 20 here"});
 }
 
 TEST_F(ValidationTest, MoreSamplesThanThereAreAreRefusedWithTheirNumber) {
   write_set(path("set"), {});
   write_text(path("job.yaml"), job_on_a_part(path("set")));
   for (const std::string command : {"train ", "validate "}) {
-    const auto outcome =
-        lockstep(command + path("job.yaml") + " data.train_samples=193 run.dir=" + path("run"));
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-    EXPECT_NE(
-        outcome.err.find("data.train_samples: 193 are more than there are: 192 training samples, with 48 "
-                         "held out by data.validation; ask for 192 at most"),
-        std::string::npos)
-        << outcome.err;
+    expect_says(lockstep(command + path("job.yaml") + " data.train_samples=193 run.dir=" + path("run")), 2,
+                {"data.train_samples: 193 are more than there are: 192 training samples, with 48 "
+                 "held out by data.validation; ask for 192 at most"});
   }
   const auto valid = lockstep("validate " + path("job.yaml") + " --json");
   EXPECT_EQ(nlohmann::json::parse(valid.out)["train_samples"], 70) << valid.everything();
@@ -304,19 +258,16 @@ TEST_F(ValidationTest, MoreSamplesThanThereAreAreRefusedWithTheirNumber) {
 TEST_F(ValidationTest, ClassesInBalanceAreSaidAndProved) {
   const std::string job = kDigits, balance = " data.balance_classes=true ";
   const auto alone = train_to_the_end("alone", job, balance);
-  EXPECT_NE(alone.out.find("10 classes balanced, of "), std::string::npos) << alone.out;
-  EXPECT_NE(alone.out.find("each is drawn 54 times an epoch"), std::string::npos) << alone.out;
+  expect_words(alone.out, {"10 classes balanced, of ", "each is drawn 54 times an epoch"});
   train_to_the_end("ranks", job, balance + "data.per_rank_batch=64 parallel.backend=thread parallel.ranks=2");
   EXPECT_EQ(weights("ranks"), weights("alone"));
-  const auto proved = lockstep("prove " + path("alone"));
-  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  succeed("prove " + path("alone"));
   train_to_the_end(
       "hogwild", job,
       balance +
           "parallel.strategy=hogwild parallel.determinism=off parallel.backend=thread parallel.ranks=2");
   const auto other = train("alone", job, "train.epochs=3");
-  EXPECT_NE(other.err.find("data.balance_classes (was true, now false)"), std::string::npos)
-      << other.everything();
+  expect_words(other.err, {"data.balance_classes (was true, now false)"});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 /// refuses is listed. Runs are in this process, their ranks threads.
 #include "common/error.hpp"
 #include "tests/data/picture_fixture.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/training_run.hpp"
@@ -42,6 +43,20 @@ constexpr std::pair<const char*, const char*> kModels[] = {
      "layers:\n  - avg_pool: 7\n  - conv2d: {out: 3, kernel: 2}\n  - batch_norm\n  - relu\n"
      "  - linear: {name: fc, out: classes}\n"},
     {"flat.yaml", "layers:\n  - flatten\n  - linear: 6\n  - relu\n  - linear: {name: fc, out: classes}\n"},
+    {"branched.yaml",
+     "layers:\n  - avg_pool: 4\n  - conv2d: {out: 3, kernel: 3}\n  - tanh\n  - relu: {name: a}\n  - dropout: "
+     "0.3\n"
+     "  - conv2d: {out: 3, kernel: 3, padding: 1}\n  - gelu\n  - add: a\n  - relu\n  - add: tanh1\n  - "
+     "sigmoid\n"
+     "  - max_pool: 2\n  - global_avg_pool\n  - linear: 4\n  - gelu: {approximate: tanh}\n"
+     "  - linear: {name: fc, out: classes}\n"},
+    // Gradients for which the first units of sums are far too coarse, or far too fine.
+    {"faint.yaml",
+     "init: {normal: 1e-14}\nlayers:\n  - avg_pool: 7\n  - flatten\n  - linear: 4\n  - relu\n"
+     "  - linear: {name: fc, out: classes}\n"},
+    {"huge.yaml",
+     "init: {normal: 1000}\nlayers:\n  - avg_pool: 7\n  - flatten\n  - linear: 4\n  - relu\n"
+     "  - linear: 4\n  - relu\n  - linear: {name: fc, out: classes}\n"},
 };
 
 /// One core alone is the first.
@@ -53,10 +68,11 @@ constexpr const char* kWays[] = {
     "parallel.device=emulated parallel.ranks=2 parallel.graph=off data.micro_batch=4",
     "parallel.device=emulated parallel.ranks=3 parallel.split=chunk",
     "parallel.strategy=pipeline parallel.stages=2",
-    "parallel.strategy=pipeline parallel.stages=2 parallel.ranks=2",
+    "parallel.strategy=pipeline parallel.stages=4 parallel.ranks=2",
     "parallel.strategy=pipeline parallel.stages=3 parallel.ranks=3 parallel.schedule=gpipe",
     "parallel.strategy=pipeline parallel.stages=2 parallel.device=emulated",
-    "parallel.strategy=pipeline parallel.stages=2 parallel.ranks=2 parallel.device=emulated",
+    "parallel.strategy=pipeline parallel.stages=2 parallel.ranks=4 parallel.device=emulated "
+    "parallel.check_replicas_every_steps=1",
     "parallel.strategy=pipeline parallel.stages=3 parallel.ranks=3 parallel.device=emulated",
 };
 
@@ -69,6 +85,11 @@ struct Row {
 const std::vector<Row> kModelAndData = {
     {"model", "normed.yaml"},
     {"model", "flat.yaml"},
+    {"model", "branched.yaml"},
+    {"model", test::source_path("tests/arithmetic/modern.yaml"),
+     "train.optimizer.kind=adam train.optimizer.lr=0.01"},
+    {"model", "faint.yaml", "train.optimizer.lr=0.5"},
+    {"model", "huge.yaml", "data.std=1e-4 train.optimizer.lr=1e-12"},
     {"data.set", "random", "model=flat.yaml"},
     {"data.global_batch", "16"},
     {"data.mean", "0.5"},
@@ -80,12 +101,16 @@ const std::vector<Row> kModelAndData = {
     {"data.train_samples", "11", "data.set=pictures data.root=pictures data.validation=5",
      "data.set=pictures data.root=pictures data.validation=5 data.train_samples=0"},
     {"data.validation", "0.25"},
+    {"data.validation", "0.25", "train.evaluate_every_steps=1"},
     {"data.validation", "files", "data.set=pictures data.root=pictures data.train_samples=0"},
     {"data.size", "14x21", "data.set=pictures data.root=pictures data.train_samples=0"},
     {"data.fit", "pad", "data.set=pictures data.root=pictures data.train_samples=0 data.size=21"},
     {"data.fit", "crop", "data.set=pictures data.root=pictures data.train_samples=0 data.size=21"},
     {"data.colour", "true", "data.set=pictures data.root=pictures data.train_samples=0"},
     {"data.label", "second", "data.set=webdataset data.root=tars data.train_samples=0"},
+    {"data.label", "several",
+     "data.set=webdataset data.root=tars data.train_samples=0 train.loss=binary_cross_entropy",
+     "data.set=webdataset data.root=tars data.train_samples=0"},
 };
 
 const std::vector<Row> kAugmentations = {
@@ -237,7 +262,7 @@ class WaysTest : public ::testing::Test {
   }
   ~WaysTest() override { fs::current_path("/"); }
 
-  /// Folders of pictures, wider than high, with a validation half; archives of them with two labels each.
+  /// Folders of pictures, wider than high, with a validation half; archives of them with other labels, one and several.
   static void write_pictures() {
     for (const auto& [half, count] : {std::pair{"train", 20}, {"val", 6}, {"test", 6}}) {
       const std::string tar = std::string("tars/") + half;
@@ -250,7 +275,8 @@ class WaysTest : public ::testing::Test {
         write_bytes(fmt::format("{}/{}.png", folder, i), encode_png(picture));
         write_bytes(fmt::format("{}/{:02}.png", tar, i), encode_png(picture));
         write_text(fmt::format("{}/{:02}.cls", tar, i), std::to_string(i % 3));
-        write_text(fmt::format("{}/{:02}.json", tar, i), fmt::format("{{\"second\": {}}}", i / 2 % 3));
+        write_text(fmt::format("{}/{:02}.json", tar, i),
+                   fmt::format(R"({{"second": {}, "several": [{}, 2]}})", i / 2 % 3, i % 2));
       }
       EXPECT_EQ(run_shell(fmt::format("tar -C {0} --sort=name -cf {0}.tar .", tar)).exit_code, 0);
       fs::remove_all(tar);

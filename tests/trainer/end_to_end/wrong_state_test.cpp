@@ -115,8 +115,7 @@ class DoubtTest : public WrongStateTest {
   Outcome go_on(const std::string& more = "") const { return train(3, kSixEpochs + replays_ + more); }
   void err_twice(const std::string& replays) {
     replays_ = replays;
-    const auto unseen = go_on("train.max_steps=11" + fault("wrong-lane", 10));
-    EXPECT_EQ(unseen.exit_code, 0) << unseen.everything();
+    expect_says(go_on("train.max_steps=11" + fault("wrong-lane", 10)), 0);
     seen_ = go_on(fault("wrong-lane", 12));
     expect_said(seen_, 72, "step 12: rank 1 on " + host_name());
   }
@@ -148,8 +147,8 @@ TEST_F(DoubtTest, ARunGoesOnFromACheckpointBeforeTheLastReplayThatPassed) {
   EXPECT_TRUE(fs::exists(run() + "/previous-1/checkpoints/step-00000011"));
   const auto metrics = read_metrics(run());
   EXPECT_EQ(std::ranges::count_if(metrics, [](const auto& line) { return line.value("step", 0) == 10; }), 1);
-  EXPECT_EQ(lockstep("prove " + run()).exit_code, 0);
-  EXPECT_EQ(lockstep("verify " + run()).exit_code, 0);
+  succeed("prove " + run());
+  succeed("verify " + run());
 }
 
 TEST_F(DoubtTest, WhereNoneIsLeftARunRefusesAndSaysWhatToDo) {

@@ -4,6 +4,7 @@
 /// double (tests/golden/make_batch_norm_golden.py), and the same bits however the batch is dealt.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/device_choice.hpp"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,10 +52,7 @@ const SafetensorsFile& batch_norm_golden() {
 template <typename T>
 std::vector<T> golden_values(const std::string& name, const char* type,
                              const std::vector<std::size_t>& shape) {
-  const TensorView& tensor = batch_norm_golden().require(name, type, shape);
-  std::vector<T> numbers(tensor.bytes.size() / sizeof(T));
-  std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
-  return numbers;
+  return test::values_of<T>(batch_norm_golden(), name, type, shape);
 }
 
 template <typename T>
@@ -74,7 +71,6 @@ std::shared_ptr<TrainTestData> golden_data() {
   auto data = std::make_shared<TrainTestData>();
   Dataset& train = data->train;
   const auto features = golden_values<float>("images", "F32", {kTrainSamples, 2, 6, 7});
-  const auto labels = golden_values<std::int32_t>("labels", "I32", {kTrainSamples});
   train.shape = kImage;
   train.classes = kClasses;
   train.features = AlignedBuffer<float>(features.size());

@@ -11,6 +11,8 @@
 #include "common/machine.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "models/device_execution.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/engine/job_setup.hpp"
@@ -185,8 +187,7 @@ TEST(MemoryNeedTest, ASetThatDoesNotFitTheDeviceStreamsUnlessTheJobForbidsIt) {
   EXPECT_EQ(refusal(job, layers, large, 1'000'000), "");
   job.data.on_device = OnDevice::kWhole;
   const std::string message = refusal(job, layers, large, 1'000'000);
-  EXPECT_NE(message.find("data 2.9 TiB"), message.npos) << message;
-  EXPECT_NE(message.find("data.on_device=stream brings it there step by step"), message.npos) << message;
+  test::expect_words(message, {"data 2.9 TiB", "data.on_device=stream brings it there step by step"});
 }
 
 TEST(MemoryNeedTest, OnlyWhatLeavesTooLittleStreams) {
@@ -209,9 +210,8 @@ TEST(MemoryNeedTest, TheRefusalNamesAMicroBatchThatFits) {
   const std::string_view before = "are free; data.micro_batch=";
   const std::size_t place = message.find(before);
   ASSERT_NE(place, message.npos) << message;
-  EXPECT_NE(message.find(" would fit, with the same weights; or lower data.global_batch, use more GPUs"),
-            message.npos)
-      << message;
+  test::expect_words(message,
+                     {" would fit, with the same weights; or lower data.global_batch, use more GPUs"});
   job.data.micro_batch = std::atoi(message.c_str() + place + before.size());
   EXPECT_GE(job.data.micro_batch, job.parallel.grain);
   EXPECT_EQ(refusal(job, layers + end), "");
@@ -262,8 +262,7 @@ TEST(MemoryNeedTest, AHugeLayerIsRefusedBeforeItsActivationsAreAllocated) {
 /// A sound checkpoint of one number, whose manifest says this of its model.
 std::string error_of_saved_model(const std::string& yaml, const std::string& height,
                                  const std::string& classes) {
-  std::string directory = (std::filesystem::temp_directory_path() / "lockstep-limits-XXXXXX").string();
-  if (mkdtemp(directory.data()) == nullptr) return "no temporary directory";
+  const testing::TemporaryDirectory directory;
   CheckpointState state;
   state.facts.parameters = {{"fc1.weight", {1}}};
   state.facts.model = {{"yaml", yaml},       {"channels", "1"}, {"height", height}, {"width", "65537"},
@@ -272,11 +271,10 @@ std::string error_of_saved_model(const std::string& yaml, const std::string& hei
   state.weights = {1};
   std::string message = "accepted";
   try {
-    load_saved_model(save_checkpoint(Env::posix(), directory, state));
+    load_saved_model(save_checkpoint(Env::posix(), directory.path(), state));
   } catch (const Error& error) {
     message = std::to_string(static_cast<int>(error.code())) + ": " + error.what();
   }
-  std::filesystem::remove_all(directory);
   return message.substr(0, 4) + message.substr(std::min(message.size(), message.rfind("step-00000000") + 13));
 }
 
@@ -288,6 +286,9 @@ TEST(SavedModelTest, OneBeyondTheLimitsIsDamagedData) {
   expect(error_of_saved_model(large_kernel, "65536", "10"),
          "an input of 1x65536x65537 is not one to 16777216 numbers");
   expect(error_of_saved_model(large_kernel, "-3", "10"), "the manifest's model.height is -3");
+  expect(error_of_saved_model(large_kernel, "0", "10"), "");
+  expect(error_of_saved_model(large_kernel, "3", "99999999999"),
+         "the manifest's model.classes is 99999999999");
   expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes; expected 1 to 1048576");
   EXPECT_EQ(error_of_saved_model("layers: [relu, conf2d]\n", "3", "10").substr(0, 4), "65: ");
 }

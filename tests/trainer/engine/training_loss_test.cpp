@@ -6,13 +6,13 @@
 #include "common/safetensors.hpp"
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
-#include "tests/common/config_error_of.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/job_setup.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -31,10 +31,7 @@ const SafetensorsFile& golden() {
 
 template <typename T>
 std::vector<T> values_of(const std::string& name, const char* dtype, const std::vector<std::size_t>& shape) {
-  const TensorView& tensor = golden().require(name, dtype, shape);
-  std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
+  return test::values_of<T>(golden(), name, dtype, shape);
 }
 
 Job job_with(const std::string& train, const std::string& augment = "[]") {
@@ -182,7 +179,7 @@ TEST(TrainingLossTest, SaysNothingOfThePlainLoss) {
 
 TEST(TrainingLossTest, WeightsThatDoNotFitTheSetAreRefused) {
   const auto error_of = [](const char* train, const std::vector<std::int32_t>& labels) {
-    return config_error_of([&] { TrainingLoss(job_with(train), set_of(labels, 3)); });
+    return message_of<ConfigError>([&] { TrainingLoss(job_with(train), set_of(labels, 3)); });
   };
   EXPECT_EQ(error_of("class_weights: [1, 2]", {0, 1, 2}),
             "job.yaml:1:70: train.class_weights: 2 numbers for the 3 classes of idx; give one for each, in "

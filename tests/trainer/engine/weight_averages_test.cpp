@@ -5,13 +5,13 @@
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -25,10 +25,7 @@ template <typename T>
 std::vector<T> golden(const std::string& name, const char* dtype) {
   static const SafetensorsFile file =
       SafetensorsFile::read(test::source_path("tests/golden/averages.safetensors"));
-  const TensorView& tensor = file.require(name, dtype, {kSteps, kParameters});
-  std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
+  return test::values_of<T>(file, name, dtype, {kSteps, kParameters});
 }
 
 Job job_of_both() {

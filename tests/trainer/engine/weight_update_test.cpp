@@ -8,6 +8,8 @@
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/host_arena.hpp"
 
@@ -16,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,10 +54,7 @@ struct Golden {
   template <typename T>
   std::vector<T> values_of(const std::string& name, const char* dtype,
                            const std::vector<std::size_t>& shape) const {
-    const TensorView& tensor = file.require(name, dtype, shape);
-    std::vector<T> values(tensor.bytes.size() / sizeof(T));
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-    return values;
+    return test::values_of<T>(file, name, dtype, shape);
   }
   std::vector<float> initial() const { return values_of<float>("initial", "F32", {layout.size}); }
   /// One step's behind the other.
@@ -355,13 +353,9 @@ TEST(GroupsTest, BiasesAndNormsOfAnyShapeAreSparedDecay) {
 }
 
 TEST(GroupsTest, PatternsThatMatchNothingAreRefusedWithNamesThatDo) {
-  const auto error = [](const std::string& train) -> std::string {
-    try {
-      require_patterns_that_match(job_with(train), layout_of_two_layers());
-    } catch (const ConfigError& refused) {
-      return refused.what();
-    }
-    return "";
+  const auto error = [](const std::string& train) {
+    return test::error_of<ConfigError>(
+        [&] { require_patterns_that_match(job_with(train), layout_of_two_layers()); });
   };
   const std::string names = "; there are conv.weight, conv.bias, fc.weight, fc.bias";
   EXPECT_EQ(error("groups: [{match: fc*, lr_factor: 0.1}], freeze: conv*"), "");

@@ -9,6 +9,7 @@
 #include "common/machine.hpp"
 #include "kernels/emulation/order.hpp"
 #include "tests/support/fake_gpu.hpp"
+#include "tests/support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -92,8 +93,7 @@ std::string refusal(const ParallelSection& parallel, int usable_ranks) {
 
 TEST(ChooseDeviceTest, AutoIsRefusedWhereOnlySomeRanksCanUseTheirGpu) {
   const std::string text = refusal(section("auto"), 2);
-  for (const char* part : {"other ranks have a GPU", kTooOld, "parallel.device=cpu"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  test::expect_words(text, {"other ranks have a GPU", kTooOld, "parallel.device=cpu"});
 }
 
 TEST(ChooseDeviceTest, WhatIsDemandedIsRefusedWithTheReason) {
@@ -105,16 +105,10 @@ TEST(ChooseDeviceTest, WhatIsDemandedIsRefusedWithTheReason) {
 /// The real probe, on a device that stands in for one of another architecture.
 TEST(ChooseDeviceTest, ADeviceIsNotMadeWithoutKernelsForIt) {
   emulated::set_built_for_this_device(false);
-  std::string text;
-  try {
-    emulated::platform().make_device(0);
-  } catch (const DeviceError& error) {
-    text = error.what();
-  }
+  const std::string text = test::error_of<DeviceError>([] { emulated::platform().make_device(0); });
   emulated::set_built_for_this_device(true);
-  for (const char* part : {"GPU 0 (Emulated GPU, compute capability 8.0)", "cudaErrorNoKernelImageForDevice",
-                           "CMAKE_CUDA_ARCHITECTURES"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  test::expect_words(text, {"GPU 0 (Emulated GPU, compute capability 8.0)", "cudaErrorNoKernelImageForDevice",
+                            "CMAKE_CUDA_ARCHITECTURES"});
   EXPECT_NE(emulated::platform().make_device(0), nullptr);
 }
 
@@ -194,16 +188,12 @@ std::string refusal(int local_size, int visible, std::optional<int> requested) {
 
 TEST(ChooseGpuTest, TooFewGpusNamesTheLaunchersOptions) {
   const std::string text = refusal(4, 2, std::nullopt);
-  for (const char* part : {"4 ranks", "2 GPUs", "ppr:2:node", "--ntasks-per-node=2", "--gpus-per-task=1"}) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
-  }
+  test::expect_words(text, {"4 ranks", "2 GPUs", "ppr:2:node", "--ntasks-per-node=2", "--gpus-per-task=1"});
 }
 
 TEST(ChooseGpuTest, AGpuThatIsNotThereIsNamed) {
   const std::string text = refusal(1, 1, 3);
-  for (const char* part : {"cuda:3", "1 GPU,", "CUDA_VISIBLE_DEVICES", "lockstep devices"}) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
-  }
+  test::expect_words(text, {"cuda:3", "1 GPU,", "CUDA_VISIBLE_DEVICES", "lockstep devices"});
 }
 
 TEST(SharedGpusTest, GpusOfTheirOwnAreNotShared) {

@@ -3,6 +3,7 @@
 /// Makes run folders for tests of what reads them.
 #pragma once
 
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 
 #include <fmt/format.h>
@@ -17,17 +18,8 @@ namespace lockstep::testing {
 /// Below a directory that goes with it.
 class RunFolders {
  public:
-  RunFolders() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-runs-XXXXXX").string();
-    root_ = mkdtemp(name.data());
-  }
-  ~RunFolders() { std::filesystem::remove_all(root_); }
-  RunFolders(const RunFolders&) = delete;
-  RunFolders& operator=(const RunFolders&) = delete;
-
-  const std::string& root() const { return root_; }
-  std::string path(const std::string& name) const { return root_ + "/" + name; }
-
+  std::string root() const { return root_.path(); }
+  std::string path(const std::string& name) const { return root_.path(name); }
   /// A file with its folders. @returns its path
   std::string write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
@@ -50,7 +42,7 @@ class RunFolders {
   }
 
  private:
-  std::string root_;
+  TemporaryDirectory root_;
 };
 
 inline std::string start_line(int world = 2) {

@@ -5,7 +5,9 @@
 
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/small_disk.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/run/metrics.hpp"
 
 #include <fmt/format.h>
@@ -69,14 +71,10 @@ std::vector<std::string> records_of(const fs::path& path) {
 
 class EventFileTest : public ::testing::Test {
  protected:
-  EventFileTest() {
-    std::string name = fs::temp_directory_path() / "event_file_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~EventFileTest() override { fs::remove_all(folder_); }
   fs::path only_file() const { return fs::directory_iterator(folder_)->path(); }
 
-  std::string folder_;
+  testing::TemporaryDirectory directory_;
+  std::string folder_ = directory_.path();
 };
 
 TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNot) {
@@ -103,12 +101,11 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
 TEST_F(EventFileTest, AFullDiskIsAnErrorThatNamesTheFile) {
   EventFile file(Env::posix(), folder_);
   const SmallDisk disk(64);
-  try {
-    file.add_line({{"event", "step"}, {"step", 3}, {"loss", 0.5}});
-    FAIL() << "it was written";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("tfevents"), std::string::npos) << error.what();
-  }
+  test::expect_error<IoError>(
+      [&] {
+        file.add_line({{"event", "step"}, {"step", 3}, {"loss", 0.5}});
+      },
+      {"tfevents"});
 }
 
 TEST(RankMemoryTest, RanksTogetherHaveWhatTheyShareOnce) {

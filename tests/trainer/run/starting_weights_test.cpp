@@ -8,6 +8,8 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/run/run_state.hpp"
@@ -17,7 +19,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -50,19 +51,12 @@ AlignedBuffer<float> weights_from_pytorch(const Network& network) {
   return weights;
 }
 
-template <typename T>
-std::vector<T> numbers_of(const TensorView& tensor) {
-  std::vector<T> numbers(tensor.bytes.size() / sizeof(T));
-  std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
-  return numbers;
-}
-
 TEST(StartingWeightsTest, StateDictOfPyTorchGivesItsLogits) {
   const Network network = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses);
   const auto weights = weights_from_pytorch(network);
   const auto answers = SafetensorsFile::read(golden("torch_answers.safetensors"));
-  const auto images = numbers_of<float>(answers.require("images", "F32", {kSamples, 2, 9, 12}));
-  const auto logits = numbers_of<double>(answers.require("logits", "F64", {kSamples, kClasses}));
+  const auto images = test::values_of<float>(answers, "images", "F32", {kSamples, 2, 9, 12});
+  const auto logits = test::values_of<double>(answers, "logits", "F64", {kSamples, kClasses});
   Execution execution(network, kSamples);
   const auto features = static_cast<std::size_t>(kImage.features());
   for (std::size_t f = 0; f < features; ++f)
@@ -76,12 +70,7 @@ TEST(StartingWeightsTest, StateDictOfPyTorchGivesItsLogits) {
 
 void expect_refusal(const std::string& conv1, const std::string& words) {
   const Network network = Network::parse(network_with(conv1), "torch.yaml", kImage, kClasses);
-  try {
-    weights_from_pytorch(network);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-  }
+  test::expect_error<DataError>([&] { weights_from_pytorch(network); }, {words});
 }
 
 TEST(StartingWeightsTest, WhatTheFileLacksIsNamed) {
@@ -145,12 +134,8 @@ TEST(StartingWeightsTest, FileOfTorchSaveIsRefusedWithTheWayOut) {
   std::ofstream(job.train.initial_weights, std::ios::binary) << "PK\x03\x04 and more";
   const Network network = Network::parse("layers:\n  - linear: classes\n", "one.yaml", {1, 1, 2}, 2);
   std::vector<float> weights(network.parameters().weights_size());
-  try {
-    initialise_weights(job, network, weights);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("save_file(torch.load("), std::string::npos) << error.what();
-  }
+  test::expect_error<DataError>([&] { initialise_weights(job, network, weights); },
+                                {"save_file(torch.load("});
   std::filesystem::remove(job.train.initial_weights);
 }
 
@@ -161,18 +146,11 @@ TEST(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {
                                            {"fc1.bias", "F32", {2}, std::as_bytes(std::span(bias))}};
   Job job;
   job.train.initial_weights = ::testing::TempDir() + "/not_finite.safetensors";
-  const auto bytes = write_safetensors(tensors, {});
-  std::ofstream(job.train.initial_weights, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  write_synced(Env::posix(), job.train.initial_weights, write_safetensors(tensors));
   std::vector<float> weights(network.parameters().weights_size());
-  try {
-    initialise_weights(job, network, weights);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.what(),
-              job.train.initial_weights +
-                  ": 1 of 4 numbers of fc1.weight is NaN or infinite; give a file of finite weights");
-  }
+  EXPECT_EQ(test::error_of<DataError>([&] { initialise_weights(job, network, weights); }),
+            job.train.initial_weights +
+                ": 1 of 4 numbers of fc1.weight is NaN or infinite; give a file of finite weights");
   std::filesystem::remove(job.train.initial_weights);
 }
 
@@ -181,13 +159,8 @@ TEST(StartingWeightsTest, NothingOfALayerIsLeftOut) {
       "layers:\n  - conv2d: {out: 4, kernel: 3, padding: 1, bias: false}\n  - batch_norm: {affine: false}\n"
       "  - linear: classes\n";
   const Network network = Network::parse(yaml, "torch.yaml", kImage, kClasses);
-  try {
-    weights_from_pytorch(network);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("'bn1.bias', but the model's bn1 has none"), std::string::npos)
-        << error.what();
-  }
+  test::expect_error<DataError>([&] { weights_from_pytorch(network); },
+                                {"'bn1.bias', but the model's bn1 has none"});
 }
 
 /// Four steps an epoch, of which the last has 4 samples.

@@ -8,7 +8,9 @@
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "models/network.hpp"
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/held_device.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/small_disk.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/worker_pool.hpp"
@@ -203,28 +205,13 @@ TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
 using Events = std::vector<std::string>;
 
 /// A rank's end of a group, which notes when sums over the host start and when they are tested.
-class NotingCommunicator final : public Communicator, private AllReduce {
+class NotingCommunicator final : public test::ForwardingCommunicator, private AllReduce {
  public:
-  explicit NotingCommunicator(Communicator& comm) : comm_(comm) {}
+  explicit NotingCommunicator(Communicator& comm) : ForwardingCommunicator(comm) {}
 
   Events events;
 
-  int rank() const override { return comm_.rank(); }
-  int size() const override { return comm_.size(); }
-  int local_rank() const override { return comm_.local_rank(); }
-  int local_size() const override { return comm_.local_size(); }
-  const std::string& host() const override { return comm_.host(); }
-  std::string_view backend() const override { return comm_.backend(); }
-  std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
   AllReduce& host_all_reduce() override { return *this; }
-  PointToPoint& point_to_point() override { return comm_.point_to_point(); }
-  std::unique_ptr<Communicator> make_part(int colour) override { return comm_.split(colour); }
-  void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    return comm_.all_gather(mine);
-  }
-  void barrier() override { comm_.barrier(); }
-  void abort(int exit_code) noexcept override { comm_.abort(exit_code); }
 
  private:
   class Noted final : public PendingCollective {
@@ -251,8 +238,6 @@ class NotingCommunicator final : public Communicator, private AllReduce {
     return note(mine, sum);
   }
   std::unique_ptr<PendingCollective> start(std::span<float> data) override { return note(data); }
-
-  Communicator& comm_;
 };
 
 /// Between the gradients of two layers the strategy lets sums progress that are under way. There are none yet if
@@ -355,8 +340,7 @@ TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
                       [&](ParallelStrategy& strategy) { strategy.probe_next_step({.reduction = probe}); });
         ADD_FAILURE() << "not seen";
       } catch (const WrongRankError& error) {
-        EXPECT_NE(error.numbers().what.find("rank 1 on "), std::string::npos) << error.numbers().what;
-        EXPECT_NE(error.numbers().what.find(why), std::string::npos) << error.numbers().what;
+        test::expect_words(error.numbers().what, {"rank 1 on ", why});
       }
     };
     for (const char* model : {"layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", kWithBatchNorm}) {

@@ -5,6 +5,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "kernels/device_ops.hpp"
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/leak_check.hpp"
 #include "trainer/tools/bench.hpp"
 
@@ -54,33 +55,20 @@ class FalseSums final : public AllReduce {
 };
 
 /// A rank's end of a group: it loses another rank at its n-th barrier, or its sums are false.
-class LosingCommunicator final : public Communicator {
+class LosingCommunicator final : public test::ForwardingCommunicator {
  public:
-  LosingCommunicator(Communicator& comm, int barriers) : comm_(comm), barriers_left_(barriers) {}
-  LosingCommunicator(Communicator& comm, AllReduce& sums) : comm_(comm), barriers_left_(-1), sums_(&sums) {}
+  LosingCommunicator(Communicator& comm, int barriers)
+      : ForwardingCommunicator(comm), barriers_left_(barriers) {}
+  LosingCommunicator(Communicator& comm, AllReduce& sums)
+      : ForwardingCommunicator(comm), barriers_left_(-1), sums_(&sums) {}
 
-  int rank() const override { return comm_.rank(); }
-  int size() const override { return comm_.size(); }
-  int local_rank() const override { return comm_.local_rank(); }
-  int local_size() const override { return comm_.local_size(); }
-  const std::string& host() const override { return comm_.host(); }
-  std::string_view backend() const override { return comm_.backend(); }
-  std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
   AllReduce& host_all_reduce() override { return sums_ != nullptr ? *sums_ : comm_.host_all_reduce(); }
-  PointToPoint& point_to_point() override { return comm_.point_to_point(); }
-  std::unique_ptr<Communicator> make_part(int colour) override { return comm_.split(colour); }
-  void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    return comm_.all_gather(mine);
-  }
   void barrier() override {
     if (--barriers_left_ == 0) throw PeerLostError("a rank died");
     comm_.barrier();
   }
-  void abort(int exit_code) noexcept override { comm_.abort(exit_code); }
 
  private:
-  Communicator& comm_;
   int barriers_left_;
   AllReduce* sums_ = nullptr;
 };

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Campaigns of lives that train with a fault, or without, and say what came of it.
+#pragma once
+
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/campaign.hpp"
+#include "tests/chaos/chaos_job.hpp"
+#include "tests/chaos/scratch.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace lockstep::chaos {
+
+class FaultCampaign {
+ public:
+  virtual ~FaultCampaign() = default;
+  FaultCampaign(const FaultCampaign&) = delete;
+  FaultCampaign& operator=(const FaultCampaign&) = delete;
+
+  /// All lives, then the tally. Returns 0, or 1 where one broke a promise.
+  int run();
+
+ protected:
+  /// @param name  of the command, "wrong-rank"
+  FaultCampaign(const Options& options, std::string name)
+      : options_(options), rounds_(options.rounds), name_(std::move(name)) {}
+
+  /// Names what will be counted, and trains what lives are compared with.
+  virtual void prepare() = 0;
+  /// A life, which adds to `story` what it does. @throws Violation
+  virtual void live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+                    std::string& story) = 0;
+  /// Lives side by side until all rounds are taken.
+  virtual void live_all();
+
+  bool broke_a_promise() const { return violations_ > 0; }
+  /// live() in directories of its own, and what is said of it.
+  void live_one(std::int64_t number);
+
+  /// A shell command, in which faults are allowed, with what Open MPI needs.
+  testing::Outcome start(const std::string& command) const;
+  testing::Outcome train(const ChaosJob& job, const Placement& placement, const std::string& run,
+                         const std::string& more = "") const;
+
+  /// What one rank alone ends in.
+  struct Reference {
+    std::string last_line, trail;
+  };
+  Reference train_reference(const ChaosJob& job, const std::string& name) const;
+
+  const Options& options_;
+  Scratch scratch_;
+  Tally tally_;
+  Rounds rounds_;
+
+ private:
+  std::string name_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::atomic<int> violations_{0};
+  std::mutex output_;
+};
+
+/// "flip-bit weights 17:3" of "flip-bit weights {}": any element, and one of the bits up to `last_bit`.
+std::string aimed(const char* fault, Dice& dice, int last_bit);
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Numbers of the files in tests/golden.
+#pragma once
+
+#include "common/safetensors.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+
+/// @throws DataError  there is no such tensor, or it has another type or shape
+template <typename T>
+std::vector<T> values_of(const SafetensorsFile& file, const std::string& name, const char* type,
+                         const std::vector<std::size_t>& shape) {
+  const TensorView& tensor = file.require(name, type, shape);
+  std::vector<T> values(tensor.bytes.size() / sizeof(T));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+}  // namespace lockstep::test
