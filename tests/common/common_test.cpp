@@ -111,7 +111,7 @@ TEST(OpenFilesTest, LimitIsRaisedAsFarAsItMay) {
 }
 
 /// A machine as /proc and /sys describe it.
-class MachineTest : public testing::Test {
+class MachineTest : public ::testing::Test {
  protected:
   MachineTest() {
     std::string name = (std::filesystem::temp_directory_path() / "lockstep-memory-XXXXXX").string();

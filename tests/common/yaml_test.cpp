@@ -202,7 +202,7 @@ TEST(StrictYamlLimitsTest, EndlessFileIsReadOnlyUpToTheLimit) {
 }
 
 TEST(StrictYamlLimitsTest, MissingFileAndDirectoryAreToldApart) {
-  const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "strict_yaml_test";
+  const std::filesystem::path dir = std::filesystem::path(::testing::TempDir()) / "strict_yaml_test";
   std::filesystem::create_directories(dir);
   EXPECT_THROW(read_yaml_file((dir / "none.yaml").string()), MissingDataError);
   EXPECT_THROW(read_yaml_file(dir.string()), IoError);
