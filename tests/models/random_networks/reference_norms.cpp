@@ -111,7 +111,7 @@ Bounded batch_norm_backward(const BatchNormOp& op, const LayerContext& context, 
       const double h = channel.xhat(x, i);
       dx.value[i] = scale * (dy.value[i] - mean - h * product);
       dx.variance[i] = square(scale) * (dy.variance[i] + of_dy.of(h) + square(h) * product_error +
-                                         square(product) * xhat_variance(channel, x, of_x, i)) +
+                                        square(product) * xhat_variance(channel, x, of_x, i)) +
                        square(dx.value[i]) * rstd_error;
       dx.tie[i] = std::abs(scale) * (dy.tie[i] + tie + std::abs(h) * tie_product);
       dx.round(i, std::abs(scale) * (std::abs(dy.value[i]) + std::abs(mean) + std::abs(h * product)), 4);
