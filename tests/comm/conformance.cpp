@@ -161,9 +161,10 @@ void runs_many_in_a_row(Communicator& comm) {
 }
 
 void broadcasts_from_every_root(Communicator& comm) {
+  constexpr std::size_t kLarge = 4 << 20;  // from one rank alone
   for (int root = 0; root < comm.size(); ++root) {
-    for (const std::size_t count :
-         {std::size_t{0}, std::size_t{1}, std::size_t{100003}, std::size_t{4} << 20}) {
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{100003}, kLarge}) {
+      if (count == kLarge && root + 1 < comm.size()) continue;
       std::vector<std::byte> data = letter(comm.rank(), 0, 0, count);
       comm.broadcast(data, root);
       EXPECT_TRUE(data == letter(root, 0, 0, count)) << count << " bytes from " << root;

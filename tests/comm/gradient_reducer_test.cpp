@@ -58,9 +58,9 @@ TEST_P(ReducerRanksTest, StopRequestOfOneRankReachesAll) {
 }
 
 TEST_P(ReducerRanksTest, WhatIsNotFiniteInOneGrainReachesAll) {
-  const double infinity = std::numeric_limits<double>::infinity();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const Determinism determinism : {Determinism::kWorld, Determinism::kOff})
-    for (const auto& [value, loss] : {std::pair{kNan, 0.0}, {0.0F, infinity}}) {
+    for (const auto& [value, loss] : {std::pair{kNan, 0.0}, {kInfinity, 0.0}, {0.0F, double{kInfinity}}}) {
       const ReducerJob job{
           .determinism = determinism, .spoilt_grain = 3, .spoilt_value = value, .spoilt_loss = loss};
       EXPECT_EQ(run_on_threads(GetParam(), job).refused, 1) << value << ", loss " << loss;

@@ -28,7 +28,8 @@ const std::vector<Options> kJobs = {{.samples = 60000, .global_batch = 7000, .gr
                                     {.samples = 1001, .global_batch = 100, .grain = 7},
                                     {.samples = 700, .global_batch = 700, .grain = 100},
                                     {.samples = 449, .global_batch = 448, .grain = 64},
-                                    {.samples = 50, .global_batch = 1000, .grain = 3}};
+                                    {.samples = 50, .global_batch = 1000, .grain = 3},
+                                    {.samples = 1003, .global_batch = 100, .grain = 7, .window = 90}};
 
 std::vector<DistributedSampler> all_ranks(Options options, int world_size, std::int64_t epoch) {
   std::vector<DistributedSampler> samplers;
@@ -85,7 +86,8 @@ TEST(SamplerTest, AWindowKeepsNeighboursTogether) {
 TEST(SamplerTest, BatchesAreThePiecesOfThePermutationForAnyNumberOfRanks) {
   using Split = DistributedSampler::Split;
   for (Options job : kJobs) {
-    const Order order = epoch_permutation(job.samples, job.seed, 5);
+    const Order order = job.window > 0 ? windowed_order(job.samples, job.window, job.seed, 5)
+                                       : epoch_permutation(job.samples, job.seed, 5);
     for (const Split split : {Options{}.split, Split::kChunk}) {
       job.split = split;
       for (const int world_size : {1, 2, 3, 7}) {
