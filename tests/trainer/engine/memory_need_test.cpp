@@ -286,9 +286,9 @@ TEST(SavedModelTest, OneBeyondTheLimitsIsDamagedData) {
   expect(error_of_saved_model(large_kernel, "65536", "10"),
          "an input of 1x65536x65537 is not one to 16777216 numbers");
   expect(error_of_saved_model(large_kernel, "-3", "10"), "the manifest's model.height is -3");
-  expect(error_of_saved_model(large_kernel, "0", "10"), "");
+  expect(error_of_saved_model(large_kernel, "0", "10"), "the manifest's model.height is 0, not 1 or more");
   expect(error_of_saved_model(large_kernel, "3", "99999999999"),
-         "the manifest's model.classes is 99999999999");
+         "the manifest's model.classes is '99999999999', not a number");
   expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes; expected 1 to 1048576");
   EXPECT_EQ(error_of_saved_model("layers: [relu, conf2d]\n", "3", "10").substr(0, 4), "65: ");
 }
