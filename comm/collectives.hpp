@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What data-parallel training is made of, one function for each: replicate, scatter, parallel apply, gather.
+/// The parts of data-parallel training, one function for each: replicate, scatter, parallel apply, gather.
 /// (All-reduce is Communicator::all_reduce, all-gather is comm/agreement.hpp, send and receive are
 /// Communicator's.) On host memory for any backend and any number of ranks; each call is collective and, but for
 /// parallel_apply(), made of messages between two ranks with tag kCollectiveTag. Then sums of, and messages from, device memory.

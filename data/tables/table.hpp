@@ -29,8 +29,8 @@ enum class TableHeader { kAuto, kYes, kNo };
 struct TableOptions {
   std::string from = {};
   /// The column of text that has the labels: its name or its number, the first one being 1; empty: the one that is called
-  /// label, target, class, y or species, in letters of any case. Of .npz the name of the array; empty: y, labels or label.
-  /// Of .npy the file of that array.
+  /// label, target, class, y or species, in letters of any case. In a .npz the name of the array; empty: y, labels or
+  /// label. For a .npy the file of that array.
   std::string label = {};
   bool has_labels = true;                   ///< false: all columns are features, as predict reads them
   std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number

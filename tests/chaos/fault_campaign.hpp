@@ -49,7 +49,7 @@ class FaultCampaign {
   testing::Outcome train(const ChaosJob& job, const Placement& placement, const std::string& run,
                          const std::string& more = "") const;
 
-  /// What one rank alone ends in.
+  /// The end of one rank alone.
   struct Reference {
     std::string last_line, trail;
   };

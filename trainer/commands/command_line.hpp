@@ -46,7 +46,7 @@ void add_bench_command(CLI::App& app, Action& action);
 void add_burn_command(CLI::App& app, Action& action);
 void add_help_command(CLI::App& app, Action& action);
 void add_complete_command(CLI::App& app,
-                          Action& action);  ///< what the shells' completion asks (launch/completion)
+                          Action& action);  ///< asked by the shells' completion (launch/completion)
 
 // Picks the command that a command line names, and turns errors into one line and an exit code.
 

@@ -245,7 +245,7 @@ const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
   return nullptr;
 }
 
-/// What may stand in place of the last word, a line each: the word, a tab, what it means. A line ":files" or ":folders" asks the
+/// Candidates for the last word, a line each: the word, a tab, its meaning. A line ":files" or ":folders" asks the
 /// shell for those, too.
 /// @param words  behind the program's name, up to the cursor; the last one may be empty
 std::string completions(const CLI::App& app, const std::vector<std::string>& words) {

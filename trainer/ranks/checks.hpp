@@ -40,11 +40,11 @@ struct RankView {
   int threads = 1;
   std::vector<int> cores;  ///< that this process may use
   int launcher_cores = 0;  ///< how many its launcher may use; 0: not known
-  int cpus_per_task = 0;   ///< what Slurm says of this step; 0: nothing
+  int cpus_per_task = 0;   ///< as Slurm says for this step; 0: it says nothing
   // Memory.
   std::uint64_t free_bytes = 0;
   std::string free_limited_by;
-  std::int64_t oom_kills = 0;  ///< of its cgroup, since that was made
+  std::int64_t oom_kills = 0;  ///< counted by its cgroup since that was made
   double clock_seconds = 0;    ///< since 1970, when all ranks looked
   // The run directory.
   bool sees_run_directory = true;     ///< the same one as rank 0

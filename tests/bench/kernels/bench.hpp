@@ -58,7 +58,7 @@ class GpuMemory {
  public:
   GpuMemory(Device& device, Stream& stream, int batch) : device_(device), stream_(stream), batch_(batch) {}
   int batch() const { return batch_; }
-  /// What a call reads and writes, in one layout.
+  /// Bytes that a call reads and writes, in one layout.
   double bytes_of_call() const { return bytes_of_call_; }
 
   /// @param passes  in which a call goes through them: 2 if it reads and writes them, 0 for scratch
@@ -75,7 +75,7 @@ class GpuMemory {
   template <typename T>
   T* scratch(const std::vector<T>& values);
 
-  /// What these ops left there, as [feature][sample].
+  /// The numbers that these ops left there, as [feature][sample].
   template <typename T>
   std::vector<double> read(const DeviceOps& ops, const BothLayouts<T>& tensor, int features, int samples);
 
@@ -92,7 +92,7 @@ class GpuMemory {
 
 struct GpuCalls {
   std::function<void(DeviceOps&, Stream&)> op;
-  /// What the op wrote; empty: the vendor has no such op.
+  /// Reads what the op wrote; empty: the vendor has no such op.
   std::function<std::vector<double>(const DeviceOps&)> result = {};
   /// A library's call without bias, epilogue and exact sums; empty: there is none.
   std::function<void(VendorOps&, Stream&)> alone = {};
@@ -102,7 +102,7 @@ struct GpuCalls {
 
 struct GpuCase {
   std::string name;                          ///< "net conv2 forward"
-  double flops = 0;                          ///< of a call's products
+  double flops = 0;                          ///< multiplications and additions of a call
   std::function<GpuCalls(GpuMemory&)> make;  ///< the memory outlives the calls
 };
 

@@ -18,7 +18,7 @@ namespace lockstep::bench {
 namespace {
 
 constexpr int kBatch = 64;
-constexpr float kScale = 0.01F, kShift = -0.4F;  // of pixels
+constexpr float kScale = 0.01F, kShift = -0.4F;  // normalise pixels
 bool has_failed = false;
 
 double bytes_of(std::size_t floats) {
@@ -77,7 +77,7 @@ void add_linear(const std::string& name, const LinearShape& s) {
 void add_layers() {
   constexpr int n = kBatch;
   const auto read = [](Conv2dShape shape, const ImagePart& part) {
-    shape.read = part;  // what pools behind it leave of its output
+    shape.read = part;  // the part of its output that the pool after it reads
     return shape;
   };
   add_conv2d("Net conv1 10@5x5 of 1x28x28", {n, 1, 28, 28, 10, 5, 5}, true);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a GPU runs for each stage of a network, by all contenders.
+/// The calls of a GPU for each stage of a network, by all contenders.
 #include "kernels/numerics/sums.hpp"
 #include "models/layer.hpp"
 #include "models/stages.hpp"

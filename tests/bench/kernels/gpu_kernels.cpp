@@ -33,7 +33,7 @@ class GraphTimer {
     graph_ = stream.end_capture();
   }
 
-  /// Of one call, averaged over a turn. Blocks until that is done.
+  /// Seconds of one call, averaged over a turn. Blocks until that is done.
   double seconds() {
     stream_.launch(*graph_);  // keeps the device busy while the host queues the rest
     stream_.record(*start_);
@@ -174,7 +174,7 @@ class GpuBench {
     launch_seconds_ = least(*timers_[kVendor]);
   }
 
-  static constexpr double kTolerance = 1e-4;  ///< of sums of up to 75,000 products in fp32
+  static constexpr double kTolerance = 1e-4;  ///< allows for sums of up to 75,000 products in fp32
 
   std::unique_ptr<Device> device_;
   bool is_emulated_;
@@ -182,7 +182,7 @@ class GpuBench {
   std::unique_ptr<DeviceOps> native_;
   std::unique_ptr<VendorOps> vendor_, fastest_;
   double flops_per_second_ = 0, bytes_per_second_ = 0, launch_seconds_ = 0;
-  std::string prepared_;  ///< whose memory and calls these are
+  std::string prepared_;  ///< the case that memory and calls are made for
   std::optional<GpuMemory> memory_;
   GpuCalls calls_;
   double difference_ = 0;

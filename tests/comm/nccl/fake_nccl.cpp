@@ -39,7 +39,7 @@ bool FakeNccl::called(const std::string& call) {
 
 namespace {
 
-// What carries numbers: between threads that are ranks, out of and into the memory of the emulated device, which works
+// Numbers are carried between threads that are ranks, out of and into the memory of the emulated device, which works
 // off its streams at once.
 
 constexpr std::chrono::seconds kPatience{20};
@@ -70,7 +70,7 @@ void copy_from(int from, ncclComm_t comm, void* into, std::size_t bytes) {
   if (message.size() == bytes) std::memcpy(into, message.data(), bytes);
 }
 
-/// What a call that settles later returns.
+/// The result of a call that settles later.
 ncclResult_t started(ncclComm_t comm, cudaStream_t stream, const std::string& note) {
   FakeNccl& fake = fake_nccl();
   fake.note(note);
