@@ -39,7 +39,7 @@ struct ReducerJob {
   float spoilt_value = 0;
   double spoilt_loss = 0;  ///< its loss is this, if not 0
   bool sums_before_gradients = true;
-  std::vector<std::int16_t> exponents = {};  ///< of the kTensors tensors' units; empty: the first ones
+  std::vector<std::int16_t> exponents = {};  ///< the units of kTensors tensors; empty: the first ones
   int gradient_exponent = 0;                 ///< all gradients are 2^this times as large
   /// Which rank computes a grain.
   std::function<int(int grain, int ranks)> owner = [](int grain, int ranks) { return grain % ranks; };

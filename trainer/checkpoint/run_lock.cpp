@@ -134,8 +134,7 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
   if (owner && owner->host != self.host && owner->boot_id != self.boot_id)
     refuse(path, owner,
            "'mpirun --host HOST lockstep doctor --take-over RUN' asks that host whether the job is gone, and "
-           "frees the "
-           "lock if so (otherwise delete this file once you know)");
+           "frees the lock if so (otherwise delete this file once you know)");
   claim->write(to_text(self));
   claim_ = std::move(claim);
 }

@@ -202,9 +202,8 @@ std::vector<Finding> find_oom_kills(Views ranks) {
       findings.push_back(
           {fmt::format("on {} the kernel killed {} of this container or job for want of memory", host->host,
                        counted(host->oom_kills, "process")),
-           "raise the limit (docker --memory, Slurm's --mem, resources.limits.memory), or start fewer ranks "
-           "a "
-           "host"});
+           "raise the limit (docker --memory, Slurm's --mem, resources.limits.memory), or start fewer "
+           "ranks a host"});
   return findings;
 }
 

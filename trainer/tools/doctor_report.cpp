@@ -204,8 +204,7 @@ const std::array kMessages{
             {"unable to reliably start one or more daemons", "unexpectedly failed to start"},
             "mpirun could not start its daemon on another host",
             "ssh's own line names the host; 'ssh -o BatchMode=yes HOST true' must work silently, and then "
-            "'mpirun --host HOST "
-            "hostname'"},
+            "'mpirun --host HOST hostname'"},
     Message{
         "ports",
         {"process failed to connect back", "unable to complete a connection", "TCP connection request",

@@ -8,8 +8,8 @@
 
 namespace lockstep::test::chips_test {
 
-// What a chip has decides into which tiles the kernels of a layer cut it, and nothing else: the same bits on all. The
-// emulator takes any chip.
+// The chip decides into which tiles kernels cut a layer, and nothing else: all have the same bits. The emulator takes
+// any chip.
 
 namespace {
 

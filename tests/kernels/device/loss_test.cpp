@@ -95,7 +95,7 @@ double loss_of(const Counters& counters) {
   return sum.value() / kLossScale;
 }
 
-/// Of sets of labels, every third sample has those of its outputs, if there is such a set.
+/// Every third sample has the set of labels that its outputs have, if there is such a set.
 std::vector<std::int32_t> labels_for(const LossShape& s, const std::vector<double>& logits) {
   std::vector<std::int32_t> labels = random_labels(s);
   for (int n = 0; s.rule.label_sets != nullptr && n < s.batch; n += 3)

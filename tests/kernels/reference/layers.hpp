@@ -212,8 +212,7 @@ inline double output_loss(LossKind kind, double x, double target) {
   return -target * log_of_share(x) - (1 - target) * log_of_share(-x);
 }
 
-/// Whether a sample's label is the first of its largest outputs; of a set of labels, whether they are its positive
-/// outputs.
+/// True if a sample's label is the first of its largest outputs, or if its set of labels are its positive outputs.
 inline bool is_correct(const LossShape& s, const std::vector<double>& x, std::int32_t label, int n) {
   int best = 0;
   bool is_set = true;
