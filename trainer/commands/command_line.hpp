@@ -81,8 +81,6 @@ void say_samples_of_classes(const std::vector<std::string>& names, const std::ve
 std::string judges_text(std::int64_t test, std::int64_t validation);
 /// The line of a job for a set that was made.
 void say_how_to_train(const std::string& set, const std::string& directory, bool has_validation_half);
-/// "setosa, versicolor, virginica", or the first ones and "..."
-std::string first_names(const std::vector<std::string>& names);
 
 // help_command.cpp: how help looks.
 

@@ -10,6 +10,7 @@
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
+#include "data/sets/class_names.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"

@@ -12,6 +12,7 @@
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/class_evaluation.hpp"
+#include "trainer/run/class_order.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
 
@@ -87,8 +88,9 @@ std::string relation_of(const EvalOptions& options, const SavedModel& model, con
 EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bool checking) {
   EvaluationData data;
   const DatasetOptions wanted = data_options(options, model);
+  std::shared_ptr<TrainTestData> loaded;
   try {
-    data.sets = std::make_shared<TrainTestData>(load_dataset(wanted));
+    loaded = std::make_shared<TrainTestData>(load_dataset(wanted));
   } catch (const DatasetOptionError& error) {
     if (!options.validation || error.option() != "validation") throw;
     throw UsageError(
@@ -96,7 +98,10 @@ EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bo
                     "half of its own; leave --validation out",
                     wanted.set));
   }
-  if (checking) data.relation = relation_of(options, model, *data.sets);
+  if (checking) data.relation = relation_of(options, model, *loaded);
+  if (const std::string said = number_as(model.data.class_names, *loaded); !said.empty())
+    data.relation += "; " + said;
+  data.sets = std::move(loaded);
   return data;
 }
 

@@ -6,6 +6,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/sets/class_names.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 
@@ -22,7 +23,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::ptrdiff_t kMostNamesShown = 10;
 constexpr std::size_t kMostLinesOfClasses = 20;
 
 std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
@@ -101,12 +101,6 @@ void add_table_options(CLI::App& command, TableOptions& table) {
           "number")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->default_str("auto");
-}
-
-std::string first_names(const std::vector<std::string>& names) {
-  const auto shown = std::min(kMostNamesShown, std::ssize(names));
-  const std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
-  return std::ssize(names) > shown ? text + ", ..." : text;
 }
 
 std::string judges_text(std::int64_t test, std::int64_t validation) {

@@ -7,6 +7,7 @@
 #include "models/layer.hpp"
 #include "trainer/reports/class_evaluation.hpp"
 #include "trainer/reports/report.hpp"
+#include "trainer/run/class_order.hpp"
 #include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
@@ -148,11 +149,12 @@ std::shared_ptr<const TrainTestData> load_own_data(const SavedModel& model, cons
   wanted.validation = {};  // only the test half is looked at
   wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
                                           : resolve_data_root(wanted.set, options.data);
-  auto data = std::make_shared<const TrainTestData>(load_dataset(wanted));
+  auto data = std::make_shared<TrainTestData>(load_dataset(wanted));
   const auto differences = data_differences(model.data, *data, fingerprints_of(*data));
   if (!differences.empty() && options.data.empty())
     throw DataError(
         fmt::format("the data in {} are not its own: {}", data->origin, fmt::join(differences, ", ")));
+  number_as(model.data.class_names, *data);
   return data;
 }
 

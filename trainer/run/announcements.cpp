@@ -4,6 +4,7 @@
 #include "comm/agreement.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
+#include "data/sets/class_names.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -52,6 +53,26 @@ std::string share_text(std::int64_t samples, std::int64_t all) {
                         : fmt::format("{} of {}", with_thousands(samples), with_thousands(all));
 }
 
+/// Empty: each class has a sample.
+std::string unseen_classes_text(const Dataset& train, const std::vector<std::string>& names) {
+  std::vector<bool> is_seen(names.size());
+  const std::size_t classes = names.size();
+  if (train.has_label_sets()) {
+    std::vector<bool> is_used(train.label_sets.size() / classes);
+    for (const std::int32_t row : train.labels) is_used[static_cast<std::size_t>(row)] = true;
+    for (std::size_t i = 0; i < train.label_sets.size(); ++i)
+      if (is_used[i / classes] && train.label_sets[i] != 0) is_seen[i % classes] = true;
+  } else {
+    for (const std::int32_t label : train.labels) is_seen[static_cast<std::size_t>(label)] = true;
+  }
+  std::vector<std::string> unseen;
+  for (std::size_t c = 0; c < classes; ++c)
+    if (!is_seen[c]) unseen.push_back(names[c]);
+  if (unseen.empty()) return "";
+  return fmt::format("note: no training sample is of {} of the {} classes, which will not be learnt: {}",
+                     unseen.size(), classes, first_names(unseen));
+}
+
 }  // namespace
 
 std::vector<std::string> TrainingRun::announcement(int hosts) const {
@@ -87,6 +108,8 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
   for (const std::string& remark :
        batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))
     lines.push_back("note: " + remark);
+  if (std::string unseen = unseen_classes_text(data.train, data.class_names); !unseen.empty())
+    lines.push_back(std::move(unseen));
   if (data.has_validation_half && validation == 0)
     lines.emplace_back(
         "note: the set has a validation half, which is not used: epochs are judged by the test half; "
@@ -104,6 +127,7 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
 
 void TrainingRun::tell_resumed() {
   say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step), job_.run.dir));
+  if (!names_taken_.empty()) say(names_taken_);
   if (state_.arithmetic_since > 0) {
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "

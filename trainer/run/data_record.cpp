@@ -8,6 +8,7 @@
 #include "common/yaml.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/class_names.hpp"
 #include "data/sets/names.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -50,6 +51,14 @@ std::vector<std::string> split_names(std::string_view text, const std::string& c
       throw DataError(fmt::format("{}: a name in the manifest's data.class_names {}", checkpoint, trouble));
   }
   return names;
+}
+
+/// A changed list of names is a changed set: its answers mean something else. A set without names may be given some.
+void compare_names(const std::vector<std::string>& then, const std::vector<std::string>& now,
+                   std::vector<std::string>& differences) {
+  if (then == now || then.size() != now.size() || are_only_numbers(then)) return;
+  const auto [was, is] = std::ranges::mismatch(then, now);
+  differences.push_back(fmt::format("the name of class {} ({} then, {} now)", was - then.begin(), *was, *is));
 }
 
 /// @param size  of the half in its file
@@ -201,6 +210,7 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
   if (const auto classes = static_cast<int>(record.class_names.size());
       classes != 0 && classes != now.train.classes)
     differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));
+  compare_names(record.class_names, now.class_names, differences);
   compare_half(record.fingerprints.train, record.train_samples, now.train, now.train_in_file(),
                fingerprints.train, differences);
   compare_half(record.fingerprints.test, record.test_samples, now.test, now.test_in_file(), fingerprints.test,
@@ -209,6 +219,13 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
     compare_half(record.fingerprints.validation, record.validation_samples, now.validation,
                  now.validation.size(), fingerprints.validation, differences);
   return differences;
+}
+
+std::string names_taken(const CheckpointFacts& facts, const TrainTestData& now) {
+  const auto then = read_data_record(facts, fmt::format("the checkpoint of step {}", facts.step)).class_names;
+  if (!are_only_numbers(then) || then == now.class_names) return "";
+  return fmt::format("its classes had no names, and have those of {} from here on: {}", now.origin,
+                     first_names(now.class_names));
 }
 
 void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now,

@@ -54,6 +54,9 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,
                                           const SetFingerprints& fingerprints);
 
+/// The sentence of a run that began without names of classes and goes on with the set's. Empty: it has its names.
+std::string names_taken(const CheckpointFacts& facts, const TrainTestData& now);
+
 /// For a run that goes on. It may be tested on another number of samples (data.test_samples) than before.
 /// @throws DataError  naming what differs, both places, and what to do
 void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now,

@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/class_order.hpp"
 #include "trainer/run/data_record.hpp"
 
 #include <fmt/format.h>
@@ -126,7 +127,8 @@ namespace {
 struct WeightsFile {
   std::string path;  ///< for messages
   std::vector<std::byte> bytes;
-  std::string position;  ///< of the checkpoint that it belongs to; may be empty
+  std::string position;              ///< of the checkpoint that it belongs to; may be empty
+  std::vector<std::string> classes;  ///< likewise
 };
 
 /// " (epoch 3, step 1,407, test accuracy 45.34 %)"
@@ -139,11 +141,14 @@ std::string position_of(const CheckpointFacts& facts) {
 }
 
 WeightsFile file_at(const std::string& path) {
-  WeightsFile file{path, Env::posix().read(path), ""};
+  WeightsFile file{.path = path, .bytes = Env::posix().read(path), .position = "", .classes = {}};
   const std::string directory = std::filesystem::path(path).parent_path().string();
   try {
-    if (Env::posix().exists(directory + "/" + kManifestFile))
-      file.position = position_of(load_manifest(Env::posix(), directory).facts);
+    if (Env::posix().exists(directory + "/" + kManifestFile)) {
+      const CheckpointFacts facts = load_manifest(Env::posix(), directory).facts;
+      file.position = position_of(facts);
+      file.classes = read_data_record(facts, directory).class_names;
+    }
   } catch (const Error&) {
     return file;  // the manifest is damaged; the weights are read all the same
   }
@@ -159,7 +164,7 @@ WeightsFile read_weights_file(const std::string& given) {
   if (!average.name.empty()) {
     const FoundCheckpoint found = open_checkpoint(env, given, tell);
     return {found.path, write_safetensors(tensors_of(found.state.facts.tensors(), found.state.weights, "")),
-            position_of(found.state.facts)};
+            position_of(found.state.facts), read_data_record(found.state.facts, found.path).class_names};
   }
   const std::string path = named_checkpoint(env, given);
   std::error_code ignored;
@@ -206,12 +211,13 @@ void read_tensors(std::vector<std::byte> bytes, bool partial, const Network& net
 
 }  // namespace
 
-StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
+StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights,
+                                   const std::vector<std::string>& classes) {
   const TrainSection& train = job.train;
   if (train.initial_weights.empty() || train.partial)
     network.initialise(train.seed, weights, train.initial_scale);
   if (train.initial_weights.empty()) return {};
-  auto [path, bytes, position] = read_weights_file(train.initial_weights);
+  auto [path, bytes, position, known] = read_weights_file(train.initial_weights);
   StartingWeights initial{.source = path, .lines = {}};
   read_tensors(std::move(bytes), train.partial, network, weights, initial);
   for (const Parameter& tensor : network.parameters().tensors()) {
@@ -219,6 +225,12 @@ StartingWeights initialise_weights(const Job& job, const Network& network, std::
     if (!wrong.empty())
       throw DataError(fmt::format("{}: {}; give a file of finite weights", initial.source, wrong));
   }
+  const auto has_its_row = [&](const std::string& tensor) {
+    return !tensor.starts_with(network.layers().back()->name() + ".");
+  };
+  if (std::ranges::all_of(initial.fresh, has_its_row))  // otherwise the last layer begins anew
+    if (std::string said = order_last_layer(network, weights, known, classes); !said.empty())
+      initial.lines.push_back(std::move(said));
   initial.sha256 = weights_sha256(weights);
   initial.lines.front() = fmt::format("initial weights: {}{}: {}", path, position, initial.lines.front());
   return initial;

@@ -90,9 +90,11 @@ void TrainingRun::restore_or_initialise() {
     if (checkpoint) {
       state_ = restore(checkpoint->state, job_, setup_, strategy_->sampler(), strategy_->whole_state());
       nothing_left_ = nothing_left();
+      names_taken_ = names_taken(checkpoint->state.facts, *setup_.data);
       lacks_page_ = nothing_left_ && lacks_page(Env::posix(), job_.run.dir, job_);
     } else if (comm_.rank() == 0) {
-      initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
+      initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights,
+                                            setup_.data->class_names);
     }
     if (directory_ && !nothing_left_) open_files(checkpoint, ranks);
   });

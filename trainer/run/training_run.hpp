@@ -218,6 +218,7 @@ class TrainingRun {
   Evaluations evaluations_;      ///< of the weights that were evaluated last
   std::int64_t first_step_ = 0;  ///< where this start of the run began
   bool stopping_ = false, nothing_left_ = false;
+  std::string names_taken_;  ///< the sentence of a run that had no names of classes
   bool lacks_page_ = false;  ///< the run had ended before, and was killed before its page was written
 
   std::int64_t finite_step_ = -1;          ///< the last one whose weights were looked at

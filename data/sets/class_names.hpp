@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Classes of two sets, or of a set and a model, are the same where they have the same name, whatever their numbers.
+#pragma once
+
+#include "data/dataset.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// True of the names of what has none: 0, 1, 2 ..., or no name at all.
+bool are_only_numbers(const std::vector<std::string>& names);
+
+/// "cat, dog, horse, ..."
+std::string first_names(const std::vector<std::string>& names);
+
+/// Where the classes of one list stand in another.
+struct ClassMatch {
+  std::vector<std::int32_t> places;           ///< [class of `names`] in `known`; -1: it is not there
+  std::vector<std::string> unknown, missing;  ///< only in `names`, only in `known`
+  bool is_order_same = true;                  ///< each class has its number in both
+
+  bool is_identity() const { return is_order_same && unknown.empty() && missing.empty(); }
+};
+
+/// @param known  each name once
+ClassMatch match_classes(const std::vector<std::string>& known, const std::vector<std::string>& names);
+
+/// Gives the labels of all halves their numbers in `known`.
+/// @param match  of `known` and the set's names, of which none is unknown
+void renumber_classes(TrainTestData& data, const std::vector<std::string>& known, const ClassMatch& match);
+
+}  // namespace lockstep

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Classes are the same where they have the same name: in evaluation, resume, proof and weights to start from.
+#include "tests/data/idx_fixture.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Bytes;
+using test::idx_header;
+using test::operator+;
+
+/// Images of 4 x 4 in which the row that is lit tells the label.
+void write_half(const std::string& start, const Bytes& labels, const std::vector<int>& lit_row_of) {
+  const auto count = static_cast<std::uint32_t>(labels.size());
+  Bytes images;
+  for (const std::uint8_t label : labels)
+    for (int pixel = 0; pixel < 16; ++pixel) images.push_back(pixel / 4 == lit_row_of[label] ? 250 : 5);
+  test::write_file(start + "-images-idx3-ubyte", idx_header({count, 4, 4}) + images);
+  test::write_file(start + "-labels-idx1-ubyte", idx_header({count}) + labels);
+}
+
+class ClassNamesTest : public ::testing::Test {
+ protected:
+  ClassNamesTest() { write_set("own", {0, 1, 2}, "cat\ndog\neagle\n"); }
+
+  std::string at(const std::string& name) const { return directory_.path(name); }
+  /// @param lit_row_of  [label]
+  void write_set(const std::string& name, const std::vector<int>& lit_row_of,
+                 const std::string& names) const {
+    Bytes labels;
+    for (int i = 0; i < 24; ++i) labels.push_back(static_cast<std::uint8_t>(i % std::ssize(lit_row_of)));
+    write_half(at(name) + "/train", labels, lit_row_of);
+    write_half(at(name) + "/t10k", labels, lit_row_of);
+    write_names(name, names);
+  }
+  void write_names(const std::string& name, const std::string& names) const {
+    write_text(at(name) + "/classes.txt", names);
+  }
+  Outcome train(const std::string& run, const std::string& more = "") const {
+    write_text(at("job.yaml"), "model: linear\ndata: {set: idx, global_batch: 8, root: " + at("own") +
+                                   "}\ntrain: {epochs: 8, optimizer: {lr: 0.5}}\n"
+                                   "parallel: {device: cpu, grain: 4, backend: thread}\n");
+    return run_shell(fmt::format("$LOCKSTEP_PROGRAM train {} run.dir={} {}", at("job.yaml"), at(run), more));
+  }
+  void train_well(const std::string& run, const std::string& more = "") const {
+    expect_says(train(run, more), 0, {"accuracy 100.00 %"});
+  }
+  static Outcome command(const std::string& arguments) { return run_shell("$LOCKSTEP_PROGRAM " + arguments); }
+  Outcome evaluate_on(const std::string& set) const {
+    return command(fmt::format("eval {} --classes --data {}", at("run"), at(set)));
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ClassNamesTest, SetInAnotherOrderIsJudgedByName) {
+  train_well("run");
+  write_set("turned", {2, 0, 1}, "eagle\ncat\ndog\n");
+  expect_says(
+      evaluate_on("turned"), 0,
+      {"accuracy 100.00 % (24 of 24)", "the name of class 0 (cat then, eagle now)", "matched by name"});
+  expect_says(run_shell(fmt::format("mpirun --bind-to none -np 3 $LOCKSTEP_PROGRAM eval {} --data {}",
+                                    at("run"), at("turned"))),
+              0, {"accuracy 100.00 % (24 of 24)", "matched by name"});
+}
+
+TEST_F(ClassNamesTest, SetWithSomeOfTheClassesSaysWhichAreMissing) {
+  train_well("run");
+  write_set("some", {2, 1}, "eagle\ndog\n");
+  expect_says(evaluate_on("some"), 0, {"accuracy 100.00 % (24 of 24)", "by name, no samples of cat"});
+}
+
+TEST_F(ClassNamesTest, ClassThatTheRunDoesNotKnowIsRefused) {
+  train_well("run");
+  write_set("other", {1, 3, 0}, "dog\nowl\ncat\n");
+  expect_says(evaluate_on("other"), 2, {"does not know owl, only cat, dog, eagle", at("other")});
+}
+
+TEST_F(ClassNamesTest, ClassesWithoutNamesGoByNumberWhichIsSaid) {
+  train_well("run");
+  write_set("bare", {0, 1, 2}, "");
+  fs::remove(at("bare") + "/classes.txt");
+  expect_says(evaluate_on("bare"), 0, {"accuracy 100.00 %", "go by number, since one side has no names"});
+}
+
+TEST_F(ClassNamesTest, ChangedNamesAreAChangedSet) {
+  train_well("run");
+  write_names("own", "dog\ncat\neagle\n");
+  const std::string words = "the name of class 0 (cat then, dog now)";
+  expect_says(train("run", "train.epochs=9"), 65, {words, "run.resume=never"});
+  expect_says(command("eval " + at("run")), 65, {words});
+  expect_says(command("prove " + at("run")), 65, {words});
+  write_names("own", "cat\ndog\neagle\n");
+  expect_says(train("run", "train.epochs=9"), 0, {"going on from step 24"});
+}
+
+/// Once: from the next checkpoint on they are the run's.
+TEST_F(ClassNamesTest, RunWithoutNamesTakesThoseOfTheSetAndSaysSo) {
+  const std::string file = at("own") + "/classes.txt";
+  fs::remove(file);
+  train_well("run");
+  write_names("own", "cat\ndog\neagle\n");
+  expect_says(
+      train("run", "train.epochs=9"), 0,
+      {"its classes had no names, and have those of " + at("own") + " from here on: cat, dog, eagle"});
+  const Outcome again = train("run", "train.epochs=10");
+  expect_says(again, 0, {"going on from step 27"});
+  EXPECT_EQ(again.out.find("had no names"), again.out.npos);
+  write_names("own", "cat\nowl\neagle\n");
+  expect_says(train("run", "train.epochs=11"), 65, {"the name of class 1 (dog then, owl now)"});
+}
+
+TEST_F(ClassNamesTest, WeightsToStartFromAnswerForTheSameNames) {
+  train_well("first");
+  write_set("own", {1, 2, 0}, "dog\neagle\ncat\n");
+  const std::string start = "train.epochs=1 train.optimizer.lr=1e-9 train.initial_weights=" + at("first");
+  expect_says(train("second", start), 0,
+              {"rows are put in the order of the set's classes, by name", "accuracy 100.00 %"});
+  expect_says(command("prove " + at("second")), 0);
+  write_names("own", "dog\nowl\ncat\n");
+  expect_says(train("third", start), 0,
+              {"note: they answer for cat, dog, eagle, and the set's classes are dog, owl, cat"});
+}
+
+TEST_F(ClassNamesTest, ClassWithoutTrainingSamplesIsNamedAtTheStart) {
+  write_names("own", "cat\ndog\neagle\nowl\nbee\n");
+  train_well("run");
+  expect_says(train("again"), 0,
+              {"no training sample is of 2 of the 5 classes, which will not be learnt: owl, bee"});
+}
+
+}  // namespace
+}  // namespace lockstep::testing
