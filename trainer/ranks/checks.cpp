@@ -6,6 +6,7 @@
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
+#include "common/yaml.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ constexpr std::uint64_t kLeastDiskBytes = 64ULL << 20;
 
 constexpr std::array kChecks{
     Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
+    Check{"tasks", "as many processes were started as Slurm has tasks", true, find_unused_tasks},
     Check{"cores", "the launcher hands all of its cores on", true, find_crowded_cores},
     Check{"host-cores", "every thread of every rank has a core of its own", false, find_crowded_hosts},
     Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task,
@@ -108,6 +110,17 @@ std::vector<Finding> find_other_world_size(Views ranks) {
                        first.host, first.world_size),
            "start with the mpirun of the MPI that the program was built with, or srun --mpi=pmix; in a "
            "container both sides need the same MPI"}};
+}
+
+/// salloc and sbatch make room for tasks, and start none.
+std::vector<Finding> find_unused_tasks(Views ranks) {
+  const RankView& first = ranks.front();
+  const auto tasks = first.settings.find("SLURM_NTASKS");
+  if (tasks == first.settings.end() || !first.launcher.empty() || first.world_size > 1) return {};
+  const auto count = parse_int64(tasks->second);
+  if (!count || *count < 2) return {};
+  return {{fmt::format("Slurm has made room for {} tasks, and one process runs, on {}", *count, first.host),
+           "start it with srun --mpi=pmix, or mpirun"}};
 }
 
 /// Only of cores that the launcher has and did not hand on: what the machine does not have cannot be handed on.

@@ -90,6 +90,7 @@ std::vector<const RankView*> one_of_each_host(Views ranks);
 
 // How ranks were started and placed.
 std::vector<Finding> find_other_world_size(Views ranks);
+std::vector<Finding> find_unused_tasks(Views ranks);
 std::vector<Finding> find_crowded_cores(Views ranks);
 std::vector<Finding> find_crowded_hosts(Views ranks);
 std::vector<Finding> find_missing_cpus_per_task(Views ranks);

@@ -54,6 +54,14 @@ const Pitfall kPitfalls[] = {
        r[0].local_size = 1;
      },
      "4 processes", "srun --mpi=pmix"},
+    {"tasks",
+     [](Ranks& r) {
+       r = {r[0]};
+       r[0].world_size = r[0].launched = r[0].local_size = 1;
+       r[0].launcher = "";
+       r[0].settings["SLURM_NTASKS"] = "4";
+     },
+     "room for 4 tasks, and one process runs, on nodea", "srun --mpi=pmix"},
     {"cores", [](Ranks& r) { r[1].cores = {1}; }, "rank 1 on nodea is bound to 1 core and has 2 threads",
      "--bind-to none"},
     {"cores",
