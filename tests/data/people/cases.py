@@ -39,6 +39,7 @@ class Want:
     classes: list = None           # in their order; None: sorted
     shape: tuple = None            # channels, height, width
     word: str = ""                 # a refusal has it; "": it must be read
+    details: str = ""              # what lines before that sentence must have; "": there are none
     said: str = ""                 # what was read comes with it: a regular expression
     near: float = 0                # numbers may differ by so much
     any_order: bool = False        # of the columns
@@ -64,18 +65,19 @@ def lockstep(folder, *arguments, stdin=None, data=None):
                           capture_output=True, timeout=120)
 
 
-def outcome_of(done, word):
-    """"refused" in one sentence that has the word, or "read"."""
+def outcome_of(done, word, details=""):
+    """"refused" in one sentence that has the word, behind lines of details; or "read"."""
     said = done.stderr.decode(errors="backslashreplace").strip()
     if done.returncode == 0:
         return "read"
     if done.returncode not in TROUBLES or "internal" in said:
         raise Wrong(f"exit code {done.returncode}: {said}")
-    if "\n" in said or not said.startswith("lockstep: "):
+    *before, sentence = said.split("\n")
+    if not sentence.startswith("lockstep: ") or any(not details or details not in line for line in before):
         raise Wrong(f"no one sentence: {said}")
     if not word:
         raise Wrong(f"refused: {said}")
-    if word.lower() not in said.lower():
+    if word.lower() not in sentence.lower():
         raise Wrong(f"the sentence lacks {word!r}: {said}")
     return "refused"
 
@@ -202,7 +204,7 @@ def check(folder, want):
 
     if want.convert:
         done = lockstep(folder, "convert", *want.convert[:1], "set", *want.convert[1:], stdin=want.stdin, data=want.data)
-        judge(done, outcome_of(done, want.word))
+        judge(done, outcome_of(done, want.word, want.details))
         if outcomes[0] == "read":
             classes, shape, halves, is_table = read_set(f"{folder}/set")
             compare(want, classes, shape, halves)

@@ -43,7 +43,7 @@ for how, fill in MISSING.items():
 @case("columns", "a column of text")
 def _(folder):
     frame = flowers("text").assign(colour=["red", "blue", "red"] * 5)
-    return table(folder, frame, want={**REFUSED, "word": "colour"})
+    return table(folder, frame, want={**REFUSED, "word": "colour", "details": "column 5 (colour)"})
 
 
 @case("columns", "a column of text, dropped")
@@ -75,7 +75,8 @@ for name, (value, word) in COLUMNS.items():
     @case("columns", f"a column of {name}")
     def _(folder, name=name, value=value, word=word):
         frame = flowers(name)
-        return table(folder, frame.assign(taken=[value(i) for i in range(len(frame))]), want={**REFUSED, "word": word})
+        return table(folder, frame.assign(taken=[value(i) for i in range(len(frame))]),
+                     want={**REFUSED, "word": word, "details": "column 5 (taken)"})
 
 
 @case("columns", "large whole numbers")
@@ -88,4 +89,4 @@ def _(folder):
 def _(folder):
     frame = flowers("twice", rows=5)
     frame = pandas.concat([frame, frame], ignore_index=True)
-    return table(folder, frame, want={"samples": samples_of(frame), "said": "twice|duplicate|identical|same"})
+    return table(folder, frame, want={"samples": samples_of(frame), "said": "training half"})

@@ -69,8 +69,7 @@ for name, halves in HALVES.items():
 
 @case("halves", "train alone")
 def _(folder):
-    fill(f"{folder}/photos/train")
-    return sorted_folder(samples=None, word="train")
+    return sorted_folder(fill(f"{folder}/photos/train"), said="train/", word="train")
 
 
 @case("halves", "a class that is tested alone")
@@ -90,7 +89,7 @@ def _(folder):
 @case("halves", "the same picture in both")
 def _(folder):
     halves = {half: samples_of(fill(f"{folder}/photos/{half}", count=2)) for half in ("train", "test")}
-    return sorted_folder(halves=halves, said="twice|duplicate|identical|same", with_job=False)
+    return sorted_folder(halves=halves, said="training half", with_job=False)
 
 
 @case("folders", "one picture under two labels")
@@ -98,7 +97,7 @@ def _(folder):
     paths = fill(f"{folder}/photos")
     for name in ("bee", "cat"):
         paths[name][0] = save(f"{folder}/photos/{name}/0.png", picture("the same"))
-    return sorted_folder(paths, said="label|class", with_job=False)
+    return sorted_folder(paths, said="two labels", with_job=False)
 
 
 STRAYS = {"Thumbs.db": b"\x00", "notes.txt": b"words", "labels.csv": b"a,b\n", "cat/notes.txt": b"words",
