@@ -176,8 +176,10 @@ def train(folder, want, section, word):
         start = json.loads(file.readline())
     trained = start["train_samples"], start["test_samples"]
     require(trained == (expected["train"], expected["test"]), f"trains on {trained}, not {expected}")
-    checked = lockstep(folder, "validate", "job.yaml", "--json", data=want.data)
+    checked = lockstep(folder, "validate", "job.yaml", "--data", "--json", data=want.data)
     require(checked.returncode == 0, f"validate refuses what trains: {checked.stderr.decode()}")
+    sizes = json.loads(checked.stdout)
+    require((sizes["train_samples"], sizes["test_samples"]) == trained, f"validate has {sizes}")
     judged = lockstep(folder, "eval", run, "--classes", "--json", data=want.data)
     require(judged.returncode == 0, f"eval refuses what trains: {judged.stderr.decode()}")
     answer = json.loads(judged.stdout)
