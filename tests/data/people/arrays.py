@@ -136,7 +136,8 @@ for name, (shape, kind, of_labels, of_kind) in KERAS.items():
 @case("keras", "test labels that training lacks")
 def _(folder):
     x = pixels("lacks", 6, 8, 8)
-    return arrays(folder, x_train=x, y_train=labels(6), x_test=x, y_test=labels(6) + 5, want={"word": "5"})
+    halves = halves_of({"train": (x, labels(6)), "test": (x, labels(6) + 5)})
+    return arrays(folder, x_train=x, y_train=labels(6), x_test=x, y_test=labels(6) + 5, want={"halves": halves, "word": "5"})
 
 
 @case("keras", "x_test without y_test")
@@ -164,9 +165,14 @@ for name, shape in (("grey", (8, 8)), ("in colour", (8, 8, 3))):
 
 @case("medmnist", "several labels")
 def _(folder):
-    named = {f"{half}_images": pixels(half, 6, 8, 8) for half in ("train", "val", "test")} | \
-            {f"{half}_labels": pixels(half, 6, 4) % 2 for half in ("train", "val", "test")}
-    return arrays(folder, "chestmnist.npz", **named, want={"word": "labels"})
+    named, halves = {}, {}
+    for half in ("train", "val", "test"):
+        x, y = pixels(half, 6, 8, 8), pixels(half, 6, 4) % 2
+        named |= {f"{half}_images": x, f"{half}_labels": y}
+        names = ["+".join(str(i) for i in numpy.flatnonzero(row)) for row in y]
+        halves["validation" if half == "val" else half] = list(zip(names, x))
+    return arrays(folder, "chestmnist.npz", **named,
+                  want={"halves": halves, "classes": list("0123"), "word": "labels", "is_trained": False})
 
 
 @case("medmnist", "bodies of three dimensions")
