@@ -12,9 +12,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
-#include <optional>
+#include <map>
 #include <set>
+#include <string_view>
+#include <utility>
 
 namespace lockstep {
 
@@ -35,36 +40,90 @@ std::vector<std::size_t> shape_of(const Parameter& tensor) {
   return {tensor.shape.begin(), tensor.shape.end()};
 }
 
-/// The words that all names begin with, up to a length that no word has. A name without a dot is of no module.
-std::string common_beginning(const SafetensorsFile& file) {
-  constexpr std::size_t kLongest = 256;
-  std::optional<std::string> common;
+/// Numbers of 16 bits are fp32 numbers, too, so nothing is rounded.
+bool can_be_taken(std::string_view dtype) {
+  return dtype == "F32" || dtype == "F16" || dtype == "BF16";
+}
+
+bool fits(const TensorView& found, const Parameter& tensor) {
+  return can_be_taken(found.dtype) && found.shape == shape_of(tensor);
+}
+
+/// Tensors of the file whose names begin with some words and go on as those of the network.
+struct WordsFit {
+  std::size_t fitting = 0, named = 0;   ///< of the network's shape, and of any
+  const TensorView* example = nullptr;  ///< the first that fits
+};
+
+/// By the words that begin them. Views are of the file's names.
+std::map<std::string_view, WordsFit> fits_by_words(const SafetensorsFile& file, const Tensors& tensors) {
+  std::map<std::string_view, const Parameter*> wanted;
+  std::size_t longest = 0;
+  for (const Parameter& tensor : tensors) {
+    wanted[tensor.name] = &tensor;
+    longest = std::max(longest, tensor.name.size());
+  }
+  std::map<std::string_view, WordsFit> result;
   for (const TensorView& tensor : file.tensors()) {
-    if (tensor.name.find('.') == tensor.name.npos) continue;
-    if (!common) common = tensor.name.substr(0, kLongest);
-    common->erase(std::ranges::mismatch(*common, tensor.name).in1, common->end());
+    const std::string_view name = tensor.name;
+    for (std::size_t i = name.size() - std::min(name.size(), longest); i < name.size(); ++i) {
+      const auto found = i == 0 || name[i - 1] == '.' ? wanted.find(name.substr(i)) : wanted.end();
+      if (found == wanted.end()) continue;
+      WordsFit& fit = result[name.substr(0, i)];
+      ++fit.named;
+      if (!fits(tensor, *found->second)) continue;
+      ++fit.fitting;
+      if (fit.example == nullptr) fit.example = &tensor;
+    }
   }
-  return common.value_or("");
+  return result;
 }
 
-/// "_orig_mod.module.": as many of the words that begin all names as leave most of the network's.
-std::string words_to_leave_out(const SafetensorsFile& file, const Tensors& tensors) {
-  const auto found_after = [&](const std::string& words) {
-    return std::ranges::count_if(
-        tensors, [&](const Parameter& tensor) { return file.find(words + tensor.name) != nullptr; });
+/// "_orig_mod.module.": the words without which most tensors fit. A layer inside may have the name of another layer, so
+/// longer words with this beginning are no rivals.
+std::string words_to_leave_out(const SafetensorsFile& file, const Tensors& tensors, const std::string& path) {
+  const auto all = fits_by_words(file, tensors);
+  const auto best = std::ranges::max_element(
+      all, {}, [](const auto& entry) { return std::pair(entry.second.fitting, entry.second.named); });
+  if (best == all.end()) return "";
+  const auto shown = [](const auto& entry) {
+    return fmt::format("{} ({})", entry.first.empty() ? "as they are" : "without " + quoted_text(entry.first),
+                       printable_line(entry.second.example->name));
   };
-  std::string best;
-  auto most = found_after(best);
-  const std::string common = common_beginning(file);
-  for (std::size_t dot = common.find('.'); dot != common.npos; dot = common.find('.', dot + 1)) {
-    const std::string words = common.substr(0, dot + 1);
-    if (const auto found = found_after(words); found > most) most = found, best = words;
-  }
-  return best;
+  for (const auto& entry : all)
+    if (entry.second.fitting > 0 && !entry.first.starts_with(best->first))
+      throw DataError(
+          fmt::format("{}: its names are the model's both {} and {}; write a file that has only the tensors "
+                      "that are meant",
+                      path, shown(*best), shown(entry)));
+  return std::string(best->first);
 }
 
-bool fits(const TensorView* found, const Parameter& tensor) {
-  return found != nullptr && found->dtype == "F32" && found->shape == shape_of(tensor);
+float widened_half(std::uint16_t bits) {
+  const std::uint32_t sign = std::uint32_t{bits} >> 15 << 31, exponent = bits >> 10 & 31,
+                      fraction = bits & 1023;
+  if (exponent == 0)
+    return std::copysign(std::ldexp(static_cast<float>(fraction), -24), sign == 0 ? 1.F : -1.F);
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // 127 - 15
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+float widened_bfloat(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+/// @param to  as many as the tensor's
+void take_numbers(const TensorView& tensor, float* to) {
+  if (tensor.dtype == "F32") {
+    std::memcpy(to, tensor.bytes.data(), tensor.bytes.size());
+    return;
+  }
+  const auto widened = tensor.dtype == "F16" ? widened_half : widened_bfloat;
+  for (std::size_t at = 0; at < tensor.bytes.size(); at += sizeof(std::uint16_t)) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, tensor.bytes.data() + at, sizeof bits);
+    *to++ = widened(bits);
+  }
 }
 
 /// "[5, 50]", or "F16 [5, 50]" where it is not fp32.
@@ -99,15 +158,17 @@ void require_whole_layers(const FittingWeights& fitting, const Network& network,
   }
 }
 
-FittingWeights take_what_fits(const SafetensorsFile& file, const Tensors& tensors, std::span<float> weights) {
+FittingWeights take_what_fits(const SafetensorsFile& file, const std::string& path, const Tensors& tensors,
+                              std::span<float> weights) {
   FittingWeights result;
-  result.words = words_to_leave_out(file, tensors);
-  std::set<std::string> names;
+  result.words = words_to_leave_out(file, tensors, path);
+  std::set<std::string> names, narrow;
   for (const Parameter& tensor : tensors) {
     names.insert(result.words + tensor.name);
     const TensorView* found = file.find(result.words + tensor.name);
-    if (fits(found, tensor)) {
-      std::memcpy(weights.data() + tensor.offset, found->bytes.data(), found->bytes.size());
+    if (found != nullptr && fits(*found, tensor)) {
+      take_numbers(*found, weights.data() + tensor.offset);
+      if (found->dtype != "F32") narrow.insert(in_small_letters(found->dtype));
       result.taken.push_back(tensor.name);
     } else {
       result.fresh.push_back(
@@ -118,6 +179,7 @@ FittingWeights take_what_fits(const SafetensorsFile& file, const Tensors& tensor
   for (const TensorView& tensor : file.tensors())
     if (!names.contains(tensor.name) && !tensor.name.ends_with(kCounter))
       result.left_over.push_back(printable_line(tensor.name));
+  result.widened = fmt::format("{}", fmt::join(narrow, " and "));
   return result;
 }
 
@@ -125,8 +187,8 @@ FittingWeights take_what_fits(const SafetensorsFile& file, const Tensors& tensor
 
 FittingWeights read_foreign_weights(const SafetensorsFile& file, const std::string& path,
                                     const Network& network, std::span<float> weights, WeightsFit fit) {
-  FittingWeights fitting = take_what_fits(file, network.parameters().tensors(), weights);
-  const auto& [words, taken, fresh, left_over] = fitting;
+  FittingWeights fitting = take_what_fits(file, path, network.parameters().tensors(), weights);
+  const auto& [words, widened, taken, fresh, left_over] = fitting;
   const std::string others = left_over.empty() ? "nothing" : first_and_last(left_over);
   if (taken.empty())
     throw DataError(fmt::format(

@@ -62,14 +62,14 @@ std::future<LoadedFile> start_reading(const fs::path& path, Expected expected) {
   });
 }
 
-void check_labels(const LoadedFile& file, std::size_t classes, const SetEntry& set) {
+void check_labels(const LoadedFile& file, std::size_t classes, const std::string& fix) {
   const auto bytes = file.array.bytes.span();
   const auto bad =
       std::find_if(bytes.begin(), bytes.end(), [&](std::uint8_t label) { return label >= classes; });
   if (bad == bytes.end()) return;
   const auto offset = file.array.data_offset() + static_cast<std::uint64_t>(bad - bytes.begin());
   throw DataError(fmt::format("{}: offset {}: label {} is not in 0..{}; {}", file.path.string(), offset, *bad,
-                              classes - 1, fix_for(set)));
+                              classes - 1, fix));
 }
 
 std::size_t largest_label(const LoadedFile& file) {
@@ -99,7 +99,6 @@ Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, s
                                 images.path.string(), counted(dims[0], "image"), labels.path.string(),
                                 counted(labels.array.dims[0], "label"), fix_for(set)));
   }
-  check_labels(labels, classes, set);
   Dataset half;
   half.name = std::move(name);
   half.shape = shape_of(images.array.dims);
@@ -211,10 +210,14 @@ TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const Dat
   data.class_names = names_of(set, files, labels);
   data.has_validation_half = !validation_files_in(files.directory, set).images.empty();
   const std::size_t classes = data.class_names.size();
+  const std::string fix = files.names.empty() ? fix_for(set)
+                                              : fmt::format("give all classes a line in {}, or {}",
+                                                            files.names.string(), fix_for(set));
   for (std::size_t i = 0; i < halves.size(); ++i) {
     Dataset& half = data.half(halves[i].half);
     half = combine(fmt::format("{} {}", set.name, name_of(halves[i].half)), std::move(images[i]), labels[i],
                    classes, set);
+    check_labels(labels[i], classes, fix);
     check_shape(half, halves[i], data.train, halves.front(), set);
   }
   return data;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -97,12 +98,14 @@ class LabelReader {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-/// "1" of "1.0", which programs make of whole numbers beside missing ones; nothing: `label` is no such number.
+/// "1" of "1.0", which programs make of whole numbers beside missing ones, and of numpy's "1.000e+00"; nothing: `label`
+/// is no such number.
 std::optional<std::string> as_whole_number(const std::string& label) {
-  const std::size_t point = label.find('.');
-  if (point == label.npos || label.find_first_not_of('0', point + 1) != label.npos) return std::nullopt;
-  const auto number = parse_int64(std::string_view(label).substr(0, point));
-  return number ? std::optional(std::to_string(*number)) : std::nullopt;
+  constexpr double kLargest = 0x1p53;
+  if (label.find_first_of(".eE") == label.npos) return std::nullopt;
+  const auto number = parse_double(label);
+  if (!number || std::trunc(*number) != *number || std::abs(*number) > kLargest) return std::nullopt;
+  return std::to_string(static_cast<std::int64_t>(*number));
 }
 
 /// Where all labels are whole numbers, those with a point become as those without.

@@ -32,8 +32,10 @@ std::vector<std::byte> write_onnx(const Network& network, std::span<const float>
                                   const OnnxFacts& facts);
 
 /// The graph's initialisers as named tensors, for models/foreign_weights.hpp; nodes are not read. Single numbers and
-/// those of whole-number types are left out. The bytes may be hostile: nothing is allocated beyond their number.
-/// @throws DataError  damaged: names `file` and the tensor
+/// those of whole-number types are left out. Numbers may lie in plain files of `file`'s own folder. The bytes may be
+/// hostile: what is allocated is bounded by theirs and those files'.
+/// @throws DataError         damaged: names `file` and the tensor
+/// @throws MissingDataError  a file beside it is not there
 SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file);
 
 }  // namespace lockstep

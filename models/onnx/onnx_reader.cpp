@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The initialisers of a graph as named tensors; its nodes are not read.
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "models/onnx/onnx.hpp"
@@ -9,7 +10,11 @@
 #include <fmt/format.h>
 #include <onnx_schema.pb.h>
 
+#include <charconv>
+#include <cstdint>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace lockstep {
@@ -33,22 +38,127 @@ std::string dtype_of(const onnx::TensorProto& tensor) {
   }
 }
 
-std::span<const std::byte> fp32_bytes(const onnx::TensorProto& tensor) {
-  if (tensor.has_raw_data())
-    return std::as_bytes(std::span(tensor.raw_data().data(), tensor.raw_data().size()));
-  return std::as_bytes(
-      std::span(tensor.float_data().data(), static_cast<std::size_t>(tensor.float_data_size())));
+/// A tensor of a file, for messages.
+struct NamedTensor {
+  const std::string& file;
+  const onnx::TensorProto& proto;
+
+  template <typename E = DataError>
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw E(fmt::format("{}: tensor {} {}", file, quoted_text(proto.name()), why));
+  }
+};
+
+/// Appends numbers that the .onnx itself has.
+void append_inner(const NamedTensor& tensor, std::vector<std::byte>& numbers) {
+  const auto append = [&](const void* first, std::size_t bytes) {
+    const auto* begin = static_cast<const std::byte*>(first);
+    numbers.insert(numbers.end(), begin, begin + bytes);
+  };
+  const onnx::TensorProto& proto = tensor.proto;
+  if (proto.has_raw_data()) return append(proto.raw_data().data(), proto.raw_data().size());
+  if (proto.data_type() == onnx::TensorProto::FLOAT)
+    return append(proto.float_data().data(),
+                  sizeof(float) * static_cast<std::size_t>(proto.float_data_size()));
+  for (const std::int32_t value : proto.int32_data()) {  // the bits of a half
+    const auto bits = static_cast<std::uint16_t>(value);
+    if (bits != value) tensor.refuse("has a number of more than 16 bits; the file is damaged");
+    append(&bits, sizeof bits);
+  }
 }
 
-/// "" or what is wrong with a tensor whose numbers may be taken.
-std::string why_unusable(const onnx::TensorProto& tensor, const SafetensorsEntry& entry) {
+/// Bytes of a file beside the .onnx.
+struct OuterRange {
+  std::string location;
+  std::uint64_t offset = 0, length = 0;
+
+  void require_inside(std::uint64_t size, const NamedTensor& tensor) const {
+    if (offset > size || length > size - offset)
+      tensor.refuse(fmt::format("takes {} bytes from byte {} of {}, which has {}; copy that file again",
+                                length, offset, quoted_text(location), size));
+  }
+};
+
+std::uint64_t number_in(const std::string& text, const NamedTensor& tensor) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stopped != end || text.empty())
+    tensor.refuse(fmt::format("lies in another file, at {}, which is no number; export the model again",
+                              quoted_text(text)));
+  return value;
+}
+
+/// @param bytes  what the tensor's shape takes
+OuterRange outer_range(const NamedTensor& tensor, std::size_t bytes) {
+  OuterRange range{"", 0, bytes};
+  for (const onnx::StringStringEntryProto& field : tensor.proto.external_data()) {
+    if (field.key() == "location") range.location = field.value();
+    if (field.key() == "offset") range.offset = number_in(field.value(), tensor);
+    if (field.key() == "length") range.length = number_in(field.value(), tensor);
+  }
+  return range;
+}
+
+/// The plain file of that plain name in the model's own folder: a model can name nothing else of the disk.
+std::string outer_path(const std::string& location, const NamedTensor& tensor) {
+  if (location.empty() || location == "." || location == ".." ||
+      location.find_first_of(std::string_view("/\0", 2)) != location.npos)
+    tensor.refuse(
+        fmt::format("lies in {}, which is not the name of a file beside the model; export the model into one "
+                    "file (in PyTorch: external_data=False)",
+                    quoted_text(location)));
+  std::string path = parent_directory(tensor.file) + "/" + location;
+  const EntryKind kind = Env::posix().entry(path).kind;
+  if (kind == EntryKind::kNothing)
+    tensor.refuse<MissingDataError>(
+        fmt::format("lies in {}, which is not beside the model; copy both files", quoted_text(location)));
+  if (kind != EntryKind::kFile)
+    tensor.refuse(fmt::format("lies in {}, which is {}; put the file itself there", quoted_text(location),
+                              kind == EntryKind::kLink ? "a link" : "no file"));
+  return path;
+}
+
+/// Each file beside the .onnx is read once, whole: so its size bounds what is allocated, however often tensors name it.
+class OuterFiles {
+ public:
+  /// Where the range begins in `numbers`, to which its file is appended if it was not yet.
+  std::size_t find(const OuterRange& range, const NamedTensor& tensor, std::vector<std::byte>& numbers) {
+    auto known = read_.find(range.location);
+    if (known == read_.end()) {
+      const std::string path = outer_path(range.location, tensor);
+      range.require_inside(Env::posix().size(path), tensor);
+      const std::vector<std::byte> content = Env::posix().read(path);
+      known = read_.emplace(range.location, std::pair(numbers.size(), content.size())).first;
+      numbers.insert(numbers.end(), content.begin(), content.end());
+    }
+    const auto& [begin, size] = known->second;
+    range.require_inside(size, tensor);
+    return begin + range.offset;
+  }
+
+ private:
+  std::map<std::string, std::pair<std::size_t, std::size_t>>
+      read_;  ///< by location: where it begins, and its bytes
+};
+
+/// Finds or appends the numbers of a tensor; those of fp64 are not taken. False: they are not as many as its shape says.
+bool place_numbers(const NamedTensor& tensor, SafetensorsEntry& entry, OuterFiles& outer,
+                   std::vector<std::byte>& numbers) {
   std::size_t bytes = 0;
-  if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
-    return "lies in another file; export the model into one file (in PyTorch: external_data=False)";
-  if (!safetensors_tensor_bytes(entry.dtype, entry.shape, &bytes) ||
-      (entry.dtype == "F32" && bytes != entry.end - entry.begin))
-    return "has not the bytes that its shape takes; the file is damaged";
-  return "";
+  entry.begin = entry.end = numbers.size();
+  if (!safetensors_tensor_bytes(entry.dtype, entry.shape, &bytes)) return false;
+  if (entry.dtype == "F64") return true;
+  if (tensor.proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    const OuterRange range = outer_range(tensor, bytes);
+    if (range.length != bytes) return false;
+    entry.begin = outer.find(range, tensor, numbers);
+    entry.end = entry.begin + bytes;
+    return true;
+  }
+  append_inner(tensor, numbers);
+  entry.end = numbers.size();
+  return entry.end - entry.begin == bytes;
 }
 
 }  // namespace
@@ -58,22 +168,20 @@ SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file)
   if (bytes.size() > INT_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !model.has_graph())
     throw DataError(fmt::format("{}: is no ONNX model, or one that is cut off; export it again", file));
-  std::vector<std::byte>& numbers = bytes;  // takes no more than the file did
+  std::vector<std::byte>& numbers = bytes;
   numbers.clear();
   std::vector<SafetensorsEntry> entries;
   std::set<std::string> names;
-  for (const onnx::TensorProto& tensor : model.graph().initializer()) {
-    SafetensorsEntry entry{tensor.name(), dtype_of(tensor), {}, 0, 0};
-    const bool has_shape = tensor.dims_size() > 0 && tensor.dims_size() <= kMostDimensions;
+  OuterFiles outer;
+  for (const onnx::TensorProto& proto : model.graph().initializer()) {
+    SafetensorsEntry entry{proto.name(), dtype_of(proto), {}, 0, 0};
+    const bool has_shape = proto.dims_size() > 0 && proto.dims_size() <= kMostDimensions;
     if (entry.dtype.empty() || !has_shape) continue;  // no weights
-    entry.shape.assign(tensor.dims().begin(), tensor.dims().end());
-    const auto from = entry.dtype == "F32" ? fp32_bytes(tensor) : std::span<const std::byte>();
-    entry.begin = numbers.size(), entry.end = entry.begin + from.size();
-    std::string wrong = why_unusable(tensor, entry);
-    if (!names.insert(entry.name).second) wrong = "is there twice; the file is damaged";
-    if (!wrong.empty())
-      throw DataError(fmt::format("{}: tensor {} {}", file, quoted_text(entry.name), wrong));
-    numbers.insert(numbers.end(), from.begin(), from.end());
+    const NamedTensor tensor{file, proto};
+    entry.shape.assign(proto.dims().begin(), proto.dims().end());
+    if (!place_numbers(tensor, entry, outer, numbers))
+      tensor.refuse("has not the bytes that its shape takes; the file is damaged");
+    if (!names.insert(entry.name).second) tensor.refuse("is there twice; the file is damaged");
     entries.push_back(std::move(entry));
   }
   return SafetensorsFile::of_entries(std::move(entries), std::move(bytes), 0, file);

@@ -152,7 +152,7 @@ TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
 
 TEST_F(TableTest, WholeNumbersAreSortedAsSuch) {
   options_.table.label = "2";
-  write("t.csv", "1,10\n2,-1\n3,2\n4,10\n5,-1.0\n6,2.\n");
+  write("t.csv", "1,10\n2,-1\n3,2\n4,1.0e+01\n5,-1.0\n6,2.\n");
   EXPECT_EQ(convert("t.csv", "set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
   EXPECT_EQ(load("set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
   write("t.csv", "1,0.5\n2,1.5\n");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tensors of a file become those of one name; words that all names begin with count for nothing, and files that do not
-/// fit are refused with what both have.
+/// Tensors of a file become those of one name; words that the names begin with count for nothing, numbers of 16 bits are
+/// widened, and files that do not fit are refused with what both have.
 #include "models/foreign_weights.hpp"
 
 #include "common/error.hpp"
@@ -9,6 +9,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <numeric>
@@ -45,6 +48,11 @@ class RenamedFile {
   void add(const std::string& name, const std::vector<std::size_t>& shape, std::span<const float> numbers) {
     tensors_.push_back({name, "F32", shape, std::as_bytes(numbers)});
   }
+  /// Gives a tensor numbers of another type.
+  void retype(const std::string& name, const std::string& dtype, std::span<const std::byte> bytes) {
+    for (TensorView& tensor : tensors_)
+      if (tensor.name == name) tensor.dtype = dtype, tensor.bytes = bytes;
+  }
   void remove(const std::string& name) {
     std::erase_if(tensors_, [&](const TensorView& tensor) { return tensor.name == name; });
   }
@@ -53,8 +61,11 @@ class RenamedFile {
     return read_foreign_weights(SafetensorsFile::parse(write_safetensors(tensors_), path), path, network,
                                 weights_, fit);
   }
+  const std::vector<float>& weights() const { return weights_; }
   void expect_right(const Network& network, const std::string& words) {
-    EXPECT_EQ(read(network, WeightsFit::kAll).words, words);
+    const FittingWeights fitting = read(network, WeightsFit::kAll);
+    EXPECT_EQ(fitting.words, words);
+    EXPECT_EQ(fitting.widened, "");
     EXPECT_EQ(weights_, expected_);
   }
   void expect_refused(const Network& network, const std::string& message, WeightsFit fit = WeightsFit::kAll,
@@ -89,14 +100,76 @@ TEST(ForeignWeightsTest, WordsOfTheNetworksOwnNamesStay) {
   RenamedFile(network, after("net.")).expect_right(network, "net.");
 }
 
-/// Another's "encoder." and "decoder." could both be it.
-TEST(ForeignWeightsTest, AWordOfSomeNamesIsNotLeftOut) {
+TEST(ForeignWeightsTest, TensorsThatDoNotFitNeedNotBeginAlike) {
   const Network network = network_of(kLinears);
-  RenamedFile file(network, after("encoder."));
+  RenamedFile file(network, after("model.net."));
+  const std::vector<float> others(8);
+  file.add("criterion.weight", {8}, others);
+  file.add("model.ema.a.bias", {4, 2}, others);
+  file.expect_right(network, "model.net.");
+  file.add("model.net.inner.a.bias", {8}, others);  // a layer of the model inside another one
+  file.expect_right(network, "model.net.");
+}
+
+TEST(ForeignWeightsTest, OfTwoBeginningsThatFitNoneIsTaken) {
+  const Network network = network_of(kLinears);
   const std::vector<float> bias(8);
-  file.add("decoder.a.bias", {8}, bias);
-  file.expect_refused(network,
-                      "the file has, beside those, encoder.a.weight, encoder.a.bias, ..., decoder.a.bias.");
+  for (const WeightsFit fit : {WeightsFit::kAll, WeightsFit::kPart}) {
+    RenamedFile file(network, after("encoder."));
+    file.add("decoder.c.bias", {8}, bias);
+    file.expect_refused(
+        network,
+        "f: its names are the model's both without 'encoder.' (encoder.a.weight) and without 'decoder.' "
+        "(decoder.c.bias); write a file that has only the tensors that are meant",
+        fit);
+    RenamedFile wrapped(network, after("module."));
+    wrapped.add("b.bias", {8}, bias);
+    wrapped.expect_refused(network, "without 'module.' (module.a.weight) and as they are (b.bias)", fit);
+  }
+}
+
+/// @param wanted  of each 16 bits, as fp32
+void expect_widened(const std::string& dtype, const std::string& said,
+                    const std::function<double(int sign, int exponent, int fraction)>& wanted,
+                    int fraction_bits) {
+  constexpr std::size_t kAll = 65536;
+  const Network network = Network::parse("layers:\n  - linear: classes\n", "wide.yaml", {1, 128, 256}, 2);
+  std::vector<std::uint16_t> halves(kAll);
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  RenamedFile file(network, after(""));
+  file.retype("fc1.weight", dtype, std::as_bytes(std::span(halves)));
+  EXPECT_EQ(file.read(network, WeightsFit::kAll).widened, said);
+  const int exponents = 1 << (15 - fraction_bits), fractions = 1 << fraction_bits;
+  for (std::size_t bits = 0; bits < kAll; ++bits) {
+    const auto sign = bits >> 15 == 0 ? 1 : -1,
+               exponent = static_cast<int>(bits >> fraction_bits) % exponents,
+               fraction = static_cast<int>(bits) % fractions;
+    const float got = file.weights()[bits];
+    if (exponent < exponents - 1)
+      ASSERT_EQ(got, wanted(sign, exponent, fraction)) << dtype << " " << bits;
+    else
+      ASSERT_TRUE(fraction == 0 ? std::isinf(got) : std::isnan(got)) << dtype << " " << bits;
+    ASSERT_EQ(std::signbit(got), sign < 0) << dtype << " " << bits;
+  }
+}
+
+TEST(ForeignWeightsTest, NumbersOf16BitsAreWidenedExactly) {
+  const auto value = [](int bias, int fractions, int sign, int exponent, int fraction) {
+    const int whole = exponent == 0 ? fraction : fractions + fraction;
+    return sign * std::ldexp(whole, std::max(exponent, 1) - bias) / fractions;
+  };
+  expect_widened(
+      "F16", "f16", [&](int s, int e, int f) { return value(15, 1024, s, e, f); }, 10);
+  expect_widened(
+      "BF16", "bf16", [&](int s, int e, int f) { return value(127, 128, s, e, f); }, 7);
+}
+
+TEST(ForeignWeightsTest, NumbersOf64BitsAreNotRounded) {
+  const Network network = network_of(kLinears);
+  RenamedFile file(network, after(""));
+  const std::vector<double> bias(8);
+  file.retype("a.bias", "F64", std::as_bytes(std::span(bias)));
+  file.expect_refused(network, "a.bias [8], of which the file has F64 [8]");
 }
 
 TEST(ForeignWeightsTest, OtherNamesAreRefusedWithBothAndTheWayOut) {

@@ -337,8 +337,9 @@ void add_import_command(CLI::App& app, Action& action) {
   command->footer(
       "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for\n"
       "eval, predict, export, inspect and train.initial_weights. They must be those of the job's network,\n"
-      "under the names of its tensors, which inspect prints. Words that all names of the file begin with\n"
-      "(module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused.\n"
+      "under the names of its tensors, which inspect prints. Words that their names in the file begin\n"
+      "with (module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused.\n"
+      "Numbers of f16 and bf16 are widened; those of an .onnx may lie in a file beside it.\n"
       "Example: lockstep import resnet.safetensors launch/jobs/cifar10.yaml runs/from-pytorch");
   command->callback([=, &action] { action = [=] { return import_weights(*options); }; });
 }

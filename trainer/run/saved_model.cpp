@@ -196,7 +196,8 @@ void read_tensors(std::vector<std::byte> bytes, bool partial, const Network& net
   FittingWeights fitting =
       read_foreign_weights(file, path, network, weights, partial ? WeightsFit::kPart : WeightsFit::kAll);
   initial.taken = fitting.taken.size();
-  const std::string words = fitting.words.empty() ? "" : ", without " + quoted_text(fitting.words);
+  std::string words = fitting.words.empty() ? "" : ", without " + quoted_text(fitting.words);
+  if (!fitting.widened.empty()) words += ", widened from " + fitting.widened;
   const std::string count = counted(initial.taken + fitting.fresh.size(), "tensor");
   initial.lines = {fmt::format("{} by name{}", count, words)};
   if (!partial) return;

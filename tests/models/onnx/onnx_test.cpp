@@ -15,8 +15,11 @@
 #include <gtest/gtest.h>
 #include <onnx_schema.pb.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -191,13 +194,44 @@ TEST(OnnxTest, NumbersMayBeAListOfFloats) {
   EXPECT_EQ(read_back(bytes_of(model), network), weights_of(network));
 }
 
+/// 1, 2, 4, ... have the same bits in front in all three types.
+TEST(OnnxTest, NumbersOf16BitsMayBeBytesOrAList) {
+  const Network network = network_of(kSmall);
+  std::vector<float> powers;
+  std::vector<std::uint16_t> halves, bfloats;
+  for (int i = 0; i < kClasses; ++i) {
+    powers.push_back(std::ldexp(1.F, i));
+    halves.push_back(static_cast<std::uint16_t>((15 + i) << 10));
+    bfloats.push_back(static_cast<std::uint16_t>((127 + i) << 7));
+  }
+  for (const auto& [type, bits] :
+       {std::pair{onnx::TensorProto::FLOAT16, halves}, {onnx::TensorProto::BFLOAT16, bfloats}})
+    for (const bool as_list : {false, true}) {
+      onnx::ModelProto model = parsed(file_of(network));
+      onnx::TensorProto& bias = tensor_of(model, "fc2.bias");
+      bias.set_data_type(type);
+      bias.clear_raw_data();
+      if (as_list) bias.mutable_int32_data()->Add(bits.begin(), bits.end());
+      if (!as_list) bias.set_raw_data(bits.data(), bits.size() * sizeof bits[0]);
+      std::vector<float> expected = weights_of(network);
+      for (const Parameter& tensor : network.parameters().tensors())
+        if (tensor.name == "fc2.bias") std::ranges::copy(powers, expected.begin() + tensor.offset);
+      EXPECT_EQ(read_back(bytes_of(model), network), expected) << type << as_list;
+    }
+}
+
 TEST(OnnxTest, WhatIsWrongWithATensorIsNamed) {
   const Network network = network_of(kSmall);
   const std::pair<std::string, Change> cases[] = {
-      {"f.onnx: tensor 'fc2.weight' lies in another file",
-       [](auto& tensor) { tensor.set_data_location(onnx::TensorProto::EXTERNAL); }},
-      {"fc2.weight [10, 6], of which the file has F16 [10, 6]",
+      {"'fc2.weight' has not the bytes",
        [](auto& tensor) { tensor.set_data_type(onnx::TensorProto::FLOAT16); }},
+      {"f.onnx: tensor 'fc2.weight' has a number of more than 16 bits",
+       [](auto& tensor) {
+         tensor.clear_raw_data(), tensor.set_data_type(onnx::TensorProto::FLOAT16);
+         tensor.mutable_int32_data()->Resize(6 * kClasses, 65536);
+       }},
+      {"fc2.weight [10, 6], of which the file has F64 [10, 6]",
+       [](auto& tensor) { tensor.set_data_type(onnx::TensorProto::DOUBLE); }},
       {"f.onnx: tensor 'fc2.weight' has not the bytes that its shape takes",
        [](auto& tensor) { tensor.mutable_raw_data()->pop_back(); }},
       {"'fc2.weight' has not the bytes", [](auto& tensor) { tensor.set_dims(1, INT64_MAX); }},
@@ -218,6 +252,82 @@ TEST(OnnxTest, WhatIsWrongWithATensorIsNamed) {
     change(tensor_of(model, "fc2.weight"));
     expect_error<DataError>([&] { read_back(bytes_of(model), network); }, {words});
   }
+}
+
+/// A file whose numbers lie beside it, one tensor after the other, as PyTorch's exporter puts them.
+class OuterNumbersTest : public ::testing::Test {
+ protected:
+  OuterNumbersTest() : model_(parsed(file_of(network_))) {
+    std::filesystem::create_directories(folder_);
+    std::string numbers = "padding.";
+    for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+      tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+      set(tensor, "location", "m.onnx.data");
+      set(tensor, "offset", std::to_string(numbers.size()));
+      set(tensor, "length", std::to_string(tensor.raw_data().size()));
+      numbers += tensor.raw_data();
+      tensor.clear_raw_data();
+    }
+    bytes_ = numbers.size();
+    std::ofstream(folder_ + "/m.onnx.data", std::ios::binary) << numbers;
+  }
+  ~OuterNumbersTest() override { std::filesystem::remove_all(folder_); }
+
+  static void set(onnx::TensorProto& tensor, const std::string& key, const std::string& value) {
+    for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data())
+      if (entry.key() == key) return entry.set_value(value);
+    onnx::StringStringEntryProto& entry = *tensor.add_external_data();
+    entry.set_key(key), entry.set_value(value);
+  }
+  SafetensorsFile read() const { return read_onnx(bytes_of(model_), folder_ + "/m.onnx"); }
+  template <typename E = DataError>
+  void expect_refused(const std::string& key, const std::string& value, const std::string& words) {
+    const onnx::ModelProto good = model_;
+    set(tensor_of(model_, "fc2.weight"), key, value);
+    expect_error<E>([&] { read(); }, {folder_ + "/m.onnx: tensor 'fc2.weight' " + words});
+    model_ = good;
+  }
+
+  const Network network_ = network_of(kSmall);
+  const std::string folder_ = ::testing::TempDir() + "/outer_numbers";
+  onnx::ModelProto model_;
+  std::size_t bytes_ = 0;  ///< of the file beside it
+};
+
+TEST_F(OuterNumbersTest, AreThoseOfTheModel) {
+  set(tensor_of(model_, "fc2.bias"), "checksum", "not read");
+  std::vector<float> weights(network_.parameters().weights_size());
+  read_foreign_weights(read(), "m.onnx", network_, weights, WeightsFit::kAll);
+  EXPECT_EQ(weights, weights_of(network_));
+}
+
+TEST_F(OuterNumbersTest, LieInAPlainFileOfTheModelsOwnFolder) {
+  std::ofstream(::testing::TempDir() + "/outside.data") << std::string(bytes_, '0');
+  std::filesystem::create_directory(folder_ + "/inner");
+  std::filesystem::create_symlink("../outside.data", folder_ + "/link");
+  for (const std::string location :
+       {"../outside.data", "/etc/passwd", "inner/../m.onnx.data", "./m.onnx.data", "..", ".", ""})
+    expect_refused("location", location,
+                   "lies in '" + location + "', which is not the name of a file beside the model");
+  expect_refused("location", std::string("m.onnx.data\0x", 13),
+                 "lies in 'm.onnx.data\\x00x', which is not the name");
+  expect_refused("location", "link", "lies in 'link', which is a link; put the file itself there");
+  expect_refused("location", "inner", "lies in 'inner', which is no file");
+  expect_refused<MissingDataError>("location", "gone",
+                                   "lies in 'gone', which is not beside the model; copy both");
+  std::filesystem::remove(::testing::TempDir() + "/outside.data");
+}
+
+TEST_F(OuterNumbersTest, LieInsideThatFile) {
+  const std::size_t bytes = sizeof(float) * 6 * kClasses, last = bytes_ - bytes;
+  for (const std::uint64_t offset : {last + 1, bytes_, bytes_ + 1, std::uint64_t{UINT64_MAX}})
+    expect_refused(
+        "offset", std::to_string(offset),
+        fmt::format("takes {} bytes from byte {} of 'm.onnx.data', which has {}", bytes, offset, bytes_));
+  for (const char* number : {"-1", "1e3", "", "18446744073709551616", " 8"})
+    expect_refused("offset", number,
+                   fmt::format("lies in another file, at '{}', which is no number", number));
+  expect_refused("length", std::to_string(bytes - 4), "has not the bytes that its shape takes");
 }
 
 TEST(OnnxTest, FileThatIsCutOffIsRefused) {

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -151,6 +152,22 @@ TEST(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {
   EXPECT_EQ(test::error_of<DataError>([&] { initialise_weights(job, network, weights); }),
             job.train.initial_weights +
                 ": 1 of 4 numbers of fc1.weight is NaN or infinite; give a file of finite weights");
+  std::filesystem::remove(job.train.initial_weights);
+}
+
+TEST(StartingWeightsTest, NarrowerNumbersAreWidenedAndThatIsSaid) {
+  const Network network = Network::parse("layers:\n  - linear: classes\n", "one.yaml", {1, 1, 2}, 2);
+  const std::vector<std::uint16_t> half = {0x3c00, 0xb800, 0x0001, 0}, bfloat = {0x3f80, 0xbf00};
+  std::vector<TensorView> tensors = {{"fc1.weight", "F16", {2, 2}, std::as_bytes(std::span(half))},
+                                     {"fc1.bias", "BF16", {2}, std::as_bytes(std::span(bfloat))}};
+  Job job;
+  job.train.initial_weights = ::testing::TempDir() + "/narrow.safetensors";
+  write_synced(Env::posix(), job.train.initial_weights, write_safetensors(tensors));
+  std::vector<float> weights(network.parameters().weights_size());
+  EXPECT_EQ(initialise_weights(job, network, weights).lines,
+            std::vector{"initial weights: " + job.train.initial_weights +
+                        ": 2 tensors by name, widened from bf16 and f16"});
+  EXPECT_EQ(weights, (std::vector{1.F, -0.5F, 0x1p-24F, 0.F, 1.F, -0.5F}));
   std::filesystem::remove(job.train.initial_weights);
 }
 

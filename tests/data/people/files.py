@@ -1,0 +1,266 @@
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+"""IDX files as torchvision lays them, and CIFAR's binary records and pickles."""
+import gzip
+import os
+import pickle
+import struct
+
+import numpy
+
+from .cases import Want, case, random_of
+
+DIGITS = [str(i) for i in range(10)]
+CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+def images(name, count, *shape):
+    return random_of(name).integers(0, 256, (count, *shape), dtype=numpy.uint8)
+
+
+def named(x, y, names):
+    return [(names[label], row) for label, row in zip(y, x)]
+
+
+# IDX.
+
+def idx(array):
+    array = numpy.asarray(array, "u1")
+    return struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+def write_idx(folder, names=DIGITS, ending="", test="t10k", classes=None, first=0, prefix="", size=(28, 28)):
+    """Two halves, and the Want of their samples."""
+    os.makedirs(folder, exist_ok=True)
+    write = gzip.open if ending else open
+    halves = {}
+    for half, called, count in (("train", "train", 20), ("test", test, 10)):
+        x, y = images(half, count, *size), numpy.arange(count) % 10 + first
+        for kind, array in (("images-idx3", x), ("labels-idx1", y)):
+            with write(f"{folder}/{prefix}{called}-{kind}-ubyte{ending}", "wb") as file:
+                file.write(idx(array))
+        halves[half] = [(names[label], row) for label, row in zip(y, x)]
+    if classes is not None:
+        with open(f"{folder}/classes.txt", "wb") as file:
+            file.write(classes.encode())
+    return halves
+
+
+IDX = {
+    "plain": {}, "compressed": {"ending": ".gz"}, "called test-": {"test": "test"}, "small": {"size": (5, 4)},
+    "classes.txt": {"classes": "\n".join(CIFAR10), "names": CIFAR10},
+    "classes.txt with CRLF and a mark": {"classes": "\ufeff" + "\r\n".join(CIFAR10) + "\r\n", "names": CIFAR10},
+}
+for name, options in IDX.items():
+    @case("idx", name)
+    def _(folder, options=options):
+        halves = write_idx(f"{folder}/files", **options)
+        names = options.get("names", DIGITS)
+        return Want(convert=["files"], job={"set": "idx", "root": "files"}, halves=halves, classes=names)
+
+for name in ("MNIST", "FashionMNIST", "KMNIST"):
+    for ending in ("", ".gz"):
+        @case("idx", f"torchvision's {name}/raw{ending and ', compressed'}")
+        def _(folder, name=name, ending=ending):
+            halves = write_idx(f"{folder}/data/{name}/raw", ending=ending)
+            root = f"data/{name}/raw"
+            return Want(convert=[root], job={"set": "idx", "root": root}, halves=halves, classes=DIGITS)
+
+for root in ("data", "data/MNIST"):
+    @case("idx", f"mnist in torchvision's {root}")
+    def _(folder, root=root):
+        halves = write_idx(f"{folder}/data/MNIST/raw")
+        return Want(job={"set": "mnist", "root": root}, halves=halves, classes=DIGITS, word="mnist")
+
+
+@case("idx", "EMNIST's letters, which begin with 1")
+def _(folder):
+    names = [str(i) for i in range(11)]
+    halves = write_idx(f"{folder}/files", first=1, names=names)
+    return Want(job={"set": "idx", "root": "files"}, halves=halves, classes=names)
+
+
+@case("idx", "EMNIST's names of files")
+def _(folder):
+    write_idx(f"{folder}/files", prefix="emnist-letters-", first=1, names=[str(i) for i in range(11)])
+    return Want(job={"set": "idx", "root": "files"}, word="none of its files")
+
+
+@case("idx", "classes.txt has a class without samples")
+def _(folder):
+    names = [*CIFAR10, "unicorn"]
+    halves = write_idx(f"{folder}/files", names=names, classes="\n".join(names))
+    return Want(job={"set": "idx", "root": "files"}, halves=halves, classes=names, said="unicorn")
+
+
+IDX_WRONG = {
+    "classes.txt is too short": (lambda files: write(f"{files}/classes.txt", b"zero\none\n"), "classes.txt"),
+    "labels are missing": (lambda files: os.remove(f"{files}/train-labels-idx1-ubyte"), "labels"),
+    "fewer labels than images": (lambda files: write(f"{files}/train-labels-idx1-ubyte", idx(numpy.arange(19) % 10)), "19"),
+    "images are cut off": (lambda files: os.truncate(f"{files}/train-images-idx3-ubyte", 9000), "images"),
+    "all of one class": (lambda files: [write(f"{files}/{half}-labels-idx1-ubyte", idx(numpy.zeros(count)))
+                                        for half, count in (("train", 20), ("t10k", 10))], "class"),
+    "images are labels": (lambda files: write(f"{files}/train-images-idx3-ubyte", idx(numpy.arange(20))), "images"),
+}
+for name, (spoil, word) in IDX_WRONG.items():
+    @case("idx", name)
+    def _(folder, spoil=spoil, word=word):
+        write_idx(f"{folder}/files")
+        spoil(f"{folder}/files")
+        return Want(job={"set": "idx", "root": "files"}, word=word)
+
+
+def write(path, content):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+# CIFAR.
+
+def cifar_halves():
+    """Ten records in each of five files, and ten to test with."""
+    files = {f"data_batch_{i}": images(f"batch {i}", 10, 3, 32, 32) for i in range(1, 6)}
+    files["test_batch"] = images("test", 10, 3, 32, 32)
+    y = numpy.random.default_rng(7).permutation(10)
+    train = [sample for name, x in files.items() if name != "test_batch" for sample in named(x, y, CIFAR10)]
+    return files, y, {"train": train, "test": named(files["test_batch"], y, CIFAR10)}
+
+
+def cifar10(root, **want):
+    return Want(convert=["cifar10"], job={"set": "cifar10", "root": root}, data=root, classes=CIFAR10, **want)
+
+
+def write_binary(folder):
+    files, y, halves = cifar_halves()
+    for name, x in files.items():
+        write(f"{folder}/{name}.bin", b"".join(bytes([label]) + row.tobytes() for label, row in zip(y, x)))
+    return halves
+
+
+for place in ("data", "data/cifar10", "data/cifar-10-batches-bin"):
+    @case("cifar", f"binary records in {place}")
+    def _(folder, place=place):
+        halves = write_binary(f"{folder}/{place}")
+        write(f"{folder}/{place}/batches.meta.txt", "\n".join(CIFAR10).encode() + b"\n\n")
+        return cifar10(f"{folder}/data", halves=halves)
+
+
+@case("cifar", "binary records, one of them cut off")
+def _(folder):
+    write_binary(f"{folder}/data")
+    os.truncate(f"{folder}/data/data_batch_3.bin", 3073 * 9 + 7)
+    return cifar10(f"{folder}/data", word="data_batch_3")
+
+
+@case("cifar", "binary records, a file is missing")
+def _(folder):
+    write_binary(f"{folder}/data")
+    os.remove(f"{folder}/data/data_batch_3.bin")
+    return cifar10(f"{folder}/data", word="data_batch_3")
+
+
+class Python2Pickle:
+    """Protocol 2 as Python 2 wrote it: texts are bytes without a type, arrays are made by numpy.core.multiarray."""
+
+    def __init__(self):
+        self.out = b"\x80\x02"
+
+    def text(self, value):
+        value = value.encode("latin1") if isinstance(value, str) else value
+        self.out += (b"U" + bytes([len(value)]) if len(value) < 256 else b"T" + struct.pack("<I", len(value))) + value
+
+    def number(self, value):
+        self.out += b"K" + bytes([value]) if value < 256 else b"J" + struct.pack("<i", value)
+
+    def array(self, value):
+        self.out += b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01"
+        for size in value.shape:
+            self.number(size)
+        self.out += b"t" if value.ndim > 2 else {1: b"\x85", 2: b"\x86"}[value.ndim]
+        self.out += b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89"
+        self.text(value.tobytes())
+        self.out += b"tb"
+
+    def value(self, value):
+        if isinstance(value, numpy.ndarray):
+            self.array(value)
+        elif isinstance(value, list):
+            self.out += b"]("
+            for item in value:
+                self.value(item)
+            self.out += b"e"
+        elif isinstance(value, dict):
+            self.out += b"}("
+            for key, item in value.items():
+                self.text(key)
+                self.value(item)
+            self.out += b"u"
+        elif isinstance(value, int):
+            self.number(value)
+        else:
+            self.text(value)
+
+    @classmethod
+    def dumps(cls, value):
+        pickler = cls()
+        pickler.value(value)
+        return pickler.out + b"."
+
+
+def write_pickles(folder, dumps):
+    files, y, halves = cifar_halves()
+    for name, x in files.items():
+        write(f"{folder}/{name}", dumps({"batch_label": name, "labels": [int(label) for label in y],
+                                         "data": x.reshape(10, -1), "filenames": [f"{i}.png" for i in range(10)]}))
+    write(f"{folder}/batches.meta", dumps({"num_cases_per_batch": 10, "label_names": CIFAR10, "num_vis": 3072}))
+    return halves
+
+
+def with_bytes_keys(dumps):
+    return lambda value: dumps({key.encode(): item for key, item in value.items()})
+
+
+PICKLES = {
+    "as Python 2 wrote them": (Python2Pickle.dumps, ""),
+    "protocol 4": (lambda value: pickle.dumps(value, 4), "data_batch"),
+    "protocol 2 of Python 3": (lambda value: pickle.dumps(value, 2), "data_batch"),
+    "protocol 0": (lambda value: pickle.dumps(value, 0), "data_batch"),
+    "keys of bytes": (with_bytes_keys(lambda value: pickle.dumps(value, 4)), "data_batch"),
+}
+for name, (dumps, word) in PICKLES.items():
+    @case("cifar", f"pickles, {name}")
+    def _(folder, dumps=dumps, word=word):
+        halves = write_pickles(f"{folder}/data/cifar-10-batches-py", dumps)
+        return cifar10(f"{folder}/data", halves=halves, word=word)
+
+
+class Trap:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+@case("cifar", "a pickle that would run a program")
+def _(folder):
+    write_pickles(f"{folder}/data/cifar-10-batches-py", Python2Pickle.dumps)
+    write(f"{folder}/data/cifar-10-batches-py/data_batch_2", pickle.dumps({"labels": Trap(f"{folder}/ran"), "data": b""}, 2))
+    return cifar10(f"{folder}/data", word="data_batch_2", after=lambda: os.path.exists(f"{folder}/ran") and "it ran")
+
+
+@case("cifar", "CIFAR-100's pickles")
+def _(folder):
+    names = [f"kind {i:02}" for i in range(100)]
+    halves = {}
+    for half, count in (("train", 200), ("test", 100)):
+        x, y = images(half, count, 3, 32, 32), [i % 100 for i in range(count)]
+        write(f"{folder}/data/cifar-100-python/{half}", Python2Pickle.dumps(
+            {"filenames": ["a.png"] * count, "fine_labels": y, "coarse_labels": [i // 5 for i in y],
+             "data": x.reshape(count, -1)}))
+        halves[half] = named(x, y, names)
+    meta = {"fine_label_names": names, "coarse_label_names": ["c"] * 20}
+    write(f"{folder}/data/cifar-100-python/meta", Python2Pickle.dumps(meta))
+    root = f"{folder}/data"
+    return Want(convert=["cifar100"], job={"set": "cifar100", "root": root}, data=root, halves=halves, classes=names)
