@@ -42,6 +42,12 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
   check_picture_size(name, image.width, image.height);
   const bool coloured = (image.format & PNG_FORMAT_FLAG_COLOR) != 0,
              has_16_bits = (image.format & PNG_FORMAT_FLAG_LINEAR) != 0;
+  constexpr std::size_t kInterlaceMethod = 28;  // of the first chunk, which was read
+  if (has_16_bits && read[kInterlaceMethod] != 0)
+    throw DataError(fmt::format(
+        "{}: interlaced PNG with 16 bits a channel, whose pixels libpng mixes up; save it without "
+        "interlacing, or with 8 bits",
+        name));
   image.format = colour == PictureColour::kRgb ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too
   Picture picture{.name = name,

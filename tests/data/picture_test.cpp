@@ -67,6 +67,9 @@ Picture ramp() {
 TEST(PictureTest, SixteenBitAndInterlacedPngKeepTheirPixels) {
   EXPECT_EQ(parse_pictures(testing::encode_png_16(ramp()), "picture")[0].pixels, ramp().pixels);
   EXPECT_EQ(parse_pictures(testing::encode_png_interlaced(ramp()), "picture")[0].pixels, ramp().pixels);
+  EXPECT_TRUE(
+      contains(error_of(testing::encode_png_16(ramp(), true)),
+               {"picture: interlaced PNG with 16 bits a channel, whose pixels libpng mixes up; save it"}));
 }
 
 TEST(PictureTest, APaletteMayBeTransparent) {
