@@ -7,6 +7,7 @@
 #include "common/printable.hpp"
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
@@ -62,12 +63,6 @@ std::vector<fs::path> entries_of(const fs::path& folder, std::vector<fs::path>* 
 
 bool is_folder(const fs::path& path) {
   return fs::is_directory(status_of(path));
-}
-
-bool is_ending_of_picture(std::string_view ending) {
-  constexpr std::string_view kEndings[] = {"png",  "jpg", "jpeg", "jpe", "jfif",
-                                           "webp", "gif", "bmp",  "pgm", "ppm"};
-  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 std::string extension_of(const fs::path& path) {

@@ -107,10 +107,6 @@ Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);
 
-/// Whether files of this ending, "jpg", are read as pictures. GIFs, too: reading one says what to do.
-/// @param ending  in small letters
-bool is_ending_of_picture(std::string_view ending);
-
 /// Whether the border is mostly light, as on a scan of ink on paper.
 bool has_light_background(const Picture& picture);
 /// The same of the pixels of an image of this shape; all channels count alike.

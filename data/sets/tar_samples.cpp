@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/printable.hpp"
-#include "data/pictures/picture.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
