@@ -295,10 +295,10 @@ void add_convert_command(CLI::App& app, Action& action) {
   command->add_flag("--json", *json, "One JSON object in place of lines");
   command->footer(
       "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
-      "classes, in alphabetical order. A job trains on the set as the last line says, and predict\n"
-      "makes pictures like its images. Pictures that cannot be read are all named. A call that was\n"
-      "interrupted leaves the old set or none: give it again. Of a table each row is a sample, its\n"
-      "columns are numbers, and labels are names or whole numbers.\n"
+      "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"
+      "set as the last line says, and predict makes pictures like its images. Pictures that cannot be\n"
+      "read are all named. A call that was interrupted leaves the old set or none: give it again. Of a\n"
+      "table each row is a sample, its columns are numbers, and labels are names or whole numbers.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
