@@ -199,7 +199,7 @@ std::vector<std::string> remarks_on(const SortedPictures& found) {
   std::vector<std::string> kinds;
   for (const auto& [kind, count] : found.left_out_kinds) {
     const bool is_unread =
-        kind.ends_with(kFile) && is_of_unread_format(kind.substr(0, kind.size() - kFile.size()));
+        kind.ends_with(kFileKind) && is_of_unread_format(kind.substr(0, kind.size() - kFileKind.size()));
     kinds.push_back(printable_line(counted(count, kind)) + (is_unread ? " (not read: save as PNG)" : ""));
   }
   remarks.push_back(fmt::format("left out {}: {}; the first is {}", counted(found.left_out, "file"),

@@ -30,9 +30,9 @@ bool is_picture(const std::filesystem::path& path);
 std::string extension_of(const std::filesystem::path& path);
 /// Whether such files hold pictures, too, which people expect to be read.
 bool is_of_unread_format(std::string_view extension);
-/// In a word or two: what that is, which is not read. A file ends in kFile: ".txt file".
+/// In a word or two: what that is, which is not read. A file ends in kFileKind: ".txt file".
 std::string kind_of(const std::filesystem::path& path);
-inline constexpr std::string_view kFile = " file";
+inline constexpr std::string_view kFileKind = " file";
 
 /// The folders of a set that has some for its halves.
 struct HalfFolders {
