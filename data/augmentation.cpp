@@ -191,8 +191,8 @@ void check_shape(const Augmentation& entry, const ImageShape& shape) {
   const int side = std::min(shape.height, shape.width);
   const bool has_pixels = entry.kind == AugmentKind::kCrop || entry.kind == AugmentKind::kCutout;
   if (const double pixels = entry.values[0][0]; has_pixels && pixels > side)
-    refuse(fmt::format("{} of {} pixels, but the images have {} x {}; give fewer", row_of(entry.kind).name,
-                       pixels, shape.width, shape.height));
+    refuse(fmt::format("{} of {} pixels, but the images are {}; give fewer", row_of(entry.kind).name, pixels,
+                       channels_rows_columns(shape)));
   if (entry.kind == AugmentKind::kJitter && entry.values[2][0] > 0 && shape.channels != 3)
     refuse(fmt::format(
         "jitter.saturation is for images of red, green and blue, and these have {} channel{}; leave it out",
@@ -208,8 +208,8 @@ std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& li
   if (!set.has_images())
     refuse("only images of bytes can be augmented, and this set has features; remove data.augment");
   if (std::max(shape.height, shape.width) > kMostAugmentedSide)
-    refuse(fmt::format("images of {} x {} pixels; at most {} on a side can be augmented", shape.width,
-                       shape.height, kMostAugmentedSide));
+    refuse(fmt::format("images of {}; at most {} pixels on a side can be augmented",
+                       channels_rows_columns(shape), kMostAugmentedSide));
   LOCKSTEP_CHECK(list.size() <= kMostAugmentations);
   AugmentPlan plan = {
       .seed = seed, .channels = shape.channels, .height = shape.height, .width = shape.width, .steps = {}};

@@ -11,6 +11,8 @@
 #include "data/idx.hpp"
 #include "kernels/cpu/ops.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -23,6 +25,10 @@
 #include <vector>
 
 namespace lockstep {
+
+std::string channels_rows_columns(const ImageShape& shape) {
+  return fmt::format("{} x {} x {} (channels x rows x columns)", shape.channels, shape.height, shape.width);
+}
 
 // SHA-256 of the IDX file that a set would be, in whatever order memory has it; LazyFingerprints, beside other work.
 

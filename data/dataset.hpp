@@ -24,6 +24,9 @@ namespace lockstep {
 struct AugmentPlan;  // kernels/numerics/augment.hpp
 struct SampleMix;    // kernels/mix.hpp
 
+/// "3 x 20 x 32 (channels x rows x columns)": every shape of pictures that people read is in this order.
+std::string channels_rows_columns(const ImageShape& shape);
+
 // What a data set holds, in a few digits: by this ranks compare their data, and a run knows its own again.
 
 struct Dataset;
@@ -165,6 +168,7 @@ struct TrainTestData {
   Normalisation normalisation;  ///< of files' samples: what the job gave, the set's own, or measured
   std::string directory;        ///< of its files; empty: made in memory
   std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
+  std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out 2 files: ..."
 
   Dataset& half(SetHalf which) {
     return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;

@@ -97,6 +97,7 @@ class ConversionPass {
     }
     result_.reshaped += image.reshaped ? 1 : 0;
     result_.made_grey += image.made_grey ? 1 : 0;
+    result_.had_16_bits += image.had_16_bits ? 1 : 0;
     return true;
   }
 

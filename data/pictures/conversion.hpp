@@ -32,24 +32,31 @@ struct LabelledPicture {
 struct SortedPictures {
   std::vector<std::string> class_names;  ///< sorted bytewise, so that labels are the same on every machine
   std::vector<LabelledPicture> train, test, validation;
-  bool has_validation_half = false;      ///< there is a folder for it, whether it was read or not
-  bool is_tested_by_validation = false;  ///< since there is no test/
-  std::size_t left_out = 0;              ///< files and folders that are no pictures
+  bool has_validation_half = false;  ///< there is a folder for it, whether it was read or not
+  bool is_train_alone = false;       ///< train/ has neither test/ nor val/ beside it
+  std::filesystem::path
+      test_stand_in;         ///< what is for validation, where it is for testing since there is no test/
+  std::size_t left_out = 0;  ///< files and folders that are not read
   std::map<std::string, std::size_t> left_out_kinds{};  ///< the same by what they are: ".txt file", "folder"
   std::filesystem::path first_left_out;                 ///< one of them
 };
 
-/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both, and FOLDER/val/CLASS or
-/// FOLDER/validation/CLASS; without a folder test/, val/ is for testing.
-/// Pictures are regular files called *.png, *.jpg, *.jpeg, *.webp, *.bmp, *.pgm or *.ppm, or symbolic links to
-/// such; names that begin with a dot do not count. In the order of classes and names.
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS, and FOLDER/val/CLASS where it is there: also
+/// called training, testing, validation or valid, in letters of any case. Without test/, val/ is for testing, and
+/// without both a share of train/. A class's pictures may lie in folders of its folder, which are read once each.
+/// Pictures are regular files with an ending of pictures, or symbolic links to such; names that begin with a dot do not
+/// count. In the order of classes, and of the bytes of paths.
 /// @param skipped  pictures that are to be taken as not there
 /// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
 /// @throws DataError         a name that cannot be a class's, too many classes, a class that is not in train/, too few
-///                           pictures to take some of them for testing
+///                           pictures to take some of them for testing; halves that cannot be told from classes, or are
+///                           there twice
 /// @throws UsageError        a choice is given, but those images have a folder of their own
 SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const SplitChoice& choice,
                                     const std::set<std::filesystem::path>& skipped = {});
+
+/// To be said of them, a sentence each: which folder is for testing where that is not test/, and what is left out.
+std::vector<std::string> remarks_on(const SortedPictures& found);
 
 /// All pictures in a folder and in the folders in it, by the same rules, sorted. Links to folders are not followed.
 /// @throws MissingDataError  there are none; IoError
@@ -87,6 +94,7 @@ struct Conversion {
   ImageShape shape;
   std::size_t reshaped = 0;               ///< had other proportions than options.size
   std::size_t made_grey = 0;              ///< were coloured
+  std::size_t had_16_bits = 0;            ///< lost the lower 8 of each channel
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 

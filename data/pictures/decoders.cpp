@@ -33,25 +33,35 @@ using Pixels = std::vector<std::uint8_t>;
 }  // namespace
 
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
+  const Pixels stored = without_gamma(file);
   PngImage image;
-  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
+  const auto read = stored.empty() ? file : std::span<const std::uint8_t>(stored);
+  if (png_image_begin_read_from_memory(&image, read.data(), read.size()) == 0) {
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
   }
   check_picture_size(name, image.width, image.height);
-  const bool coloured = (image.format & PNG_FORMAT_FLAG_COLOR) != 0;
+  const bool coloured = (image.format & PNG_FORMAT_FLAG_COLOR) != 0,
+             has_16_bits = (image.format & PNG_FORMAT_FLAG_LINEAR) != 0;
+  constexpr std::size_t kInterlaceMethod = 28;  // of the first chunk, which was read
+  if (has_16_bits && read[kInterlaceMethod] != 0)
+    throw DataError(fmt::format(
+        "{}: interlaced PNG with 16 bits a channel, whose pixels libpng mixes up; save it without "
+        "interlacing, or with 8 bits",
+        name));
   image.format = colour == PictureColour::kRgb ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
-  image.flags |=
-      PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too, unless the file says
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too
   Picture picture{.name = name,
                   .width = static_cast<int>(image.width),
                   .height = static_cast<int>(image.height),
                   .channels = channels_of(colour),
-                  .was_coloured = coloured};
+                  .was_coloured = coloured,
+                  .had_16_bits = has_16_bits};
   Pixels pixels(PNG_IMAGE_SIZE(image));
   if (png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr) == 0) {
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
   }
   lay_on_paper(picture, std::move(pixels));
+  turn_upright(picture, stored_orientation(file));
   return picture;
 }
 
@@ -140,7 +150,8 @@ Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, Pi
   if (largest > 65535)
     throw DataError(fmt::format("{}: PGM whose largest value is {}, above 65535", name, largest));
   const int channels = file[1] == '6' ? 3 : 1;
-  Picture picture{.name = name, .width = width, .height = height, .channels = channels};
+  Picture picture{
+      .name = name, .width = width, .height = height, .channels = channels, .had_16_bits = largest > 255};
   const std::size_t size =
       picture.plane_size() * static_cast<std::size_t>(channels) * (largest > 255 ? 2 : 1);
   const std::size_t begin = std::min(header.pixels(), file.size()), there = file.size() - begin;
@@ -171,6 +182,7 @@ Picture read_webp(const std::string& name, std::span<const std::uint8_t> file, P
   Picture picture{.name = name, .width = features.width, .height = features.height, .channels = 3};
   lay_on_paper(picture, std::move(rgba));
   recolour(picture, colour);
+  turn_upright(picture, stored_orientation(file));
   return picture;
 }
 

@@ -27,7 +27,8 @@ Picture read_picture(const std::filesystem::path& path, PictureColour colour) {
 
 MadeImage make_image(const std::filesystem::path& path, const ConversionOptions& options) {
   Picture picture = read_picture(path, options.colour);
-  MadeImage made{.made_grey = picture.was_coloured && picture.channels == 1};
+  MadeImage made{.made_grey = picture.was_coloured && picture.channels == 1,
+                 .had_16_bits = picture.had_16_bits};
   if (options.size) {
     made.reshaped = std::int64_t{picture.width} * options.size->height !=
                     std::int64_t{picture.height} * options.size->width;

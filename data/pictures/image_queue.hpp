@@ -20,7 +20,7 @@ namespace lockstep {
 struct MadeImage {
   std::vector<std::uint8_t> pixels{};  ///< as the files of the set hold them
   ImageShape shape{};
-  bool reshaped = false, made_grey = false;
+  bool reshaped = false, made_grey = false, had_16_bits = false;
   std::string damage{};  ///< why there is none
 };
 

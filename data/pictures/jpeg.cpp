@@ -236,9 +236,7 @@ Picture decoded(const std::string& name, std::span<const std::uint8_t> file, Pic
   std::vector<std::uint8_t> row(channels * static_cast<std::size_t>(picture.width));
   if (!decode(decoder, picture.pixels.data(), row.data()) || decoder.damaged) fail();
   if (channels == 4) picture.pixels = light_of_inks(picture.pixels, jpeg.saw_Adobe_marker != 0, colour);
-  if (orientation == 1) return picture;
-  picture = upright(picture, orientation);
-  picture.notes.emplace_back("turned upright");
+  turn_upright(picture, orientation);
   return picture;
 }
 

@@ -26,7 +26,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int kVersionOfSums = 1;
+/// 1: PNGs were changed by gAMA, and JPEGs alone were turned upright.
+constexpr int kVersionOfSums = 2;
 constexpr std::uint64_t kMostBytesOfSums = 4096;
 __extension__ using Wide = unsigned __int128;
 

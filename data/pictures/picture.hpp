@@ -26,6 +26,7 @@ struct Picture {
   int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
   bool was_coloured = false;           ///< as it was stored: with one channel it has become grey
+  bool had_16_bits = false;            ///< a channel, of which the lower 8 are lost
   std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
   std::string original{};            ///< of an IDX file's image: the picture it was made of; empty: not known
   std::vector<std::string> notes{};  ///< what reading it took, in words: "transparent: laid on white"
@@ -123,8 +124,10 @@ void check_packed_size(const std::string& name, std::int64_t width, std::int64_t
 /// All of them turn a whole file into grey, 0 is black, or into red, green and blue; `name` is for messages.
 /// @throws DataError  naming the file and what is wrong with it
 ///
-/// Every kind of PNG: grey, colour, palette, with alpha, 16 bits, interlaced. What is transparent is laid on
-/// white; on black if nothing could be seen on white.
+/// Every kind of PNG: grey, colour, palette, with alpha, 16 bits or interlaced (of both, libpng's simple interface writes
+/// pixels anywhere: CVE-2025-65018, and what came after it); the values that it stores, whatever screen
+/// it was made for (gAMA), turned upright as its EXIF data say. What is transparent is laid on white; on black if
+/// nothing could be seen on white.
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The pixels are
 /// libjpeg-turbo's, of exact integers ("islow", fancy upsampling, no smoothing): the same on every machine.
@@ -133,7 +136,7 @@ Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, P
 /// Binary PGM (P5) or PPM (P6) with 8 or 16 bits.
 Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 
-/// Lossy or lossless, not moving; transparency as that of a PNG.
+/// Lossy or lossless, not moving; transparency and EXIF data as those of a PNG.
 Picture read_webp(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// With 8, 24 or 32 bits a pixel, not packed.
 Picture read_bmp(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
@@ -155,12 +158,19 @@ void lay_on_paper(Picture& picture, std::vector<std::uint8_t> with_alpha);
 /// Makes a grey picture coloured or a coloured one grey, if need be.
 void recolour(Picture& picture, PictureColour colour);
 
-/// The orientation that an EXIF block records, 1 to 8 as EXIF numbers them; 1, upright, for anything that is no such
-/// block or has no such entry.
+/// The orientation that EXIF data record, 1 to 8 as EXIF numbers them; 1, upright, for anything that has no such entry.
 /// @param marker  the contents of a JPEG's APP1 marker, from "Exif\0\0" on
 int exif_orientation(std::span<const std::uint8_t> marker);
-/// The picture as it was seen: mirrored and turned as orientation 2 to 8 asks for.
-Picture upright(const Picture& picture, int orientation);
+/// @param file  PNG (its chunk eXIf) or WEBP (its chunk EXIF)
+int stored_orientation(std::span<const std::uint8_t> file);
+/// Mirrors and turns a picture as orientation 2 to 8 asks for, and notes it.
+void turn_upright(Picture& picture, int orientation);
+
+/// A PNG without the chunks that say how light its values are on a screen (gAMA, cICP): libpng would change the values
+/// by them. Empty: it has none.
+std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png);
+/// Why versions that changed PNGs by gAMA, and turned JPEGs alone upright, gave a file other pixels; empty: they did not.
+std::string_view change_of_reading(std::span<const std::uint8_t> file);
 
 /// The same pixels as a PNG file: grey, or colour where there are three channels.
 std::vector<std::uint8_t> write_png(const Picture& picture);

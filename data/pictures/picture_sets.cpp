@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/printable.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/picture_store.hpp"
 #include "data/sets/names.hpp"
@@ -41,6 +42,7 @@ struct PictureHalves {
   PictureHalf validation;            ///< as far as the options ask for it
   bool has_validation_half = false;  ///< whether they do or not
   std::vector<std::string> class_names;
+  std::vector<std::string> remarks{};
 };
 
 template <typename Number>
@@ -100,6 +102,7 @@ TrainTestData open_pictures(const std::string& set, PictureHalves halves, const 
   if (halves.validation.pictures.size() > 0) data.validation = open(SetHalf::kValidation, halves.validation);
   data.has_validation_half = halves.has_validation_half;
   data.class_names = std::move(halves.class_names);
+  data.remarks = std::move(halves.remarks);
   return data;
 }
 
@@ -109,7 +112,8 @@ SetOutline outline_of_pictures(const PictureHalves& halves, const PictureForm& f
           .train_samples = halves.train.pictures.size(),
           .test_samples = halves.test.pictures.size(),
           .validation_samples = halves.validation.pictures.size(),
-          .on_disk = true};
+          .on_disk = true,
+          .remarks = halves.remarks};
 }
 
 /// Notes its state. The first of the times is what copies keep and anyone may set; a write changes the second one.
@@ -139,7 +143,7 @@ PictureHalf half_of(const std::vector<LabelledPicture>& pictures, const fs::path
 }
 
 /// @param is_free  a validation half, if there is one, is not for testing
-void require_validation_half(const DatasetOptions& options, bool is_free, const char* validation,
+void require_validation_half(const DatasetOptions& options, bool is_free, const std::string& validation,
                              const char* test) {
   if (!options.validation.is_files || is_free) return;
   throw DatasetOptionError(
@@ -150,12 +154,14 @@ void require_validation_half(const DatasetOptions& options, bool is_free, const 
 
 PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& options) {
   SortedPictures found = find_sorted_pictures(root, {.leaves_validation = !options.validation.is_files});
-  require_validation_half(options, !found.is_tested_by_validation, "val/", "test/");
+  require_validation_half(options, found.test_stand_in.empty(),
+                          printable_line(found.test_stand_in.filename().string()) + "/", "test/");
   return {.train = half_of(found.train, root),
           .test = half_of(found.test, root),
           .validation = half_of(found.validation, root),
           .has_validation_half = found.has_validation_half,
-          .class_names = std::move(found.class_names)};
+          .class_names = std::move(found.class_names),
+          .remarks = remarks_on(found)};
 }
 
 }  // namespace
@@ -171,6 +177,14 @@ SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files
 
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   return open_pictures(set.name, find_in_folders(files.directory, options), options);
+}
+
+std::string first_picture_read_anew(const DatasetOptions& options) {
+  const TrainTestData data = load_dataset(options);
+  for (const Dataset* half : {&data.train, &data.test, &data.validation})
+    if (const auto* store = dynamic_cast<const PictureStore*>(half->store.get()))
+      if (std::string change = store->first_change_of_reading(); !change.empty()) return change;
+  return "";
 }
 
 // WebDataset's archives.

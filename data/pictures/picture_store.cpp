@@ -6,6 +6,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -157,11 +158,6 @@ std::vector<std::uint8_t> read_entry(const StoredFile& archive, const PictureLis
   return read;
 }
 
-Picture in_form(std::span<const std::uint8_t> file, const std::string& name, const PictureForm& form) {
-  Picture picture = parse_picture(file, name, form.colour);
-  return form.has_size() ? fit_picture(picture, form.size, form.fit) : picture;
-}
-
 }  // namespace
 
 void PictureList::add(std::string_view name, std::uint64_t offset, std::uint64_t bytes) {
@@ -185,9 +181,9 @@ ImageShape PictureStore::shape_of(const PictureList& pictures, std::int64_t samp
   if (form.has_size()) return {channels_of(form.colour), form.size.height, form.size.width};
   const PictureList::Entry& entry = pictures[sample];
   const std::string path = pictures.path_of(sample);
-  return in_form(pictures.in_archives ? read_entry(StoredFile(pictures.places[entry.place]), entry)
-                                      : read_file(path, entry.bytes),
-                 path, form)
+  return parse_picture(pictures.in_archives ? read_entry(StoredFile(pictures.places[entry.place]), entry)
+                                            : read_file(path, entry.bytes),
+                       path, form.colour)
       .shape();
 }
 
@@ -202,20 +198,35 @@ PictureStore::PictureStore(Contents contents)
 const PixelSums& PictureStore::sums() const {
   std::call_once(measured_, [this] {
     sums_ = measured_sums(*this, contents_.shape, contents_.sums_file, contents_.sums_key);
+    if (had_16_bits_ > 0)
+      print_error(fmt::format("{}: {} of 16 bits a channel, of which the upper 8 are kept", contents_.name,
+                              counted(had_16_bits_.load(), "picture")));
   });
   return sums_;
 }
 
+std::string PictureStore::first_change_of_reading() const {
+  for (std::int64_t sample = 0; sample < size(); ++sample)
+    if (const std::string_view change = change_of_reading(bytes_of(sample)); !change.empty())
+      return fmt::format("{}: {}", contents_.pictures.path_of(sample), change);
+  return "";
+}
+
+std::vector<std::uint8_t> PictureStore::bytes_of(std::int64_t sample) const {
+  const PictureList::Entry& entry = contents_.pictures[sample];
+  return contents_.pictures.in_archives ? read_entry(archives_[entry.place], entry)
+                                        : read_file(contents_.pictures.path_of(sample), entry.bytes);
+}
+
 /// Errors name file and sample.
 void PictureStore::make(std::int64_t sample, std::span<std::uint8_t> to) const {
-  const PictureList& pictures = contents_.pictures;
-  const std::string path = pictures.path_of(sample);
-  const PictureList::Entry& entry = pictures[sample];
+  const PictureForm& form = contents_.form;
+  const std::string path = contents_.pictures.path_of(sample);
   ImageShape is;
   try {
-    const Picture picture = in_form(
-        pictures.in_archives ? read_entry(archives_[entry.place], entry) : read_file(path, entry.bytes), path,
-        contents_.form);
+    Picture picture = parse_picture(bytes_of(sample), path, form.colour);
+    had_16_bits_ += picture.had_16_bits ? 1 : 0;
+    if (form.has_size()) picture = fit_picture(picture, form.size, form.fit);
     if (picture.shape() == contents_.shape) return void(std::ranges::copy(picture.pixels, to.begin()));
     is = picture.shape();
   } catch (const DataError& error) {

@@ -8,6 +8,7 @@
 #include "data/sample_store.hpp"
 #include "kernels/shapes.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -115,7 +116,7 @@ class PictureStore final : public SampleStore {
   explicit PictureStore(Contents contents);
 
   std::int64_t size() const override { return contents_.pictures.size(); }
-  /// Decodes every picture, once: see measured_sums().
+  /// Decodes every picture, once: see measured_sums(). Says how many of them had 16 bits a channel.
   const PixelSums& sums() const override;
   void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override {
     images_.read(samples, to);
@@ -123,14 +124,19 @@ class PictureStore final : public SampleStore {
   void prefetch(std::vector<std::int64_t> samples) const override { images_.prefetch(samples); }
   std::string_view name_of(std::int64_t sample) const override { return contents_.pictures.name_of(sample); }
 
+  /// The first picture that change_of_reading() has a word for, and that word; empty: there is none. Reads all files.
+  std::string first_change_of_reading() const;
+
   /// The shape that pictures of this form have: of the size that it says, or of that picture.
   static ImageShape shape_of(const PictureList& pictures, std::int64_t sample, const PictureForm& form);
 
  private:
   void make(std::int64_t sample, std::span<std::uint8_t> to) const;
+  std::vector<std::uint8_t> bytes_of(std::int64_t sample) const;
 
   Contents contents_;
   std::vector<StoredFile> archives_;
+  mutable std::atomic<std::int64_t> had_16_bits_ = 0;
   mutable std::once_flag measured_;
   mutable PixelSums sums_;
   mutable ReadyImages images_;  ///< the last member: its threads use the others

@@ -112,11 +112,6 @@ Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, s
   return half;
 }
 
-std::string text_of(const ImageShape& shape) {
-  const std::string size = fmt::format("{} x {}", shape.height, shape.width);
-  return shape.channels == 1 ? size : fmt::format("{} x {}", size, shape.channels);
-}
-
 /// The files of a half.
 struct HalfFiles {
   SetHalf half;
@@ -149,8 +144,8 @@ void check_shape(const Dataset& half, const HalfFiles& files, const Dataset& tra
                  const SetEntry& set) {
   if (half.shape == train.shape) return;
   throw DataError(fmt::format("{}: offset 8: images of {}, but those of {} are {}; {}", files.images.string(),
-                              text_of(half.shape), of_train.images.string(), text_of(train.shape),
-                              fix_for(set)));
+                              channels_rows_columns(half.shape), of_train.images.string(),
+                              channels_rows_columns(train.shape), fix_for(set)));
 }
 
 std::vector<LoadedFile> taken(std::vector<std::future<LoadedFile>>& files) {

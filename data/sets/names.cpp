@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace lockstep {
@@ -171,6 +172,12 @@ SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::
                 "{}: {}; pictures are shown without their names: convert them again, or remove the list",
                 list.string(), error.what())};
   }
+}
+
+bool is_ending_of_picture(std::string_view ending) {
+  constexpr std::string_view kEndings[] = {"png",  "jpg", "jpeg", "jpe", "jfif",
+                                           "webp", "gif", "bmp",  "pgm", "ppm"};
+  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 }  // namespace lockstep

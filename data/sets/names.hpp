@@ -37,6 +37,10 @@ std::vector<std::string> read_class_names(const std::filesystem::path& file, std
 /// "0", "1", ...
 std::vector<std::string> numbered_classes(int classes);
 
+/// Whether files of this ending, "jpg", are read as pictures. GIFs, too: reading one says what to do.
+/// @param ending  in small letters
+bool is_ending_of_picture(std::string_view ending);
+
 // From which pictures the samples of a set were made, and how: a list and a note beside its images, which `lockstep
 // convert` writes.
 //

@@ -121,6 +121,7 @@ struct SetOutline {
   std::int64_t validation_samples = 0;  ///< of files of its own; 0: there are none
   bool is_fp32 = false;                 ///< its features; otherwise bytes
   bool on_disk = false;                 ///< its images stay there
+  std::vector<std::string> remarks{};   ///< TrainTestData::remarks
 };
 
 /// Of a set that is known by name what is published, whatever its files are, if they are there at all. Of
@@ -191,6 +192,10 @@ std::vector<FileNames> picture_set_files(const SetEntry& set);
 /// @throws MissingDataError, DataError  as find_sorted_pictures; a picture that is damaged
 SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
+
+/// The first picture of a set, in folders or in archives, to which older versions gave other pixels (change_of_reading()
+/// in data/pictures/picture.hpp), and why; empty: there is none. Reads all of them. @throws as load_dataset
+std::string first_picture_read_anew(const DatasetOptions& options);
 
 // WebDataset's archives, train*.tar, test*.tar and val*.tar (data/sets/tar_samples.hpp); likewise.
 

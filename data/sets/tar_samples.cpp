@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/printable.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
@@ -27,11 +28,6 @@ TarName divided(const std::string& name) {
   const auto dot = name.find('.', slash == name.npos ? 0 : slash + 1);
   if (dot == name.npos) return {};
   return {std::string_view(name).substr(0, dot), in_small_letters(name.substr(dot + 1))};
-}
-
-bool is_ending_of_picture(std::string_view ending) {
-  constexpr std::string_view kEndings[] = {"jpg", "jpeg", "png", "webp", "gif", "bmp", "ppm", "pgm"};
-  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 /// Puts the entries of an archive together.

@@ -394,10 +394,12 @@ TEST(AugmentationTest, WhatASetCannotHaveIsRefused) {
   EXPECT_EQ(error_of({kJitter}, set_of({1, 28, 28})),
             "augment: jitter.saturation is for images of red, green and blue, and these have 1 channel; "
             "leave it out");
-  EXPECT_EQ(error_of({kCutout}, set_of({1, 28, 4})),
-            "augment: cutout of 5 pixels, but the images have 4 x 28; give fewer");
+  EXPECT_EQ(
+      error_of({kCutout}, set_of({1, 28, 4})),
+      "augment: cutout of 5 pixels, but the images are 1 x 28 x 4 (channels x rows x columns); give fewer");
   EXPECT_EQ(error_of({kFlip}, set_of({1, 1, 16385})),
-            "augment: images of 16385 x 1 pixels; at most 16384 on a side can be augmented");
+            "augment: images of 1 x 1 x 16385 (channels x rows x columns); at most 16384 pixels on a side "
+            "can be augmented");
   Dataset features = set_of({1, 5, 1});
   features.images = {};
   EXPECT_EQ(error_of({kFlip}, features),

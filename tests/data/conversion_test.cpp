@@ -250,6 +250,54 @@ TEST_F(ConversionTest, FoldersMayHaveThreeHalves) {
   expect_error<DataError>([&] { found(); }, {"val/wasps: there is no folder of that name to train on"});
 }
 
+TEST_F(ConversionTest, HalvesAreKnownByTheirNamesInAnyCase) {
+  const auto found = [&] { return find_sorted_pictures(path("halves"), {}); };
+  const auto refused = [&](std::initializer_list<std::string_view> parts) {
+    expect_error<DataError>([&] { found(); }, parts);
+  };
+  const auto rename = [&](const char* from, const char* to) {
+    fs::rename(path("halves") / from, path("halves") / to);
+  };
+  fs::create_directories(path("halves"));
+  fs::rename(path("pictures"), path("halves/Training"));
+  EXPECT_EQ(found().test.size(), 4U) << "alone, a fifth of it is for testing";
+  EXPECT_EQ(remarks_on(found()).front(),
+            "train/ has neither test/ nor val/ beside it: a part of it is for testing");
+  write("halves/test/1.ppm", ppm(4, 3, 1, 2, 3));
+  refused(
+      {"halves/test: its pictures have no classes; sort them into folders called as those in 'Training'"});
+  write("halves/Valid/bees/x.ppm", ppm(4, 3, 1, 2, 3));
+  EXPECT_EQ(found().test.size(), 1U);
+  EXPECT_EQ(remarks_on(found()), (std::vector<std::string>{"Valid/ is for testing, since there is no test/",
+                                                           "left out 1 file: 1 folder; the first is " +
+                                                               path("halves/test").string()}));
+  write("halves/TEST/bees/y.ppm", ppm(4, 3, 1, 2, 3));
+  EXPECT_EQ(found().validation.size(), 1U);
+  write("halves/Testing/bees/y.ppm", ppm(4, 3, 1, 2, 3));
+  refused({"halves: 'TEST' and 'Testing' would both be the test half"});
+  fs::remove_all(path("halves/Testing"));
+  rename("Training", "all");
+  refused({"halves/TEST: holds folders, as a half of a set does, but there is no train/ beside it; put the"});
+}
+
+TEST_F(ConversionTest, WhatMayBeHalvesOrClassesIsRefused) {
+  const auto classes = [&] { return find_sorted_pictures(path("pictures"), {}).class_names; };
+  const auto refused = [&](std::string_view part) { expect_error<DataError>([&] { classes(); }, {part}); };
+  fs::rename(path("pictures/ants"), path("pictures/Train"));
+  EXPECT_EQ(classes(), (std::vector<std::string>{"Train", "bees"})) << "of buses and trains";
+  write("pictures/Train/more/1.ppm", ppm(4, 3, 1, 2, 3));
+  EXPECT_EQ(classes().size(), 2U) << "pictures beside a folder: still a class";
+  fs::rename(path("pictures/bees"), path("pictures/Train/more/bees"));
+  write("pictures/extra/1.ppm", ppm(4, 3, 1, 2, 3));
+  for (int i = 0; i < 10; ++i) fs::remove(path("pictures/Train/" + std::to_string(i) + ".ppm"));
+  refused("Train: holds folders, as a half of a set does, but 'extra' is beside it; move that elsewhere, or");
+  fs::rename(path("pictures/extra"), path("pictures/val"));
+  fs::rename(path("pictures/Train/more"), path("pictures/more"));
+  fs::remove_all(path("pictures/more"));
+  write("pictures/Train/1.ppm", ppm(4, 3, 1, 2, 3));
+  refused("pictures: 'Train' and 'val' are called as halves of a set, and hold no folders");
+}
+
 TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
   fs::create_directories(path("halves"));
   fs::rename(path("pictures"), path("halves/train"));
@@ -371,10 +419,14 @@ TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
   EXPECT_EQ(last, 21U);
   EXPECT_EQ(done.reshaped, 1U);
   EXPECT_EQ(done.made_grey, 20U) << "all but one have colours";
+  EXPECT_EQ(done.had_16_bits, 0U);
+  write("pictures/ants/fine.png", testing::encode_png_16(testing::sheet(4, 3, 9)));
   scaled.replace = true;
   scaled.colour = PictureColour::kRgb;
   scaled.on_progress = {};
-  EXPECT_EQ(convert(scaled).made_grey, 0U);
+  const Conversion coloured = convert(scaled);
+  EXPECT_EQ(coloured.made_grey, 0U);
+  EXPECT_EQ(coloured.had_16_bits, 1U);
 }
 
 TEST_F(ConversionTest, ThereMayBeMoreThan256Classes) {
@@ -418,15 +470,60 @@ TEST_F(ConversionTest, WhatIsNoPictureIsLeftOutAndCounted) {
   write("pictures/ants/Thumbs.db", {1});
   write("pictures/readme.txt", {1});
   write("pictures/ants/.hidden.png", {1});
-  fs::create_directories(path("pictures/ants/more"));
+  write("pictures/__MACOSX/ants/a.png", {1});
+  write("pictures/bees/more/scan.TIF", {1});
   fs::create_symlink("/nowhere", path("pictures/ants/gone.png"));
   fs::create_symlink("/dev/zero", path("pictures/ants/zero.png"));
   const Conversion done = convert(options());
-  EXPECT_EQ(done.pictures.left_out, 5U);
-  EXPECT_EQ(done.pictures.left_out_kinds,
-            (std::map<std::string, std::size_t>{
-                {".db file", 1}, {".txt file", 1}, {"broken link", 1}, {"device", 1}, {"folder", 1}}));
+  EXPECT_EQ(done.pictures.left_out, 7U);
+  EXPECT_EQ(done.pictures.left_out_kinds, (std::map<std::string, std::size_t>{{".db file", 1},
+                                                                              {".tif file", 1},
+                                                                              {".txt file", 1},
+                                                                              {"broken link", 1},
+                                                                              {"device", 1},
+                                                                              {"hidden file", 2}}));
+  EXPECT_EQ(
+      remarks_on(done.pictures),
+      std::vector<std::string>{"left out 7 files: 1 .db file, 1 .tif file (not read: save as PNG), 1 .txt "
+                               "file, 1 broken link, 1 device, 2 hidden files; the first is " +
+                               path("pictures/__MACOSX").string()});
+  write("pictures/cows/1.tiff", {1});
+  expect_error<MissingDataError>(
+      [&] { find_sorted_pictures(path("pictures"), {}); },
+      {"cows: holds no pictures", "but .tiff files, which are not read; save them"});
   EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 20U);
+}
+
+TEST_F(ConversionTest, FoldersInTheFolderOfAClassAreItsOwn) {
+  const auto names = [&](const SortedPictures& found) {
+    std::vector<std::string> all;
+    for (const LabelledPicture& picture : found.train)
+      if (picture.label == 0) all.push_back(picture.path.lexically_relative(path("pictures/ants")));
+    return all;
+  };
+  const auto found = [&] {
+    return find_sorted_pictures(path("pictures"), {.test = {.samples = 1}, .seed = 5});
+  };
+  const std::vector<std::string> flat = names(found());
+  EXPECT_TRUE(std::ranges::is_sorted(flat));
+  fs::create_directories(path("pictures/ants/b/deep"));
+  for (const char* name : {"3.ppm", "5.ppm"})
+    fs::rename(path("pictures/ants") / name, path("pictures/ants/b/deep") / name);
+  fs::rename(path("pictures/ants/4.ppm"), path("pictures/ants/b.jfif"));
+  fs::create_directory_symlink(path("pictures/ants"), path("pictures/ants/b/circle"));
+  fs::create_directory_symlink(path("pictures/bees"), path("pictures/ants/other"));
+  fs::create_directory_symlink("b", path("pictures/ants/twice"));
+  const SortedPictures nested = found();
+  const std::vector<std::string> now = names(nested);
+  EXPECT_EQ(now.size(), flat.size() + 10) << "those that a link leads to, too, and none twice";
+  EXPECT_TRUE(std::ranges::is_sorted(now));
+  const auto at = [&](const char* name) { return std::ranges::find(now, name) - now.begin(); };
+  EXPECT_EQ(at("b/deep/3.ppm"), at("b.jfif") + 1) << "by the bytes of paths";
+  EXPECT_EQ(nested.left_out_kinds, (std::map<std::string, std::size_t>{{"repeated folder", 2}}));
+  std::string deep = "pictures/bees";
+  for (int i = 0; i < 65; ++i) deep += "/d";
+  write(deep + "/x.ppm", ppm(4, 3, 1, 2, 3));
+  expect_error<DataError>(found, {"d: lies more than 64 folders deep in its class"});
 }
 
 TEST_F(ConversionTest, LinksToPicturesAreFollowed) {

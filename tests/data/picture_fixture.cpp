@@ -102,10 +102,10 @@ Bytes encode_png(const Picture& picture) {
                     PNG_FORMAT_GRAY, picture.pixels);
 }
 
-Bytes encode_png_16(const Picture& picture) {
+Bytes encode_png_16(const Picture& picture, bool interlaced) {
   Bytes rows;
   for (const std::uint8_t pixel : picture.pixels) rows.insert(rows.end(), {pixel, pixel});
-  return encode_png_rows(picture, 16, PNG_INTERLACE_NONE, rows);
+  return encode_png_rows(picture, 16, interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, rows);
 }
 
 Bytes encode_png_interlaced(const Picture& picture) {

@@ -23,7 +23,7 @@ void draw_digit(Picture& picture, int digit, double x, double y, double size, in
 Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels);
 Bytes encode_png(const Picture& picture);
 /// Grey with 16 bits and no word about gamma; or interlaced.
-Bytes encode_png_16(const Picture& picture);
+Bytes encode_png_16(const Picture& picture, bool interlaced = false);
 Bytes encode_png_interlaced(const Picture& picture);
 /// Black where the picture is black, and the less opaque the lighter it is.
 Bytes encode_png_ink_only(const Picture& picture, int ink);

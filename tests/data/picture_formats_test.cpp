@@ -51,6 +51,36 @@ Bytes webp(int width, int height, const Bytes& rgba) {
   return file;
 }
 
+Bytes little(std::uint32_t value, int bytes) {
+  Bytes result;
+  for (int i = 0; i < bytes; ++i, value >>= 8) result.push_back(static_cast<std::uint8_t>(value));
+  return result;
+}
+
+/// In the extended format, with EXIF data behind the picture. @param flags  of the head: 8 says that they are there
+Bytes with_exif(const Bytes& webp, std::uint8_t flags, std::uint32_t orientation) {
+  const Bytes exif = test::bytes_of(std::string("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19)) +
+                     little(orientation, 1) + Bytes(6, 0);
+  const Bytes chunks = test::bytes_of("WEBPVP8X") + little(10, 4) + little(flags, 4) + little(1, 3) +
+                       little(0, 3) + Bytes(webp.begin() + 12, webp.end()) + test::bytes_of("EXIF") +
+                       little(static_cast<std::uint32_t>(exif.size()), 4) + exif;
+  return test::bytes_of("RIFF") + little(static_cast<std::uint32_t>(chunks.size()), 4) + chunks;
+}
+
+TEST(PictureFormatsTest, AWebpIsTurnedAsItsExifDataSay) {
+  constexpr std::uint8_t kAlpha = 0x10, kExif = 8;
+  const Bytes plain = webp(2, 1, {1, 1, 1, 255, 9, 9, 9, 255});
+  const Picture seen = read(with_exif(plain, kAlpha | kExif, 6), PictureColour::kGrey);
+  EXPECT_EQ(seen.shape(), (ImageShape{1, 2, 1}));
+  EXPECT_EQ(seen.notes, std::vector<std::string>{"turned upright"});
+  EXPECT_EQ(read(with_exif(plain, kAlpha | kExif, 2), PictureColour::kGrey).pixels, (Bytes{9, 1}));
+  EXPECT_EQ(read(with_exif(plain, kAlpha, 2), PictureColour::kGrey).pixels, (Bytes{1, 9}))
+      << "it says that it has none";
+  EXPECT_FALSE(change_of_reading(with_exif(plain, kExif, 2)).empty());
+  EXPECT_TRUE(change_of_reading(with_exif(plain, kExif, 1)).empty() && change_of_reading(plain).empty());
+  expect_errors_of_damage(with_exif(plain, kAlpha | kExif, 6));
+}
+
 TEST(PictureFormatsTest, WebpKeepsItsPixelsAndTransparentIsLaidOnWhite) {
   const Bytes file = webp(2, 1, {10, 20, 30, 255, 0, 0, 0, 0});
   const Picture picture = read(file);
@@ -59,12 +89,6 @@ TEST(PictureFormatsTest, WebpKeepsItsPixelsAndTransparentIsLaidOnWhite) {
   EXPECT_EQ(read(file, PictureColour::kGrey).pixels,
             (Bytes{static_cast<std::uint8_t>(grey_of(10, 20, 30)), 255}));
   expect_errors_of_damage(file);
-}
-
-Bytes little(std::uint32_t value, int bytes) {
-  Bytes result;
-  for (int i = 0; i < bytes; ++i, value >>= 8) result.push_back(static_cast<std::uint8_t>(value));
-  return result;
 }
 
 /// A BMP with a header of 40 bytes. @param behind  palette or bit fields

@@ -245,6 +245,27 @@ TEST_F(PictureSetsTest, MeasuredSumsAreKeptInTheCacheOfTheUser) {
                           {"class 0/2.jpg", "; mend or remove it; a run that has"});
 }
 
+TEST_F(PictureSetsTest, WhatASetLeavesUnsaidIsForTheStart) {
+  test::write_file(path("photos/train/class 0/list.txt"), {1});
+  test::write_file(path("photos/.DS_Store"), {1});
+  const TrainTestData data = load("pictures");
+  ASSERT_EQ(data.remarks.size(), 2U);
+  EXPECT_EQ(data.remarks[0], "val/ is for testing, since there is no test/");
+  EXPECT_TRUE(contains(data.remarks[1], {"left out 2 files: 1 .txt file, 1 hidden file; the first is "}));
+}
+
+TEST_F(PictureSetsTest, PicturesOf16BitsAreCountedWhereAllAreRead) {
+  for (const char* name : {"0", "3"})
+    test::write_file(path("photos/train/class 1") / name += ".png",
+                     testing::encode_png_16(testing::sheet(5, 6, 77)));
+  ::testing::internal::CaptureStderr();
+  load("pictures");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(
+      contains(said, {"pictures train: 2 pictures of 16 bits a channel, of which the upper 8 are kept"}))
+      << said;
+}
+
 TEST_F(PictureSetsTest, WithoutACacheSumsAreMeasuredEachTime) {
   const Normalisation measured = load("pictures").normalisation;
   for (const char* cache : {"", "/dev/null/none", "/proc/none"})

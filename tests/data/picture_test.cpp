@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,6 +21,7 @@ namespace lockstep {
 namespace {
 
 using test::bytes_of;
+using test::operator+;
 using testing::Bytes;
 using testing::encode_jpeg;
 using testing::encode_png;
@@ -65,6 +67,9 @@ Picture ramp() {
 TEST(PictureTest, SixteenBitAndInterlacedPngKeepTheirPixels) {
   EXPECT_EQ(parse_pictures(testing::encode_png_16(ramp()), "picture")[0].pixels, ramp().pixels);
   EXPECT_EQ(parse_pictures(testing::encode_png_interlaced(ramp()), "picture")[0].pixels, ramp().pixels);
+  EXPECT_TRUE(
+      contains(error_of(testing::encode_png_16(ramp(), true)),
+               {"picture: interlaced PNG with 16 bits a channel, whose pixels libpng mixes up; save it"}));
 }
 
 TEST(PictureTest, APaletteMayBeTransparent) {
@@ -113,6 +118,74 @@ TEST(PictureTest, AJpegIsTurnedAsTheCameraWasHeld) {
   }
 }
 
+/// A chunk of a PNG, with its check sum.
+Bytes chunk(const std::string& type, const Bytes& data) {
+  Bytes result;
+  const auto add = [&](std::uint32_t number) {
+    for (int shift = 24; shift >= 0; shift -= 8) result.push_back(static_cast<std::uint8_t>(number >> shift));
+  };
+  add(static_cast<std::uint32_t>(data.size()));
+  result = result + bytes_of(type) + data;
+  add(static_cast<std::uint32_t>(crc32(0, result.data() + 4, static_cast<uInt>(result.size() - 4))));
+  return result;
+}
+
+/// Before the pixels, or at the end.
+Bytes with_chunk(const Bytes& png, const Bytes& chunk, bool at_end = false) {
+  const auto at = png.begin() + (at_end ? static_cast<std::ptrdiff_t>(png.size()) - 12 : 33);
+  return Bytes(png.begin(), at) + chunk + Bytes(at, png.end());
+}
+
+/// EXIF data as PNG and WEBP have them.
+Bytes exif_chunk(int orientation) {
+  return bytes_of(std::string("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0", 18)) +
+         Bytes{static_cast<std::uint8_t>(orientation), 0, 0, 0, 0, 0, 0, 0};
+}
+
+TEST(PictureTest, APngHasTheValuesThatItStores) {
+  Bytes colours(4 * 256);
+  for (std::size_t i = 0; i < colours.size(); ++i)
+    colours[i] = static_cast<std::uint8_t>(i % 4 == 3 ? 255 : i * 7);
+  const Bytes files[] = {encode_png(16, 16, PNG_FORMAT_GRAY, ramp().pixels), testing::encode_png_16(ramp()),
+                         testing::encode_png_interlaced(ramp()), testing::encode_png_palette(ramp()),
+                         encode_png(16, 16, PNG_FORMAT_RGBA, colours)};
+  for (const Bytes& file : files)
+    for (const PictureColour colour : {PictureColour::kGrey, PictureColour::kRgb}) {
+      const Bytes stored = parse_picture(file, "picture", colour).pixels;
+      for (const std::uint32_t gamma : {100000U, 45455U, 22727U, 1U, 0U}) {
+        const Bytes data = {static_cast<std::uint8_t>(gamma >> 24), static_cast<std::uint8_t>(gamma >> 16),
+                            static_cast<std::uint8_t>(gamma >> 8), static_cast<std::uint8_t>(gamma)};
+        const Bytes with = with_chunk(file, chunk("gAMA", data));
+        EXPECT_EQ(parse_picture(with, "picture", colour).pixels, stored) << gamma;
+        EXPECT_EQ(change_of_reading(with).empty(), gamma == 45455) << gamma;
+      }
+      EXPECT_EQ(change_of_reading(file), "");
+    }
+  EXPECT_TRUE(without_gamma(files[0]).empty());
+  EXPECT_EQ(without_gamma(with_chunk(with_chunk(files[0], chunk("gAMA", {1})), chunk("cICP", {}))), files[0]);
+}
+
+TEST(PictureTest, APngIsTurnedAsItsExifDataSay) {
+  const Picture lying = {.name = "", .width = 3, .height = 1, .pixels = {1, 2, 3}};
+  const Bytes file = encode_png(lying);
+  const auto read = [&](const Bytes& data, bool at_end = false) {
+    return parse_picture(with_chunk(file, chunk("eXIf", data), at_end), "picture", PictureColour::kGrey);
+  };
+  for (const bool at_end : {false, true}) {
+    const Picture seen = read(exif_chunk(6), at_end);
+    EXPECT_EQ(seen.shape(), (ImageShape{1, 3, 1}));
+    EXPECT_EQ(seen.notes, std::vector<std::string>{"turned upright"});
+    EXPECT_EQ(read(exif_chunk(3), at_end).pixels, (Bytes{3, 2, 1}));
+  }
+  EXPECT_EQ(read(bytes_of(std::string("Exif\0\0", 6)) + exif_chunk(2)).pixels, (Bytes{3, 2, 1}));
+  EXPECT_FALSE(change_of_reading(with_chunk(file, chunk("eXIf", exif_chunk(2)))).empty());
+  for (const Bytes& nothing : {exif_chunk(1), exif_chunk(9), Bytes{}, bytes_of("II*"), Bytes(26, 1)})
+    EXPECT_EQ(read(nothing).pixels, lying.pixels);
+  Bytes damaged = chunk("eXIf", exif_chunk(3));
+  damaged.back() ^= 1;
+  EXPECT_EQ(parse_picture(with_chunk(file, damaged), "picture", PictureColour::kGrey).pixels, lying.pixels);
+}
+
 TEST(PictureTest, EveryTruncationAndByteFlipOfAJpegIsAnErrorOrAPicture) {
   for (const bool progressive : {false, true}) {
     const Bytes file = encode_jpeg(ramp(), {.progressive = progressive, .orientation = 6});
@@ -138,7 +211,9 @@ TEST(PictureTest, AJpegThatClaimsMorePixelsThanItsBytesCanHoldIsRefused) {
 }
 
 TEST(PictureTest, EveryTruncationAndBitFlipOfAPngIsAnErrorOrAPicture) {
-  const Bytes file = encode_png(5, 4, PNG_FORMAT_GRAY, Bytes(20, 77));
+  const Bytes file =
+      with_chunk(with_chunk(encode_png(5, 4, PNG_FORMAT_GRAY, Bytes(20, 77)), chunk("gAMA", Bytes(4))),
+                 chunk("eXIf", exif_chunk(5)), true);
   for (std::size_t size = 0; size < file.size(); ++size) {
     EXPECT_NE(error_of({file.begin(), file.begin() + static_cast<long>(size)}), "") << size;
   }

@@ -68,7 +68,8 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"left_out_kinds", kinds},
           {"damaged", damaged},
           {"reshaped", done.reshaped},
-          {"made_grey", done.made_grey}};
+          {"made_grey", done.made_grey},
+          {"had_16_bits", done.had_16_bits}};
 }
 
 /// How far it is: a bar on a terminal, elsewhere a line every few seconds. Silent while JSON is asked for.
@@ -102,14 +103,7 @@ class ConversionProgress {
 };
 
 void say_what_was_left_out(const Conversion& done) {
-  const SortedPictures& pictures = done.pictures;
-  if (pictures.left_out > 0) {
-    std::vector<std::string> kinds;
-    for (const auto& [kind, count] : pictures.left_out_kinds) kinds.push_back(counted(count, kind));
-    print_error(fmt::format("left out {} that {}: {} (first: {})", counted(pictures.left_out, "file"),
-                            pictures.left_out == 1 ? "is no picture" : "are no pictures",
-                            fmt::join(kinds, ", "), printable_line(pictures.first_left_out.string())));
-  }
+  for (const std::string& remark : remarks_on(done.pictures)) print_error(remark);
   for (const DamagedPicture& picture : done.damaged) print_error(picture.reason);
   if (!done.damaged.empty())
     print_error(
@@ -127,6 +121,8 @@ void say_what_was_changed(const ConversionOptions& options, const Conversion& do
   }
   if (done.made_grey > 0)
     print("{} became grey: --colour keeps it\n", counted(done.made_grey, "colour picture"));
+  if (done.had_16_bits > 0)
+    print("{} of 16 bits a channel: the upper 8 are kept\n", counted(done.had_16_bits, "picture"));
 }
 
 int convert(ConversionOptions options, bool json) {
@@ -150,11 +146,10 @@ int convert(ConversionOptions options, bool json) {
     return 0;
   }
   say_what_was_changed(options, done);
-  print("{}: {} ({}), {} to train on, {}, {} x {}, {}\n", options.to,
-        counted(pictures.class_names.size(), "class"), first_names(pictures.class_names),
-        counted(pictures.train.size(), "image"),
-        judges_text(std::ssize(pictures.test), std::ssize(pictures.validation)), done.shape.width,
-        done.shape.height, done.shape.channels == 1 ? "grey" : "colour");
+  print("{}: {} ({}), {} to train on, {}, {}\n", options.to, counted(pictures.class_names.size(), "class"),
+        first_names(pictures.class_names), counted(pictures.train.size(), "image"),
+        judges_text(std::ssize(pictures.test), std::ssize(pictures.validation)),
+        channels_rows_columns(done.shape));
   const std::size_t classes = pictures.class_names.size();
   say_samples_of_classes(pictures.class_names, samples_of_classes(pictures.train, classes),
                          samples_of_classes(pictures.test, classes),
@@ -301,10 +296,10 @@ void add_convert_command(CLI::App& app, Action& action) {
   command->add_flag("--json", *json, "One JSON object in place of lines");
   command->footer(
       "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
-      "classes, in alphabetical order. A job trains on the set as the last line says, and predict\n"
-      "makes pictures like its images. Pictures that cannot be read are all named. A call that was\n"
-      "interrupted leaves the old set or none: give it again. Of a table each row is a sample, its\n"
-      "columns are numbers, and labels are names or whole numbers.\n"
+      "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"
+      "set as the last line says, and predict makes pictures like its images. Pictures that cannot be\n"
+      "read are all named. A call that was interrupted leaves the old set or none: give it again. Of a\n"
+      "table each row is a sample, its columns are numbers, and labels are names or whole numbers.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"

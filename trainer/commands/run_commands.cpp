@@ -202,6 +202,7 @@ int validate(const ValidateOptions& options) {
     return 0;
   }
   std::string remarks;
+  for (const std::string& line : data.remarks) remarks += "note: " + line + "\n";
   for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
     remarks += "note: " + line + "\n";
   print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,

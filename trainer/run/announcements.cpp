@@ -105,6 +105,7 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
     lines.emplace_back(
         "the set streams past the device: the samples of the coming steps lie there (data.on_device)");
   if (job_.data.balance_classes) lines.push_back(balance_text(data.train));
+  for (const std::string& remark : data.remarks) lines.push_back("note: " + remark);
   for (const std::string& remark :
        batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))
     lines.push_back("note: " + remark);

@@ -10,6 +10,7 @@
 #include "data/sets/catalogue.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_formats.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -37,6 +38,7 @@ void compare(const std::string& what, const std::string& then, const std::string
 }
 
 constexpr const char* kTestSubset = "test_subset";  // absent: the whole half
+constexpr const char* kReading = "pictures";        // absent: as before versions said how they read them
 constexpr char kBetweenNames = '\n';                // which no name holds
 
 /// @throws DataError  they are not fit to be shown
@@ -68,6 +70,14 @@ void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& 
     differences.push_back(fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, size));
   compare(now.name + " samples", then.samples, is.samples, differences);
   compare(now.name + " labels", then.labels, is.labels, differences);
+}
+
+/// Fingerprints of pictures are of names and sizes, and do not say how they are read.
+void compare_reading(DatasetOptions of_record, const TrainTestData& now,
+                     std::vector<std::string>& differences) {
+  of_record.directory = now.directory;
+  if (const std::string change = first_picture_read_anew(of_record); !change.empty())
+    differences.push_back("other pixels now of " + printable_line(change));
 }
 
 const std::string& known_set(const std::string& set, const std::string& checkpoint) {
@@ -163,6 +173,7 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
     entries["validation_labels_sha256"] = fingerprints.validation.labels;
   }
   if (data.fit != PictureFit::kSqueeze) entries["fit"] = spelt(data.fit);
+  if (has_pictures(job.data.set)) entries[kReading] = "stored, upright";
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
   if (data.train.has_images()) entries["background"] = light_background ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
@@ -189,6 +200,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   options.mean = model.numbers("mean");
   options.std = model.numbers("std");
   record.class_names = split_names(data.text("class_names"), checkpoint);
+  record.was_read_as_before = has_pictures(options.set) && !data.has(kReading);
   options.seed = facts.seed;
   options.validation = recorded_hold_out(job, checkpoint);
   options.pictures = recorded_form(job, data, checkpoint);
@@ -218,6 +230,7 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
   if (record.validation_samples > 0 && now.is_validated_by_files())
     compare_half(record.fingerprints.validation, record.validation_samples, now.validation,
                  now.validation.size(), fingerprints.validation, differences);
+  if (differences.empty() && record.was_read_as_before) compare_reading(record.options, now, differences);
   return differences;
 }
 

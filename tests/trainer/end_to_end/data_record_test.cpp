@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A run knows its data again: evaluation and resume use its own set, and refuse what only has the same name.
+#include "data/pictures/picture.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
@@ -273,6 +274,35 @@ TEST_F(OwnDataTest, NumbersThatDoNotFitAreUsageErrors) {
   expect_says(train("data.set=idx model=net"), 2, {"conv1", "5"});
 }
 
+/// Manifests of versions that changed PNGs by gAMA do not say how pictures were read.
+TEST_F(DataRecordTest, ARunOnPicturesThatOlderVersionsReadOtherwiseIsRefused) {
+  const std::string photos = directory_.path("photos");
+  for (int i = 0; i < 16; ++i) {
+    const fs::path file = fs::path(photos) / (i % 2 == 0 ? "even" : "odd") / (std::to_string(i) + ".pgm");
+    fs::create_directories(file.parent_path());
+    write_text(file, "P5 2 2 255\n" + std::string(4, static_cast<char>(9 * i)));
+  }
+  const std::string pictures = "data.set=pictures data.global_batch=4 data.root=" + photos;
+  const auto forget_reading = [&] {
+    edit_manifests([](CheckpointFacts& facts) { EXPECT_EQ(facts.data.erase("pictures"), 1U); });
+  };
+  train_well(pictures);
+  forget_reading();
+  expect_says(command("eval " + run()), 0, {"what it was trained on"});
+  train_well(pictures + " train.epochs=3");
+  fs::remove_all(run());
+  const auto png = write_png({.name = "", .width = 2, .height = 2, .pixels = {1, 2, 3, 4}});
+  const std::string plain(png.begin(), png.end()), gamma("\0\0\0\4gAMA\0\1\x86\xa0\x31\xe8\x96\x5f", 16);
+  write_text(photos + "/odd/3.pgm", plain.substr(0, 33) + gamma + plain.substr(33));
+  train_well(pictures);
+  train_well(pictures + " train.epochs=3");
+  forget_reading();
+  const std::string words =
+      "other pixels now of " + photos + "/odd/3.pgm: its values are no longer changed by gAMA";
+  expect_says(train(pictures + " train.epochs=4"), 65, {"was trained on other data", words});
+  expect_says(command("eval " + run()), 65, {words});
+}
+
 TEST_F(OwnDataTest, ValuesThatCannotBeAreDamage) {
   train_own("train.max_steps=3");
   expect_damage(
@@ -305,14 +335,15 @@ class ConvertTest : public OwnDataTest {
 };
 
 TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
-  expect_says(convert("--size 8x5 --colour --test-count 2"), 0,
-              {"2 classes (ants, bees), 6 images to train on, 4 to test with, 8 x 5, colour",
-               "data: {set: shards, root: "});
+  expect_says(
+      convert("--size 8x5 --colour --test-count 2"), 0,
+      {"2 classes (ants, bees), 6 images to train on, 4 to test with, 3 x 5 x 8 (channels x rows x columns)",
+       "data: {set: shards, root: "});
   train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
   expect_says(command("predict " + run() + " " + test_path("bees/3.ppm")), 0,
               {"3.ppm: ", "(scaled)", "ants", "bees"});
   expect_says(convert(""), 2, {"is there already; --force replaces the set"});
-  expect_says(convert("--force"), 0, {"8 images to train on, 2 to test with, 6 x 4, grey"});
+  expect_says(convert("--force"), 0, {"8 images to train on, 2 to test with, 1 x 4 x 6 (channels"});
   expect_says(convert("--force --json"), 0, {R"("classes":["ants","bees"],"train_samples":8,)"});
 }
 
@@ -355,7 +386,7 @@ TEST_F(ConvertTest, WhatPicturesLoseIsSaidAndDamagedOnesAreAllNamed) {
     EXPECT_NE(refused.err.find(name), std::string::npos) << refused.everything();
   const Outcome skipped = convert("--force --skip-damaged --shards");
   expect_says(skipped, 0, {"8 images to train on, 2 to test with", "data: {set: shards, root: "});
-  expect_words(skipped.err, {"left out 1 file that is no picture: 1 .txt file",
+  expect_words(skipped.err, {"left out 1 file: 1 .txt file; the first is ",
                              "left out 2 pictures that cannot be read, named above"});
   train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
   expect_says(command("predict " + run() + " --fit pad " + test_path("bees/3.ppm")), 0,

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What files say beside their pixels: how the camera was held, which is followed, and for which screen the values are,
+/// which is not.
+#include "data/pictures/picture.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace lockstep {
+
+// How a camera was held: EXIF is read as far as the one entry that matters, and the picture turned.
+
+namespace {
+
+/// Numbers of a TIFF block in its byte order; reading past the end gives 0.
+class Tiff {
+ public:
+  explicit Tiff(std::span<const std::uint8_t> bytes)
+      : bytes_(bytes), big_endian_(bytes.size() > 1 && bytes[0] == 'M') {}
+
+  std::uint32_t u16(std::size_t at) const {
+    if (at + 2 > bytes_.size()) return 0;
+    return big_endian_ ? bytes_[at] << 8U | bytes_[at + 1] : bytes_[at + 1] << 8U | bytes_[at];
+  }
+  std::uint32_t u32(std::size_t at) const {
+    const std::uint32_t first = u16(at), second = u16(at + 2);
+    return big_endian_ ? first << 16U | second : second << 16U | first;
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  bool big_endian_;
+};
+
+int orientation_in_tiff(std::span<const std::uint8_t> block) {
+  constexpr std::size_t kEntryBytes = 12;
+  constexpr std::uint32_t kOrientationTag = 0x0112;
+  const Tiff tiff(block);
+  const std::size_t directory = tiff.u32(4);
+  const std::uint32_t entries = tiff.u16(directory);
+  for (std::uint32_t i = 0; i < entries; ++i) {
+    const std::size_t entry = directory + 2 + i * kEntryBytes;
+    if (tiff.u16(entry) != kOrientationTag) continue;
+    const std::uint32_t value = tiff.u16(entry + 8);
+    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
+}
+
+bool begins_with(std::span<const std::uint8_t> bytes, std::string_view text) {
+  return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+constexpr std::string_view kExifPrefix("Exif\0\0", 6);
+
+/// Of a chunk, which is a TIFF block. Some programs put the prefix of a JPEG's marker before it.
+int orientation_in_chunk(std::span<const std::uint8_t> chunk) {
+  if (begins_with(chunk, kExifPrefix)) chunk = chunk.subspan(kExifPrefix.size());
+  const bool is_tiff = begins_with(chunk, {"II*\0", 4}) || begins_with(chunk, {"MM\0*", 4});
+  return is_tiff ? orientation_in_tiff(chunk) : 1;
+}
+
+Picture turned(const Picture& picture, int orientation) {
+  const bool swaps = orientation >= 5;
+  // Where the picture's first row and first column are seen: 2 right, 3 bottom right, 4 bottom, and so on.
+  const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+  const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  Picture seen = picture;
+  if (swaps) std::swap(seen.width, seen.height);
+  std::size_t at = 0;
+  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size()) {
+    for (int y = 0; y < seen.height; ++y) {
+      for (int x = 0; x < seen.width; ++x) {
+        int row = swaps ? x : y, column = swaps ? y : x;
+        if (from_bottom) row = picture.height - 1 - row;
+        if (from_right) column = picture.width - 1 - column;
+        seen.pixels[at++] =
+            picture.pixels[plane + static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.width) +
+                           static_cast<std::size_t>(column)];
+      }
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+int exif_orientation(std::span<const std::uint8_t> marker) {
+  return begins_with(marker, kExifPrefix) ? orientation_in_tiff(marker.subspan(kExifPrefix.size())) : 1;
+}
+
+void turn_upright(Picture& picture, int orientation) {
+  if (orientation < 2 || orientation > 8) return;
+  picture = turned(picture, orientation);
+  picture.notes.emplace_back("turned upright");
+}
+
+// The chunks of PNG and WEBP.
+
+namespace {
+
+constexpr std::string_view kPngBegin = "\x89PNG\r\n\x1a\n";
+
+/// One after the other, as far as they lie in the file whole.
+class PngChunks {
+ public:
+  explicit PngChunks(std::span<const std::uint8_t> file)
+      : file_(file), next_(begins_with(file, kPngBegin) ? kPngBegin.size() : file.size()) {}
+
+  bool next() {
+    constexpr std::size_t kAround = 12;  // length, type and check sum
+    begin_ = next_;
+    if (file_.size() - begin_ < kAround) return false;
+    const std::size_t length = number(begin_);
+    if (file_.size() - begin_ - kAround < length) return false;
+    next_ = begin_ + kAround + length;
+    return true;
+  }
+  std::size_t begin() const { return begin_; }
+  std::size_t end() const { return next_; }
+  bool is(std::string_view type) const { return begins_with(file_.subspan(begin_ + 4), type); }
+  std::span<const std::uint8_t> data() const { return file_.subspan(begin_ + 8, next_ - begin_ - 12); }
+  bool has_its_check_sum() const {
+    const auto size = static_cast<uInt>(next_ - begin_ - 8);
+    return crc32(0, file_.data() + begin_ + 4, size) == number(next_ - 4);
+  }
+
+ private:
+  std::uint32_t number(std::size_t at) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value = value << 8U | file_[at + i];
+    return value;
+  }
+
+  std::span<const std::uint8_t> file_;
+  std::size_t begin_ = 0, next_;
+};
+
+int orientation_of_png(std::span<const std::uint8_t> file) {
+  for (PngChunks chunks(file); chunks.next();)
+    if (chunks.is("eXIf") && chunks.has_its_check_sum()) return orientation_in_chunk(chunks.data());
+  return 1;
+}
+
+/// EXIF data count where the head of the extended format says that there are some.
+int orientation_of_webp(std::span<const std::uint8_t> file) {
+  constexpr std::size_t kFirst = 12, kHead = 8;
+  constexpr unsigned kHasExif = 8;
+  if (file.size() < kFirst + kHead + 1 || !begins_with(file.subspan(kFirst), "VP8X") ||
+      (file[kFirst + kHead] & kHasExif) == 0)
+    return 1;
+  for (std::size_t at = kFirst; file.size() - at >= kHead;) {
+    const std::size_t there = file.size() - at - kHead, length = file[at + 4] | file[at + 5] << 8U |
+                                                                 file[at + 6] << 16U |
+                                                                 std::size_t{file[at + 7]} << 24U;
+    if (length > there) return 1;
+    if (begins_with(file.subspan(at), "EXIF")) return orientation_in_chunk(file.subspan(at + kHead, length));
+    at += kHead + std::min(there, length + length % 2);
+  }
+  return 1;
+}
+
+bool changes_values(const PngChunks& chunk) {
+  return chunk.is("gAMA") || chunk.is("cICP");
+}
+
+}  // namespace
+
+int stored_orientation(std::span<const std::uint8_t> file) {
+  return begins_with(file, kPngBegin) ? orientation_of_png(file)
+         : begins_with(file, "RIFF")  ? orientation_of_webp(file)
+                                      : 1;
+}
+
+std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png) {
+  std::vector<std::uint8_t> rest;
+  std::size_t kept_from = 0;
+  const auto keep = [&](std::size_t end) {
+    const auto part = png.subspan(kept_from, end - kept_from);
+    rest.insert(rest.end(), part.begin(), part.end());
+  };
+  for (PngChunks chunks(png); chunks.next();) {
+    if (!changes_values(chunks)) continue;
+    keep(chunks.begin());
+    kept_from = chunks.end();
+  }
+  if (kept_from > 0) keep(png.size());
+  return rest;
+}
+
+std::string_view change_of_reading(std::span<const std::uint8_t> file) {
+  constexpr std::string_view kUsualGamma("\0\0\xb1\x8f", 4);  // 0.45455, which changed nothing
+  for (PngChunks chunks(file); chunks.next();)
+    if (chunks.is("gAMA") && !begins_with(chunks.data(), kUsualGamma))
+      return "its values are no longer changed by gAMA";
+  return stored_orientation(file) == 1 ? "" : "its EXIF data turn it upright now";
+}
+
+}  // namespace lockstep
