@@ -193,10 +193,10 @@ std::vector<FileNames> picture_set_files(const SetEntry& set);
 SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-// WebDataset's archives, train*.tar, test*.tar and val*.tar (data/sets/tar_samples.hpp); likewise.
+// WebDataset's archives (data/sets/tar_samples.hpp); likewise. Where none is for testing, a fifth of each class is.
 
 std::vector<FileNames> tar_set_files(const SetEntry& set);
-/// @throws MissingDataError  there are no such archives; DataError  as find_tar_samples, or a picture that is damaged
+/// @throws MissingDataError  as find_tar_files; DataError  as find_tar_samples, or a picture that is damaged
 SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 

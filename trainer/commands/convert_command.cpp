@@ -11,6 +11,7 @@
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sets/shards.hpp"
+#include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 
@@ -185,7 +186,14 @@ int convert_rows(const ConversionOptions& options, TableConversionOptions table,
   table.split = options.split;
   table.replace = options.replace;
   table.skip_damaged = options.skip_damaged;
-  return convert_table_and_say(table, json);
+  if (!is_npz_set(options.from)) return convert_table_and_say(table, json);
+  for (const char* option : {"--label", "--drop", "--separator", "--header", "--test-share", "--test-count",
+                             "--test", "--validation", "--split-seed", "--skip-damaged"})
+    if (command.count(option) > 0)
+      throw UsageError(
+          fmt::format("{}: is a set with halves of its own, which is written as it is; leave {} out",
+                      options.from, option));
+  return convert_npz_set_and_say(table, json);
 }
 
 /// A set that is there in another format.

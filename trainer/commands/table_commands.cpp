@@ -6,6 +6,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 
@@ -139,10 +140,10 @@ void say_samples_of_classes(const std::vector<std::string>& names, const std::ve
   }
 }
 
-int convert_table_and_say(const TableConversionOptions& options, bool json) {
-  const TableConversion done = convert_table(Env::posix(), options);
-  say_damaged_rows(done);
-  warn_of_other_order(done.shape);
+namespace {
+
+int say_conversion(const TableConversionOptions& options, const TableConversion& done, const char* set,
+                   bool json) {
   if (json) {
     print("{}\n", json_text_in_ascii(json_of(options, done)));
     return 0;
@@ -153,8 +154,26 @@ int convert_table_and_say(const TableConversionOptions& options, bool json) {
         first_names(done.class_names), counted(sum_of(done.train), "sample"),
         judges_text(sum_of(done.test), validation), shape_text(done.shape));
   say_samples_of_classes(done.class_names, done.train, done.test, done.validation);
-  say_how_to_train("table", options.to, validation > 0);
+  say_how_to_train(set, options.to, validation > 0);
   return 0;
+}
+
+}  // namespace
+
+int convert_table_and_say(const TableConversionOptions& options, bool json) {
+  const TableConversion done = convert_table(Env::posix(), options);
+  say_damaged_rows(done);
+  warn_of_other_order(done.shape);
+  return say_conversion(options, done, "table", json);
+}
+
+int convert_npz_set_and_say(const TableConversionOptions& options, bool json) {
+  const NpzSetConversion done =
+      convert_npz_set(Env::posix(), options.table.from, options.to, options.replace);
+  if (!json && !done.order.empty()) print("{}\n", done.order);
+  if (!json && done.has_label_sets)
+    print("samples have any number of labels, and count for each: train.loss=binary_cross_entropy\n");
+  return say_conversion(options, done.samples, done.is_fp32 ? "table" : "shards", json);
 }
 
 }  // namespace lockstep
