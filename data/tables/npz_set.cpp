@@ -179,11 +179,13 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
   for (std::size_t i = 0; i < halves.size(); ++i) {
     const auto rows = open_rows(archive, halves[i].labels);
     if (i == 0) columns = rows->header().row_elements();
-    if (rows->header().row_elements() != columns || rows->size() != samples[i])
+    if (rows->size() != samples[i])
+      refuse_array(*rows,
+                   fmt::format("{} for {}", counted(rows->size(), "row"), counted(samples[i], "sample")));
+    if (rows->header().row_elements() != columns)
       refuse_array(
-          *rows, fmt::format("{} of {} for {}, and {} has {}", counted(rows->size(), "row"),
-                             counted(rows->header().row_elements(), "column"), counted(samples[i], "sample"),
-                             halves[0].labels, counted(columns, "column")));
+          *rows, fmt::format("{} of labels, and {} has {}", counted(rows->header().row_elements(), "column"),
+                             halves[0].labels, columns));
     HalfLabels& half = found.halves.emplace_back();
     if (columns > 1)
       found.are_sets = !read_label_rows(*rows, half) || found.are_sets;
@@ -283,11 +285,14 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   for (std::size_t i = 0; i < halves.size(); ++i) {
     const SetHalf half = halves[i].half;
     write_half(*open_rows(archive, halves[i].samples), half, form, labels.halves[i], writer);
-    (half == SetHalf::kTrain  ? counts.train
-     : half == SetHalf::kTest ? counts.test
-                              : counts.validation) = samples_of(labels.halves[i], labels.names.size());
+    auto& count = half == SetHalf::kTrain  ? counts.train
+                  : half == SetHalf::kTest ? counts.test
+                                           : counts.validation;
+    count = samples_of(labels.halves[i], labels.names.size());
   }
   writer.publish();
+  const ShardIndex& index = writer.index();
+  done.sizes = {index.train.samples, index.test.samples, index.validation.samples};
   return done;
 }
 

@@ -275,7 +275,7 @@ void add_convert_command(CLI::App& app, Action& action) {
           "folder", options->from,
           "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, which "
           "is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps with .gz, or "
-          ".npy or .npz")
+          ".npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
       ->required();
   command->add_option("directory", options->to, "Where the files of the new set go")->required();
   auto* size_option =
