@@ -6,6 +6,7 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "common/text_layout.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/picture_store.hpp"
 #include "data/sets/names.hpp"
@@ -14,6 +15,7 @@
 #include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -191,21 +193,6 @@ std::string first_picture_read_anew(const DatasetOptions& options) {
 
 namespace {
 
-/// HALF*.tar, sorted by their names.
-std::vector<fs::path> archives_of(const fs::path& directory, std::string_view half) {
-  std::vector<fs::path> archives;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with(half) && name.ends_with(".tar")) archives.push_back(it->path());
-  }
-  if (error)
-    throw IoError(
-        fmt::format("{}: cannot be read: {}; check its permissions", directory.string(), error.message()));
-  std::ranges::sort(archives);
-  return archives;
-}
-
 /// A half, and the words of its labels.
 struct TarHalf {
   PictureHalf half;
@@ -235,19 +222,23 @@ TarHalf read_archives(const std::vector<fs::path>& archives, const std::string& 
   return found;
 }
 
-TarHalf read_half(const fs::path& directory, std::string_view name, const std::string& label) {
-  const auto archives = archives_of(directory, name);
-  if (archives.empty())
-    throw MissingDataError(
-        fmt::format("{}: holds no archives called {}*.tar; name the directory of WebDataset's tars",
-                    directory.string(), name));
-  TarHalf half = read_archives(archives, label);
-  if (half.half.pictures.size() > 0) return half;
-  throw DataError(fmt::format("{}: its archives {}*.tar hold no samples, pictures with a {}",
-                              directory.string(), name, label == kLabelInCls ? ".cls each" : ".json each"));
+/// The first entry of an archive, for messages.
+std::string first_entry_of(const fs::path& path) {
+  const StoredFile archive(path);
+  TarReader reader([&](std::uint64_t offset, std::span<std::uint8_t> to) { return archive.read(offset, to); },
+                   archive.size(), archive.name());
+  const auto entry = reader.next();
+  return entry ? "the first entry is " + entry->name : "it has no entries";
 }
 
-constexpr const char *kTrainArchives = "train", *kTestArchives = "test", *kValidationArchives = "val";
+TarHalf read_half(const std::vector<fs::path>& archives, const std::string& label) {
+  TarHalf half = read_archives(archives, label);
+  if (half.half.pictures.size() > 0) return half;
+  throw DataError(fmt::format("{}{}: no samples, pictures with a {}, and {}", archives.front().string(),
+                              archives.size() > 1 ? " and those after it" : "",
+                              label == kLabelInCls ? ".cls each" : ".json each",
+                              printable_line(first_entry_of(archives.front()))));
+}
 
 /// Puts the classes of the labels in their place.
 PictureHalves combine(std::vector<TarHalf> halves, TarLabels& labels) {
@@ -256,37 +247,102 @@ PictureHalves combine(std::vector<TarHalf> halves, TarLabels& labels) {
     halves[i].half.label_digest = std::move(labels.halves[i].sha256);
   }
   return {.train = std::move(halves[0].half),
-          .test = std::move(halves[1].half),
+          .test = halves.size() > 1 ? std::move(halves[1].half) : PictureHalf(),
           .validation = halves.size() > 2 ? std::move(halves[2].half) : PictureHalf(),
           .class_names = std::move(labels.class_names)};
+}
+
+/// Takes a fifth of each class to test with, as of folders; of lists of labels, a fifth of all.
+void share_out(PictureHalves& halves, const TarLabels& labels) {
+  const PictureHalf all = std::exchange(halves.train, {});
+  std::vector<std::vector<std::size_t>> of_class(labels.sets ? 1 : halves.class_names.size());
+  for (std::size_t i = 0; i < all.labels.size(); ++i)
+    of_class[labels.sets ? 0 : static_cast<std::size_t>(all.labels[i])].push_back(i);
+  std::vector<SetHalf> half_of_sample(all.labels.size());
+  for (std::size_t c = 0; c < of_class.size(); ++c) {
+    if (of_class[c].empty()) continue;
+    const auto shares = split_class(std::ssize(of_class[c]), c, halves.class_names[c], {});
+    for (std::size_t i = 0; i < shares.size(); ++i) half_of_sample[of_class[c][i]] = shares[i];
+  }
+  for (std::size_t i = 0; i < all.labels.size(); ++i) {
+    PictureHalf& half = half_of_sample[i] == SetHalf::kTest ? halves.test : halves.train;
+    const auto sample = static_cast<std::int64_t>(i);
+    const PictureList::Entry& entry = all.pictures[sample];
+    half.pictures.in_archives = true;
+    for (std::vector<fs::path>& places = half.pictures.places; places.size() <= entry.place;)
+      places.push_back(all.pictures.places[places.size()]);
+    half.pictures.add(all.pictures.name_of(sample), entry.offset, entry.bytes);
+    half.labels.push_back(all.labels[i]);
+  }
+  for (PictureHalf* half : {&halves.train, &halves.test}) {
+    half->states = all.states;
+    if (!labels.sets) continue;
+    const std::string both = all.label_digest + hex(sha256(std::as_bytes(std::span(half->labels))));
+    half->label_digest = hex(sha256(std::as_bytes(std::span(both))));
+  }
+}
+
+/// The first ones, sorted as they are.
+std::string names_text(std::span<const std::string> names) {
+  constexpr std::size_t kMostShown = 10;
+  const auto shown = names.first(std::min(kMostShown, names.size()));
+  return printable_line(
+      fmt::format("{}{}", fmt::join(shown, ", "), shown.size() < names.size() ? ", ..." : ""));
 }
 
 /// A set that was found, and its labels where a sample has several.
 struct TarSet {
   PictureHalves halves;
   std::optional<LabelSets> sets;
+  std::vector<std::string> remarks;  ///< what a name does not tell
 };
+
+/// The archives of a training half are there. What is left out, or taken for something else, is said.
+TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remarks) {
+  TarFiles files = find_tar_files(directory);
+  const bool has_judges = !files.test.empty() || !files.validation.empty();
+  if (files.train.empty() && has_judges)
+    throw MissingDataError(fmt::format(
+        "{}: holds no archives to train on; let their names begin with train, or put them into train/",
+        directory.string()));
+  if (files.train.empty()) files.train.swap(files.others);
+  if (!has_judges)
+    remarks.push_back(
+        fmt::format("{}: no archive is called after a half to test with, such as test-0.tar: a "
+                    "fifth of each class is for testing",
+                    directory.string()));
+  if (!files.others.empty())
+    remarks.push_back(fmt::format("left out {} of no half: train, test or val; the first is {}",
+                                  counted(files.others.size(), "archive"), files.others.front().string()));
+  return files;
+}
 
 TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
   constexpr std::size_t kMostNames = 10'000;
-  const fs::path& directory = files.directory;
-  const bool has_tests = !archives_of(directory, kTestArchives).empty();
-  const bool has_others = !archives_of(directory, kValidationArchives).empty();
-  const bool has_validation_half = has_tests && has_others;
+  TarSet set;
+  const TarFiles archives = find_halves(files.directory, set.remarks);
+  const bool has_tests = !archives.test.empty(), has_others = !archives.validation.empty();
   require_validation_half(options, has_tests || !has_others, "val*.tar", "test*.tar");
   std::vector<TarHalf> halves;
-  halves.push_back(read_half(directory, kTrainArchives, options.label));
-  halves.push_back(
-      read_half(directory, has_tests || !has_others ? kTestArchives : kValidationArchives, options.label));
-  if (has_validation_half && options.validation.is_files)
-    halves.push_back(read_half(directory, kValidationArchives, options.label));
+  halves.push_back(read_half(archives.train, options.label));
+  if (has_tests || has_others)
+    halves.push_back(read_half(has_tests ? archives.test : archives.validation, options.label));
+  if (has_tests && has_others && options.validation.is_files)
+    halves.push_back(read_half(archives.validation, options.label));
   std::vector<std::vector<std::string>> words;
   for (TarHalf& half : halves) words.push_back(std::move(half.labels));
   TarLabels labels = classes_of_words(
       words, files.names.empty() ? std::vector<std::string>() : read_class_names(files.names, kMostNames),
-      (files.names.empty() ? directory : files.names).string());
-  TarSet set{.halves = combine(std::move(halves), labels), .sets = std::move(labels.sets)};
-  set.halves.has_validation_half = has_validation_half;
+      (files.names.empty() ? files.directory : files.names).string(), [&](std::size_t half, std::size_t i) {
+        return halves[half].half.pictures.path_of(static_cast<std::int64_t>(i));
+      });
+  if (labels.are_names && files.names.empty() && options.label == kLabelInCls)
+    set.remarks.push_back("labels in .cls are names, and classes are in their order: " +
+                          names_text(labels.class_names));
+  set.halves = combine(std::move(halves), labels);
+  if (!has_tests && !has_others) share_out(set.halves, labels);
+  set.halves.has_validation_half = has_tests && has_others;
+  set.sets = std::move(labels.sets);
   return set;
 }
 
@@ -302,6 +358,7 @@ SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, co
 
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   TarSet found = find_in_archives(files, options);
+  for (const std::string& remark : found.remarks) print_error(remark);
   TrainTestData data = open_pictures(set.name, std::move(found.halves), options);
   if (found.sets) found.sets->give_to(data);
   return data;

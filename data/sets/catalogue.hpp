@@ -34,8 +34,9 @@ struct SetEntry {
   bool is_fp32 = false;                              ///< features rather than pixels
   std::vector<std::string> class_names;              ///< in label order; empty: only its files know
   std::string names_file;                            ///< beside its files, a class name a line; may be empty
-  std::string folder;                                ///< what its archive unpacks to; may be empty
-  std::vector<std::string> files;                    ///< as published; empty: those of its format
+  std::string pickled_names;                         ///< beside its files for Python; may be empty
+  std::vector<std::string> folders;  ///< that hold its files below a place: its archive's, torchvision's
+  std::vector<std::string> files;    ///< as published; empty: those of its format
 
   bool is_known_by_name() const { return shape.features() > 0; }
 };

@@ -71,12 +71,14 @@ fs::path find_one_of(const fs::path& directory, const FileNames& names) {
 
 namespace {
 
+constexpr const char* kNoDirectory = "no such directory";
+
 /// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
 /// @throws IoError  it may hold them
 std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
   std::error_code error;
   const fs::file_status status = fs::status(directory, error);
-  if (status.type() == fs::file_type::not_found) return "no such directory";
+  if (status.type() == fs::file_type::not_found) return kNoDirectory;
   if (error) throw IoError("cannot be examined: " + error.message());
   if (!fs::is_directory(status)) return "not a directory";
   files.directory = directory;
@@ -102,6 +104,12 @@ std::vector<fs::path> places_by_name(const std::string& set, const std::string& 
   return places;
 }
 
+/// One of the set's own folders in another place.
+bool is_folder_of(const SetEntry& set, const fs::path& place) {
+  return std::ranges::any_of(
+      set.folders, [&](const std::string& folder) { return place.native().ends_with("/" + folder); });
+}
+
 std::string what_to_do(const SetEntry& set) {
   if (!set.is_known_by_name())
     return "name the directory that holds its files, or make a set for data.set=shards: lockstep convert "
@@ -116,7 +124,7 @@ std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& r
   std::vector<fs::path> places;
   for (const fs::path& place : places_by_name(set.name, root)) {
     places.push_back(place);
-    if (!set.folder.empty()) places.push_back(place / set.folder);
+    for (const std::string& folder : set.folders) places.push_back(place / folder);
   }
   return places;
 }
@@ -135,6 +143,7 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
       trouble = error.what();
     }
     if (!trouble.empty()) {
+      if (trouble == kNoDirectory && is_folder_of(set, place)) continue;
       std::error_code ignored;
       looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
       continue;

@@ -36,12 +36,13 @@ struct SetFiles {
 
 /// The directories that may hold a set, best first. A given root: ROOT/SET, ROOT. `auto`: $LOCKSTEP_DATA/SET,
 /// $LOCKSTEP_DATA, ${XDG_CACHE_HOME:-~/.cache}/lockstep/SET, /usr/share/datasets/SET; without the ones whose
-/// variable is not set. Behind each comes the folder in it that the set's archive unpacks to. People's own
-/// data have no name to look for: they are in ROOT itself. Reads the environment when root is `auto`.
+/// variable is not set. Behind each come SetEntry::folders in it. People's own data have no name to look for: they are
+/// in ROOT itself. Reads the environment when root is `auto`.
 std::vector<std::filesystem::path> candidate_places(const SetEntry& set, const std::string& root);
 
 /// The first place that holds all of these files; a plain file is preferred to a .gz beside it.
-/// @throws MissingDataError  names every place with what it lacks, and what to do about it
+/// @throws MissingDataError  names the places with what they lack, and what to do about it; folders of theirs that are not
+///                           there go unnamed
 /// @throws IoError           there is none, and a place that may be one cannot be examined
 /// @throws DataError         a file is there under two of its names
 SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
@@ -197,10 +198,10 @@ TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const
 /// in data/pictures/picture.hpp), and why; empty: there is none. Reads all of them. @throws as load_dataset
 std::string first_picture_read_anew(const DatasetOptions& options);
 
-// WebDataset's archives, train*.tar, test*.tar and val*.tar (data/sets/tar_samples.hpp); likewise.
+// WebDataset's archives (data/sets/tar_samples.hpp); likewise. Where none is for testing, a fifth of each class is.
 
 std::vector<FileNames> tar_set_files(const SetEntry& set);
-/// @throws MissingDataError  there are no such archives; DataError  as find_tar_samples, or a picture that is damaged
+/// @throws MissingDataError  as find_tar_files; DataError  as find_tar_samples, or a picture that is damaged
 SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
@@ -231,7 +232,13 @@ struct CifarLayout {
 CifarRecords parse_cifar(std::span<const std::uint8_t> file, const std::string& name,
                          const CifarLayout& layout);
 
-/// The files that the set's entry names; those that begin with "test" hold the test images.
+/// The same of a file of the version for Python (data/sets/pickle.hpp): the same records.
+/// @throws DataError  as Pickle; an array or labels of another kind, size or range
+CifarRecords parse_pickled_cifar(std::span<const std::uint8_t> file, const std::string& name,
+                                 const CifarLayout& layout);
+
+/// The files that the set's entry names, or those of the version for Python, which are called so without ".bin"; those
+/// that begin with "test" hold the test images.
 std::vector<FileNames> cifar_set_files(const SetEntry& set);
 
 /// One label byte a record. Reads all files at the same time; of several damaged ones the first is named.

@@ -62,20 +62,21 @@ std::string word_of(const nlohmann::json& json) {
 /// What all labels of a set have in common.
 struct Vocabulary {
   bool has_lists = false;
-  std::string first_number{}, first_name{};  ///< the words; empty: there are none
+  std::string first_number{}, first_name{};  ///< the words, with their samples; empty: there are none
   std::int64_t classes = 0;                  ///< that numbers need
   std::unordered_map<std::string, std::uint32_t> names{};
 };
 
-void look_at(const std::string& word, Vocabulary& all) {
+/// @param name_of_sample  asked for the first words alone
+void look_at(const std::string& word, Vocabulary& all, const std::function<std::string()>& name_of_sample) {
   const auto label = label_of_word(word);
   LOCKSTEP_CHECK(label.has_value());
   all.has_lists = all.has_lists || label->is_list;
   for (const std::uint32_t number : label->numbers)
     all.classes = std::max<std::int64_t>(all.classes, number + 1);
   for (const std::string& name : label->names) all.names.try_emplace(name, 0);
-  if (!label->numbers.empty() && all.first_number.empty()) all.first_number = word;
-  if (!label->names.empty() && all.first_name.empty()) all.first_name = word;
+  if (!label->numbers.empty() && all.first_number.empty()) all.first_number = word + name_of_sample();
+  if (!label->names.empty() && all.first_name.empty()) all.first_name = word + name_of_sample();
 }
 
 /// Gives each name its number. @returns the names of all classes
@@ -148,6 +149,10 @@ std::optional<std::string> label_of_cls(std::string_view text) {
     text.remove_prefix(at);
     const std::string_view one = text.substr(0, text.find_first_of(kBetween));
     const auto number = parse_int64(one);
+    if (numbers.empty() && !number && !parse_double(one)) {
+      const std::string_view name = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+      return trouble_with_class_name(name) == nullptr ? std::optional(word_of(name)) : std::nullopt;
+    }
     if (!number || *number < 0 || *number >= kMostShardClasses) return std::nullopt;
     numbers.push_back(static_cast<std::uint64_t>(*number));
     text.remove_prefix(one.size());
@@ -163,11 +168,15 @@ std::optional<std::string> label_of_json(std::string_view text, const std::strin
 }
 
 TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std::vector<std::string> names,
-                           const std::string& what) {
+                           const std::string& what, const NameOfSample& name_of) {
   Vocabulary all;
-  for (const auto& words : halves)
-    for (const std::string& word : words) look_at(word, all);
-  TarLabels found{.class_names = class_names_of(all, std::move(names), what), .halves = {}, .sets = {}};
+  for (std::size_t half = 0; half < halves.size(); ++half)
+    for (std::size_t i = 0; i < halves[half].size(); ++i)
+      look_at(halves[half][i], all, [&] { return name_of ? " of " + name_of(half, i) : std::string(); });
+  TarLabels found{.class_names = class_names_of(all, std::move(names), what),
+                  .halves = {},
+                  .sets = {},
+                  .are_names = !all.first_name.empty()};
   if (all.has_lists) found.sets.emplace(found.class_names.size(), what);
   for (const auto& words : halves)
     found.halves.push_back(labels_of_half(words, all, found.sets ? &*found.sets : nullptr));

@@ -43,6 +43,7 @@ class TarGrouping {
       finish();
       key_of_sample_ = name.key;
     }
+    note_dots(entry, name);
     if (is_ending_of_picture(name.ending)) {
       if (picture_) fail(entry, "a second picture");
       picture_ = std::move(entry);
@@ -57,8 +58,10 @@ class TarGrouping {
       fail(*picture_, fmt::format("no .{} with the label behind or before it", ending_of_label()));
     if (label_ && !picture_)
       reader_.fail(0, fmt::format("sample {} has a .{} and no picture", key_of_sample_, ending_of_label()));
+    if (!picture_ && dotted_picture_ && dotted_label_) fail_for_dots(*dotted_picture_);
     if (picture_) samples_.push_back({*std::move(picture_), *std::move(label_)});
-    picture_.reset();
+    for (auto* entry : {&picture_, &dotted_picture_}) entry->reset();
+    dotted_label_ = false;
     label_.reset();
   }
 
@@ -79,6 +82,26 @@ class TarGrouping {
     reader_.fail(entry.offset, fmt::format("{}: its sample has {}", entry.name, cause));
   }
 
+  /// Several dots: of other files of a sample, or in what someone means as its name.
+  void note_dots(const TarEntry& entry, const TarName& name) {
+    const auto last = name.ending.rfind('.');
+    if (last == name.ending.npos) return;
+    const std::string_view ending = std::string_view(name.ending).substr(last + 1);
+    if (is_ending_of_picture(ending) && !dotted_picture_) dotted_picture_ = entry;
+    dotted_label_ = dotted_label_ || ending == ending_of_label();
+  }
+
+  [[noreturn]] void fail_for_dots(const TarEntry& entry) const {
+    const TarName name = divided(entry.name);
+    std::string better = name.ending;
+    std::replace(better.begin(), better.begin() + static_cast<std::ptrdiff_t>(better.rfind('.')), '.', '-');
+    reader_.fail(
+        entry.offset,
+        fmt::format("{}: a sample's name ends at the first dot, so this is sample {} with the ending "
+                    ".{}; call it {}-{}",
+                    entry.name, name.key, name.ending, name.key, better));
+  }
+
   std::string read_label(const TarEntry& entry) const {
     const bool is_cls = key_of_label_ == kLabelInCls;
     const std::uint64_t most = is_cls ? kMostBytesOfCls : kMostBytesOfJson;
@@ -88,8 +111,8 @@ class TarGrouping {
     if (label && entry.bytes <= most) return *label;
     reader_.fail(entry.offset,
                  is_cls
-                     ? fmt::format("{}: holds no label, a whole number from 0 to {}, or several", entry.name,
-                                   kMostShardClasses - 1)
+                     ? fmt::format("{}: holds no label, a whole number from 0 to {}, several, or a name",
+                                   entry.name, kMostShardClasses - 1)
                      : fmt::format("{}: has no label under the key {}: a whole number from 0 to {}, a name, "
                                    "or a list of them",
                                    entry.name, quoted_text(key_of_label_), kMostShardClasses - 1));
@@ -100,7 +123,8 @@ class TarGrouping {
   std::vector<TarSample> samples_;
   std::string key_of_sample_;
   const std::string& key_of_label_;
-  std::optional<TarEntry> picture_;
+  std::optional<TarEntry> picture_, dotted_picture_;
+  bool dotted_label_ = false;
   std::optional<std::string> label_;
 };
 

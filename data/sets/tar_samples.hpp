@@ -71,8 +71,8 @@ inline constexpr const char* kLabelInCls = "cls";
 inline constexpr std::uint64_t kMostBytesOfCls = std::uint64_t{64} << 10,
                                kMostBytesOfJson = std::uint64_t{1} << 20;
 
-/// Of a .cls: whole numbers with spaces or commas between. One is the label, several are a list. Nothing: it
-/// holds none or something else, or a number above kMostShardClasses - 1.
+/// Of a .cls: whole numbers with spaces or commas between, of which one is the label and several are a list; or a line
+/// that does not begin with a number and is a name. Nothing: it holds neither, or a number above kMostShardClasses - 1.
 std::optional<std::string> label_of_cls(std::string_view text);
 /// Of a .json: what its object has under a key. Nothing: it is no such object, or has no label there.
 std::optional<std::string> label_of_json(std::string_view text, const std::string& key);
@@ -87,15 +87,20 @@ struct TarLabels {
   std::vector<std::string> class_names;
   std::vector<TarHalfLabels> halves;
   std::optional<LabelSets> sets;  ///< there are lists: each sample has any number of labels
+  bool are_names = false;         ///< rather than numbers
 };
+
+/// Names a sample for messages: by its half and its place in it.
+using NameOfSample = std::function<std::string(std::size_t half, std::size_t sample)>;
 
 /// Numbers are classes; names are classes in the order of `names`, or where it is empty of their bytes.
 /// @param halves  [half][sample] words
 /// @param names   what the classes are called; empty: not known
 /// @param what    of which set they are, for messages
+/// @param name_of  samples that a message is about; null: they go unnamed
 /// @throws DataError  names and numbers, names that `names` does not have, more classes than it has or than there may be
 TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std::vector<std::string> names,
-                           const std::string& what);
+                           const std::string& what, const NameOfSample& name_of = {});
 
 // Which samples an archive holds.
 
@@ -108,10 +113,23 @@ struct TarSample {
 /// is a picture by the rest of its name (jpg, jpeg, png, webp, bmp, ppm, pgm), one is called cls, or with a key json,
 /// and holds the label. Others do not count, nor do samples that have neither.
 /// @param label  kLabelInCls, or a key
-/// @throws DataError  as TarReader; a sample that lacks one of the two, or has it twice, or comes twice; a label that is none
+/// @throws DataError  as TarReader; a sample that lacks one of the two, or has it twice, or comes twice; a label that is
+///                    none; a picture and a label with a dot in what people mean as their name
 std::vector<TarSample> find_tar_samples(const TarReader::ReadAt& read, std::uint64_t bytes,
                                         const std::string& archive, const std::string& label);
 
 std::vector<TarSample> find_tar_samples(const StoredFile& archive, const std::string& label);
+
+// Which archives a directory has: *.tar in it, and in its folders that are called after a half, in letters of any case.
+
+struct TarFiles {
+  std::vector<std::filesystem::path> train, test, validation;  ///< sorted
+  std::vector<std::filesystem::path> others;                   ///< called after no half
+};
+
+/// The half is that of the folder; else that with which the name begins, train, test or val; else that of a word in it,
+/// also training, testing, valid and validation.
+/// @throws MissingDataError  there are none; DataError  a name has words of two halves; IoError
+TarFiles find_tar_files(const std::filesystem::path& directory);
 
 }  // namespace lockstep

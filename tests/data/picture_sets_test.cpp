@@ -338,7 +338,7 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(tar_entry("1.cls", "1") + tar_entry("1.cls", "1") + kTarEnd, "a second .cls");
   fails(tar_entry("1.png", "a") + kTarEnd, "1.png: its sample has no .cls");
   fails(tar_entry("1.cls", "1") + tar_entry("2.png", "a") + kTarEnd, "sample 1 has a .cls and no picture");
-  for (const char* label : {"", "x", "-1", "1000000", "99999999999999999999", "1 x", " "})
+  for (const char* label : {"", "1.5", "-1", "1000000", "99999999999999999999", "1 x", " ", "a\nb", "\x80"})
     fails(tar_entry("1.cls", label) + kTarEnd, "holds no label");
   fails(tar_entry("1.png", "", {.type = '2'}) + kTarEnd, "1.png is a symbolic link");
   fails(tar_entry("1.png", "", {.type = '1'}) + kTarEnd, "1.png is a hard link");
@@ -355,9 +355,22 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "is no line");
 }
 
+TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
+  const auto sample = [](const std::string& key) {
+    return tar_entry(key + ".jpg", "a") + tar_entry(key + ".cls", "1");
+  };
+  expect_error<DataError>(
+      [&] { samples_in(sample("0") + sample("d.x/img.0001") + sample("d.x/img.0002") + kTarEnd); },
+      {"d.x/img.0001.jpg: a sample's name ends at the first dot, so this is sample d.x/img with "
+       "the ending .0001.jpg; call it d.x/img-0001.jpg"});
+  const std::string parts = tar_entry("1.mask.png", "m") + tar_entry("1.mask.cls", "0");
+  EXPECT_EQ(samples_in(sample("1") + parts + kTarEnd).size(), 1U) << "other files of a sample may have dots";
+}
+
 TEST(TarLabelsTest, AreReadFromBothKindsOfFiles) {
   EXPECT_EQ(label_of_cls(" 7\n"), "7");
   EXPECT_EQ(label_of_cls("3,1 2"), "[3,1,2]");
+  EXPECT_EQ(label_of_cls("Tabby cat, 2\r\n"), "\"Tabby cat, 2\"");
   for (const char* text : {R"({"a": 5})", R"({"a": "x y"})", R"({"a": []})", R"({"a": ["b", "c"]})"})
     EXPECT_TRUE(label_of_json(text, "a").has_value()) << text;
   EXPECT_EQ(label_of_json(R"({"a": "x y"})", "a"), "\"x y\"");
@@ -395,6 +408,10 @@ TEST(TarLabelsTest, BecomeClasses) {
     expect_error<DataError>([&] { classes_of_words(words, known, "set"); }, {"set: ", part});
   };
   fails({{"1", "\"a\""}}, {}, "labels are names (\"a\") and numbers (1)");
+  const auto name_of = [](std::size_t half, std::size_t i) { return fmt::format("half {}'s {}", half, i); };
+  const std::vector<std::vector<std::string>> mixed = {{"\"a\"", "\"b\""}, {"\"a\"", "1"}};
+  expect_error<DataError>([&] { classes_of_words(mixed, {}, "set", name_of); },
+                          {"names (\"a\" of half 0's 0) and numbers (1 of half 1's 1)"});
   fails(names, {"a", "b"}, "a sample has the label 'c', which is not in its list");
   fails({{"7"}}, {"a", "b"}, "names 2 classes, and the labels go up to 7");
   fails({{"[65536]"}}, {}, "65,537 classes, and there may be 1 to 65,536");
@@ -446,14 +463,65 @@ TEST_F(PictureSetsTest, AValidationHalfThatIsForTestingIsSaid) {
 }
 
 TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
-  expect_error<MissingDataError>(
-      [&] { load_dataset({.set = "webdataset", .root = path("photos").string()}); },
-      {"holds no archives called train*.tar"});
-  test::write_file(path("half/train-0.tar"), bytes_of(tar_sample("1", 0) + kTarEnd));
-  expect_error<MissingDataError>([&] { load_dataset({.set = "webdataset", .root = path("half").string()}); },
-                                 {"holds no archives called test*.tar"});
+  const auto fails = [&](const char* root, const char* part) {
+    expect_error<Error>([&] { load_dataset({.set = "webdataset", .root = path(root).string()}); }, {part});
+  };
+  fails("photos", "holds no archives (*.tar)");
+  test::write_file(path("packed/train-0.tar.gz"), test::gzip({}));
+  fails("packed", "packed/train-0.tar.gz: is compressed");
+  test::write_file(path("tests/test-0.tar"), bytes_of(tar_sample("1", 0) + kTarEnd));
+  fails("tests", "holds no archives to train on");
+  test::write_file(path("empty/a.tar"), bytes_of(tar_entry("README", "hello") + kTarEnd));
+  fails("empty", "empty/a.tar: no samples, pictures with a .cls each, and the first entry is README");
+  test::write_file(path("both/my-train-test.tar"), bytes_of(kTarEnd));
+  fails("both", "my-train-test.tar: is called after two halves");
   expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("none").string()}); },
                                  {"data set 'pictures' is not on this machine"});
+}
+
+TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
+  for (const char* name : {"Train_1.TAR", "my-training-0.tar", "TEST.tar", "x/y.tar", "val/train.tar",
+                           "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar",
+                           "train/val/b.tar", "notes.txt"})
+    test::write_file(path("names") / name, {});
+  const TarFiles files = find_tar_files(path("names"));
+  const auto names = [&](const std::vector<fs::path>& found) {
+    std::vector<std::string> list;
+    for (const fs::path& file : found) list.push_back(file.lexically_relative(path("names")).string());
+    return list;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(files.train), (Names{"Train_1.TAR", "my-training-0.tar", "train/a.tar", "trainers.tar"}));
+  EXPECT_EQ(names(files.test), (Names{"TEST.tar"}));
+  EXPECT_EQ(names(files.validation), (Names{"imagenet_validation-0.tar", "val/train.tar"}));
+  EXPECT_EQ(names(files.others), (Names{"shop.tar"}));
+}
+
+/// Names for labels, too.
+TEST_F(PictureSetsTest, OfArchivesWithoutHalvesAFifthOfEachClassIsForTesting) {
+  std::vector<std::string> archives(2);
+  for (int i = 0; i < 20; ++i)
+    archives[static_cast<std::size_t>(i / 12)] +=
+        tar_entry(fmt::format("{}.png", i),
+                  text_in(path(fmt::format("photos/train/class 0/{}.jpg", i % 4)))) +
+        tar_entry(fmt::format("{}.cls", i), i % 2 == 0 ? "dog\n" : "Cat\n");
+  for (std::size_t i = 0; i < 2; ++i)
+    test::write_file(path(fmt::format("tars/shard{}.tar", i)), bytes_of(archives[i] + kTarEnd));
+  const TrainTestData data = load("webdataset"), folders = load("pictures");
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"Cat", "dog"}));
+  EXPECT_EQ(std::ranges::count(data.train.labels, 0), 8);
+  EXPECT_EQ(std::ranges::count(data.test.labels, 0), 2);
+  EXPECT_EQ(data.test.size(), 4);
+  std::vector<std::string> names;
+  for (const Dataset* half : {&data.train, &data.test})
+    for (std::int32_t i = 0; i < half->size(); ++i) {
+      names.emplace_back(half->store->name_of(i));
+      const int number = std::stoi(names.back());
+      EXPECT_EQ(half->labels[static_cast<std::size_t>(i)], number % 2 == 0 ? 1 : 0);
+      EXPECT_EQ(image_of(*half, i), image_of(folders.train, number % 4));
+    }
+  std::ranges::sort(names);
+  EXPECT_EQ(std::unique(names.begin(), names.end()) - names.begin(), 20);
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ void refuse_table_options(const CLI::App& command, const std::string& what);
 
 /// lockstep convert TABLE DIR. @param json  one object in place of lines
 int convert_table_and_say(const TableConversionOptions& options, bool json);
+/// The same of a whole set: data/tables/npz_set.hpp.
+int convert_npz_set_and_say(const TableConversionOptions& options, bool json);
 
 /// A line for each class, of few: how many samples there are to train on, to validate, if there are any, and to test with.
 /// Warns of those without the last.

@@ -12,6 +12,7 @@
 #include "data/pictures/conversion.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/shards.hpp"
+#include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 
@@ -181,7 +182,14 @@ int convert_rows(const ConversionOptions& options, TableConversionOptions table,
   table.split = options.split;
   table.replace = options.replace;
   table.skip_damaged = options.skip_damaged;
-  return convert_table_and_say(table, json);
+  if (!is_npz_set(options.from)) return convert_table_and_say(table, json);
+  for (const char* option : {"--label", "--drop", "--separator", "--header", "--test-share", "--test-count",
+                             "--test", "--validation", "--split-seed", "--skip-damaged"})
+    if (command.count(option) > 0)
+      throw UsageError(
+          fmt::format("{}: is a set with halves of its own, which is written as it is; leave {} out",
+                      options.from, option));
+  return convert_npz_set_and_say(table, json);
 }
 
 /// A set that is there in another format.
@@ -263,7 +271,7 @@ void add_convert_command(CLI::App& app, Action& action) {
           "folder", options->from,
           "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, which "
           "is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps with .gz, or "
-          ".npy or .npz")
+          ".npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
       ->required();
   command->add_option("directory", options->to, "Where the files of the new set go")->required();
   auto* size_option =

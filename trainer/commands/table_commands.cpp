@@ -7,6 +7,7 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/sets/class_names.hpp"
+#include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 
@@ -29,13 +30,14 @@ std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-nlohmann::ordered_json json_of(const TableConversionOptions& options, const TableConversion& done) {
+nlohmann::ordered_json json_of(const TableConversionOptions& options, const TableConversion& done,
+                               const PartSizes& sizes) {
   return {{"format", 1},
           {"directory", options.to},
           {"classes", done.class_names},
-          {"train_samples", sum_of(done.train)},
-          {"test_samples", sum_of(done.test)},
-          {"validation_samples", sum_of(done.validation)},
+          {"train_samples", sizes.train},
+          {"test_samples", sizes.test},
+          {"validation_samples", sizes.validation},
           {"train_by_class", done.train},
           {"test_by_class", done.test},
           {"validation_by_class", done.validation},
@@ -133,22 +135,40 @@ void say_samples_of_classes(const std::vector<std::string>& names, const std::ve
   }
 }
 
+namespace {
+
+int say_conversion(const TableConversionOptions& options, const TableConversion& done, const PartSizes& sizes,
+                   const char* set, bool json) {
+  if (json) {
+    print("{}\n", json_text_in_ascii(json_of(options, done, sizes)));
+    return 0;
+  }
+  if (!done.label_column.empty()) print("labels: {}\n", done.label_column);
+  print("{}: {} ({}), {} to train on, {}, {}\n", options.to, counted(done.class_names.size(), "class"),
+        first_names(done.class_names), counted(sizes.train, "sample"),
+        judges_text(sizes.test, sizes.validation), shape_text(done.shape));
+  say_samples_of_classes(done.class_names, done.train, done.test, done.validation);
+  say_how_to_train(set, options.to, sizes.validation > 0);
+  return 0;
+}
+
+}  // namespace
+
 int convert_table_and_say(const TableConversionOptions& options, bool json) {
   const TableConversion done = convert_table(Env::posix(), options);
   say_damaged_rows(done);
   warn_of_other_order(done.shape);
-  if (json) {
-    print("{}\n", json_text_in_ascii(json_of(options, done)));
-    return 0;
-  }
-  const std::int64_t validation = sum_of(done.validation);
-  if (!done.label_column.empty()) print("labels: {}\n", done.label_column);
-  print("{}: {} ({}), {} to train on, {}, {}\n", options.to, counted(done.class_names.size(), "class"),
-        first_names(done.class_names), counted(sum_of(done.train), "sample"),
-        judges_text(sum_of(done.test), validation), shape_text(done.shape));
-  say_samples_of_classes(done.class_names, done.train, done.test, done.validation);
-  say_how_to_train("table", options.to, validation > 0);
-  return 0;
+  return say_conversion(options, done, {sum_of(done.train), sum_of(done.test), sum_of(done.validation)},
+                        "table", json);
+}
+
+int convert_npz_set_and_say(const TableConversionOptions& options, bool json) {
+  const NpzSetConversion done =
+      convert_npz_set(Env::posix(), options.table.from, options.to, options.replace);
+  if (!json && !done.order.empty()) print("{}\n", done.order);
+  if (!json && done.has_label_sets)
+    print("samples have any number of labels, and count for each: train.loss=binary_cross_entropy\n");
+  return say_conversion(options, done.samples, done.sizes, done.is_fp32 ? "table" : "shards", json);
 }
 
 }  // namespace lockstep

@@ -60,7 +60,7 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.fit, one_of<PictureFit>(), "what data.size does to pictures of other proportions: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),
     KEY(data.colour, yes_or_no(), "of a set of pictures: samples have red, green and blue; false: one grey channel", Determines::kWeightsUnlessDefault)
         .also_called({"color", "rgb"}),
-    KEY(data.label, word("cls, or a key of each sample's .json"), "of a set in WebDataset's archives: where labels are: cls: in .cls; or this key of .json, whose value is a whole number, a name, or a list of them", Determines::kWeightsUnlessDefault)
+    KEY(data.label, word("cls, or a key of each sample's .json"), "of a set in WebDataset's archives: where labels are: cls: numbers or names in .cls; or this key of .json, whose value is a whole number, a name, or a list of them", Determines::kWeightsUnlessDefault)
         .also_called({"label_key", "target", "target_key"}),
     KEY(data.balance_classes, yes_or_no(), "draw each class equally often in an epoch, which has as many samples as ever: those of small classes are repeated, those of large ones take turns over epochs", Determines::kWeightsUnlessDefault)
         .also_called({"balance", "balanced", "sampler", "weighted_sampler", "oversample"}),

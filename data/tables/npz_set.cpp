@@ -1,0 +1,299 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From Keras' and MedMNIST's archives to shards: the labels of all halves first, and then the samples of one after another.
+#include "data/tables/npz_set.hpp"
+
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "data/sets/names.hpp"
+#include "data/sets/shards.hpp"
+#include "data/tables/readers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// The arrays of a half.
+struct ArrayPair {
+  SetHalf half;
+  const char *samples, *labels;
+};
+
+constexpr std::array<std::array<ArrayPair, 3>, 2> kUsualArrays = {{
+    {{{SetHalf::kTrain, "x_train", "y_train"},
+      {SetHalf::kTest, "x_test", "y_test"},
+      {SetHalf::kValidation, "x_val", "y_val"}}},
+    {{{SetHalf::kTrain, "train_images", "train_labels"},
+      {SetHalf::kTest, "test_images", "test_labels"},
+      {SetHalf::kValidation, "val_images", "val_labels"}}},
+}};
+
+bool has_array(const NpzArchive& archive, std::string_view name) {
+  return std::ranges::find(archive.names(), name) != archive.names().end();
+}
+
+std::unique_ptr<NpyRows> open_rows(const NpzArchive& archive, std::string_view name) {
+  const auto found = std::ranges::find(archive.names(), name) - archive.names().begin();
+  return std::make_unique<NpyRows>(archive.open(static_cast<std::size_t>(found)));
+}
+
+/// Those that the archive has: train and test at least.
+std::vector<ArrayPair> arrays_of_halves(const NpzArchive& archive, const std::string& file) {
+  const auto& usual = *std::ranges::find_if(
+      kUsualArrays, [&](const auto& arrays) { return has_array(archive, arrays[0].samples); });
+  std::vector<ArrayPair> halves;
+  std::vector<std::string> missing;
+  for (const ArrayPair& pair : usual) {
+    const bool has_samples = has_array(archive, pair.samples), has_labels = has_array(archive, pair.labels);
+    if (pair.half == SetHalf::kValidation && !has_samples && !has_labels) continue;
+    if (!has_samples) missing.emplace_back(pair.samples);
+    if (!has_labels) missing.emplace_back(pair.labels);
+    halves.push_back(pair);
+  }
+  if (missing.empty()) return halves;
+  throw DataError(
+      fmt::format("{}: has {}, and no {}; save {} too with numpy.savez, or all samples as x and their "
+                  "labels as y",
+                  file, usual[0].samples, fmt::join(missing, ", "), missing.size() == 1 ? "it" : "them"));
+}
+
+[[noreturn]] void refuse_array(const NpyRows& rows, const std::string& cause) {
+  throw DataError(fmt::format("{}: {}; save the array again with numpy.savez", rows.source().name(), cause));
+}
+
+// Shapes.
+
+struct SampleForm {
+  ImageShape shape;
+  bool is_image = false;
+  bool has_channels_last = false;
+};
+
+SampleForm form_of(const NpyRows& rows) {
+  const NpyHeader& header = rows.header();
+  if (header.kind == 'S' || header.kind == 'U') refuse_array(rows, "holds text, and no samples");
+  const auto side = [&](std::size_t i) { return static_cast<int>(header.dims[i]); };
+  const std::size_t dims = header.dims.size();
+  SampleForm form{.shape = {1, 1, 1}, .is_image = dims > 2 && header.kind == 'u' && header.item == 1};
+  if (dims == 2) form.shape = {side(1), 1, 1};
+  if (dims == 3) form.shape = {1, side(1), side(2)};
+  if (dims < 4) return form;
+  const auto may_be_channels = [](int size) { return size <= 4; };
+  form.has_channels_last = may_be_channels(side(3));
+  if (!form.has_channels_last && !may_be_channels(side(1)))
+    refuse_array(
+        rows, fmt::format("samples of {} x {} x {}, of which neither the first nor the last number is one of "
+                          "channels, 1 to 4",
+                          side(1), side(2), side(3)));
+  form.shape =
+      form.has_channels_last ? ImageShape{side(3), side(1), side(2)} : ImageShape{side(1), side(2), side(3)};
+  return form;
+}
+
+std::string order_text(const NpyRows& train, const SampleForm& form) {
+  if (train.header().dims.size() < 4) return "";
+  return fmt::format("{} is taken as [sample]{}", train.source().name(),
+                     form.has_channels_last ? "[row][column][channel], which becomes [channel][row][column]"
+                                            : "[channel][row][column]");
+}
+
+// Labels.
+
+struct HalfLabels {
+  std::vector<std::uint32_t> labels;  ///< of all samples, one after another
+  std::vector<std::uint64_t> ends;    ///< [sample] among them
+
+  std::span<const std::uint32_t> of(std::size_t sample) const {
+    const std::uint64_t begin = sample == 0 ? 0 : ends[sample - 1];
+    return std::span(labels).subspan(begin, ends[sample] - begin);
+  }
+};
+
+struct SetLabels {
+  std::vector<std::string> names;
+  std::vector<HalfLabels> halves;
+  bool are_sets = false;
+};
+
+/// Rows of ones and zeros. @returns whether each sample of the half has one label
+bool read_label_rows(NpyRows& rows, HalfLabels& found) {
+  std::vector<float> row(rows.header().row_elements());
+  bool is_one_each = true;
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    rows.next(row);
+    const std::size_t before = found.labels.size();
+    for (std::uint32_t c = 0; c < row.size(); ++c) {
+      if (row[c] != 0 && row[c] != 1)
+        refuse_array(rows, fmt::format("row {} has {}, and labels of {} columns are ones and zeros", i,
+                                       row[c], row.size()));
+      if (row[c] == 1) found.labels.push_back(c);
+    }
+    found.ends.push_back(found.labels.size());
+    is_one_each = is_one_each && found.labels.size() == before + 1;
+  }
+  return is_one_each;
+}
+
+/// By number where all are whole numbers, by their bytes otherwise.
+struct ClassOrder {
+  bool operator()(const std::string& a, const std::string& b) const {
+    const auto left = parse_int64(a), right = parse_int64(b);
+    return left && right ? *left < *right : left.has_value() != right.has_value() ? left.has_value() : a < b;
+  }
+};
+
+using ClassNumbers = std::map<std::string, std::uint32_t, ClassOrder>;
+
+/// Labels become numbers in the order in which classes turn up.
+void read_single_labels(NpyRows& rows, HalfLabels& found, ClassNumbers& numbers) {
+  std::string label;
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    const char* trouble =
+        rows.next_label(label) ? trouble_with_class_name(label) : "is neither a whole number nor a name";
+    if (trouble != nullptr) refuse_array(rows, fmt::format("label {} {}", i, trouble));
+    const auto next = static_cast<std::uint32_t>(numbers.size());
+    found.labels.push_back(numbers.try_emplace(label, next).first->second);
+    found.ends.push_back(found.labels.size());
+  }
+  if (std::ssize(numbers) > kMostShardClasses)
+    refuse_array(rows, fmt::format("labels of more than {} classes", kMostShardClasses));
+}
+
+SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& halves,
+                      const std::vector<std::int64_t>& samples) {
+  SetLabels found;
+  ClassNumbers numbers;
+  std::uint64_t columns = 0;
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    const auto rows = open_rows(archive, halves[i].labels);
+    if (i == 0) columns = rows->header().row_elements();
+    if (rows->size() != samples[i])
+      refuse_array(*rows,
+                   fmt::format("{} for {}", counted(rows->size(), "row"), counted(samples[i], "sample")));
+    if (rows->header().row_elements() != columns)
+      refuse_array(
+          *rows, fmt::format("{} of labels, and {} has {}", counted(rows->header().row_elements(), "column"),
+                             halves[0].labels, columns));
+    HalfLabels& half = found.halves.emplace_back();
+    if (columns > 1)
+      found.are_sets = !read_label_rows(*rows, half) || found.are_sets;
+    else
+      read_single_labels(*rows, half, numbers);
+  }
+  if (columns > 1) {
+    found.names = numbered_classes(static_cast<int>(columns));
+    return found;
+  }
+  std::vector<std::uint32_t> place(numbers.size());
+  for (const auto& [name, number] : numbers) {
+    place[number] = static_cast<std::uint32_t>(found.names.size());
+    found.names.push_back(name);
+  }
+  for (HalfLabels& half : found.halves)
+    for (std::uint32_t& label : half.labels) label = place[label];
+  return found;
+}
+
+// Samples.
+
+void write_half(NpyRows& rows, SetHalf half, const SampleForm& form, const HalfLabels& labels,
+                ShardWriter& writer) {
+  const ImageShape& shape = form.shape;
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  std::vector<float> row(static_cast<std::size_t>(shape.features())), sample(row.size());
+  std::vector<std::uint8_t> image(row.size());
+  for (std::size_t i = 0; i < labels.ends.size(); ++i) {
+    if (const std::int64_t bad = rows.next(row); bad >= 0)
+      refuse_array(rows, fmt::format("value {} of sample {} is {}, no number that fp32 has", bad, i,
+                                     row[static_cast<std::size_t>(bad)]));
+    if (form.has_channels_last) {
+      for (std::size_t p = 0; p < row.size(); ++p)
+        sample[p % channels * (row.size() / channels) + p / channels] = row[p];
+    } else {
+      sample = row;
+    }
+    if (form.is_image) {
+      std::ranges::transform(sample, image.begin(),
+                             [](float value) { return static_cast<std::uint8_t>(value); });
+      writer.add(half, image, labels.of(i));
+    } else {
+      writer.add(half, {reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size() * sizeof(float)},
+                 labels.of(i));
+    }
+  }
+}
+
+std::vector<std::int64_t> samples_of(const HalfLabels& half, std::size_t classes) {
+  std::vector<std::int64_t> counts(classes);
+  for (const std::uint32_t label : half.labels) ++counts[label];
+  return counts;
+}
+
+}  // namespace
+
+bool is_npz_set(const std::string& file) {
+  if (in_small_letters(std::filesystem::path(file).extension().string()) != ".npz") return false;
+  const NpzArchive archive(file);
+  const auto has = [&](std::string_view name) { return has_array(archive, name); };
+  constexpr std::string_view kOfTables[] = {"x", "X", "features", "data"};
+  return std::ranges::none_of(kOfTables, has) &&
+         std::ranges::any_of(kUsualArrays, [&](const auto& arrays) { return has(arrays[0].samples); });
+}
+
+NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::string& to, bool replace) {
+  const NpzArchive archive(from);
+  const auto halves = arrays_of_halves(archive, from);
+  NpzSetConversion done;
+  SampleForm form;
+  std::vector<std::int64_t> sizes;
+  for (const ArrayPair& pair : halves) {
+    const auto rows = open_rows(archive, pair.samples);
+    const SampleForm found = form_of(*rows);
+    if (sizes.empty()) {
+      form = found;
+      done.order = order_text(*rows, form);
+    }
+    if (found.shape != form.shape || found.is_image != form.is_image)
+      refuse_array(
+          *rows, fmt::format("its samples are of another shape or type than those in {}", halves[0].samples));
+    sizes.push_back(rows->size());
+  }
+  SetLabels labels = read_labels(archive, halves, sizes);
+  done.is_fp32 = !form.is_image;
+  done.has_label_sets = labels.are_sets;
+  done.samples.shape = form.shape;
+  done.samples.class_names = labels.names;
+  if (labels.names.size() < 2)
+    throw DataError(fmt::format("{}: all labels are {}, and one class cannot be told from others", from,
+                                quoted_text(labels.names.front())));
+  ShardWriter writer(env, to, form.shape, labels.names,
+                     {.replace = replace, .is_fp32 = done.is_fp32, .has_label_sets = labels.are_sets});
+  TableConversion& counts = done.samples;
+  counts.validation.resize(labels.names.size());
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    const SetHalf half = halves[i].half;
+    write_half(*open_rows(archive, halves[i].samples), half, form, labels.halves[i], writer);
+    auto& count = half == SetHalf::kTrain  ? counts.train
+                  : half == SetHalf::kTest ? counts.test
+                                           : counts.validation;
+    count = samples_of(labels.halves[i], labels.names.size());
+  }
+  writer.publish();
+  const ShardIndex& index = writer.index();
+  done.sizes = {index.train.samples, index.test.samples, index.validation.samples};
+  return done;
+}
+
+}  // namespace lockstep
