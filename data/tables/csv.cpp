@@ -12,9 +12,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace lockstep {
@@ -115,13 +117,13 @@ std::string_view without_spaces(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
 }
 
+}  // namespace
+
 bool is_missing(std::string_view text) {
   constexpr std::array<std::string_view, 11> kMissing = {"",     "NA",   "N/A",  "n/a",  "NaN", "nan",
                                                          "null", "NULL", "None", "none", "?"};
   return std::ranges::find(kMissing, text) != kMissing.end();
 }
-
-}  // namespace
 
 const char* read_feature(std::string_view text, float& value) {
   std::string_view digits = without_spaces(text);
@@ -160,7 +162,9 @@ class TextTable final : public Table {
       is_first_waiting_ = true;
     }
     require_columns();
-    shape_.channels = static_cast<int>(features_.size());
+    if (options_.columns && options_.columns->have_names() && !names_.empty()) take_in_order_of_set();
+    cell_reader_.emplace(options_, options_.columns ? *options_.columns : columns_to_learn(), shown());
+    shape_.channels = static_cast<int>(options_.columns ? options_.columns->numbers() : features_.size());
     if (options_.has_labels) label_column_ = name_of(label_);
     counts_rows_ = !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0");
   }
@@ -169,6 +173,17 @@ class TextTable final : public Table {
     return counts_rows_ && rows_ > 1 ? "column 1 has no name and counts the rows from 0, as pandas' index "
                                        "does: leave it out with --drop 1"
                                      : "";
+  }
+
+  std::shared_ptr<const TableColumns> columns() const override {
+    if (options_.columns) return options_.columns;
+    return records_columns() ? std::make_shared<const TableColumns>(cell_reader_->learnt()) : nullptr;
+  }
+
+  std::vector<TextColumn> text_columns() const override {
+    std::vector<std::string> arguments;
+    for (const std::size_t column : features_) arguments.push_back(argument_for(column));
+    return cell_reader_->text_columns(arguments);
   }
 
   bool next(TableRow& row) override {
@@ -241,6 +256,12 @@ class TextTable final : public Table {
       return column;
     };
     missing_.clear();
+    is_one_hot_.assign(columns_, false);
+    for (const std::string& wanted : options_.one_hot) {
+      const auto column = find_column(wanted);
+      if (column) is_one_hot_[*column] = true;
+      if (!column) missing_ = wanted;
+    }
     for (const std::string& wanted : options_.drop)
       if (!take_out(wanted)) missing_ = wanted;
     if (options_.has_labels) {
@@ -253,14 +274,90 @@ class TextTable final : public Table {
       if (is_feature[i]) features_.push_back(i);
   }
 
-  /// Called with the first row, of which names are not known yet: a name that is asked for makes it a header.
+  /// Called with the first row, of which names are not known yet: a name that is asked for makes it a header, and so
+  /// does one that the set has.
   bool is_header() const {
     if (!missing_.empty()) return true;
     const auto fields = reader_.fields();
+    if (options_.columns && options_.columns->have_names())
+      return std::ranges::any_of(options_.columns->all, [&](const TableColumn& column) {
+        return std::ranges::find(fields, column.name, printable_line) != fields.end();
+      });
     float ignored = 0;
-    return std::ranges::any_of(features_, [&](std::size_t column) {
-      return !is_missing(without_spaces(fields[column])) && read_feature(fields[column], ignored) != nullptr;
+    for (std::size_t i = 0; i < features_.size(); ++i) {
+      const std::string& field = fields[features_[i]];
+      if (!is_text(i) && !is_missing(without_spaces(field)) && read_feature(field, ignored) != nullptr)
+        return true;
+    }
+    return false;
+  }
+
+  /// Whether the i-th feature is one-hot.
+  bool is_text(std::size_t i) const {
+    if (options_.columns) return i < options_.columns->all.size() && options_.columns->all[i].is_one_hot;
+    return is_one_hot_[features_[i]];
+  }
+
+  /// What --drop takes.
+  std::string argument_for(std::size_t column) const {
+    const std::string name = column < names_.size() ? names_[column] : "";
+    const bool is_word = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_' || c == '-';
     });
+    return is_word && name.front() != '-' ? name : std::to_string(column + 1);
+  }
+
+  std::vector<std::string> shown() const {
+    std::vector<std::string> shown;
+    for (const std::size_t column : features_) shown.push_back(name_of(column));
+    return shown;
+  }
+
+  /// A recipe that says which columns there are. What is to be recorded of them needs names that tell them apart.
+  TableColumns columns_to_learn() const {
+    TableColumns columns;
+    for (std::size_t i = 0; i < columns_; ++i)
+      if (is_one_hot_[i] && std::ranges::find(features_, i) == features_.end())
+        throw UsageError(fmt::format("{}: --one-hot: {} is no feature: it has the labels, or is left out",
+                                     options_.from, name_of(i)));
+    for (const std::size_t column : features_)
+      columns.all.push_back({.name = names_.empty() ? "" : printable_line(names_[column]),
+                             .is_one_hot = is_one_hot_[column]});
+    if (!records_columns() || names_.empty()) return columns;
+    std::set<std::string_view> names;
+    for (std::size_t i = 0; i < features_.size(); ++i)
+      if (const std::string& name = columns.all[i].name; name.empty() || !names.insert(name).second)
+        throw DataError(fmt::format("{}: {}: {}, so that predict could not tell it from others; rename it, or "
+                                    "leave it out with --drop {}",
+                                    options_.from, name_of(features_[i]),
+                                    name.empty() ? "has no name" : "another column has the same name",
+                                    features_[i] + 1));
+    return columns;
+  }
+
+  bool records_columns() const {
+    return !options_.one_hot.empty() || options_.missing == MissingCells::kMean ||
+           options_.missing == MissingCells::kMedian;
+  }
+
+  /// By name: exactly those that the set was made of.
+  void take_in_order_of_set() {
+    std::vector<std::size_t> ordered;
+    for (const TableColumn& wanted : options_.columns->all) {
+      const auto found = std::ranges::find_if(features_, [&](std::size_t column) {
+        return printable_line(names_[column]) == wanted.name;
+      });
+      if (found == features_.end())
+        throw DataError(fmt::format("{}: has no column '{}', which the set was made of; add it", options_.from,
+                                    wanted.name));
+      ordered.push_back(*found);
+    }
+    for (const std::size_t column : features_)
+      if (std::ranges::find(ordered, column) == ordered.end())
+        throw DataError(fmt::format("{}: {} is none of those that the set was made of; leave it out with "
+                                    "--drop {}",
+                                    options_.from, name_of(column), argument_for(column)));
+    features_ = std::move(ordered);
   }
 
   void require_columns() const {
@@ -268,6 +365,12 @@ class TextTable final : public Table {
       throw DataError(fmt::format("{}: has no column '{}'; {}", options_.from, printable_line(missing_),
                                   names_.empty() ? fmt::format("say its number, 1 to {}", columns_)
                                                  : "line 1 has the names, or say its number"));
+    if (options_.columns && features_.size() != options_.columns->all.size() &&
+        (names_.empty() || !options_.columns->have_names()))
+      throw DataError(fmt::format("{}: {}, and the set was made of {}; leave others, such as the labels, out "
+                                  "with --drop COLUMN",
+                                  options_.from, counted(features_.size(), "column"),
+                                  options_.columns->all.size()));
     if (features_.empty())
       throw DataError(
           fmt::format("{}: {} in the first row, and 2 to {} are possible; is the separator another one "
@@ -276,19 +379,12 @@ class TextTable final : public Table {
   }
 
   void read_numbers(std::span<const std::string> fields, TableRow& row) {
-    row.features.resize(features_.size());
-    for (std::size_t i = 0; i < features_.size(); ++i) {
-      const std::string& text = fields[features_[i]];
-      const char* trouble = read_feature(text, row.features[i]);
-      if (features_[i] == 0 && trouble == nullptr)
-        counts_rows_ = counts_rows_ && row.features[0] == static_cast<float>(rows_++);
-      if (trouble != nullptr) {
-        row.trouble =
-            fmt::format("{}: '{}' {}", name_of(features_[i]), printable_line(text.substr(0, 40)), trouble);
-        return;
-      }
-    }
-    if (!options_.has_labels) return;
+    cells_.clear();
+    for (const std::size_t column : features_) cells_.push_back(without_spaces(fields[column]));
+    cell_reader_->read(cells_, row);
+    if (features_[0] == 0 && counts_rows_ && !is_text(0) && !std::isnan(row.features[0]))
+      counts_rows_ = row.features[0] == static_cast<float>(rows_++);
+    if (!options_.has_labels || !row.trouble.empty()) return;
     row.label = without_spaces(fields[label_]);
     if (is_missing(row.label)) row.trouble = fmt::format("{}: the label is missing", name_of(label_));
   }
@@ -302,6 +398,9 @@ class TextTable final : public Table {
   std::size_t columns_ = 0, label_ = 0;
   std::vector<std::string> names_;     ///< of the columns; empty: there is no header
   std::vector<std::size_t> features_;  ///< columns
+  std::vector<bool> is_one_hot_;       ///< [column]
+  std::optional<ColumnReader> cell_reader_;
+  std::vector<std::string_view> cells_;  ///< of the row's features
   std::string missing_;                ///< a column that was asked for, and that there is not
   bool is_first_waiting_ = false;      ///< the first row is no header: next() gives it
   bool counts_rows_ = false;           ///< the first column, which has no name, is 0, 1, 2, ... so far

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From a table to a set: its labels first, which say what classes there are and who is tested, and then its numbers.
+#include "common/buffers.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -14,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -44,6 +47,10 @@ struct FoundLabels {
   std::vector<std::uint32_t> labels;  ///< [row that can be used] into names
 };
 
+bool is_dropped(const TableRow& row, const TableOptions& options) {
+  return row.lacks_cells && options.missing == MissingCells::kDropped;
+}
+
 class LabelReader {
  public:
   LabelReader(const TableConversionOptions& options, TableConversion& result)
@@ -51,17 +58,23 @@ class LabelReader {
 
   FoundLabels read() {
     const auto table = open_table(options_.table);
-    result_.shape = table->shape();
     for (TableRow row; table->next(row);) take(row);
+    result_.columns = table->columns();
+    result_.shape = table->shape();
+    if (result_.columns) result_.shape.channels = static_cast<int>(result_.columns->numbers());
     result_.label_column = table->label_column();
     result_.warning = table->warning();
+    if (auto columns = table->text_columns();
+        !columns.empty() && (!options_.skip_damaged || found_.labels.empty()))
+      throw TextColumnsError(options_.table.from, std::move(columns));
     if (result_.damaged > 0 && !options_.skip_damaged)
-      throw DataError(fmt::format("{}{}; mend {}, or leave them out with --skip-damaged",
+      throw DataError(fmt::format("{}{}; mend {}{}, or leave them out with --skip-damaged",
                                   fmt::join(result_.troubles, "; "),
                                   result_.damaged > std::ssize(result_.troubles)
                                       ? fmt::format("; ... {} in all", counted(result_.damaged, "row"))
                                       : "",
-                                  result_.damaged == 1 ? "it" : "them"));
+                                  result_.damaged == 1 ? "it" : "them",
+                                  lacks_cells_ ? ", fill empty cells with --missing mean or median" : ""));
     if (found_.labels.empty())
       throw DataError(
           fmt::format("{}: holds no rows that can be used; give a table with some", options_.table.from));
@@ -73,7 +86,12 @@ class LabelReader {
     if (row.trouble.empty())
       if (const char* trouble = trouble_with_class_name(row.label))
         row.trouble = fmt::format("the label {} {}", quoted_text(row.label), trouble);
+    if (row.trouble.empty() && is_dropped(row, options_.table)) {
+      ++result_.incomplete;
+      return;
+    }
     if (!row.trouble.empty()) {
+      lacks_cells_ = lacks_cells_ || row.lacks_cells;
       if (std::size(result_.troubles) < kMostTroubles)
         result_.troubles.push_back(fmt::format("{}: {}: {}", options_.table.from, row.place, row.trouble));
       ++result_.damaged;
@@ -93,6 +111,7 @@ class LabelReader {
 
   const TableConversionOptions& options_;
   TableConversion& result_;
+  bool lacks_cells_ = false;  ///< a damaged row does
   FoundLabels found_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
@@ -180,13 +199,81 @@ std::vector<SetHalf> share_out(const FoundLabels& found, const SplitChoice& choi
   return halves;
 }
 
+/// The second reading of three, where empty cells are filled: what with.
+class FillerMeter {
+ public:
+  FillerMeter(const TableOptions& options, TableColumns columns)
+      : options_(options), columns_(std::move(columns)), of_(columns_.all.size()) {}
+
+  /// @param halves  of the rows that can be used: numbers of the training half alone count
+  TableColumns measure(const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
+    if (options_.missing == MissingCells::kMedian)
+      require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), of_.size(), sizeof(float)),
+                     "the medians of " + options_.from, "take --missing mean, which needs none");
+    const auto table = open_table(options_);
+    auto half = halves.begin();
+    for (TableRow row; table->next(row);) {
+      if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
+      if (half == halves.end()) break;  // another file by now, as the last reading says
+      take(row.features, *half++ == SetHalf::kTrain);
+    }
+    for (std::size_t c = 0; c < of_.size(); ++c) {
+      columns_.all[c].filler = filler_of(c);
+      filled.push_back(of_[c].empty);
+    }
+    return std::move(columns_);
+  }
+
+ private:
+  struct Column {
+    std::int64_t empty = 0, numbers = 0;  ///< cells of all rows; and of the training half
+    double sum = 0;
+    std::vector<float> values = {};  ///< for a median
+  };
+
+  void take(std::span<const float> features, bool is_trained_on) {
+    for (std::size_t c = 0, next = 0; c < of_.size(); ++c) {
+      const TableColumn& column = columns_.all[c];
+      const float value = features[next];
+      next += column.is_one_hot ? column.values.size() : 1;
+      if (std::isnan(value)) ++of_[c].empty;
+      if (std::isnan(value) || !is_trained_on || column.is_one_hot) continue;
+      ++of_[c].numbers;
+      of_[c].sum += value;
+      if (options_.missing == MissingCells::kMedian) of_[c].values.push_back(value);
+    }
+  }
+
+  /// An empty cell has none of a one-hot column's values.
+  float filler_of(std::size_t c) {
+    Column& found = of_[c];
+    if (columns_.all[c].is_one_hot) return 0;
+    if (found.numbers == 0)
+      throw DataError(fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
+                                  "nothing to fill others with; leave it out with --drop",
+                                  options_.from, columns_.all[c].name));
+    if (options_.missing == MissingCells::kMean)
+      return static_cast<float>(found.sum / static_cast<double>(found.numbers));
+    const auto middle = found.values.begin() + std::ssize(found.values) / 2;
+    std::ranges::nth_element(found.values, middle);
+    const double upper = *middle;
+    if (found.values.size() % 2 == 1) return *middle;
+    return static_cast<float>((upper + *std::max_element(found.values.begin(), middle)) / 2);
+  }
+
+  TableOptions options_;
+  TableColumns columns_;
+  std::vector<Column> of_;
+};
+
 void write_rows(const TableOptions& options, const FoundLabels& found, const std::vector<SetHalf>& halves,
                 ShardWriter& writer) {
   const auto table = open_table(options);
   std::size_t i = 0;
   bool is_same = true;
   for (TableRow row; table->next(row);) {
-    if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
+    if (!row.trouble.empty() || is_dropped(row, options) || trouble_with_class_name(row.label) != nullptr)
+      continue;
     is_same = i < halves.size() && (found.names[found.labels[i]] == row.label ||
                                     found.names[found.labels[i]] == as_whole_number(row.label));
     if (!is_same) break;
@@ -209,6 +296,17 @@ std::unique_ptr<Table> open_table(const TableOptions& options) {
   return is_one_of(kArrays, options.from) ? open_array_table(options) : open_text_table(options);
 }
 
+TextColumnsError::TextColumnsError(const std::string& file, std::vector<TextColumn> columns)
+    : DataError([&] {
+        std::vector<std::string_view> names;
+        for (const TextColumn& column : columns) names.emplace_back(column.column);
+        return fmt::format("{}: {} text, and networks take numbers: {}; make a column of each value with "
+                           "--one-hot COLUMN, or leave them out with --drop COLUMN",
+                           file, names.size() == 1 ? "a column holds" : counted(names.size(), "column") + " hold",
+                           fmt::join(names, ", "));
+      }()),
+      columns_(std::move(columns)) {}
+
 TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   TableConversion result;
   FoundLabels found = LabelReader(options, result).read();
@@ -217,9 +315,19 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   sort_classes(found);
   result.class_names = found.names;
   const std::vector<SetHalf> halves = share_out(found, options.split, result);
+  TableOptions table = options.table;
+  if (result.columns) {
+    table.header = result.columns->have_names() ? TableHeader::kYes : TableHeader::kNo;
+    table.columns = result.columns;
+    if (table.missing != MissingCells::kRefused && table.missing != MissingCells::kDropped)
+      table.columns = result.columns = std::make_shared<const TableColumns>(
+          FillerMeter(table, *result.columns).measure(halves, result.filled));
+  }
   ShardWriter writer(env, options.to, result.shape, found.names,
-                     {.replace = options.replace, .is_fp32 = true});
-  write_rows(options.table, found, halves, writer);
+                     {.replace = options.replace,
+                      .is_fp32 = true,
+                      .columns = result.columns ? to_text(*result.columns) : ""});
+  write_rows(table, found, halves, writer);
   writer.publish();
   return result;
 }
