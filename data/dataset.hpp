@@ -21,8 +21,8 @@
 
 namespace lockstep {
 
-struct AugmentPlan;  // kernels/numerics/augment.hpp
-struct SampleMix;    // kernels/mix.hpp
+struct AugmentPlan;   // kernels/numerics/augment.hpp
+struct SampleMix;     // kernels/mix.hpp
 struct LeaveOutList;  // data/sets/leave_out.hpp
 
 // What a data set holds, in a few digits: by this ranks compare their data, and a run knows its own again.
@@ -166,7 +166,7 @@ struct TrainTestData {
   PictureFit fit = PictureFit::kSqueeze;  ///< with which convert made its images
   Normalisation normalisation;  ///< of files' samples: what the job gave, the set's own, or measured
   std::string directory;        ///< of its files; empty: made in memory
-  std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
+  std::string origin;   ///< where it came from, for the start-up line: a directory, or "made in memory"
   std::string columns;  ///< of a table, how its rows are read (data/tables/columns.hpp); empty: as they are
 
   Dataset& half(SetHalf which) {

@@ -8,17 +8,16 @@
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "common/yaml.hpp"
 #include "data/byte_source.hpp"
 #include "data/sets/names.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <limits>
-#include <optional>
+#include <charconv>
+#include <map>
 #include <span>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -48,6 +47,18 @@ std::string sha256_of(const std::vector<LeaveOutList::Entry>& entries) {
   return hex(sha256(std::as_bytes(std::span(all))));
 }
 
+struct FoundPlace {
+  std::int32_t place = 0;
+  std::string trouble = {};  ///< why there is none
+};
+
+FoundPlace place_at(const std::string& text, std::int64_t all) {
+  std::int64_t place = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), place);
+  if (error == std::errc() && place < all) return {static_cast<std::int32_t>(place), ""};
+  return {0, fmt::format("is no place in the training half, which has 0 to {}", all - 1)};
+}
+
 /// Finds samples by their names, with one look at all of them.
 class PlacesByName {
  public:
@@ -57,11 +68,12 @@ class PlacesByName {
     if (!found_.empty()) look_through(data);
   }
 
-  bool has_names() const { return has_names_; }
-  /// How many samples have that name, and the first one's place.
-  std::pair<std::int64_t, std::int32_t> find(const std::string& name) const {
-    const Found& found = found_.at(name);
-    return {found.times, found.place};
+  FoundPlace find(const std::string& name) const {
+    const auto& [times, place] = found_.at(name);
+    if (!has_names_) return {0, "is a name, and the samples of this set have none; write its place, from 0"};
+    if (times == 0) return {0, "is no picture of the training half"};
+    if (times > 1) return {0, fmt::format("is the name of {}; write their places", counted(times, "sample"))};
+    return {place, ""};
   }
 
  private:
@@ -73,14 +85,15 @@ class PlacesByName {
   void look_through(const TrainTestData& data) {
     const Dataset& train = data.train;
     const bool knows = train.store != nullptr && !train.store->name_of(0).empty();
-    const auto listed = knows || data.directory.empty()
-                            ? SampleNames()
-                            : read_sample_names(Env::posix(), sample_names_in(data.directory, SetHalf::kTrain),
-                                                train.size());
+    const auto listed =
+        knows || data.directory.empty()
+            ? SampleNames()
+            : read_sample_names(Env::posix(), sample_names_in(data.directory, SetHalf::kTrain), train.size());
     has_names_ = knows || !listed.names.empty();
     if (!has_names_) return;
     for (std::int32_t i = 0; i < train.size(); ++i) {
-      const auto name = knows ? std::string(train.store->name_of(i)) : listed.names[static_cast<std::size_t>(i)];
+      const auto name =
+          knows ? std::string(train.store->name_of(i)) : listed.names[static_cast<std::size_t>(i)];
       const auto wanted = found_.find(name);
       if (wanted != found_.end() && wanted->second.times++ == 0) wanted->second.place = i;
     }
@@ -101,9 +114,10 @@ LeaveOutList parse_leave_out(std::string_view text, const std::string& file) {
     const std::string sample(sample_on(whole));
     if (sample.empty()) continue;
     const auto fail = [&](const std::string& cause) {
-      throw DataError(fmt::format("{}: line {}: {}; write a sample a line, its place in the training half or "
-                                  "the name of its picture",
-                                  file, line, cause));
+      throw DataError(
+          fmt::format("{}: line {}: {}; write a sample a line, its place in the training half or "
+                      "the name of its picture",
+                      file, line, cause));
     };
     if (printable_line(sample) != sample) fail("is not printable UTF-8");
     const auto [known, is_new] = line_of.try_emplace(sample, line);
@@ -129,39 +143,21 @@ LeaveOutList read_leave_out(const std::string& file) {
 std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data) {
   const std::int64_t all = data.train.size();
   const PlacesByName names(list, data);
-  const auto fail = [&](std::size_t line, const std::string& cause) {
-    throw DatasetOptionError("leave_out", fmt::format("{}: line {}: {}", list.file, line, cause));
-  };
-  std::vector<std::pair<std::int32_t, std::size_t>> found;  // and the line
-  for (const auto& [text, line] : list.entries) {
-    if (is_place(text)) {
-      const auto place = parse_int64(text);
-      if (!place || *place >= all)
-        fail(line, fmt::format("there is no sample {}; the training half of {} has 0 to {}", text, data.origin,
-                               all - 1));
-      found.emplace_back(static_cast<std::int32_t>(*place), line);
-      continue;
-    }
-    if (!names.has_names())
-      fail(line, fmt::format("{}: the samples of {} have no names; write their places, 0 to {}",
-                             quoted_text(text), data.origin, all - 1));
-    const auto [times, place] = names.find(text);
-    if (times != 1)
-      fail(line, fmt::format("{} {}", quoted_text(text),
-                             times == 0 ? fmt::format("is no picture of the training half of {}", data.origin)
-                                        : fmt::format("is the name of {}; write their places",
-                                                      counted(times, "training sample"))));
-    found.emplace_back(place, line);
+  std::map<std::int32_t, std::size_t> line_of;  // [place]
+  for (const LeaveOutList::Entry& entry : list.entries) {
+    const auto fail = [&](const std::string& cause) {
+      throw DatasetOptionError("leave_out", fmt::format("{}: line {}: {}", list.file, entry.line, cause));
+    };
+    const auto [place, trouble] = is_place(entry.text) ? place_at(entry.text, all) : names.find(entry.text);
+    if (!trouble.empty()) fail(fmt::format("{} {}", quoted_text(entry.text), trouble));
+    const auto [known, is_new] = line_of.try_emplace(place, entry.line);
+    if (!is_new) fail(fmt::format("sample {} stands on line {} already", place, known->second));
   }
-  std::ranges::sort(found);
-  const auto twin = std::ranges::adjacent_find(found, {}, &std::pair<std::int32_t, std::size_t>::first);
-  if (twin != found.end())
-    fail(std::next(twin)->second, fmt::format("sample {} stands on line {} already", twin->first, twin->second));
-  if (std::ssize(found) == all)
+  if (std::ssize(line_of) == all)
     throw DatasetOptionError("leave_out", fmt::format("{}: names all of {}, and none is left to train on",
                                                       list.file, counted(all, "training sample")));
   std::vector<std::int32_t> places;
-  for (const auto& [place, line] : found) places.push_back(place);
+  for (const auto& [place, line] : line_of) places.push_back(place);
   return places;
 }
 

@@ -23,18 +23,10 @@ namespace lockstep {
 // The recipe.
 
 std::size_t TableColumns::numbers() const {
-  return std::accumulate(all.begin(), all.end(), std::size_t{0}, [](std::size_t sum, const TableColumn& column) {
-    return sum + (column.is_one_hot ? column.values.size() : 1);
-  });
-}
-
-std::vector<std::string> names_in_set(const TableColumns& columns) {
-  std::vector<std::string> names;
-  for (const TableColumn& column : columns.all) {
-    if (!column.is_one_hot) names.push_back(column.name);
-    for (const std::string& value : column.values) names.push_back(column.name + "=" + value);
-  }
-  return names;
+  return std::accumulate(all.begin(), all.end(), std::size_t{0},
+                         [](std::size_t sum, const TableColumn& column) {
+                           return sum + (column.is_one_hot ? column.values.size() : 1);
+                         });
 }
 
 std::string to_text(const TableColumns& columns) {
@@ -57,7 +49,8 @@ bool is_printable(const std::string& text) {
 bool may_be_values(const std::vector<std::string>& values) {
   return !values.empty() && values.size() <= ColumnReader::kMostValues &&
          std::ranges::is_sorted(values, std::less_equal()) &&
-         std::ranges::none_of(values, [](const std::string& value) { return trouble_with_class_name(value); });
+         std::ranges::none_of(values,
+                              [](const std::string& value) { return trouble_with_class_name(value); });
 }
 
 /// Nothing: it says no column.
@@ -94,9 +87,10 @@ TableColumns parse_table_columns(std::string_view text, const std::string& file)
               return column.name.empty() != columns.have_names();
             });
   if (!is_good)
-    throw DataError(fmt::format("{}: its columns are not a list of names, values and numbers for empty cells; "
-                                "convert the table again",
-                                file));
+    throw DataError(
+        fmt::format("{}: its columns are not a list of names, values and numbers for empty cells; "
+                    "convert the table again",
+                    file));
   return columns;
 }
 
@@ -176,9 +170,10 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
     if (values_[i].contains(cell)) return;
     if (const char* trouble = trouble_with_class_name(cell)) return complain(i, cell, trouble, row);
     if (values_[i].size() == kMostValues)
-      throw DataError(fmt::format("{}: {} has more than {} different values, too many for --one-hot; leave it "
-                                  "out with --drop",
-                                  row.place, shown_[i], kMostValues));
+      throw DataError(
+          fmt::format("{}: {} has more than {} different values, too many for --one-hot; leave it "
+                      "out with --drop",
+                      row.place, shown_[i], kMostValues));
     values_[i].emplace(cell);
     return;
   }

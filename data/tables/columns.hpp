@@ -25,8 +25,8 @@ enum class MissingCells;
 struct TableColumn {
   std::string name = {};  ///< as the first row has it, printable; empty: the table has no names
   bool is_one_hot = false;
-  std::vector<std::string> values = {};     ///< of a one-hot column, sorted: the set has a column for each
-  std::optional<float> filler = {};         ///< put in for an empty cell, in each of its columns
+  std::vector<std::string> values = {};  ///< of a one-hot column, sorted: the set has a column for each
+  std::optional<float> filler = {};      ///< put in for an empty cell, in each of its columns
   friend bool operator==(const TableColumn&, const TableColumn&) = default;
 };
 
@@ -37,9 +37,6 @@ struct TableColumns {
   std::size_t numbers() const;
   bool have_names() const { return !all.empty() && !all.front().name.empty(); }
 };
-
-/// "colour=red" for each column of the set, or its name alone.
-std::vector<std::string> names_in_set(const TableColumns& columns);
 
 /// A line of JSON: [{"name":"age","missing":31.5},{"name":"colour","values":["blue","red"]}]
 std::string to_text(const TableColumns& columns);

@@ -8,11 +8,11 @@
 #include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 
+#include <cctype>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -321,17 +321,17 @@ class TextTable final : public Table {
         throw UsageError(fmt::format("{}: --one-hot: {} is no feature: it has the labels, or is left out",
                                      options_.from, name_of(i)));
     for (const std::size_t column : features_)
-      columns.all.push_back({.name = names_.empty() ? "" : printable_line(names_[column]),
-                             .is_one_hot = is_one_hot_[column]});
+      columns.all.push_back(
+          {.name = names_.empty() ? "" : printable_line(names_[column]), .is_one_hot = is_one_hot_[column]});
     if (!records_columns() || names_.empty()) return columns;
     std::set<std::string_view> names;
     for (std::size_t i = 0; i < features_.size(); ++i)
       if (const std::string& name = columns.all[i].name; name.empty() || !names.insert(name).second)
-        throw DataError(fmt::format("{}: {}: {}, so that predict could not tell it from others; rename it, or "
-                                    "leave it out with --drop {}",
-                                    options_.from, name_of(features_[i]),
-                                    name.empty() ? "has no name" : "another column has the same name",
-                                    features_[i] + 1));
+        throw DataError(
+            fmt::format("{}: {}: {}, so that predict could not tell it from others; rename it, or "
+                        "leave it out with --drop {}",
+                        options_.from, name_of(features_[i]),
+                        name.empty() ? "has no name" : "another column has the same name", features_[i] + 1));
     return columns;
   }
 
@@ -344,19 +344,19 @@ class TextTable final : public Table {
   void take_in_order_of_set() {
     std::vector<std::size_t> ordered;
     for (const TableColumn& wanted : options_.columns->all) {
-      const auto found = std::ranges::find_if(features_, [&](std::size_t column) {
-        return printable_line(names_[column]) == wanted.name;
-      });
+      const auto found = std::ranges::find_if(
+          features_, [&](std::size_t column) { return printable_line(names_[column]) == wanted.name; });
       if (found == features_.end())
-        throw DataError(fmt::format("{}: has no column '{}', which the set was made of; add it", options_.from,
-                                    wanted.name));
+        throw DataError(fmt::format("{}: has no column '{}', which the set was made of; add it",
+                                    options_.from, wanted.name));
       ordered.push_back(*found);
     }
     for (const std::size_t column : features_)
       if (std::ranges::find(ordered, column) == ordered.end())
-        throw DataError(fmt::format("{}: {} is none of those that the set was made of; leave it out with "
-                                    "--drop {}",
-                                    options_.from, name_of(column), argument_for(column)));
+        throw DataError(
+            fmt::format("{}: {} is none of those that the set was made of; leave it out with "
+                        "--drop {}",
+                        options_.from, name_of(column), argument_for(column)));
     features_ = std::move(ordered);
   }
 
@@ -367,10 +367,10 @@ class TextTable final : public Table {
                                                  : "line 1 has the names, or say its number"));
     if (options_.columns && features_.size() != options_.columns->all.size() &&
         (names_.empty() || !options_.columns->have_names()))
-      throw DataError(fmt::format("{}: {}, and the set was made of {}; leave others, such as the labels, out "
-                                  "with --drop COLUMN",
-                                  options_.from, counted(features_.size(), "column"),
-                                  options_.columns->all.size()));
+      throw DataError(
+          fmt::format("{}: {}, and the set was made of {}; leave others, such as the labels, out "
+                      "with --drop COLUMN",
+                      options_.from, counted(features_.size(), "column"), options_.columns->all.size()));
     if (features_.empty())
       throw DataError(
           fmt::format("{}: {} in the first row, and 2 to {} are possible; is the separator another one "
@@ -401,9 +401,9 @@ class TextTable final : public Table {
   std::vector<bool> is_one_hot_;       ///< [column]
   std::optional<ColumnReader> cell_reader_;
   std::vector<std::string_view> cells_;  ///< of the row's features
-  std::string missing_;                ///< a column that was asked for, and that there is not
-  bool is_first_waiting_ = false;      ///< the first row is no header: next() gives it
-  bool counts_rows_ = false;           ///< the first column, which has no name, is 0, 1, 2, ... so far
+  std::string missing_;                  ///< a column that was asked for, and that there is not
+  bool is_first_waiting_ = false;        ///< the first row is no header: next() gives it
+  bool counts_rows_ = false;             ///< the first column, which has no name, is 0, 1, 2, ... so far
   std::int64_t rows_ = 0;
 };
 

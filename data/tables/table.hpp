@@ -45,7 +45,8 @@ struct TableOptions {
   std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number
   TableHeader header = TableHeader::kAuto;  ///< of text
   std::string separator = {};  ///< of text, one character; empty: a comma, or a tabulator in .tsv
-  std::vector<std::string> one_hot = {};  ///< columns of text, by name or number, of which each value becomes one
+  std::vector<std::string> one_hot =
+      {};  ///< columns of text, by name or number, of which each value becomes one
   MissingCells missing = MissingCells::kRefused;
   /// Of text: rows become what a set has, as this says, by name where both have names. Null: it is learnt as rows are
   /// read.

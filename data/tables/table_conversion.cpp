@@ -249,9 +249,10 @@ class FillerMeter {
     Column& found = of_[c];
     if (columns_.all[c].is_one_hot) return 0;
     if (found.numbers == 0)
-      throw DataError(fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
-                                  "nothing to fill others with; leave it out with --drop",
-                                  options_.from, columns_.all[c].name));
+      throw DataError(
+          fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
+                      "nothing to fill others with; leave it out with --drop",
+                      options_.from, columns_.all[c].name));
     if (options_.missing == MissingCells::kMean)
       return static_cast<float>(found.sum / static_cast<double>(found.numbers));
     const auto middle = found.values.begin() + std::ssize(found.values) / 2;
@@ -300,10 +301,11 @@ TextColumnsError::TextColumnsError(const std::string& file, std::vector<TextColu
     : DataError([&] {
         std::vector<std::string_view> names;
         for (const TextColumn& column : columns) names.emplace_back(column.column);
-        return fmt::format("{}: {} text, and networks take numbers: {}; make a column of each value with "
-                           "--one-hot COLUMN, or leave them out with --drop COLUMN",
-                           file, names.size() == 1 ? "a column holds" : counted(names.size(), "column") + " hold",
-                           fmt::join(names, ", "));
+        return fmt::format(
+            "{}: {} text, and networks take numbers: {}; make a column of each value with "
+            "--one-hot COLUMN, or leave them out with --drop COLUMN",
+            file, names.size() == 1 ? "a column holds" : counted(names.size(), "column") + " hold",
+            fmt::join(names, ", "));
       }()),
       columns_(std::move(columns)) {}
 

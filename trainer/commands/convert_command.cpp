@@ -10,6 +10,7 @@
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
+#include "data/sets/duplicates.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -50,7 +51,8 @@ std::vector<std::int64_t> samples_of_classes(const std::vector<LabelledPicture>&
   return counts;
 }
 
-nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done) {
+nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done,
+                                       const Duplicates& duplicates) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::object(), damaged = nlohmann::ordered_json::array();
   for (const auto& [kind, count] : done.pictures.left_out_kinds) kinds[kind] = count;
   for (const DamagedPicture& picture : done.damaged) damaged.push_back(picture.path.string());
@@ -67,7 +69,8 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"left_out_kinds", kinds},
           {"damaged", damaged},
           {"reshaped", done.reshaped},
-          {"made_grey", done.made_grey}};
+          {"made_grey", done.made_grey},
+          {"duplicates", duplicates_json(duplicates)}};
 }
 
 /// How far it is: a bar on a terminal, elsewhere a line every few seconds. Silent while JSON is asked for.
@@ -144,8 +147,10 @@ int convert(ConversionOptions options, bool json) {
   wipe_bar();
   say_what_was_left_out(done);
   const SortedPictures& pictures = done.pictures;
+  const Duplicates duplicates = duplicates_in("shards", options.to, !pictures.validation.empty());
+  say_duplicates(duplicates);
   if (json) {
-    print("{}\n", json_text_in_ascii(conversion_json(options, done)));
+    print("{}\n", json_text_in_ascii(conversion_json(options, done, duplicates)));
     return 0;
   }
   say_what_was_changed(options, done);
@@ -198,6 +203,7 @@ int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& 
   const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
   print("{}: {}, {} to train on, {}\n", options.to, counted(index.classes, "class"),
         counted(index.train.samples, "image"), judges_text(index.test.samples, index.validation.samples));
+  say_duplicates(duplicates_in("shards", options.to, index.validation.samples > 0));
   say_how_to_train("shards", options.to, index.validation.samples > 0);
   return 0;
 }
@@ -295,6 +301,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       "The labels: a column of text, by name or by number from 1 (default: the one called label, target, "
       "class, y or species), an array of .npz (default: y, labels or label), or the file of .npy");
   add_table_options(*command, table->table);
+  add_recipe_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object in place of lines");

@@ -58,7 +58,7 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
   if (options.validation && !wanted.validation.is_given()) wanted.validation = {.is_files = true};
   if (!options.train_set && !options.validation)
     wanted.validation = {};  // the test half alone is looked at
-  else if (!options.whole && wanted.set == model.data.options.set)
+  else if ((options.validation || !options.whole) && wanted.set == model.data.options.set)
     wanted.leave_out = recorded_leave_out(model.data, model.checkpoint);
   if (!options.data.empty() && is_made_in_memory(wanted.set))
     throw UsageError(

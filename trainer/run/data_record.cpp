@@ -206,9 +206,10 @@ std::shared_ptr<const LeaveOutList> recorded_leave_out(const DataRecord& record,
   if (record.leave_out.empty()) return nullptr;
   auto list = std::make_shared<const LeaveOutList>(read_leave_out(record.leave_out));
   if (list->contents() == record.leave_out_contents) return list;
-  throw DataError(fmt::format("{}: names other samples than the list that {} was trained without "
-                              "(data.leave_out: {} then, {} now); bring it back as it was",
-                              record.leave_out, checkpoint, record.leave_out_contents, list->contents()));
+  throw DataError(
+      fmt::format("{}: names other samples than the list that {} was trained without "
+                  "(data.leave_out: {} then, {} now); bring it back as it was",
+                  record.leave_out, checkpoint, record.leave_out_contents, list->contents()));
 }
 
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,

@@ -33,8 +33,9 @@ struct DataRecord {
   bool light_background = false;                     ///< training images are dark on light by nature
   /// In label order. May be empty.
   std::vector<std::string> class_names;
-  std::string columns;                        ///< as of TrainTestData
-  std::string leave_out, leave_out_contents;  ///< the file of data.leave_out, and the job's value for what it said
+  std::string columns;  ///< as of TrainTestData
+  std::string leave_out,
+      leave_out_contents;  ///< the file of data.leave_out, and the job's value for what it said
 };
 
 /// How many test samples a checkpoint's accuracy is of; -1: it does not say.
