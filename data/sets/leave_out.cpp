@@ -71,7 +71,7 @@ class PlacesByName {
   FoundPlace find(const std::string& name) const {
     const auto& [times, place] = found_.at(name);
     if (!has_names_) return {0, "is a name, and the samples of this set have none; write its place, from 0"};
-    if (times == 0) return {0, "is no picture of the training half"};
+    if (times == 0) return {0, fmt::format("is no picture of the training half, which has {}", first_)};
     if (times > 1) return {0, fmt::format("is the name of {}; write their places", counted(times, "sample"))};
     return {place, ""};
   }
@@ -94,6 +94,7 @@ class PlacesByName {
     for (std::int32_t i = 0; i < train.size(); ++i) {
       const auto name =
           knows ? std::string(train.store->name_of(i)) : listed.names[static_cast<std::size_t>(i)];
+      if (i == 0) first_ = quoted_text(name);
       const auto wanted = found_.find(name);
       if (wanted != found_.end() && wanted->second.times++ == 0) wanted->second.place = i;
     }
@@ -101,6 +102,7 @@ class PlacesByName {
 
   std::unordered_map<std::string, Found> found_;
   bool has_names_ = false;
+  std::string first_;  ///< quoted
 };
 
 }  // namespace

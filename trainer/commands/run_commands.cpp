@@ -220,6 +220,10 @@ int validate(const ValidateOptions& options) {
     return 0;
   }
   std::string remarks;
+  if (duplicates)
+    remarks += fmt::format("data: {} in two halves, {} under two labels\n",
+                           counted(duplicates->test + duplicates->validation, "sample"),
+                           with_thousands(duplicates->under_two_labels));
   for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
     remarks += "note: " + line + "\n";
   print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,

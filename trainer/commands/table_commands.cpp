@@ -211,16 +211,16 @@ nlohmann::ordered_json duplicates_json(const Duplicates& found) {
 void say_duplicates(const Duplicates& found) {
   for (const auto& [count, half] : {std::pair{found.test, "test"}, {found.validation, "validation"}})
     if (count > 0)
-      print_error(fmt::format("warning: {} in the training half, too, so accuracy on them says little",
+      print_error(fmt::format("warning: {} in the training half, too: accuracy looks better than it is",
                               count == 1 ? fmt::format("1 {} sample is", half)
                                          : fmt::format("{} {} samples are", with_thousands(count), half)));
-  if (!found.of_parts.empty()) print_error(fmt::format("  such as: {}", fmt::join(found.of_parts, "; ")));
-  if (found.under_two_labels == 0) return;
-  print_error(fmt::format("warning: {} under two labels: {}",
-                          found.under_two_labels == 1
-                              ? "1 sample stands"
-                              : with_thousands(found.under_two_labels) + " samples stand",
-                          fmt::join(found.of_labels, "; ")));
+  for (const std::string& example : found.of_parts) print_error("  " + example);
+  if (found.under_two_labels > 0)
+    print_error(fmt::format("warning: {} under two labels",
+                            found.under_two_labels == 1
+                                ? "1 sample stands"
+                                : with_thousands(found.under_two_labels) + " samples stand"));
+  for (const std::string& example : found.of_labels) print_error("  " + example);
 }
 
 Duplicates duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half) {
