@@ -7,7 +7,7 @@
 #include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
-#include "data/tables/columns.hpp"
+#include "data/sets/table_columns.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

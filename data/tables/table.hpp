@@ -6,7 +6,7 @@
 
 #include "common/env.hpp"
 #include "data/dataset.hpp"
-#include "data/tables/columns.hpp"
+#include "data/tables/cells.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>

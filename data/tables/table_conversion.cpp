@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From a table to a set: its labels first, which say what classes there are and who is tested, and then its numbers.
-#include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -16,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -199,74 +196,6 @@ std::vector<SetHalf> share_out(const FoundLabels& found, const SplitChoice& choi
   return halves;
 }
 
-/// The second reading of three, where empty cells are filled: what with.
-class FillerMeter {
- public:
-  FillerMeter(const TableOptions& options, TableColumns columns)
-      : options_(options), columns_(std::move(columns)), of_(columns_.all.size()) {}
-
-  /// @param halves  of the rows that can be used: numbers of the training half alone count
-  TableColumns measure(const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
-    if (options_.missing == MissingCells::kMedian)
-      require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), of_.size(), sizeof(float)),
-                     "the medians of " + options_.from, "take --missing mean, which needs none");
-    const auto table = open_table(options_);
-    auto half = halves.begin();
-    for (TableRow row; table->next(row);) {
-      if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
-      if (half == halves.end()) break;  // another file by now, as the last reading says
-      take(row.features, *half++ == SetHalf::kTrain);
-    }
-    for (std::size_t c = 0; c < of_.size(); ++c) {
-      columns_.all[c].filler = filler_of(c);
-      filled.push_back(of_[c].empty);
-    }
-    return std::move(columns_);
-  }
-
- private:
-  struct Column {
-    std::int64_t empty = 0, numbers = 0;  ///< cells of all rows; and of the training half
-    double sum = 0;
-    std::vector<float> values = {};  ///< for a median
-  };
-
-  void take(std::span<const float> features, bool is_trained_on) {
-    for (std::size_t c = 0, next = 0; c < of_.size(); ++c) {
-      const TableColumn& column = columns_.all[c];
-      const float value = features[next];
-      next += column.is_one_hot ? column.values.size() : 1;
-      if (std::isnan(value)) ++of_[c].empty;
-      if (std::isnan(value) || !is_trained_on || column.is_one_hot) continue;
-      ++of_[c].numbers;
-      of_[c].sum += value;
-      if (options_.missing == MissingCells::kMedian) of_[c].values.push_back(value);
-    }
-  }
-
-  /// An empty cell has none of a one-hot column's values.
-  float filler_of(std::size_t c) {
-    Column& found = of_[c];
-    if (columns_.all[c].is_one_hot) return 0;
-    if (found.numbers == 0)
-      throw DataError(
-          fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
-                      "nothing to fill others with; leave it out with --drop",
-                      options_.from, columns_.all[c].name));
-    if (options_.missing == MissingCells::kMean)
-      return static_cast<float>(found.sum / static_cast<double>(found.numbers));
-    const auto middle = found.values.begin() + std::ssize(found.values) / 2;
-    std::ranges::nth_element(found.values, middle);
-    const double upper = *middle;
-    if (found.values.size() % 2 == 1) return *middle;
-    return static_cast<float>((upper + *std::max_element(found.values.begin(), middle)) / 2);
-  }
-
-  TableOptions options_;
-  TableColumns columns_;
-  std::vector<Column> of_;
-};
-
 void write_rows(const TableOptions& options, const FoundLabels& found, const std::vector<SetHalf>& halves,
                 ShardWriter& writer) {
   const auto table = open_table(options);
@@ -323,7 +252,7 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
     table.columns = result.columns;
     if (table.missing != MissingCells::kRefused && table.missing != MissingCells::kDropped)
       table.columns = result.columns = std::make_shared<const TableColumns>(
-          FillerMeter(table, *result.columns).measure(halves, result.filled));
+          measure_fillers(table, *result.columns, halves, result.filled));
   }
   ShardWriter writer(env, options.to, result.shape, found.names,
                      {.replace = options.replace,

@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/shards.hpp"
-#include "data/tables/columns.hpp"
+#include "data/sets/table_columns.hpp"
 #include "data/tables/table.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How the cells of a table's row become a set's numbers, where that is more than reading numbers: texts that become
-/// columns of 0 and 1, and numbers for empty cells. A set and its runs record it, so that predict reads new rows alike.
+/// From the cells of a row to the numbers of a sample: by what a set records of its columns, or learning what there is to
+/// record.
 #pragma once
+
+#include "data/dataset.hpp"
+#include "data/sets/table_columns.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -20,28 +22,6 @@ namespace lockstep {
 struct TableOptions;
 struct TableRow;
 enum class MissingCells;
-
-/// A column of a table.
-struct TableColumn {
-  std::string name = {};  ///< as the first row has it, printable; empty: the table has no names
-  bool is_one_hot = false;
-  std::vector<std::string> values = {};  ///< of a one-hot column, sorted: the set has a column for each
-  std::optional<float> filler = {};      ///< put in for an empty cell, in each of its columns
-  friend bool operator==(const TableColumn&, const TableColumn&) = default;
-};
-
-struct TableColumns {
-  std::vector<TableColumn> all;  ///< in the order of the set
-
-  /// Numbers of a sample.
-  std::size_t numbers() const;
-  bool have_names() const { return !all.empty() && !all.front().name.empty(); }
-};
-
-/// A line of JSON: [{"name":"age","missing":31.5},{"name":"colour","values":["blue","red"]}]
-std::string to_text(const TableColumns& columns);
-/// @throws DataError  it says nothing that can be. @param file  for messages
-TableColumns parse_table_columns(std::string_view text, const std::string& file);
 
 /// A column in which a quarter of the cells or more is no number.
 struct TextColumn {
@@ -56,8 +36,6 @@ struct TextColumn {
 /// Reads rows as a recipe says, or learns what there is to say.
 class ColumnReader {
  public:
-  static constexpr std::size_t kMostValues = 10'000;
-
   /// @param columns  options.columns, or where it is null names and which of them are one-hot
   /// @param shown    [column] "column 2 (colour)"
   ColumnReader(const TableOptions& options, TableColumns columns, std::vector<std::string> shown);
@@ -90,5 +68,13 @@ class ColumnReader {
   std::vector<std::set<std::string, std::less<>>> values_;  ///< [column] of one-hot ones, while it learns
   std::vector<Texts> texts_;                                ///< [column] likewise
 };
+
+/// Reads the table for the numbers that empty cells get: the means or medians of those rows that are trained on.
+/// @param columns  with all values of those that are one-hot
+/// @param halves   of the rows that can be used
+/// @param filled   [column] appended: how many cells of all halves are empty
+/// @throws DataError  a column has no number in the training half; MemoryError; as open_table
+TableColumns measure_fillers(const TableOptions& options, TableColumns columns,
+                             const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled);
 
 }  // namespace lockstep

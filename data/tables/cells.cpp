@@ -1,100 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Cells to numbers, and the recipe for that as JSON.
-#include "data/tables/columns.hpp"
+/// Cells to numbers, and what empty cells get.
+#include "data/tables/cells.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "data/sets/names.hpp"
 #include "data/tables/table.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <memory>
 #include <utility>
 
 namespace lockstep {
-
-// The recipe.
-
-std::size_t TableColumns::numbers() const {
-  return std::accumulate(all.begin(), all.end(), std::size_t{0},
-                         [](std::size_t sum, const TableColumn& column) {
-                           return sum + (column.is_one_hot ? column.values.size() : 1);
-                         });
-}
-
-std::string to_text(const TableColumns& columns) {
-  auto json = nlohmann::ordered_json::array();
-  for (const TableColumn& column : columns.all) {
-    nlohmann::ordered_json entry = {{"name", column.name}};
-    if (column.is_one_hot) entry["values"] = column.values;
-    if (column.filler) entry["missing"] = *column.filler;
-    json.push_back(entry);
-  }
-  return json_text_in_ascii(json);
-}
-
-namespace {
-
-bool is_printable(const std::string& text) {
-  return printable_line(text) == text;
-}
-
-bool may_be_values(const std::vector<std::string>& values) {
-  return !values.empty() && values.size() <= ColumnReader::kMostValues &&
-         std::ranges::is_sorted(values, std::less_equal()) &&
-         std::ranges::none_of(values,
-                              [](const std::string& value) { return trouble_with_class_name(value); });
-}
-
-/// Nothing: it says no column.
-std::optional<TableColumn> read_column(const nlohmann::json& json) {
-  if (!json.is_object() || !json.value("name", nlohmann::json()).is_string()) return std::nullopt;
-  TableColumn column{.name = json["name"].get<std::string>()};
-  if (!is_printable(column.name)) return std::nullopt;
-  if (json.contains("values")) {
-    const nlohmann::json& values = json["values"];
-    column.is_one_hot = true;
-    if (!values.is_array() || !std::ranges::all_of(values, &nlohmann::json::is_string)) return std::nullopt;
-    column.values = values.get<std::vector<std::string>>();
-    if (!may_be_values(column.values)) return std::nullopt;
-  }
-  if (json.contains("missing")) {
-    const double filler = json["missing"].is_number() ? json["missing"].get<double>() : NAN;
-    column.filler = static_cast<float>(filler);
-    if (!std::isfinite(*column.filler)) return std::nullopt;
-  }
-  return column;
-}
-
-}  // namespace
-
-TableColumns parse_table_columns(std::string_view text, const std::string& file) {
-  const auto json = parse_json_or_discard(text);
-  TableColumns columns;
-  bool is_good = json.is_array() && !json.empty();
-  if (is_good)
-    for (const nlohmann::json& entry : json)
-      if (auto column = read_column(entry)) columns.all.push_back(*std::move(column));
-  is_good = is_good && columns.all.size() == json.size() &&
-            std::ranges::all_of(columns.all, [&](const TableColumn& column) {
-              return column.name.empty() != columns.have_names();
-            });
-  if (!is_good)
-    throw DataError(
-        fmt::format("{}: its columns are not a list of names, values and numbers for empty cells; "
-                    "convert the table again",
-                    file));
-  return columns;
-}
-
-// From cells to numbers.
 
 ColumnReader::ColumnReader(const TableOptions& options, TableColumns columns, std::vector<std::string> shown)
     : learns_(options.columns == nullptr),
@@ -169,11 +93,11 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
   if (learns_) {
     if (values_[i].contains(cell)) return;
     if (const char* trouble = trouble_with_class_name(cell)) return complain(i, cell, trouble, row);
-    if (values_[i].size() == kMostValues)
+    if (values_[i].size() == TableColumn::kMostValues)
       throw DataError(
           fmt::format("{}: {} has more than {} different values, too many for --one-hot; leave it "
                       "out with --drop",
-                      row.place, shown_[i], kMostValues));
+                      row.place, shown_[i], TableColumn::kMostValues));
     values_[i].emplace(cell);
     return;
   }
@@ -185,6 +109,85 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
     row.features[first + static_cast<std::size_t>(value - values.begin())] = 1.0F;
   else
     complain(i, cell, "is no value that this column had when the set was made", row);
+}
+
+// What empty cells get.
+
+namespace {
+
+/// The second reading of three, where empty cells are filled: what with.
+class FillerMeter {
+ public:
+  FillerMeter(const TableOptions& options, TableColumns columns)
+      : options_(options), columns_(std::move(columns)), of_(columns_.all.size()) {}
+
+  /// @param halves  of the rows that can be used: numbers of the training half alone count
+  TableColumns measure(const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
+    if (options_.missing == MissingCells::kMedian)
+      require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), of_.size(), sizeof(float)),
+                     "the medians of " + options_.from, "take --missing mean, which needs none");
+    const auto table = open_table(options_);
+    auto half = halves.begin();
+    for (TableRow row; table->next(row);) {
+      if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
+      if (half == halves.end()) break;  // another file by now, as the last reading says
+      take(row.features, *half++ == SetHalf::kTrain);
+    }
+    for (std::size_t c = 0; c < of_.size(); ++c) {
+      columns_.all[c].filler = filler_of(c);
+      filled.push_back(of_[c].empty);
+    }
+    return std::move(columns_);
+  }
+
+ private:
+  struct Column {
+    std::int64_t empty = 0, numbers = 0;  ///< cells of all rows; and of the training half
+    double sum = 0;
+    std::vector<float> values = {};  ///< for a median
+  };
+
+  void take(std::span<const float> features, bool is_trained_on) {
+    for (std::size_t c = 0, next = 0; c < of_.size(); ++c) {
+      const TableColumn& column = columns_.all[c];
+      const float value = features[next];
+      next += column.is_one_hot ? column.values.size() : 1;
+      if (std::isnan(value)) ++of_[c].empty;
+      if (std::isnan(value) || !is_trained_on || column.is_one_hot) continue;
+      ++of_[c].numbers;
+      of_[c].sum += value;
+      if (options_.missing == MissingCells::kMedian) of_[c].values.push_back(value);
+    }
+  }
+
+  /// An empty cell has none of a one-hot column's values.
+  float filler_of(std::size_t c) {
+    Column& found = of_[c];
+    if (columns_.all[c].is_one_hot) return 0;
+    if (found.numbers == 0)
+      throw DataError(
+          fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
+                      "nothing to fill others with; leave it out with --drop",
+                      options_.from, columns_.all[c].name));
+    if (options_.missing == MissingCells::kMean)
+      return static_cast<float>(found.sum / static_cast<double>(found.numbers));
+    const auto middle = found.values.begin() + std::ssize(found.values) / 2;
+    std::ranges::nth_element(found.values, middle);
+    const double upper = *middle;
+    if (found.values.size() % 2 == 1) return *middle;
+    return static_cast<float>((upper + *std::max_element(found.values.begin(), middle)) / 2);
+  }
+
+  TableOptions options_;
+  TableColumns columns_;
+  std::vector<Column> of_;
+};
+
+}  // namespace
+
+TableColumns measure_fillers(const TableOptions& options, TableColumns columns,
+                             const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
+  return FillerMeter(options, std::move(columns)).measure(halves, filled);
 }
 
 }  // namespace lockstep
