@@ -167,7 +167,7 @@ struct TrainTestData {
   Normalisation normalisation;  ///< of files' samples: what the job gave, the set's own, or measured
   std::string directory;        ///< of its files; empty: made in memory
   std::string origin;   ///< where it came from, for the start-up line: a directory, or "made in memory"
-  std::string columns;  ///< of a table, how its rows are read (data/sets/table_columns.hpp); empty: as they are
+  std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
 
   Dataset& half(SetHalf which) {
     return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;

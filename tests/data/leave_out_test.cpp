@@ -145,10 +145,11 @@ TEST_F(NamedSetTest, PicturesAreLeftOutByTheirNames) {
 
 TEST_F(NamedSetTest, EqualSamplesOfTwoHalvesOrLabelsAreCounted) {
   const std::vector<Sample> samples = {
-      {kTrain, {1, 2}, 0, "a.png"}, {kTrain, {3, 4}, 1, "b.png"},      {kTrain, {3, 4}, 1, "b2.png"},
-      {kTrain, {2, 1}, 0, "c.png"}, {kTrain, {2, 1}, 1, "d.png"},      {kTest, {3, 4}, 1, "e.png"},
-      {kTest, {1, 2}, 1, "f.png"},  {kTest, {9, 9}, 1, "g.png"},       {kTest, {9, 9}, 0, "h.png"},
-      {kTest, {0, 0}, 0, "i.png"},  {kValidation, {3, 4}, 1, "v.png"}, {kValidation, {0, 0}, 0, "w.png"}};
+      {kTrain, {1, 2}, 0, "a.png"},     {kTrain, {3, 4}, 1, "b.png"}, {kTrain, {3, 4}, 1, "b2.png"},
+      {kTrain, {2, 1}, 0, "c.png"},     {kTrain, {2, 1}, 1, "d.png"}, {kTrain, {2, 1}, 1, "d2.png"},
+      {kTest, {3, 4}, 1, "e.png"},      {kTest, {1, 2}, 1, "f.png"},  {kTest, {9, 9}, 1, "g.png"},
+      {kTest, {9, 9}, 0, "h.png"},      {kTest, {0, 0}, 0, "i.png"},  {kValidation, {3, 4}, 1, "v.png"},
+      {kValidation, {0, 0}, 0, "w.png"}};
   const Duplicates found = find_duplicates(write(samples, {.validation = {.is_files = true}}));
   EXPECT_EQ(found.test, 2);
   EXPECT_EQ(found.validation, 1);

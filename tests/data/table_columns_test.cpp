@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Tables with words and empty cells: what a set records of its columns, and that new rows are read alike.
+#include "data/sets/table_columns.hpp"
+
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/shards.hpp"
-#include "data/sets/table_columns.hpp"
 #include "data/tables/table.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"

@@ -310,12 +310,14 @@ void add_convert_command(CLI::App& app, Action& action) {
       "classes, in alphabetical order. A job trains on the set as the last line says, and predict\n"
       "makes pictures like its images. Pictures that cannot be read are all named. A call that was\n"
       "interrupted leaves the old set or none: give it again. Of a table each row is a sample, its\n"
-      "columns are numbers, and labels are names or whole numbers.\n"
+      "columns are numbers, or words with --one-hot, and labels are names or whole numbers. Samples that\n"
+      "are in two halves, or under two labels, are counted and named.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
       "  lockstep convert cifar10 my-shards\n"
-      "  lockstep convert iris.csv my-set --label species --test 20%");
+      "  lockstep convert iris.csv my-set --label species --test 20%\n"
+      "  lockstep convert titanic.csv my-set --label Survived --drop Name --one-hot Sex --missing median");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
     options->fit = fit->value_or(PictureFit::kSqueeze);
