@@ -21,8 +21,9 @@
 
 namespace lockstep {
 
-struct AugmentPlan;  // kernels/numerics/augment.hpp
-struct SampleMix;    // kernels/mix.hpp
+struct AugmentPlan;   // kernels/numerics/augment.hpp
+struct SampleMix;     // kernels/mix.hpp
+struct LeaveOutList;  // data/sets/leave_out.hpp
 
 /// "3 x 20 x 32 (channels x rows x columns)": every shape of pictures that people read is in this order.
 std::string channels_rows_columns(const ImageShape& shape);
@@ -163,11 +164,13 @@ struct TrainTestData {
       validation;  ///< held out of the training half, which lacks them, or of files of its own; may be empty
   bool has_validation_half = false;       ///< there are files of its own, whether they are used or not
   std::optional<WholeHalves> files;       ///< nothing: they hold what is here, and no more
+  std::int64_t left_out = 0;              ///< training samples that DatasetOptions::leave_out names
   std::vector<std::string> class_names;   ///< one for each class, in label order
   PictureFit fit = PictureFit::kSqueeze;  ///< with which convert made its images
   Normalisation normalisation;  ///< of files' samples: what the job gave, the set's own, or measured
   std::string directory;        ///< of its files; empty: made in memory
-  std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
+  std::string origin;   ///< where it came from, for the start-up line: a directory, or "made in memory"
+  std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
   std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out 2 files: ..."
 
   Dataset& half(SetHalf which) {
@@ -205,10 +208,12 @@ std::string to_string(const HoldOut& hold_out);
 
 /// The places, ascending, of those that are held out of so many: of a seed the same on every machine, and among those
 /// of any larger count. At most `samples`, which fits 31 bits.
-std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed);
-/// Likewise of those that are trained on, where not all are: none of `held_out`, which is ascending.
+/// @param left_out  ascending: these never are
+std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed,
+                                           std::span<const std::int32_t> left_out = {});
+/// Likewise of those that are trained on, where not all are: none of `others`, which is ascending.
 std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed,
-                                          std::span<const std::int32_t> held_out);
+                                          std::span<const std::int32_t> others);
 /// Likewise of the test half.
 std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed);
 
@@ -242,6 +247,8 @@ struct DatasetOptions {
   /// are trained on, or make the test half; 0: all.
   std::int64_t train_samples = 0, test_samples = 0;
   HoldOut validation = {};
+  /// Training samples that are neither trained on nor validated on; null: none.
+  std::shared_ptr<const LeaveOutList> leave_out = nullptr;
   bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
   PictureForm pictures = {};  ///< of sets of pictures: what they are made
   std::string label = "cls";  ///< of WebDataset's archives: labels are in .cls, or under this key in .json
@@ -253,7 +260,7 @@ struct PartSizes {
   std::int64_t train = 0, test = 0, validation = 0;
 };
 
-/// Of so many samples in the halves, as files have them or as they were made.
+/// Of so many samples in the halves, as files have them or as they were made, less those that are left out.
 /// @throws DatasetOptionError  more than there are, none left to train on, or no validation half where one is asked for
 PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files);
 

@@ -104,10 +104,10 @@ class SetFields {
   explicit SetFields(Fields& fields) : fields_(fields) {}
 
   void take(TrainTestData& data) {
-    auto& [train, test, validation, has_half, files, class_names, fit, normalisation, directory, origin,
-           remarks] = data;
-    take_all(train, test, validation, has_half, files, class_names, fit, normalisation, directory, origin,
-             remarks);
+    auto& [train, test, validation, has_half, files, left_out, class_names, fit, normalisation, directory,
+           origin, columns, remarks] = data;
+    take_all(train, test, validation, has_half, files, left_out, class_names, fit, normalisation, directory,
+             origin, columns, remarks);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
+#include "data/sets/leave_out.hpp"
 #include "data/sets/made_sets.hpp"
 
 #include <fmt/format.h>
@@ -53,6 +54,16 @@ std::vector<std::int32_t> shuffled(std::int64_t samples, std::int64_t count, std
 std::vector<std::int32_t> ascending(std::vector<std::int32_t> places) {
   std::ranges::sort(places);
   return places;
+}
+
+/// The first ones of a shuffle of the whole half, but for `others`: so another number of these changes few of those.
+std::vector<std::int32_t> chosen_but_for(std::span<const std::int32_t> others, std::int64_t samples,
+                                         std::int64_t count, std::uint64_t seed, DataStream stream) {
+  LOCKSTEP_CHECK(count >= 0 && count <= samples - std::ssize(others));
+  auto places = shuffled(samples, count + std::ssize(others), seed, stream);
+  std::erase_if(places, [&](std::int32_t place) { return std::ranges::binary_search(others, place); });
+  places.resize(static_cast<std::size_t>(count));
+  return ascending(std::move(places));
 }
 
 /// The samples at `places`, each `size` numbers, in their order.
@@ -146,19 +157,14 @@ PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files) {
           subset_of("test_samples", options.test_samples, files.test, "test sample", 0), validation};
 }
 
-std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed) {
-  return ascending(shuffled(samples, count, seed, DataStream::kHoldOut));
+std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed,
+                                           std::span<const std::int32_t> left_out) {
+  return chosen_but_for(left_out, samples, count, seed, DataStream::kHoldOut);
 }
 
-/// The first ones of a shuffle of the whole half, but for those that are held out: so another number of these changes
-/// few of those.
 std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed,
-                                          std::span<const std::int32_t> held_out) {
-  LOCKSTEP_CHECK(count >= 0 && count <= samples - std::ssize(held_out));
-  auto places = shuffled(samples, count + std::ssize(held_out), seed, DataStream::kTrainSubset);
-  std::erase_if(places, [&](std::int32_t place) { return std::ranges::binary_search(held_out, place); });
-  places.resize(static_cast<std::size_t>(count));
-  return ascending(std::move(places));
+                                          std::span<const std::int32_t> others) {
+  return chosen_but_for(others, samples, count, seed, DataStream::kTrainSubset);
 }
 
 std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed) {
@@ -188,10 +194,13 @@ std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const 
 void choose_parts(TrainTestData& data, const DatasetOptions& options) {
   Dataset &train = data.train, &test = data.test, &validation = data.validation;
   const std::int64_t all = train.size(), all_tests = test.size();
-  const PartSizes sizes = part_sizes(options, {all, all_tests, validation.size()});
+  auto others = options.leave_out ? left_out_places(*options.leave_out, data) : std::vector<std::int32_t>();
+  data.left_out = std::ssize(others);
+  const PartSizes sizes = part_sizes(options, {all - data.left_out, all_tests, validation.size()});
   if (sizes.train == all && sizes.test == all_tests) return;
   require_memory_for(sizes, train);
-  const auto held_out = held_out_samples(all, options.validation.count_of(all), options.seed);
+  const auto held_out =
+      held_out_samples(all, options.validation.count_of(all - data.left_out), options.seed, others);
   if (sizes.train + std::ssize(held_out) < all || sizes.test < all_tests)
     data.files = {.fingerprints = fingerprints_of(data), .train = all, .test = all_tests};
   if (!held_out.empty()) {
@@ -201,7 +210,9 @@ void choose_parts(TrainTestData& data, const DatasetOptions& options) {
     validation.label_sets = train.label_sets;
     pick(train, held_out, validation);
   }
-  if (sizes.train < all) pick(train, training_subset(all, sizes.train, options.seed, held_out), train);
+  others.insert(others.end(), held_out.begin(), held_out.end());
+  if (sizes.train < all)
+    pick(train, training_subset(all, sizes.train, options.seed, ascending(std::move(others))), train);
   if (sizes.test < all_tests) pick(test, test_subset(all_tests, sizes.test, options.seed), test);
 }
 

@@ -7,6 +7,7 @@
 #include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
+#include "data/sets/table_columns.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -139,6 +140,15 @@ std::vector<std::string> read_class_names(const HeadReader& head, std::int64_t c
   return names;
 }
 
+std::string read_columns(const HeadReader& head, const ShardIndex& index) {
+  if (!index.is_fp32 || !head.has("columns")) return "";
+  const TableColumns columns = parse_table_columns(head.at("columns").dump(), "columns");
+  if (columns.numbers() != static_cast<std::size_t>(index.shape.features()))
+    head.fail("columns", fmt::format("are of {}, and a sample has {}", counted(columns.numbers(), "number"),
+                                     index.shape.features()));
+  return to_text(columns);
+}
+
 ImageShape read_shape(const HeadReader& head) {
   const auto side = [&](const char* key) { return static_cast<int>(head.number(key, 1, kMostFeatures)); };
   const ImageShape shape{side("channels"), side("height"), side("width")};
@@ -198,6 +208,7 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& file) {
   index.classes =
       head.number("classes", 1, index.has_label_sets ? kMostClassesOfLabelSets : kMostShardClasses);
   index.class_names = read_class_names(head, index.classes);
+  index.columns = read_columns(head, index);
   index.sizes.block_bytes = static_cast<std::uint64_t>(head.number("block_bytes", kLeastBlock, kMostBlock));
   index.sizes.shard_bytes = static_cast<std::uint64_t>(head.number("shard_bytes", kLeastBlock, INT64_MAX));
   check_sizes(index.sizes, head);
@@ -221,6 +232,7 @@ std::string to_text(const ShardIndex& index) {
                {"shard_bytes", index.sizes.shard_bytes},
                {"train", json_of(index.train, index.has_label_sets)},
                {"test", json_of(index.test, index.has_label_sets)}});
+  if (!index.columns.empty()) json["columns"] = nlohmann::ordered_json::parse(index.columns);
   if (index.validation.samples > 0) json["validation"] = json_of(index.validation, index.has_label_sets);
   const std::string head = json_text_in_ascii(json);
   return head + "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n";

@@ -196,6 +196,7 @@ TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const D
   if (data.has_validation_half && options.validation.is_files)
     data.validation = open(SetHalf::kValidation, index.validation);
   if (sets) sets->give_to(data);
+  data.columns = index.columns;
   data.class_names =
       index.class_names.empty() ? numbered_classes(static_cast<int>(index.classes)) : index.class_names;
   return data;

@@ -165,6 +165,7 @@ ShardWriter::ShardWriter(Env& env, const std::string& directory, const ImageShap
   index_.shape = shape;
   index_.is_fp32 = options.is_fp32;
   index_.has_label_sets = options.has_label_sets;
+  index_.columns = options.columns;
   index_.classes = std::ssize(class_names);
   index_.class_names = std::move(class_names);
   index_.sizes = options.sizes;

@@ -54,6 +54,8 @@ struct ShardIndex {
   bool has_label_sets = false;  ///< a sample has any number of labels; otherwise one
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  ///< one for each class; empty: they are numbers
+  std::string
+      columns;  ///< of a table, how its rows are read (data/sets/table_columns.hpp); empty: as numbers
   ShardSizes sizes;
   ShardHalf train, test, validation;  ///< the last one may have no samples: it is not there
 
@@ -87,6 +89,7 @@ class ShardWriter {
     ShardSizes sizes = {};
     PictureFit fit = PictureFit::kSqueeze;         ///< with which its images were made
     bool is_fp32 = false, has_label_sets = false;  ///< see ShardIndex
+    std::string columns = {};                      ///< likewise
   };
 
   /// Makes the directory if need be, and claims it.

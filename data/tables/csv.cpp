@@ -1,10 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// CsvReader, and tables in text.
+/// CsvReader, and what its fields say.
 #include "common/error.hpp"
-#include "common/printable.hpp"
-#include "common/text_layout.hpp"
-#include "common/yaml.hpp"
 #include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 
@@ -14,7 +11,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 namespace lockstep {
@@ -104,9 +100,7 @@ bool CsvReader::next() {
   }
 }
 
-// Tables in text.
-
-namespace {
+// Fields.
 
 std::string_view without_spaces(std::string_view text) {
   constexpr const char* kSpaces = " \t\r\n\f\v";
@@ -121,8 +115,6 @@ bool is_missing(std::string_view text) {
   return std::ranges::find(kMissing, text) != kMissing.end();
 }
 
-}  // namespace
-
 const char* read_feature(std::string_view text, float& value) {
   std::string_view digits = without_spaces(text);
   if (is_missing(digits)) return "is missing";
@@ -133,185 +125,6 @@ const char* read_feature(std::string_view text, float& value) {
   if (error != std::errc() || end != digits.data() + digits.size()) return "is no number";
   value = static_cast<float>(number);
   return std::isfinite(value) ? nullptr : "is no number that fp32 has";
-}
-
-namespace {
-
-constexpr std::array<std::string_view, 5> kLabelNames = {"label", "target", "class", "y", "species"};
-
-bool is_called_label(const std::string& name) {
-  const std::string word = in_small_letters(std::string(without_spaces(name)));
-  return std::ranges::find(kLabelNames, word) != kLabelNames.end();
-}
-
-class TextTable final : public Table {
- public:
-  explicit TextTable(const TableOptions& options)
-      : options_(options), file_(options.from), reader_(open(), separator_of(options)) {
-    if (!reader_.next())
-      throw DataError(fmt::format("{}: holds no rows; give a table with some", options.from));
-    columns_ = reader_.fields().size();
-    if (options_.has_labels && options_.label.empty() && columns_ > 1) options_.label = find_label();
-    choose_columns();
-    if (options.header == TableHeader::kYes || (options.header == TableHeader::kAuto && is_header())) {
-      names_.assign(reader_.fields().begin(), reader_.fields().end());
-      choose_columns();
-    } else {
-      is_first_waiting_ = true;
-    }
-    require_columns();
-    shape_.channels = static_cast<int>(features_.size());
-    if (options_.has_labels) label_column_ = name_of(label_);
-    counts_rows_ = !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0");
-  }
-
-  std::string warning() const override {
-    return counts_rows_ && rows_ > 1 ? "column 1 has no name and counts the rows from 0, as pandas' index "
-                                       "does: leave it out with --drop 1"
-                                     : "";
-  }
-
-  bool next(TableRow& row) override {
-    if (!std::exchange(is_first_waiting_, false) && !reader_.next()) return false;
-    const auto fields = reader_.fields();
-    row.place = fmt::format("line {}", reader_.line());
-    row.trouble.clear();
-    if (fields.size() != columns_) {
-      row.trouble = fmt::format("{}, and the first row has {}", counted(fields.size(), "column"), columns_);
-    } else if (reader_.has_stray_text()) {
-      row.trouble = "text follows a closing quote; write quotes within quotes twice";
-    } else {
-      read_numbers(fields, row);
-    }
-    return true;
-  }
-
- private:
-  /// The file, or what it holds where its name says that gzip has compressed it.
-  ByteSource& open() {
-    if (!in_small_letters(options_.from).ends_with(".gz")) return file_;
-    return inflated_.emplace(file_, std::span<const std::uint8_t>());
-  }
-
-  /// The name of the column that is called as those of labels are. Names and rows are not told apart yet.
-  std::string find_label() const {
-    const auto fields = reader_.fields();
-    const auto called = std::ranges::find_if(fields, is_called_label);
-    const bool is_one = called != fields.end() && std::ranges::count_if(fields, is_called_label) == 1;
-    if (is_one && options_.header != TableHeader::kNo) return *called;
-    std::string row;
-    for (std::size_t i = 0; i < std::min(columns_, kMostFieldsShown); ++i)
-      row += (i == 0 ? "" : ", ") + quoted_text(fields[i].substr(0, 40));
-    throw UsageError(fmt::format(
-        "{}: which of its {} has the labels? Give its name, or its number from 1, with --label; "
-        "the first row is {}{}",
-        options_.from, counted(columns_, "column"), row, columns_ > kMostFieldsShown ? ", ..." : ""));
-  }
-
-  static char separator_of(const TableOptions& options) {
-    if (options.separator.size() > 1 || options.separator == "\"" || options.separator == "\n")
-      throw UsageError(
-          fmt::format("--separator: '{}' is not one character that separates columns, such as ';'",
-                      printable_line(options.separator)));
-    if (!options.separator.empty()) return options.separator.front();
-    const std::string name = in_small_letters(options.from);
-    return name.ends_with(".tsv") || name.ends_with(".tsv.gz") ? '\t' : ',';
-  }
-
-  std::string name_of(std::size_t column) const {
-    return column < names_.size() ? fmt::format("column {} ({})", column + 1, printable_line(names_[column]))
-                                  : fmt::format("column {}", column + 1);
-  }
-
-  /// By name or number. Nothing: names are not known yet.
-  std::optional<std::size_t> find_column(const std::string& wanted) const {
-    const auto named = std::ranges::find(names_, wanted);
-    if (named != names_.end()) return static_cast<std::size_t>(named - names_.begin());
-    const auto number = parse_int64(wanted);
-    if (number && *number >= 1 && *number <= std::ssize(reader_.fields()))
-      return static_cast<std::size_t>(*number - 1);
-    return std::nullopt;
-  }
-
-  void choose_columns() {
-    std::vector<bool> is_feature(columns_, true);
-    const auto take_out = [&](const std::string& wanted) {
-      const auto column = find_column(wanted);
-      if (column) is_feature[*column] = false;
-      return column;
-    };
-    missing_.clear();
-    for (const std::string& wanted : options_.drop)
-      if (!take_out(wanted)) missing_ = wanted;
-    if (options_.has_labels) {
-      const auto column = take_out(options_.label.empty() ? std::to_string(columns_) : options_.label);
-      if (!column) missing_ = options_.label;
-      label_ = column.value_or(columns_ - 1);
-    }
-    features_.clear();
-    for (std::size_t i = 0; i < columns_; ++i)
-      if (is_feature[i]) features_.push_back(i);
-  }
-
-  /// Called with the first row, of which names are not known yet: a name that is asked for makes it a header.
-  bool is_header() const {
-    if (!missing_.empty()) return true;
-    const auto fields = reader_.fields();
-    float ignored = 0;
-    return std::ranges::any_of(features_, [&](std::size_t column) {
-      return !is_missing(without_spaces(fields[column])) && read_feature(fields[column], ignored) != nullptr;
-    });
-  }
-
-  void require_columns() const {
-    if (!missing_.empty())
-      throw DataError(fmt::format("{}: has no column '{}'; {}", options_.from, printable_line(missing_),
-                                  names_.empty() ? fmt::format("say its number, 1 to {}", columns_)
-                                                 : "line 1 has the names, or say its number"));
-    if (features_.empty())
-      throw DataError(
-          fmt::format("{}: {} in the first row, and 2 to {} are possible; is the separator another one "
-                      "(--separator ';')?",
-                      options_.from, counted(columns_, "column"), CsvReader::kMostColumns));
-  }
-
-  void read_numbers(std::span<const std::string> fields, TableRow& row) {
-    row.features.resize(features_.size());
-    for (std::size_t i = 0; i < features_.size(); ++i) {
-      const std::string& text = fields[features_[i]];
-      const char* trouble = read_feature(text, row.features[i]);
-      if (features_[i] == 0 && trouble == nullptr)
-        counts_rows_ = counts_rows_ && row.features[0] == static_cast<float>(rows_++);
-      if (trouble != nullptr) {
-        row.trouble =
-            fmt::format("{}: '{}' {}", name_of(features_[i]), printable_line(text.substr(0, 40)), trouble);
-        return;
-      }
-    }
-    if (!options_.has_labels) return;
-    row.label = without_spaces(fields[label_]);
-    if (is_missing(row.label)) row.trouble = fmt::format("{}: the label is missing", name_of(label_));
-  }
-
-  static constexpr std::size_t kMostFieldsShown = 8;
-
-  TableOptions options_;
-  FileSource file_;
-  std::optional<GzipSource> inflated_;
-  CsvReader reader_;
-  std::size_t columns_ = 0, label_ = 0;
-  std::vector<std::string> names_;     ///< of the columns; empty: there is no header
-  std::vector<std::size_t> features_;  ///< columns
-  std::string missing_;                ///< a column that was asked for, and that there is not
-  bool is_first_waiting_ = false;      ///< the first row is no header: next() gives it
-  bool counts_rows_ = false;           ///< the first column, which has no name, is 0, 1, 2, ... so far
-  std::int64_t rows_ = 0;
-};
-
-}  // namespace
-
-std::unique_ptr<Table> open_text_table(const TableOptions& options) {
-  return std::make_unique<TextTable>(options);
 }
 
 }  // namespace lockstep

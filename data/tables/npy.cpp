@@ -357,8 +357,10 @@ std::unique_ptr<NpyRows> find_array(const NpzArchive& archive, const std::string
 }  // namespace
 
 std::unique_ptr<Table> open_array_table(const TableOptions& options) {
-  if (!options.drop.empty() || !options.separator.empty() || options.header != TableHeader::kAuto)
-    throw UsageError(fmt::format("{}: --drop, --separator and --header are for text", options.from));
+  if (!options.drop.empty() || !options.separator.empty() || options.header != TableHeader::kAuto ||
+      !options.one_hot.empty() || options.missing != MissingCells::kRefused)
+    throw UsageError(
+        fmt::format("{}: --drop, --separator, --header, --missing and --one-hot are for text", options.from));
   std::unique_ptr<NpyRows> labels;
   if (std::filesystem::path(options.from).extension() == ".npz") {
     const NpzArchive archive(options.from);

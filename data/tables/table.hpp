@@ -6,6 +6,7 @@
 
 #include "common/env.hpp"
 #include "data/dataset.hpp"
+#include "data/tables/cells.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
@@ -25,6 +26,14 @@ bool is_called_a_table(const std::filesystem::path& path);
 /// for that has no such number.
 enum class TableHeader { kAuto, kYes, kNo };
 
+/// What becomes of an empty cell of a feature, in text, and of one that says NA, NaN, null, None or ?.
+enum class MissingCells {
+  kRefused,
+  kMean,    ///< the mean of its column in the training half is put in
+  kMedian,  ///< likewise
+  kDropped  ///< its row is left out
+};
+
 /// How a table is read.
 struct TableOptions {
   std::string from = {};
@@ -36,14 +45,21 @@ struct TableOptions {
   std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number
   TableHeader header = TableHeader::kAuto;  ///< of text
   std::string separator = {};  ///< of text, one character; empty: a comma, or a tabulator in .tsv
+  std::vector<std::string> one_hot =
+      {};  ///< columns of text, by name or number, of which each value becomes one
+  MissingCells missing = MissingCells::kRefused;
+  /// Of text: rows become what a set has, as this says, by name where both have names. Null: it is learnt as rows are
+  /// read.
+  std::shared_ptr<const TableColumns> columns = nullptr;
 };
 
 /// A sample as its file has it.
 struct TableRow {
-  std::vector<float> features;  ///< all finite
+  std::vector<float> features;  ///< all finite; NaN where a cell is empty and nothing is put in yet
   std::string label;            ///< as text, without spaces around it
   std::string place;            ///< "line 12" or "row 3"
   std::string trouble;          ///< why it cannot be used, with column and value; empty: it can
+  bool lacks_cells = false;     ///< some are empty, and nothing was put in
 };
 
 /// The rows of a table, once.
@@ -60,6 +76,10 @@ class Table {
   const std::string& label_column() const { return label_column_; }
   /// Doubts about the rows read so far: a column without a name that only counts them. Empty: there are none.
   virtual std::string warning() const { return ""; }
+  /// How its rows become numbers, as far as that was learnt from the rows read so far; null: all are numbers.
+  virtual std::shared_ptr<const TableColumns> columns() const { return nullptr; }
+  /// Columns of the rows read so far that hold text rather than numbers.
+  virtual std::vector<TextColumn> text_columns() const { return {}; }
   /// @returns false: there are no more. A row with trouble has its place; the next one can be read.
   /// @throws DataError  what follows cannot be read either: names file and offset or line; IoError
   virtual bool next(TableRow& row) = 0;
@@ -80,6 +100,19 @@ std::unique_ptr<Table> open_array_table(const TableOptions& options);
 /// @returns what is wrong with it, or null. "is missing": empty, or NA, NaN, null, None, ?
 const char* read_feature(std::string_view text, float& value);
 
+/// Empty, or NA, N/A, NaN, null, None, ? in the usual letters, without spaces around it.
+bool is_missing(std::string_view text);
+
+/// Columns that hold text, and no numbers: what() names them, and columns() says more of each.
+class TextColumnsError : public DataError {
+ public:
+  TextColumnsError(const std::string& file, std::vector<TextColumn> columns);
+  const std::vector<TextColumn>& columns() const { return columns_; }
+
+ private:
+  std::vector<TextColumn> columns_;
+};
+
 /// Labels become classes in the order of their numbers, or of their bytes where one is no whole number. Where all are
 /// whole numbers, 1.0 is 1.
 struct TableConversionOptions {
@@ -95,14 +128,18 @@ struct TableConversion {
   std::vector<std::string> class_names;
   std::vector<std::int64_t> train, test, validation;  ///< [class] samples
   std::int64_t damaged = 0;                           ///< rows that were left out
+  std::int64_t incomplete = 0;                        ///< likewise, for empty cells (MissingCells::kDropped)
+  std::shared_ptr<const TableColumns> columns;        ///< what the set records of them; null: nothing
+  std::vector<std::int64_t> filled;                   ///< [column] cells that were empty
   std::string label_column, warning;                  ///< as of Table
   std::vector<std::string> troubles;  ///< of the first kMostTroubles of them, each with file and line
 };
 
 inline constexpr std::size_t kMostTroubles = 10;
 
-/// Reads the table twice, first its labels and then its numbers, and writes data.set: table (docs/shard-format.md).
-/// Needs the memory of some rows, and 6 bytes for each. The set is a function of the table's rows and the choice.
+/// Reads the table twice, first its labels and then its numbers, with means or medians three times, and writes data.set: table (docs/shard-format.md).
+/// Needs the memory of some rows, and 6 bytes for each; for medians that of all numbers. The set is a function of the table's rows and the choice.
+/// @throws TextColumnsError
 /// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes, or one class; a class
 ///                     with too few samples to test with some of them
 /// @throws UsageError, IoError  as ShardWriter

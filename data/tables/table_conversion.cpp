@@ -45,6 +45,10 @@ struct FoundLabels {
   std::vector<std::uint32_t> labels;  ///< [row that can be used] into names
 };
 
+bool is_dropped(const TableRow& row, const TableOptions& options) {
+  return row.lacks_cells && options.missing == MissingCells::kDropped;
+}
+
 class LabelReader {
  public:
   LabelReader(const TableConversionOptions& options, TableConversion& result)
@@ -52,17 +56,23 @@ class LabelReader {
 
   FoundLabels read() {
     const auto table = open_table(options_.table);
-    result_.shape = table->shape();
     for (TableRow row; table->next(row);) take(row);
+    result_.columns = table->columns();
+    result_.shape = table->shape();
+    if (result_.columns) result_.shape.channels = static_cast<int>(result_.columns->numbers());
     result_.label_column = table->label_column();
     result_.warning = table->warning();
+    if (auto columns = table->text_columns();
+        !columns.empty() && (!options_.skip_damaged || found_.labels.empty()))
+      throw TextColumnsError(options_.table.from, std::move(columns));
     if (result_.damaged > 0 && !options_.skip_damaged)
-      throw DataError(fmt::format("{}{}; mend {}, or leave them out with --skip-damaged",
+      throw DataError(fmt::format("{}{}; mend {}{}, or leave them out with --skip-damaged",
                                   fmt::join(result_.troubles, "; "),
                                   result_.damaged > std::ssize(result_.troubles)
                                       ? fmt::format("; ... {} in all", counted(result_.damaged, "row"))
                                       : "",
-                                  result_.damaged == 1 ? "it" : "them"));
+                                  result_.damaged == 1 ? "it" : "them",
+                                  lacks_cells_ ? ", fill empty cells with --missing mean or median" : ""));
     if (found_.labels.empty())
       throw DataError(
           fmt::format("{}: holds no rows that can be used; give a table with some", options_.table.from));
@@ -74,7 +84,12 @@ class LabelReader {
     if (row.trouble.empty())
       if (const char* trouble = trouble_with_class_name(row.label))
         row.trouble = fmt::format("the label {} {}", quoted_text(row.label), trouble);
+    if (row.trouble.empty() && is_dropped(row, options_.table)) {
+      ++result_.incomplete;
+      return;
+    }
     if (!row.trouble.empty()) {
+      lacks_cells_ = lacks_cells_ || row.lacks_cells;
       if (std::size(result_.troubles) < kMostTroubles)
         result_.troubles.push_back(fmt::format("{}: {}: {}", options_.table.from, row.place, row.trouble));
       ++result_.damaged;
@@ -94,6 +109,7 @@ class LabelReader {
 
   const TableConversionOptions& options_;
   TableConversion& result_;
+  bool lacks_cells_ = false;  ///< a damaged row does
   FoundLabels found_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
@@ -189,7 +205,8 @@ void write_rows(const TableOptions& options, const FoundLabels& found, const std
   std::size_t i = 0;
   bool is_same = true;
   for (TableRow row; table->next(row);) {
-    if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
+    if (!row.trouble.empty() || is_dropped(row, options) || trouble_with_class_name(row.label) != nullptr)
+      continue;
     is_same = i < halves.size() && (found.names[found.labels[i]] == row.label ||
                                     found.names[found.labels[i]] == as_whole_number(row.label));
     if (!is_same) break;
@@ -212,6 +229,18 @@ std::unique_ptr<Table> open_table(const TableOptions& options) {
   return is_one_of(kArrays, options.from) ? open_array_table(options) : open_text_table(options);
 }
 
+TextColumnsError::TextColumnsError(const std::string& file, std::vector<TextColumn> columns)
+    : DataError([&] {
+        std::vector<std::string_view> names;
+        for (const TextColumn& column : columns) names.emplace_back(column.column);
+        return fmt::format(
+            "{}: {} text, and networks take numbers: {}; make a column of each value with "
+            "--one-hot COLUMN, or leave them out with --drop COLUMN",
+            file, names.size() == 1 ? "a column holds" : counted(names.size(), "column") + " hold",
+            fmt::join(names, ", "));
+      }()),
+      columns_(std::move(columns)) {}
+
 TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   TableConversion result;
   FoundLabels found = LabelReader(options, result).read();
@@ -220,9 +249,19 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   sort_classes(found);
   result.class_names = found.names;
   const std::vector<SetHalf> halves = share_out(found, options.split, result);
+  TableOptions table = options.table;
+  if (result.columns) {
+    table.header = result.columns->have_names() ? TableHeader::kYes : TableHeader::kNo;
+    table.columns = result.columns;
+    if (table.missing != MissingCells::kRefused && table.missing != MissingCells::kDropped)
+      table.columns = result.columns = std::make_shared<const TableColumns>(
+          measure_fillers(table, *result.columns, halves, result.filled));
+  }
   ShardWriter writer(env, options.to, result.shape, found.names,
-                     {.replace = options.replace, .is_fp32 = true});
-  write_rows(options.table, found, halves, writer);
+                     {.replace = options.replace,
+                      .is_fp32 = true,
+                      .columns = result.columns ? to_text(*result.columns) : ""});
+  write_rows(table, found, halves, writer);
   writer.publish();
   return result;
 }

@@ -7,6 +7,8 @@
 #include "data/tables/table.hpp"
 #include "trainer/config/job.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +25,8 @@ class ParseError;
 }  // namespace CLI
 
 namespace lockstep {
+
+struct Duplicates;  // data/sets/duplicates.hpp
 
 // The commands of the program. Each adds itself to the command line and says what to run when it is chosen.
 
@@ -66,6 +70,9 @@ CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, c
 /// --drop, --separator and --header. Writes into `table`, which must outlive the parsing.
 void add_table_options(CLI::App& command, TableOptions& table);
 
+/// --missing and --one-hot, of convert.
+void add_recipe_options(CLI::App& command, TableOptions& table);
+
 /// @throws UsageError  one of these, or --label, was given for what is no table. @param what  for the message
 void refuse_table_options(const CLI::App& command, const std::string& what);
 
@@ -83,6 +90,12 @@ void say_samples_of_classes(const std::vector<std::string>& names, const std::ve
 std::string judges_text(std::int64_t test, std::int64_t validation);
 /// The line of a job for a set that was made.
 void say_how_to_train(const std::string& set, const std::string& directory, bool has_validation_half);
+/// A warning for each kind of them.
+void say_duplicates(const Duplicates& found);
+/// {"test": 2, "validation": 0, "under_two_labels": 1}
+nlohmann::ordered_json duplicates_json(const Duplicates& found);
+/// Of a set that convert has written. @param set  "table" or "shards"
+Duplicates duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half);
 
 // help_command.cpp: how help looks.
 

@@ -11,6 +11,7 @@
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sets/class_names.hpp"
+#include "data/sets/duplicates.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
@@ -52,7 +53,8 @@ std::vector<std::int64_t> samples_of_classes(const std::vector<LabelledPicture>&
   return counts;
 }
 
-nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done) {
+nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done,
+                                       const Duplicates& duplicates) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::object(), damaged = nlohmann::ordered_json::array();
   for (const auto& [kind, count] : done.pictures.left_out_kinds) kinds[kind] = count;
   for (const DamagedPicture& picture : done.damaged) damaged.push_back(picture.path.string());
@@ -70,7 +72,8 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"damaged", damaged},
           {"reshaped", done.reshaped},
           {"made_grey", done.made_grey},
-          {"had_16_bits", done.had_16_bits}};
+          {"had_16_bits", done.had_16_bits},
+          {"duplicates", duplicates_json(duplicates)}};
 }
 
 /// How far it is: a bar on a terminal, elsewhere a line every few seconds. Silent while JSON is asked for.
@@ -142,8 +145,10 @@ int convert(ConversionOptions options, bool json) {
   wipe_bar();
   say_what_was_left_out(done);
   const SortedPictures& pictures = done.pictures;
+  const Duplicates duplicates = duplicates_in("shards", options.to, !pictures.validation.empty());
+  say_duplicates(duplicates);
   if (json) {
-    print("{}\n", json_text_in_ascii(conversion_json(options, done)));
+    print("{}\n", json_text_in_ascii(conversion_json(options, done, duplicates)));
     return 0;
   }
   say_what_was_changed(options, done);
@@ -202,6 +207,7 @@ int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& 
   const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
   print("{}: {}, {} to train on, {}\n", options.to, counted(index.classes, "class"),
         counted(index.train.samples, "image"), judges_text(index.test.samples, index.validation.samples));
+  say_duplicates(duplicates_in("shards", options.to, index.validation.samples > 0));
   say_how_to_train("shards", options.to, index.validation.samples > 0);
   return 0;
 }
@@ -299,6 +305,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       "The labels: a column of text, by name or by number from 1 (default: the one called label, target, "
       "class, y or species), an array of .npz (default: y, labels or label), or the file of .npy");
   add_table_options(*command, table->table);
+  add_recipe_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object in place of lines");
@@ -307,12 +314,15 @@ void add_convert_command(CLI::App& app, Action& action) {
       "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"
       "set as the last line says, and predict makes pictures like its images. Pictures that cannot be\n"
       "read are all named. A call that was interrupted leaves the old set or none: give it again. Of a\n"
-      "table each row is a sample, its columns are numbers, and labels are names or whole numbers.\n"
+      "table each row is a sample, its columns are numbers, or words with --one-hot, and labels are\n"
+      "names or whole numbers. Samples that are in two halves, or under two labels, are counted and\n"
+      "named.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"
       "  lockstep convert cifar10 my-shards\n"
-      "  lockstep convert iris.csv my-set --label species --test 20%");
+      "  lockstep convert iris.csv my-set --label species --test 20%\n"
+      "  lockstep convert titanic.csv my-set --label Survived --drop Name --one-hot Sex --missing median");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
     options->fit = fit->value_or(PictureFit::kSqueeze);

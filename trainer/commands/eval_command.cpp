@@ -57,7 +57,10 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
   }
   if (options.whole && !is_made_in_memory(wanted.set)) wanted.train_samples = wanted.test_samples = 0;
   if (options.validation && !wanted.validation.is_given()) wanted.validation = {.is_files = true};
-  if (!options.train_set && !options.validation) wanted.validation = {};  // the test half alone is looked at
+  if (!options.train_set && !options.validation)
+    wanted.validation = {};  // the test half alone is looked at
+  else if ((options.validation || !options.whole) && wanted.set == model.data.options.set)
+    wanted.leave_out = recorded_leave_out(model.data, model.checkpoint);
   if (!options.data.empty() && is_made_in_memory(wanted.set))
     throw UsageError(
         fmt::format("--data: {} is made in memory, no directory holds it; leave --data out, or name a "

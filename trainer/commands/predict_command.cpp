@@ -226,10 +226,14 @@ int predict_tables(const SavedModel& model, const PredictOptions& options) {
   Answerer answerer(model, options);
   SetSamples samples(model);
   answerer.print_head();
+  TableOptions table = options.table;
+  if (!model.data.columns.empty())
+    table.columns =
+        std::make_shared<const TableColumns>(parse_table_columns(model.data.columns, model.checkpoint));
   int code = 0;
   for (const std::string& path : options.images)
     if (!predict_sample(path, samples, answerer))
-      code = std::max(code, predict_table(path, options.table, model.network.input_shape(), answerer));
+      code = std::max(code, predict_table(path, table, model.network.input_shape(), answerer));
   return code;
 }
 

@@ -9,12 +9,15 @@
 #include "common/text_layout.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/pictures/picture_store.hpp"
+#include "data/sets/duplicates.hpp"
+#include "data/sets/leave_out.hpp"
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/cut_step.hpp"
+#include "trainer/engine/data_loading.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
@@ -32,6 +35,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -100,7 +104,8 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
   const auto all = [is_made](std::int64_t asked, std::int64_t usual) {
     return is_made && asked > 0 ? asked : usual;
   };
-  const PartSizes parts = parts_of(job, {.train = all(job.data.train_samples, data.train_samples),
+  const std::int64_t left_out = job.data.left_out ? std::ssize(job.data.left_out->entries) : 0;
+  const PartSizes parts = parts_of(job, {.train = all(job.data.train_samples, data.train_samples) - left_out,
                                          .test = all(job.data.test_samples, data.test_samples),
                                          .validation = data.validation_samples});
   const std::uint64_t bytes = checked_product(data.shape.features(), element);
@@ -165,6 +170,7 @@ struct ValidateOptions {
   std::string path;
   std::vector<std::string> overrides;
   bool for_launch = false, json = false;
+  bool data = false;          ///< read the set, too
   std::string pictures = {};  ///< where a sheet of them goes; empty: none is asked for
   bool force = false;
 };
@@ -184,8 +190,16 @@ std::string write_pictures(const Job& job, const std::string& path, bool replace
   return text;
 }
 
+/// Of the parts that the job takes, as their files have the samples.
+Duplicates duplicates_of(const Job& job) {
+  Job raw = job;
+  raw.data.mean = {0};
+  raw.data.std = {1};
+  return find_duplicates(*load_in_advance(raw).get().sets);
+}
+
 int validate(const ValidateOptions& options) {
-  const auto& [path, overrides, for_launch, json, pictures, force] = options;
+  const auto& [path, overrides, for_launch, json, data_too, pictures, force] = options;
   const Job asked = load_job(path, overrides);
   if (for_launch) print("{}", launch_text(asked));
   const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
@@ -197,12 +211,20 @@ int validate(const ValidateOptions& options) {
   if (const std::int64_t batch = job.data.global_batch; job.data.per_rank_batch == 0)
     require_traced_steps(job, steps_asked(job, (sizes_of(job, data).train_samples + batch - 1) / batch));
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);
+  const std::optional<Duplicates> duplicates = data_too ? std::optional(duplicates_of(job)) : std::nullopt;
+  if (duplicates) say_duplicates(*duplicates);
   if (json) {
-    print("{}\n", json_text_in_ascii(job_json(job, network, data)));
+    auto facts = job_json(job, network, data);
+    if (duplicates) facts["duplicates"] = duplicates_json(*duplicates);
+    print("{}\n", json_text_in_ascii(facts));
     return 0;
   }
   std::string remarks;
   for (const std::string& line : data.remarks) remarks += "note: " + line + "\n";
+  if (duplicates)
+    remarks += fmt::format("data: {} in two halves, {} under two labels\n",
+                           counted(duplicates->test + duplicates->validation, "sample"),
+                           with_thousands(duplicates->under_two_labels));
   for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
     remarks += "note: " + line + "\n";
   print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,
@@ -225,6 +247,12 @@ void add_validate_command(CLI::App& app, Action& action) {
       "Print for scripts how a launcher may start it: threads=N of a rank; ranks=any or same, on which it "
       "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
   command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
+      ->excludes(launch);
+  command
+      ->add_flag(
+          "--data", options->data,
+          "Read the set, too: warn of samples that are in two of its halves, and of equal ones under two "
+          "labels")
       ->excludes(launch);
   command
       ->add_option("--pictures", options->pictures,

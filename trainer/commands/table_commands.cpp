@@ -4,9 +4,11 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/sets/class_names.hpp"
+#include "data/sets/duplicates.hpp"
 #include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -19,6 +21,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -31,7 +34,7 @@ std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
 }
 
 nlohmann::ordered_json json_of(const TableConversionOptions& options, const TableConversion& done,
-                               const PartSizes& sizes) {
+                               const PartSizes& sizes, const Duplicates& duplicates) {
   return {{"format", 1},
           {"directory", options.to},
           {"classes", done.class_names},
@@ -45,7 +48,11 @@ nlohmann::ordered_json json_of(const TableConversionOptions& options, const Tabl
           {"height", done.shape.height},
           {"width", done.shape.width},
           {"damaged_rows", done.damaged},
-          {"label_column", done.label_column}};
+          {"incomplete_rows", done.incomplete},
+          {"columns", done.columns ? nlohmann::ordered_json::parse(to_text(*done.columns))
+                                   : nlohmann::ordered_json::array()},
+          {"label_column", done.label_column},
+          {"duplicates", duplicates_json(duplicates)}};
 }
 
 void say_damaged_rows(const TableConversion& done) {
@@ -54,6 +61,39 @@ void say_damaged_rows(const TableConversion& done) {
   if (done.damaged > 0)
     print_error(fmt::format("left out {} that cannot be used", counted(done.damaged, "row")));
   if (!done.warning.empty()) print_error("warning: " + done.warning);
+}
+
+/// Few values become columns, and many are names of the rows.
+std::string cure_for(const TextColumn& column) {
+  constexpr std::size_t kMostColumns = 100;
+  const bool may_be_one_hot = column.different <= kMostColumns;
+  return fmt::format(
+      "{} holds text: {}{}, such as {}; {}--drop {} leaves it out", column.column,
+      column.different < TextColumn::kMostTexts ? "" : "at least ",
+      counted(column.different, "different value"), quoted_text(column.example),
+      may_be_one_hot ? fmt::format("--one-hot {} makes a column of each, ", column.argument) : "",
+      column.argument);
+}
+
+/// What was put in for empty cells, and which columns became several.
+void say_columns(const TableOptions& options, const TableConversion& done) {
+  if (done.incomplete > 0) print("left out {} with empty cells\n", counted(done.incomplete, "row"));
+  if (!done.columns) return;
+  const std::vector<TableColumn>& columns = done.columns->all;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const std::string name = columns[c].name.empty() ? fmt::format("feature {}", c + 1) : columns[c].name;
+    if (columns[c].is_one_hot) {
+      std::vector<std::string> made;
+      for (const std::string& value : columns[c].values) made.push_back(name + "=" + value);
+      print("{}: {}: {}\n", name, counted(made.size(), "column"), first_names(made));
+    }
+    if (c >= done.filled.size() || done.filled[c] == 0) continue;
+    const char* what = options.missing == MissingCells::kMean ? "mean" : "median";
+    print("{}: {} {}\n", name, counted(done.filled[c], "empty cell"),
+          columns[c].is_one_hot
+              ? "with 0 in all of these"
+              : fmt::format("with {}, the {} of the training half", *columns[c].filler, what));
+  }
 }
 
 /// Samples of one dimension are numbers, others have the order in which networks take them.
@@ -76,7 +116,7 @@ void warn_of_other_order(const ImageShape& shape) {
 }  // namespace
 
 void refuse_table_options(const CLI::App& command, const std::string& what) {
-  for (const char* option : {"--label", "--drop", "--separator", "--header"}) {
+  for (const char* option : {"--label", "--drop", "--separator", "--header", "--missing", "--one-hot"}) {
     const CLI::Option* given = command.get_option_no_throw(option);
     if (given != nullptr && given->count() > 0)
       throw UsageError(
@@ -103,6 +143,29 @@ void add_table_options(CLI::App& command, TableOptions& table) {
           "number")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->default_str("auto");
+}
+
+void add_recipe_options(CLI::App& command, TableOptions& table) {
+  command
+      .add_option(
+          "--one-hot", table.one_hot,
+          "Of text: a column of words, by name or by number from 1, of which each value becomes a column "
+          "of 0 and 1, called COLUMN=VALUE; may be given again")
+      ->allow_extra_args(false);
+  command
+      .add_option_function<std::string>(
+          "--missing",
+          [&table](const std::string& answer) {
+            table.missing = answer == "mean"     ? MissingCells::kMean
+                            : answer == "median" ? MissingCells::kMedian
+                                                 : MissingCells::kDropped;
+          },
+          "Of text: what becomes of empty cells, and of NA, NaN, null, None and ?: the mean or median of "
+          "their "
+          "column in the training half, which predict takes, too; drop leaves their rows out; default: they "
+          "are "
+          "refused")
+      ->check(CLI::IsMember({"mean", "median", "drop"}));
 }
 
 std::string judges_text(std::int64_t test, std::int64_t validation) {
@@ -135,18 +198,49 @@ void say_samples_of_classes(const std::vector<std::string>& names, const std::ve
   }
 }
 
+nlohmann::ordered_json duplicates_json(const Duplicates& found) {
+  return {
+      {"test", found.test}, {"validation", found.validation}, {"under_two_labels", found.under_two_labels}};
+}
+
+void say_duplicates(const Duplicates& found) {
+  for (const auto& [count, half] : {std::pair{found.test, "test"}, {found.validation, "validation"}})
+    if (count > 0)
+      print_error(fmt::format("warning: {} in the training half, too: accuracy looks better than it is",
+                              count == 1 ? fmt::format("1 {} sample is", half)
+                                         : fmt::format("{} {} samples are", with_thousands(count), half)));
+  for (const std::string& example : found.of_parts) print_error("  " + example);
+  if (found.under_two_labels > 0)
+    print_error(fmt::format("warning: {} under two labels",
+                            found.under_two_labels == 1
+                                ? "1 sample stands"
+                                : with_thousands(found.under_two_labels) + " samples stand"));
+  for (const std::string& example : found.of_labels) print_error("  " + example);
+}
+
+Duplicates duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half) {
+  return find_duplicates(load_dataset({.set = set,
+                                       .root = directory,
+                                       .mean = {0},
+                                       .std = {1},
+                                       .validation = {.is_files = has_validation_half}}));
+}
+
 namespace {
 
 int say_conversion(const TableConversionOptions& options, const TableConversion& done, const PartSizes& sizes,
-                   const char* set, bool json) {
+                   const std::string& set, bool json) {
+  const Duplicates duplicates = duplicates_in(set, options.to, sizes.validation > 0);
+  say_duplicates(duplicates);
   if (json) {
-    print("{}\n", json_text_in_ascii(json_of(options, done, sizes)));
+    print("{}\n", json_text_in_ascii(json_of(options, done, sizes, duplicates)));
     return 0;
   }
   if (!done.label_column.empty()) print("labels: {}\n", done.label_column);
   print("{}: {} ({}), {} to train on, {}, {}\n", options.to, counted(done.class_names.size(), "class"),
         first_names(done.class_names), counted(sizes.train, "sample"),
         judges_text(sizes.test, sizes.validation), shape_text(done.shape));
+  say_columns(options.table, done);
   say_samples_of_classes(done.class_names, done.train, done.test, done.validation);
   say_how_to_train(set, options.to, sizes.validation > 0);
   return 0;
@@ -155,7 +249,14 @@ int say_conversion(const TableConversionOptions& options, const TableConversion&
 }  // namespace
 
 int convert_table_and_say(const TableConversionOptions& options, bool json) {
-  const TableConversion done = convert_table(Env::posix(), options);
+  const TableConversion done = [&] {
+    try {
+      return convert_table(Env::posix(), options);
+    } catch (const TextColumnsError& error) {
+      for (const TextColumn& column : error.columns()) print_error(cure_for(column));
+      throw;
+    }
+  }();
   say_damaged_rows(done);
   warn_of_other_order(done.shape);
   return say_conversion(options, done, {sum_of(done.train), sum_of(done.test), sum_of(done.validation)},

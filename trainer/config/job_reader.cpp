@@ -4,6 +4,7 @@
 #include "common/installed.hpp"
 #include "common/yaml.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/leave_out.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job_schema.hpp"
 
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -286,12 +288,17 @@ std::string find_job(const std::string& path) {
   return path;
 }
 
-/// The model or the data that a job file names: beside that file if they are there, otherwise as written, which is
+/// The model, the data or the list that a job file names: beside that file if they are there, otherwise as written, which is
 /// relative to the current directory.
 std::string model_beside(const std::string& job_file, const std::string& model) {
   if (!is_model_path(model)) return model;
   const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / model;
   return is_file(file) ? file.string() : model;
+}
+
+std::string list_beside(const std::string& job_file, const std::string& list) {
+  const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / list;
+  return is_file(file) ? file.string() : list;
 }
 
 std::string data_beside(const std::string& job_file, const std::string& root) {
@@ -326,11 +333,21 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
 Job load_job(const std::string& name, const std::vector<std::string>& overrides) {
   const std::string path = find_job(name);
   JobReader reader(read_yaml_file(path), path);
-  const std::string model_of_file = reader.job().model, root_of_file = reader.job().data.root;
+  const std::string model_of_file = reader.job().model, root_of_file = reader.job().data.root,
+                    list_of_file = reader.job().data.leave_out;
   for (const std::string& text : overrides) reader.read_override(text);
   Job job = reader.finish();
   if (job.model == model_of_file) job.model = model_beside(path, model_of_file);
   if (job.data.root == root_of_file) job.data.root = data_beside(path, root_of_file);
+  if (job.data.leave_out.empty()) return job;
+  if (job.data.leave_out == list_of_file) job.data.leave_out = list_beside(path, list_of_file);
+  if (!is_file(job.data.leave_out))
+    throw MissingDataError(
+        fmt::format("{}data.leave_out: {}: no such file beside the job or in the current "
+                    "directory; bring the list back, or remove the key",
+                    place_of(job, "data.leave_out"), job.data.leave_out));
+  job.data.leave_out = std::filesystem::absolute(job.data.leave_out).lexically_normal().string();
+  job.data.left_out = std::make_shared<const LeaveOutList>(read_leave_out(job.data.leave_out));
   return job;
 }
 

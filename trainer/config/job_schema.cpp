@@ -69,6 +69,9 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.validation, samples_or_share(kBillion),
         "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; files: the set's own validation half instead; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
         .also_called({"validation_split", "val_split", "validation_size", "val_size", "valid_size", "holdout"}),
+    KEY(data.leave_out, path("a file, or nothing", true),
+        "training samples that are left out, neither trained on nor held out: a text file beside the job file or in the current directory, with a place in the training half from 0 or the name of a picture a line; empty: none", Determines::kWeightsUnlessDefault)
+        .also_called({"exclude", "exclude_file", "skip_samples", "ignore_list", "blacklist"}),
     KEY(data.augment, augmentations(),
         "how training images are changed at random, in order; of an image another draw in each epoch; [] for none: docs/augmentation.md", Determines::kWeightsUnlessDefault)
         .also_called({"augmentation", "augmentations", "transform", "transforms"}),
@@ -277,6 +280,7 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"data.train_samples", "6000"},
     {"data.test_samples", "1000"},
     {"data.validation", "5000"},
+    {"data.leave_out", "mislabelled.txt"},
     {"data.augment", "[{crop: {padding: 4}}, {flip: {horizontal: 0.5}}]"},
     {"train.epochs", "20"},
     {"train.seed", "42"},

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/sets/leave_out.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/config/optimizers/optimizers.hpp"
@@ -140,6 +141,8 @@ bool determines_weights(const JobKey& key, const Job& job) {
 
 /// A schedule without a length of its own has that of the run: then epochs determine weights, too.
 constexpr const char *kScheduleLength = "train.schedule.total", *kScheduleKind = "train.schedule.kind";
+/// By what the list says, not by where it is.
+constexpr const char* kLeaveOut = "data.leave_out";
 
 std::string length_from_run(const Job& job) {
   const ScheduleSection& schedule = job.train.schedule;
@@ -202,6 +205,7 @@ std::map<std::string, std::string> determining_keys(const Job& job) {
     if (determines_weights(key, job)) values[key.path] = key.write(job);
   }
   if (const std::string length = length_from_run(job); !length.empty()) values[kScheduleLength] = length;
+  if (job.data.left_out != nullptr) values[kLeaveOut] = job.data.left_out->contents();
   return values;
 }
 

@@ -7,6 +7,7 @@
 #include "comm/launcher.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "data/sets/leave_out.hpp"
 #include "data/shared_set.hpp"
 
 #include <unistd.h>
@@ -22,6 +23,17 @@
 
 namespace lockstep {
 
+namespace {
+
+/// Jobs that were not read from a file have not read the list either.
+std::shared_ptr<const LeaveOutList> leave_out_list(const Job& job) {
+  const DataSection& data = job.data;
+  if (data.left_out != nullptr || data.leave_out.empty()) return data.left_out;
+  return std::make_shared<const LeaveOutList>(read_leave_out(data.leave_out));
+}
+
+}  // namespace
+
 DatasetOptions dataset_options(const Job& job) {
   return {.set = job.data.set,
           .root = job.data.root,
@@ -31,6 +43,7 @@ DatasetOptions dataset_options(const Job& job) {
           .train_samples = job.data.train_samples,
           .test_samples = job.data.test_samples,
           .validation = job.data.validation,
+          .leave_out = leave_out_list(job),
           .in_memory = job.data.in_memory,
           .pictures = job.data.picture_form(),
           .label = job.data.label,

@@ -81,13 +81,13 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
   const StrategyDescription description = strategy_->describe();
   const TrainTestData& data = *setup_.data;
   const std::int64_t validation = data.validation.size();
-  const std::string held_out =
-      validation == 0 ? "" : fmt::format("{} validation, ", with_thousands(validation));
+  std::string others = data.left_out == 0 ? "" : fmt::format("{} left out, ", with_thousands(data.left_out));
+  if (validation > 0) others += fmt::format("{} validation, ", with_thousands(validation));
   std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
                   counted(network.parameters().size, "parameter"), job_.data.set,
                   share_text(data.train.size(), data.train_in_file() - std::ssize(data.validation.places)),
-                  held_out, share_text(data.test.size(), data.test_in_file()), data.origin),
+                  others, share_text(data.test.size(), data.test_in_file()), data.origin),
       fmt::format("{} on {}, {}", counted(comm_.size(), "rank"), counted(hosts, "host"),
                   device_text(job_, setup_, comm_, description.has_graphs)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",

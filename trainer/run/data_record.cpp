@@ -9,6 +9,7 @@
 #include "data/pictures/picture.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/class_names.hpp"
+#include "data/sets/leave_out.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
@@ -177,6 +178,8 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
   if (data.train.has_images()) entries["background"] = light_background ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
+  if (!data.columns.empty()) entries["columns"] = data.columns;
+  if (!job.data.leave_out.empty()) entries["leave_out"] = job.data.leave_out;
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
   return entries;
@@ -201,6 +204,9 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   options.std = model.numbers("std");
   record.class_names = split_names(data.text("class_names"), checkpoint);
   record.was_read_as_before = has_pictures(options.set) && !data.has(kReading);
+  record.columns = data.text_or("columns", "");
+  record.leave_out = data.text_or("leave_out", "");
+  record.leave_out_contents = job.text_or("data.leave_out", "");
   options.seed = facts.seed;
   options.validation = recorded_hold_out(job, checkpoint);
   options.pictures = recorded_form(job, data, checkpoint);
@@ -214,6 +220,17 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   }
   require_possible(options, checkpoint);
   return record;
+}
+
+std::shared_ptr<const LeaveOutList> recorded_leave_out(const DataRecord& record,
+                                                       const std::string& checkpoint) {
+  if (record.leave_out.empty()) return nullptr;
+  auto list = std::make_shared<const LeaveOutList>(read_leave_out(record.leave_out));
+  if (list->contents() == record.leave_out_contents) return list;
+  throw DataError(
+      fmt::format("{}: names other samples than the list that {} was trained without "
+                  "(data.leave_out: {} then, {} now); bring it back as it was",
+                  record.leave_out, checkpoint, record.leave_out_contents, list->contents()));
 }
 
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,

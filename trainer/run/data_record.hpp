@@ -13,6 +13,7 @@
 
 #include <charconv>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -34,6 +35,9 @@ struct DataRecord {
       false;  ///< by a version that gave some pictures other pixels: change_of_reading()
   /// In label order. May be empty.
   std::vector<std::string> class_names;
+  std::string columns;  ///< as of TrainTestData
+  std::string leave_out,
+      leave_out_contents;  ///< the file of data.leave_out, and the job's value for what it said
 };
 
 /// How many test samples a checkpoint's accuracy is of; -1: it does not say.
@@ -50,6 +54,11 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
 /// @param checkpoint  for messages
 /// @throws DataError  a value that cannot be right
 DataRecord read_data_record(const CheckpointFacts& facts, const std::string& checkpoint);
+
+/// The list of data.leave_out; null: the run had none.
+/// @throws DataError  it says something else by now; MissingDataError, IoError
+std::shared_ptr<const LeaveOutList> recorded_leave_out(const DataRecord& record,
+                                                       const std::string& checkpoint);
 
 /// What differs between the recorded data and those at hand, with both values: "mnist train samples (sha256
 /// 0123456789abcdef then, fedcba9876543210 now)". Empty: they are the same.

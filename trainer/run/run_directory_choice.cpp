@@ -159,7 +159,8 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
   }
   if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
   try {
-    const Job then = parse_job(text_of_file(env, job_file), job_file);
+    Job then = parse_job(text_of_file(env, job_file), job_file);
+    if (then.data.leave_out == job.data.leave_out) then.data.left_out = job.data.left_out;
     const auto differences = differing_keys(determining_keys(then), determining_keys(job));
     if (differences.empty()) return std::nullopt;
     return fmt::format("differs in {}", fmt::join(differences, ", "));

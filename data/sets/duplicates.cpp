@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Digests of all samples are sorted, so that equal ones stand together.
+#include "data/sets/duplicates.hpp"
+
+#include "common/buffers.hpp"
+#include "common/digest.hpp"
+#include "common/env.hpp"
+#include "common/machine.hpp"
+#include "common/printable.hpp"
+#include "data/sets/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+/// Equal samples stand together, in the order of parts and of their places.
+struct DigestedSample {
+  std::array<std::uint64_t, 2> digest{};
+  std::uint32_t part : 2 = 0;    ///< 0 train, 1 validation, 2 test
+  std::uint32_t label : 30 = 0;  ///< kMostShardClasses and label sets are fewer
+  std::int32_t index = 0;        ///< in the part
+
+  friend bool operator<(const DigestedSample& a, const DigestedSample& b) {
+    if (a.digest != b.digest) return a.digest < b.digest;
+    return a.part != b.part ? a.part < b.part : a.index < b.index;
+  }
+};
+
+constexpr std::uint32_t kTrainPart = 0, kValidationPart = 1, kTestPart = 2;
+
+class DuplicateFinder {
+ public:
+  explicit DuplicateFinder(const TrainTestData& data)
+      : data_(data), parts_{&data.train, &data.validation, &data.test} {}
+
+  Duplicates find() {
+    std::size_t all = 0;
+    for (const Dataset* part : parts_) all += static_cast<std::size_t>(part->size());
+    require_memory(checked_product(all, sizeof(DigestedSample)), "looking for equal samples",
+                   "use a machine with more memory");
+    samples_.reserve(all);
+    for (std::uint32_t part = 0; part < parts_.size(); ++part)
+      if (parts_[part]->size() > 0) digest(part);
+    std::ranges::sort(samples_, std::less());
+    for (auto first = samples_.begin(); first != samples_.end();) {
+      const auto end = std::find_if(first, samples_.end(), [&](const DigestedSample& sample) {
+        return sample.digest != first->digest;
+      });
+      compare({first, end});
+      first = end;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void digest(std::uint32_t part) {
+    const Dataset& set = *parts_[part];
+    const std::size_t number = set.has_images() ? sizeof(std::uint8_t) : sizeof(float);
+    const std::size_t bytes = checked_product(set.shape.features(), number);
+    constexpr std::size_t kAtOnce = std::size_t{4} << 20;
+    const auto most = static_cast<std::int64_t>(std::clamp<std::size_t>(kAtOnce / bytes, 1, 4096));
+    std::vector<std::uint8_t> rows;
+    std::vector<std::int32_t> indices;
+    for (std::int64_t first = 0; first < set.size(); first += most) {
+      indices.resize(static_cast<std::size_t>(std::min(most, set.size() - first)));
+      std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
+      rows.resize(indices.size() * bytes);
+      read_samples(set, indices, rows);
+      for (const std::int32_t index : indices) {
+        const auto row = std::span(rows).subspan(static_cast<std::size_t>(index - first) * bytes, bytes);
+        add(part, index, sha256(std::as_bytes(row)));
+      }
+    }
+  }
+
+  void add(std::uint32_t part, std::int32_t index, const Sha256Digest& digest) {
+    DigestedSample& sample = samples_.emplace_back();
+    std::memcpy(sample.digest.data(), digest.data(), sizeof(sample.digest));
+    sample.part = part;
+    sample.label =
+        static_cast<std::uint32_t>(parts_[part]->labels[static_cast<std::size_t>(index)]) & 0x3fffffffU;
+    sample.index = index;
+  }
+
+  /// @param equal  at least one
+  void compare(std::span<const DigestedSample> equal) {
+    const DigestedSample& first = equal.front();
+    bool has_other_label = false;
+    for (const DigestedSample& sample : equal.subspan(1)) {
+      if (first.part == kTrainPart && sample.part != kTrainPart) {
+        ++(sample.part == kTestPart ? found_.test : found_.validation);
+        tell(found_.of_parts, sample, first, "");
+      }
+      if (sample.label == first.label || has_other_label) continue;
+      has_other_label = true;
+      ++found_.under_two_labels;
+      tell(found_.of_labels, sample, first,
+           fmt::format(", labelled {} and {}", label_of(sample), label_of(first)));
+    }
+  }
+
+  void tell(std::vector<std::string>& examples, const DigestedSample& sample, const DigestedSample& twin,
+            const std::string& more) {
+    if (examples.size() < Duplicates::kMostExamples)
+      examples.push_back(fmt::format("{} is {}{}", name_of(sample), name_of(twin), more));
+  }
+
+  std::string label_of(const DigestedSample& sample) const {
+    const Dataset& set = *parts_[sample.part];
+    if (!set.has_label_sets())
+      return sample.label < data_.class_names.size() ? quoted_text(data_.class_names[sample.label])
+                                                     : std::to_string(sample.label);
+    std::string names;
+    const auto row = set.label_set_of(sample.index);
+    for (std::size_t c = 0; c < row.size(); ++c)
+      if (row[c] != 0) names += (names.empty() ? "" : ", ") + data_.class_names[c];
+    return quoted_text(names);
+  }
+
+  /// "test[3] (cat/7.jpg)"
+  std::string name_of(const DigestedSample& sample) {
+    const Dataset& set = *parts_[sample.part];
+    const std::int64_t place = set.place_in_file(sample.index);
+    const SetHalf half = sample.part == kTestPart ? SetHalf::kTest
+                         : sample.part == kValidationPart && data_.is_validated_by_files()
+                             ? SetHalf::kValidation
+                             : SetHalf::kTrain;
+    std::string name;
+    if (set.store != nullptr) name = set.store->name_of(place);
+    if (name.empty()) name = listed_name(half, place);
+    return fmt::format("{}[{}]{}", lockstep::name_of(half), place,
+                       name.empty() ? "" : " (" + printable_line(name) + ")");
+  }
+
+  /// Of a set that lists the pictures it was made of.
+  std::string listed_name(SetHalf half, std::int64_t place) {
+    if (data_.directory.empty()) return "";
+    auto& [is_read, list] = names_[static_cast<std::size_t>(half)];
+    const std::int64_t samples = half == SetHalf::kTrain  ? data_.train_in_file()
+                                 : half == SetHalf::kTest ? data_.test_in_file()
+                                                          : data_.validation.size();
+    if (!is_read)
+      list = read_sample_names(Env::posix(), sample_names_in(data_.directory, half), samples).names;
+    is_read = true;
+    return list.empty() ? "" : list[static_cast<std::size_t>(place)];
+  }
+
+  const TrainTestData& data_;
+  std::array<const Dataset*, 3> parts_;
+  std::vector<DigestedSample> samples_;
+  std::array<std::pair<bool, std::vector<std::string>>, 3> names_{};  ///< [half]
+  Duplicates found_;
+};
+
+}  // namespace
+
+Duplicates find_duplicates(const TrainTestData& data) {
+  return DuplicateFinder(data).find();
+}
+
+}  // namespace lockstep

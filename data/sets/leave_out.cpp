@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Reads lists of samples to leave out, and finds the samples in the training half.
+#include "data/sets/leave_out.hpp"
+
+#include "common/digest.hpp"
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "data/byte_source.hpp"
+#include "data/sets/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <span>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint64_t kMostListBytes = std::uint64_t{256} << 20;
+
+bool is_place(std::string_view text) {
+  return text.find_first_not_of("0123456789") == text.npos;
+}
+
+/// A line without its comment.
+std::string_view sample_on(std::string_view line) {
+  line = trimmed(line);
+  if (line.starts_with('#')) return {};
+  const std::string_view before = trimmed(line.substr(0, line.find('#')));
+  return is_place(before) ? before : line;
+}
+
+std::string sha256_of(const std::vector<LeaveOutList::Entry>& entries) {
+  std::vector<std::string_view> texts;
+  for (const LeaveOutList::Entry& entry : entries) texts.emplace_back(entry.text);
+  std::ranges::sort(texts);
+  std::string all;
+  for (const std::string_view text : texts) all.append(text).append("\n");
+  return hex(sha256(std::as_bytes(std::span(all))));
+}
+
+struct FoundPlace {
+  std::int32_t place = 0;
+  std::string trouble = {};  ///< why there is none
+};
+
+FoundPlace place_at(const std::string& text, std::int64_t all) {
+  std::int64_t place = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), place);
+  if (error == std::errc() && place < all) return {static_cast<std::int32_t>(place), ""};
+  return {0, fmt::format("is no place in the training half, which has 0 to {}", all - 1)};
+}
+
+/// Finds samples by their names, with one look at all of them.
+class PlacesByName {
+ public:
+  PlacesByName(const LeaveOutList& list, const TrainTestData& data) {
+    for (const LeaveOutList::Entry& entry : list.entries)
+      if (!is_place(entry.text)) found_.emplace(entry.text, Found());
+    if (!found_.empty()) look_through(data);
+  }
+
+  FoundPlace find(const std::string& name) const {
+    const auto& [times, place] = found_.at(name);
+    if (!has_names_) return {0, "is a name, and the samples of this set have none; write its place, from 0"};
+    if (times == 0) return {0, fmt::format("is no picture of the training half, which has {}", first_)};
+    if (times > 1) return {0, fmt::format("is the name of {}; write their places", counted(times, "sample"))};
+    return {place, ""};
+  }
+
+ private:
+  struct Found {
+    std::int64_t times = 0;
+    std::int32_t place = 0;
+  };
+
+  void look_through(const TrainTestData& data) {
+    const Dataset& train = data.train;
+    const bool knows = train.store != nullptr && !train.store->name_of(0).empty();
+    const auto listed =
+        knows || data.directory.empty()
+            ? SampleNames()
+            : read_sample_names(Env::posix(), sample_names_in(data.directory, SetHalf::kTrain), train.size());
+    has_names_ = knows || !listed.names.empty();
+    if (!has_names_) return;
+    for (std::int32_t i = 0; i < train.size(); ++i) {
+      const auto name =
+          knows ? std::string(train.store->name_of(i)) : listed.names[static_cast<std::size_t>(i)];
+      if (i == 0) first_ = quoted_text(name);
+      const auto wanted = found_.find(name);
+      if (wanted != found_.end() && wanted->second.times++ == 0) wanted->second.place = i;
+    }
+  }
+
+  std::unordered_map<std::string, Found> found_;
+  bool has_names_ = false;
+  std::string first_;  ///< quoted
+};
+
+}  // namespace
+
+LeaveOutList parse_leave_out(std::string_view text, const std::string& file) {
+  LeaveOutList list{.file = file, .entries = {}, .sha256 = ""};
+  std::unordered_map<std::string, std::size_t> line_of;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::string_view whole = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), whole.size() + 1));
+    const std::string sample(sample_on(whole));
+    if (sample.empty()) continue;
+    const auto fail = [&](const std::string& cause) {
+      throw DataError(
+          fmt::format("{}: line {}: {}; write a sample a line, its place in the training half or "
+                      "the name of its picture",
+                      file, line, cause));
+    };
+    if (printable_line(sample) != sample) fail("is not printable UTF-8");
+    const auto [known, is_new] = line_of.try_emplace(sample, line);
+    if (!is_new) fail(fmt::format("{} stands on line {} already", quoted_text(sample), known->second));
+    list.entries.push_back({sample, line});
+  }
+  if (list.entries.empty())
+    throw DataError(fmt::format("{}: names no samples; write one a line, or remove data.leave_out", file));
+  list.sha256 = sha256_of(list.entries);
+  return list;
+}
+
+LeaveOutList read_leave_out(const std::string& file) {
+  FileSource source(file);
+  if (source.remaining_at_most() > kMostListBytes)
+    throw DataError(fmt::format("{}: {} bytes are too many for a list of samples; at most {}", file,
+                                source.remaining_at_most(), kMostListBytes));
+  std::vector<std::uint8_t> bytes(source.remaining_at_most());
+  bytes.resize(source.read(bytes));
+  return parse_leave_out({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+}
+
+std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data) {
+  const std::int64_t all = data.train.size();
+  const PlacesByName names(list, data);
+  std::map<std::int32_t, std::size_t> line_of;  // [place]
+  for (const LeaveOutList::Entry& entry : list.entries) {
+    const auto fail = [&](const std::string& cause) {
+      throw DatasetOptionError("leave_out", fmt::format("{}: line {}: {}", list.file, entry.line, cause));
+    };
+    const auto [place, trouble] = is_place(entry.text) ? place_at(entry.text, all) : names.find(entry.text);
+    if (!trouble.empty()) fail(fmt::format("{} {}", quoted_text(entry.text), trouble));
+    const auto [known, is_new] = line_of.try_emplace(place, entry.line);
+    if (!is_new) fail(fmt::format("sample {} stands on line {} already", place, known->second));
+  }
+  if (std::ssize(line_of) == all)
+    throw DatasetOptionError("leave_out", fmt::format("{}: names all of {}, and none is left to train on",
+                                                      list.file, counted(all, "training sample")));
+  std::vector<std::int32_t> places;
+  for (const auto& [place, line] : line_of) places.push_back(place);
+  return places;
+}
+
+}  // namespace lockstep

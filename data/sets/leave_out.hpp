@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A list of training samples that a run leaves out: data.leave_out.
+///
+/// A text file with a sample a line: its place in the training half, from 0, or the name of its picture as lists of
+/// names and messages have it, such as train/cat/1.jpg. Spaces around a line and empty lines do not count; # at the
+/// beginning of a line, or behind a place, begins a comment.
+#pragma once
+
+#include "data/dataset.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+struct LeaveOutList {
+  struct Entry {
+    std::string text;  ///< a place or a name
+    std::size_t line = 0;
+  };
+
+  std::string file;            ///< for messages
+  std::vector<Entry> entries;  ///< each text once
+  std::string sha256;          ///< of the sorted texts, a line each: comments and order do not count
+
+  /// What a run's records have for data.leave_out: "sha256:..."
+  std::string contents() const { return "sha256:" + sha256; }
+};
+
+/// @throws DataError  naming file and line: a sample twice, no printable text; or there are no samples
+LeaveOutList parse_leave_out(std::string_view text, const std::string& file);
+/// The same from a file. @throws MissingDataError, IoError; DataError also if it is larger than any list may be
+LeaveOutList read_leave_out(const std::string& file);
+
+/// Where the samples stand in the training half, which is whole; ascending.
+/// @throws DatasetOptionError  naming file and line: a place beyond the last, a name of no picture or of several, a
+///                             sample that is named twice; or none would be left to train on
+std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data);
+
+}  // namespace lockstep

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The recipe as JSON, and back.
+#include "data/sets/table_columns.hpp"
+
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/printable.hpp"
+#include "data/sets/names.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace lockstep {
+
+std::size_t TableColumns::numbers() const {
+  return std::accumulate(all.begin(), all.end(), std::size_t{0},
+                         [](std::size_t sum, const TableColumn& column) {
+                           return sum + (column.is_one_hot ? column.values.size() : 1);
+                         });
+}
+
+std::string to_text(const TableColumns& columns) {
+  auto json = nlohmann::ordered_json::array();
+  for (const TableColumn& column : columns.all) {
+    nlohmann::ordered_json entry = {{"name", column.name}};
+    if (column.is_one_hot) entry["values"] = column.values;
+    if (column.filler) entry["missing"] = *column.filler;
+    json.push_back(entry);
+  }
+  return json_text_in_ascii(json);
+}
+
+namespace {
+
+bool is_printable(const std::string& text) {
+  return printable_line(text) == text;
+}
+
+bool may_be_values(const std::vector<std::string>& values) {
+  return !values.empty() && values.size() <= TableColumn::kMostValues &&
+         std::ranges::is_sorted(values, std::less_equal()) &&
+         std::ranges::none_of(values,
+                              [](const std::string& value) { return trouble_with_class_name(value); });
+}
+
+/// Nothing: it says no column.
+std::optional<TableColumn> read_column(const nlohmann::json& json) {
+  if (!json.is_object() || !json.value("name", nlohmann::json()).is_string()) return std::nullopt;
+  TableColumn column{.name = json["name"].get<std::string>()};
+  if (!is_printable(column.name)) return std::nullopt;
+  if (json.contains("values")) {
+    const nlohmann::json& values = json["values"];
+    column.is_one_hot = true;
+    if (!values.is_array() || !std::ranges::all_of(values, &nlohmann::json::is_string)) return std::nullopt;
+    column.values = values.get<std::vector<std::string>>();
+    if (!may_be_values(column.values)) return std::nullopt;
+  }
+  if (json.contains("missing")) {
+    const double filler = json["missing"].is_number() ? json["missing"].get<double>() : NAN;
+    column.filler = static_cast<float>(filler);
+    if (!std::isfinite(*column.filler)) return std::nullopt;
+  }
+  return column;
+}
+
+}  // namespace
+
+TableColumns parse_table_columns(std::string_view text, const std::string& file) {
+  const auto json = parse_json_or_discard(text);
+  TableColumns columns;
+  bool is_good = json.is_array() && !json.empty();
+  if (is_good)
+    for (const nlohmann::json& entry : json)
+      if (auto column = read_column(entry)) columns.all.push_back(*std::move(column));
+  is_good = is_good && columns.all.size() == json.size() &&
+            std::ranges::all_of(columns.all, [&](const TableColumn& column) {
+              return column.name.empty() != columns.have_names();
+            });
+  if (!is_good)
+    throw DataError(
+        fmt::format("{}: its columns are not a list of names, values and numbers for empty cells; "
+                    "convert the table again",
+                    file));
+  return columns;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Cells to numbers, and what empty cells get.
+#include "data/tables/cells.hpp"
+
+#include "common/buffers.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/printable.hpp"
+#include "data/sets/names.hpp"
+#include "data/tables/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+namespace lockstep {
+
+ColumnReader::ColumnReader(const TableOptions& options, TableColumns columns, std::vector<std::string> shown)
+    : learns_(options.columns == nullptr),
+      missing_(options.missing),
+      columns_(std::move(columns)),
+      shown_(std::move(shown)),
+      values_(learns_ ? columns_.all.size() : 0),
+      texts_(values_.size()) {}
+
+void ColumnReader::read(std::span<const std::string_view> cells, TableRow& row) {
+  row.features.clear();
+  row.lacks_cells = false;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (is_missing(cells[i]))
+      take_missing(i, cells[i], row);
+    else if (columns_.all[i].is_one_hot)
+      read_value(i, cells[i], row);
+    else
+      read_number(i, cells[i], row);
+  }
+}
+
+TableColumns ColumnReader::learnt() const {
+  TableColumns columns = columns_;
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    columns.all[i].values.assign(values_[i].begin(), values_[i].end());
+  return columns;
+}
+
+std::vector<TextColumn> ColumnReader::text_columns(std::span<const std::string> arguments) const {
+  std::vector<TextColumn> columns;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const Texts& texts = texts_[i];
+    if (texts.texts == 0 || 4 * texts.texts < texts.cells) continue;
+    columns.push_back({.column = shown_[i],
+                       .argument = arguments[i],
+                       .different = texts.different.size(),
+                       .example = texts.example});
+  }
+  return columns;
+}
+
+void ColumnReader::complain(std::size_t i, std::string_view cell, const std::string& trouble,
+                            TableRow& row) const {
+  if (!row.trouble.empty()) return;
+  row.trouble = fmt::format("{}: '{}' {}", shown_[i], printable_line(cell.substr(0, 40)), trouble);
+}
+
+/// In the order of the set. Numbers that are not known yet are NaN.
+void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& row) const {
+  const TableColumn& column = columns_.all[i];
+  row.lacks_cells = row.lacks_cells || !column.filler;
+  if (!column.filler && missing_ == MissingCells::kRefused) complain(i, cell, "is missing", row);
+  row.features.insert(row.features.end(), column.is_one_hot ? column.values.size() : 1,
+                      column.filler.value_or(std::numeric_limits<float>::quiet_NaN()));
+}
+
+void ColumnReader::read_number(std::size_t i, std::string_view cell, TableRow& row) {
+  float& value = row.features.emplace_back(0.0F);
+  const char* trouble = read_feature(cell, value);
+  if (learns_) ++texts_[i].cells;
+  if (trouble == nullptr) return;
+  complain(i, cell, trouble, row);
+  if (!learns_) return;
+  Texts& texts = texts_[i];
+  if (texts.texts++ == 0) texts.example = cell;
+  if (texts.different.size() < TextColumn::kMostTexts) texts.different.emplace(cell);
+}
+
+/// 1 in the column of the value, and 0 in those of the others.
+void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& row) {
+  if (learns_) {
+    if (values_[i].contains(cell)) return;
+    if (const char* trouble = trouble_with_class_name(cell)) return complain(i, cell, trouble, row);
+    if (values_[i].size() == TableColumn::kMostValues)
+      throw DataError(
+          fmt::format("{}: {} has more than {} different values, too many for --one-hot; leave it "
+                      "out with --drop",
+                      row.place, shown_[i], TableColumn::kMostValues));
+    values_[i].emplace(cell);
+    return;
+  }
+  const std::vector<std::string>& values = columns_.all[i].values;
+  const auto value = std::ranges::lower_bound(values, cell, std::less());
+  const std::size_t first = row.features.size();
+  row.features.resize(first + values.size(), 0.0F);
+  if (value != values.end() && *value == cell)
+    row.features[first + static_cast<std::size_t>(value - values.begin())] = 1.0F;
+  else
+    complain(i, cell, "is no value that this column had when the set was made", row);
+}
+
+// What empty cells get.
+
+namespace {
+
+/// The second reading of three, where empty cells are filled: what with.
+class FillerMeter {
+ public:
+  FillerMeter(const TableOptions& options, TableColumns columns)
+      : options_(options), columns_(std::move(columns)), of_(columns_.all.size()) {}
+
+  /// @param halves  of the rows that can be used: numbers of the training half alone count
+  TableColumns measure(const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
+    if (options_.missing == MissingCells::kMedian)
+      require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), of_.size(), sizeof(float)),
+                     "the medians of " + options_.from, "take --missing mean, which needs none");
+    const auto table = open_table(options_);
+    auto half = halves.begin();
+    for (TableRow row; table->next(row);) {
+      if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
+      if (half == halves.end()) break;  // another file by now, as the last reading says
+      take(row.features, *half++ == SetHalf::kTrain);
+    }
+    for (std::size_t c = 0; c < of_.size(); ++c) {
+      columns_.all[c].filler = filler_of(c);
+      filled.push_back(of_[c].empty);
+    }
+    return std::move(columns_);
+  }
+
+ private:
+  struct Column {
+    std::int64_t empty = 0, numbers = 0;  ///< cells of all rows; and of the training half
+    double sum = 0;
+    std::vector<float> values = {};  ///< for a median
+  };
+
+  void take(std::span<const float> features, bool is_trained_on) {
+    for (std::size_t c = 0, next = 0; c < of_.size(); ++c) {
+      const TableColumn& column = columns_.all[c];
+      const float value = features[next];
+      next += column.is_one_hot ? column.values.size() : 1;
+      if (std::isnan(value)) ++of_[c].empty;
+      if (std::isnan(value) || !is_trained_on || column.is_one_hot) continue;
+      ++of_[c].numbers;
+      of_[c].sum += value;
+      if (options_.missing == MissingCells::kMedian) of_[c].values.push_back(value);
+    }
+  }
+
+  /// An empty cell has none of a one-hot column's values.
+  float filler_of(std::size_t c) {
+    Column& found = of_[c];
+    if (columns_.all[c].is_one_hot) return 0;
+    if (found.numbers == 0)
+      throw DataError(
+          fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
+                      "nothing to fill others with; leave it out with --drop",
+                      options_.from, columns_.all[c].name));
+    if (options_.missing == MissingCells::kMean)
+      return static_cast<float>(found.sum / static_cast<double>(found.numbers));
+    const auto middle = found.values.begin() + std::ssize(found.values) / 2;
+    std::ranges::nth_element(found.values, middle);
+    const double upper = *middle;
+    if (found.values.size() % 2 == 1) return *middle;
+    return static_cast<float>((upper + *std::max_element(found.values.begin(), middle)) / 2);
+  }
+
+  TableOptions options_;
+  TableColumns columns_;
+  std::vector<Column> of_;
+};
+
+}  // namespace
+
+TableColumns measure_fillers(const TableOptions& options, TableColumns columns,
+                             const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
+  return FillerMeter(options, std::move(columns)).measure(halves, filled);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From the cells of a row to the numbers of a sample: by what a set records of its columns, or learning what there is to
+/// record.
+#pragma once
+
+#include "data/dataset.hpp"
+#include "data/sets/table_columns.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace lockstep {
+
+struct TableOptions;
+struct TableRow;
+enum class MissingCells;
+
+/// A column in which a quarter of the cells or more is no number.
+struct TextColumn {
+  std::string column;         ///< "column 2 (colour)"
+  std::string argument;       ///< of --drop and --one-hot: its name, or its number
+  std::size_t different = 0;  ///< texts, at most kMostTexts
+  std::string example;
+
+  static constexpr std::size_t kMostTexts = 1000;
+};
+
+/// Reads rows as a recipe says, or learns what there is to say.
+class ColumnReader {
+ public:
+  /// @param columns  options.columns, or where it is null names and which of them are one-hot
+  /// @param shown    [column] "column 2 (colour)"
+  ColumnReader(const TableOptions& options, TableColumns columns, std::vector<std::string> shown);
+
+  /// @param cells  [column], without spaces around them
+  /// @param row    its features, and what is wrong with the first cell that cannot be used
+  void read(std::span<const std::string_view> cells, TableRow& row);
+  /// With the values that were found.
+  TableColumns learnt() const;
+  /// Where it learns. @param arguments  [column] TextColumn::argument
+  std::vector<TextColumn> text_columns(std::span<const std::string> arguments) const;
+
+ private:
+  /// The texts of a column.
+  struct Texts {
+    std::int64_t cells = 0, texts = 0;  ///< that are not empty, and those of them that are no numbers
+    std::unordered_set<std::string> different;
+    std::string example;
+  };
+
+  void read_number(std::size_t i, std::string_view cell, TableRow& row);
+  void read_value(std::size_t i, std::string_view cell, TableRow& row);
+  void take_missing(std::size_t i, std::string_view cell, TableRow& row) const;
+  void complain(std::size_t i, std::string_view cell, const std::string& trouble, TableRow& row) const;
+
+  bool learns_;
+  MissingCells missing_;
+  TableColumns columns_;
+  std::vector<std::string> shown_;
+  std::vector<std::set<std::string, std::less<>>> values_;  ///< [column] of one-hot ones, while it learns
+  std::vector<Texts> texts_;                                ///< [column] likewise
+};
+
+/// Reads the table for the numbers that empty cells get: the means or medians of those rows that are trained on.
+/// @param columns  with all values of those that are one-hot
+/// @param halves   of the rows that can be used
+/// @param filled   [column] appended: how many cells of all halves are empty
+/// @throws DataError  a column has no number in the training half; MemoryError; as open_table
+TableColumns measure_fillers(const TableOptions& options, TableColumns columns,
+                             const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled);
+
+}  // namespace lockstep

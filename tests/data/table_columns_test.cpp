@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Tables with words and empty cells: what a set records of its columns, and that new rows are read alike.
+#include "data/sets/table_columns.hpp"
+
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "data/dataset.hpp"
+#include "data/sets/shards.hpp"
+#include "data/tables/table.hpp"
+#include "tests/data/idx_fixture.hpp"
+#include "tests/support/messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::table_columns_test {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+class TableColumnsTest : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  TableConversion convert(const std::string& text) {
+    test::write_file(path("t.csv"), test::bytes_of(text));
+    TableConversionOptions options{.table = table_, .to = path("set"), .split = split_, .replace = true};
+    options.table.from = path("t.csv");
+    return convert_table(Env::posix(), options);
+  }
+  TrainTestData load() const {
+    return load_dataset({.set = "table", .root = path("set"), .mean = {0}, .std = {1}});
+  }
+  /// Of both halves, sorted.
+  Rows rows() const {
+    const TrainTestData data = load();
+    Rows rows;
+    const auto each = static_cast<std::size_t>(data.train.shape.features());
+    for (const Dataset* half : {&data.train, &data.test})
+      for (std::size_t i = 0; i < half->labels.size(); ++i) {
+        const auto row = half->features.span().subspan(i * each, each);
+        rows.emplace_back(row.begin(), row.end());
+      }
+    std::ranges::sort(rows);
+    return rows;
+  }
+  /// As predict reads them. Of a row with trouble that alone.
+  std::vector<std::string> read_new(const std::string& text,
+                                    const std::vector<std::string>& drop = {}) const {
+    test::write_file(path("new.csv"), test::bytes_of(text));
+    const auto columns = std::make_shared<const TableColumns>(parse_table_columns(load().columns, "run"));
+    const auto table =
+        open_table({.from = path("new.csv"), .has_labels = false, .drop = drop, .columns = columns});
+    EXPECT_EQ(table->shape().channels, load().train.shape.channels);
+    std::vector<std::string> read;
+    for (TableRow row; table->next(row);) {
+      std::string numbers;
+      for (const float number : row.features) numbers += fmt_number(number);
+      read.push_back(row.trouble.empty() ? numbers : row.trouble);
+    }
+    return read;
+  }
+
+  TableOptions table_;
+  SplitChoice split_ = {.test = {.samples = 1}};
+  test::TemporaryDirectory directory_;
+
+ private:
+  static std::string fmt_number(float number) {
+    std::string text = std::to_string(number);
+    return text.substr(0, text.find('.') + 2) + " ";
+  }
+};
+
+constexpr const char* kWords =
+    "size,colour,y\n1,red,a\n2,blue,a\n3,red,a\n4,\"light, green\",b\n5,blue,b\n6,red,b\n";
+
+TEST_F(TableColumnsTest, EachValueOfAOneHotColumnBecomesOneInSortedOrder) {
+  table_.one_hot = {"colour"};
+  const TableConversion done = convert(kWords);
+  EXPECT_EQ(to_text(*done.columns),
+            R"([{"name":"size"},{"name":"colour","values":["blue","light, green","red"]}])");
+  EXPECT_EQ(load().columns, to_text(*done.columns));
+  EXPECT_EQ(rows(),
+            (Rows{{1, 0, 0, 1}, {2, 1, 0, 0}, {3, 0, 0, 1}, {4, 0, 1, 0}, {5, 1, 0, 0}, {6, 0, 0, 1}}));
+  table_.one_hot = {"2"};
+  EXPECT_EQ(to_text(*convert(kWords).columns), to_text(*done.columns));
+}
+
+TEST_F(TableColumnsTest, NewRowsAreReadByNameAndUnknownValuesAreNamed) {
+  table_.one_hot = {"colour"};
+  convert(kWords);
+  EXPECT_EQ(read_new("colour,size\nred,7\n\"light, green\",8\npurple,9\n,9\n"),
+            (std::vector<std::string>{"7.0 0.0 0.0 1.0 ", "8.0 0.0 1.0 0.0 ",
+                                      "column 1 (colour): 'purple' is no value that this column had when the "
+                                      "set was made",
+                                      "column 1 (colour): '' is missing"}));
+  EXPECT_EQ(read_new("7,red\n"), (std::vector<std::string>{"7.0 0.0 0.0 1.0 "}));  // without names, by place
+  EXPECT_EQ(read_new(kWords, {"y"}).front(), "1.0 0.0 0.0 1.0 ");
+  expect_error<DataError>([&] { read_new("colour,weight\nred,7\n"); }, {"has no column 'size'"});
+  expect_error<DataError>([&] { read_new("colour,size,weight\nred,7,1\n"); },
+                          {"column 3 (weight) is none of those", "--drop weight"});
+  expect_error<DataError>([&] { read_new("7,red,1\n"); }, {"3 columns", "made of 2"});
+}
+
+/// The mean of all rows would be another: rows that are tested with are those that the seed chooses.
+TEST_F(TableColumnsTest, EmptyCellsBecomeTheMeanOrMedianOfTheTrainingHalfAlone) {
+  std::string text = "v,w,y\n";
+  for (int i = 0; i < 24; ++i)
+    text += (i % 4 == 0 ? std::string(i % 8 == 0 ? "" : "NA") : std::to_string(i * i)) +
+            (i % 4 == 0 ? ",1," : ",0,") + (i % 2 == 0 ? "a" : "b") + "\n";
+  split_.test = {.samples = 5};
+  for (const MissingCells missing : {MissingCells::kMean, MissingCells::kMedian}) {
+    table_.missing = missing;
+    const TableConversion done = convert(text);
+    const float filler = *done.columns->all[0].filler;
+    std::vector<float> trained;
+    const TrainTestData data = load();
+    for (std::int64_t i = 0; i < data.train.size(); ++i)
+      if (const float* row = data.train.features.data() + 2 * i; row[1] == 0) trained.push_back(row[0]);
+    ASSERT_GE(trained.size(), 8U);
+    std::ranges::sort(trained);
+    double sum = 0;
+    for (const float number : trained) sum += number;
+    const std::size_t half = trained.size() / 2;
+    const double median = trained.size() % 2 == 1
+                              ? trained[half]
+                              : (static_cast<double>(trained[half - 1]) + trained[half]) / 2;
+    const double expected =
+        missing == MissingCells::kMean ? sum / static_cast<double>(trained.size()) : median;
+    EXPECT_EQ(filler, static_cast<float>(expected));
+    EXPECT_EQ(done.filled, (std::vector<std::int64_t>{6, 0}));
+    EXPECT_TRUE(done.columns->all[1].filler);  // also where no cell was empty
+    const auto read = read_new("v,w\n,1\n3,0\n");
+    EXPECT_EQ(read[1], "3.0 0.0 ");
+    EXPECT_EQ(read[0].substr(0, 4), std::to_string(filler).substr(0, 4));
+  }
+}
+
+TEST_F(TableColumnsTest, EmptyCellsOfAOneHotColumnHaveNoneOfItsValues) {
+  table_ = {.one_hot = {"c"}, .missing = MissingCells::kMean};
+  convert("v,c,y\n1,p,a\n2,,a\n3,q,a\n4,p,b\n5,?,b\n6,q,b\n");
+  EXPECT_EQ(rows(), (Rows{{1, 1, 0}, {2, 0, 0}, {3, 0, 1}, {4, 1, 0}, {5, 0, 0}, {6, 0, 1}}));
+  EXPECT_EQ(read_new("c,v\n,7\n").front(), "7.0 0.0 0.0 ");
+}
+
+TEST_F(TableColumnsTest, RowsWithEmptyCellsAreDroppedOrRefused) {
+  const std::string text = "v,w,y\n1,1,a\n,1,a\n3,1,a\n4,NaN,b\n5,1,b\n6,1,b\n";
+  expect_error<DataError>([&] { convert(text); }, {"line 3: column 1 (v): '' is missing",
+                                                   "line 5: column 2 (w): 'NaN'", "--missing mean"});
+  table_.missing = MissingCells::kDropped;
+  const TableConversion done = convert(text);
+  EXPECT_EQ(done.incomplete, 2);
+  EXPECT_EQ(done.damaged, 0);
+  EXPECT_EQ(rows(), (Rows{{1, 1}, {3, 1}, {5, 1}, {6, 1}}));
+  EXPECT_EQ(load().columns, "");  // there is nothing to record
+  table_.missing = MissingCells::kMean;
+  expect_error<DataError>([&] { convert("v,w,y\n1,,a\n2,,a\n3,,b\n4,,b\n"); }, {"column 'w'", "--drop"});
+}
+
+TEST_F(TableColumnsTest, AllColumnsOfTextAreToldAtOnce) {
+  const std::string text =
+      "name,size,colour,y\nAnn B,1,red,a\nCarl,2,blue,a\nDora,3,red,b\nEd,4,red,b\nFay,5,blue,b\n";
+  try {
+    convert(text);
+    FAIL() << "texts were taken for numbers";
+  } catch (const TextColumnsError& error) {
+    EXPECT_TRUE(contains(error.what(), {"2 columns hold text", "column 1 (name), column 3 (colour)",
+                                        "--one-hot COLUMN", "--drop COLUMN"}));
+    ASSERT_EQ(error.columns().size(), 2U);
+    EXPECT_EQ(error.columns()[0].different, 5U);
+    EXPECT_EQ(error.columns()[1].different, 2U);
+    EXPECT_EQ(error.columns()[1].example, "red");
+    EXPECT_EQ(error.columns()[1].argument, "colour");
+  }
+  table_ = {.drop = {"name"}, .one_hot = {"colour"}};
+  EXPECT_EQ(convert(text).shape.channels, 3);
+  table_.one_hot = {"name"};
+  expect_error<UsageError>([&] { convert(text); }, {"--one-hot: column 1 (name) is no feature"});
+}
+
+TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {
+  table_.missing = MissingCells::kMean;
+  expect_error<DataError>([&] { convert("v,v,y\n1,1,a\n2,1,a\n3,1,b\n4,1,b\n"); },
+                          {"column 2 (v)", "same name", "--drop 2"});
+  expect_error<DataError>([&] { convert(",v,y\n1,1,a\n2,1,a\n3,1,b\n4,1,b\n"); },
+                          {"column 1 ()", "has no name"});
+}
+
+TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {
+  const TableColumns good =
+      parse_table_columns(R"([{"name":"v","missing":0.5},{"name":"c","values":["p","q"]}])", "x");
+  EXPECT_EQ(good.numbers(), 3U);
+  EXPECT_EQ(parse_table_columns(to_text(good), "x").all, good.all);
+  for (const char* text :
+       {"", "{}", "[]", "[1]", R"([{"values":["p"]}])", R"([{"name":"v"},{"name":""}])",
+        R"([{"name":"c","values":[]}])", R"([{"name":"c","values":["q","p"]}])",
+        R"([{"name":"c","values":["p","p"]}])", R"([{"name":"c","values":[1]}])",
+        R"([{"name":"v","missing":1e39}])", R"([{"name":"v","missing":"1"}])", "[{\"name\":\"\\u0007\"}]"})
+    expect_error<DataError>([&] { parse_table_columns(text, "x"); }, {"x: its columns"});
+  ShardIndex index;
+  index.shape = {2, 1, 1};
+  index.is_fp32 = true;
+  index.classes = 2;
+  index.columns = to_text(good);
+  for (ShardHalf* half : {&index.train, &index.test}) half->samples = 1;
+  expect_error<DataError>([&] { parse_shard_index(to_text(index), "x"); }, {"3 numbers, and a sample has 2"});
+  index.shape.channels = 3;
+  EXPECT_EQ(parse_shard_index(to_text(index), "x").columns, index.columns);
+}
+
+}  // namespace
+}  // namespace lockstep::table_columns_test

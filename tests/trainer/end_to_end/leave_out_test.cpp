@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs that leave samples out by a list, and what commands say of duplicates, words and empty cells.
+#include "data/dataset.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+class LeaveOutTest : public ::testing::Test {
+ protected:
+  void write_job(const std::string& list) const {
+    write_text(path("out.txt"), list);
+    write_text(
+        path("job.yaml"),
+        "model: linear\n"
+        "data: {set: synthetic, train_samples: 600, test_samples: 90, global_batch: 128, validation: 0.1,\n"
+        "       leave_out: out.txt}\n"
+        "train: {epochs: 1, optimizer: {lr: 0.05}}\n"
+        "parallel: {device: cpu, grain: 16}\n"
+        "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n");
+  }
+  Outcome train(const std::string& run, const std::string& more = "", int ranks = 0) const {
+    const std::string arguments = "train " + path("job.yaml") + " run.dir=" + path(run) + " " + more;
+    return ranks == 0 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
+  }
+  std::string path(const std::string& name) const { return directory_.path(name); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_F(LeaveOutTest, AnyNumberOfRanksHasTheSameWeightsAndOthersThanWithoutAList) {
+  write_job("3\n# twice\n599\n5\n");
+  const Outcome alone = train("alone"), ranks = train("ranks", "", 3), all = train("all", "data.leave_out=");
+  expect_says(alone, 0, {"(537 of 540 train, 3 left out, 60 validation, 90 test;"});
+  expect_says(ranks, 0, {"3 left out"});
+  expect_says(all, 0, {"(540 train, 60 validation, 90 test;"});
+  EXPECT_EQ(ranks.last_line(), alone.last_line());
+  EXPECT_NE(all.last_line(), alone.last_line());
+  succeed("prove " + path("alone"));
+  const auto judged = lockstep("eval " + path("alone") + " --train --json");
+  EXPECT_EQ(nlohmann::json::parse(judged.out)["samples"], 537) << judged.everything();
+  expect_words(lockstep("validate " + path("job.yaml") + " --json").out, {"\"train_samples\":537"});
+}
+
+/// A list that says the same in other words is the same.
+TEST_F(LeaveOutTest, AChangedListIsRefusedByName) {
+  write_job("3\n5\n");
+  expect_says(train("run"), 0);
+  write_job("5 # first\n3\n");
+  expect_says(train("run", "train.epochs=2"), 0, {"going on from step 5"});
+  succeed("prove " + path("run"));
+  write_job("5\n4\n");
+  expect_says(train("run", "train.epochs=3"), 2, {"data.leave_out (was sha256:"});
+  expect_says(lockstep("prove " + path("run")), 65, {"out.txt: names other samples", "data.leave_out"});
+  expect_says(lockstep("eval " + path("run") + " --validation"), 65, {"out.txt: names other samples"});
+  succeed("eval " + path("run"));  // the test half does not depend on it
+  std::filesystem::remove(path("out.txt"));
+  expect_says(train("run", "train.epochs=3"), 66, {"job.yaml:3:19: data.leave_out: out.txt: no such file"});
+  write_job("5\n600\n");
+  expect_says(train("new"), 2, {"job.yaml:3:19: data.leave_out:", "out.txt: line 2: '600' is no place"});
+}
+
+constexpr const char* kTable =
+    "age,colour,y\n1,red,a\n,blue,a\n3,red,a\n4,red,a\n5,blue,b\n6,NA,b\n7,red,b\n8,blue,b\n4,red,b\n";
+
+TEST_F(LeaveOutTest, WordsAndEmptyCellsOfNewRowsAreReadAsThoseOfTheSet) {
+  write_text(path("t.csv"), kTable);
+  const std::string convert = "convert " + path("t.csv") + " " + path("set") + " --test 1 --force ";
+  const auto texts = lockstep(convert);
+  expect_says(texts, 65,
+              {"column 2 (colour) holds text: 2 different values, such as 'red'; --one-hot colour",
+               "a column holds text, and networks take numbers"});
+  const auto made = lockstep(convert + "--one-hot colour --missing mean");
+  expect_says(made, 0,
+              {"colour: 2 columns: colour=blue, colour=red", "age: 1 empty cell with ",
+               ", the mean of the training half", "colour: 1 empty cell with 0 in all of these"});
+  expect_words(made.err, {"1 sample stands under two labels", "labelled 'b' and 'a'"});
+  write_text(path("job.yaml"),
+             "model: linear\ndata: {set: table, root: " + path("set") +
+                 ", global_batch: 4}\ntrain: {epochs: 1}\nparallel: {grain: 4, device: cpu}\n");
+  expect_says(lockstep("train " + path("job.yaml") + " run.dir=" + path("run")), 0);
+  const auto data = lockstep("validate " + path("job.yaml") + " --data --json");
+  EXPECT_EQ(nlohmann::json::parse(data.out)["duplicates"]["under_two_labels"], 1) << data.everything();
+  std::filesystem::rename(path("set"), path("gone"));  // the run has what it takes
+  write_text(path("new.csv"), "colour,age\nred,4\nblue,\ngreen,4\n");
+  write_text(path("same.csv"), "age,colour\n4,red\n");
+  const auto predicted = lockstep("predict " + path("run") + " " + path("new.csv"));
+  EXPECT_EQ(predicted.exit_code, 65);
+  expect_words(predicted.err, {"line 4: column 1 (colour): 'green' is no value"});
+  const auto answer = [](const Outcome& outcome) {
+    const auto begin = outcome.out.find("line 2:");
+    return outcome.out.substr(begin, outcome.out.find('\n', begin) - begin);
+  };
+  expect_words(predicted.out, {"line 3:"});
+  EXPECT_EQ(answer(predicted), answer(succeed("predict " + path("run") + " " + path("same.csv"))));
+  expect_says(lockstep("predict " + path("run") + " " + path("t.csv")), 65, {"column 3 (y)", "--drop y"});
+}
+
+}  // namespace
+}  // namespace lockstep::testing
