@@ -49,13 +49,13 @@ struct DataSection {
   PictureSize size = {};  ///< of sets of pictures, see PictureForm
   PictureFit fit = PictureFit::kSqueeze;
   bool colour = false;
-  std::string label = "cls";                         ///< see DatasetOptions
-  bool balance_classes = false;                      ///< an epoch is a balanced_order()
-  std::int64_t train_samples = 0, test_samples = 0;  ///< see DatasetOptions
-  HoldOut validation = {};                           ///< on which samples the run is evaluated
-  std::string leave_out;                             ///< a file that names training samples; empty: none
-  std::shared_ptr<const LeaveOutList> left_out;      ///< what it held when load_job read the job; or null
-  std::vector<Augmentation> augment = {};            ///< of training images, in order
+  std::string label = "cls";                          ///< see DatasetOptions
+  bool balance_classes = false;                       ///< an epoch is a balanced_order()
+  std::int64_t train_samples = 0, test_samples = 0;   ///< see DatasetOptions
+  HoldOut validation = {};                            ///< on which samples the run is evaluated
+  std::string leave_out = {};                         ///< a file that names training samples; empty: none
+  std::shared_ptr<const LeaveOutList> left_out = {};  ///< what it held when load_job read the job; or null
+  std::vector<Augmentation> augment = {};             ///< of training images, in order
 
   PictureForm picture_form() const {
     return {size, fit, colour ? PictureColour::kRgb : PictureColour::kGrey};

@@ -52,6 +52,8 @@ class RandomJob {
                 whole(0, 1000000),
                 whole(0, 1000000),
                 flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)},
+                flip() ? text() : "",
+                nullptr,
                 flip() ? std::vector<Augmentation>() : augmentations()};
     if (flip()) {
       job.data.set = "pictures";

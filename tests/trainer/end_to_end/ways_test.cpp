@@ -103,6 +103,8 @@ const std::vector<Row> kModelAndData = {
     {"data.validation", "0.25"},
     {"data.validation", "0.25", "train.evaluate_every_steps=1"},
     {"data.validation", "files", "data.set=pictures data.root=pictures data.train_samples=0"},
+    {"data.leave_out", "left.txt"},
+    {"data.leave_out", "named.txt", "data.set=pictures data.root=pictures data.train_samples=0"},
     {"data.size", "14x21", "data.set=pictures data.root=pictures data.train_samples=0"},
     {"data.fit", "pad", "data.set=pictures data.root=pictures data.train_samples=0 data.size=21"},
     {"data.fit", "crop", "data.set=pictures data.root=pictures data.train_samples=0 data.size=21"},
@@ -264,6 +266,8 @@ class WaysTest : public ::testing::Test {
 
   /// Folders of pictures, wider than high, with a validation half; archives of them with other labels, one and several.
   static void write_pictures() {
+    write_text("left.txt", "3\n0\n");
+    write_text("named.txt", "train/0/3.png\ntrain/1/1.png\n");
     for (const auto& [half, count] : {std::pair{"train", 20}, {"val", 6}, {"test", 6}}) {
       const std::string tar = std::string("tars/") + half;
       fs::create_directories(tar);
