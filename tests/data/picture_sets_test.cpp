@@ -461,7 +461,7 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
 TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   for (const char* name : {"Train_1.TAR", "my-training-0.tar", "TEST.tar", "x/y.tar", "val/train.tar",
                            "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar",
-                           "train/val/b.tar", "notes.txt"})
+                           "train/val/b.tar", "notes.txt", "train-2.tar.gz", "test.tgz"})
     test::write_file(path("names") / name, {});
   const TarFiles files = find_tar_files(path("names"));
   const auto names = [&](const std::vector<fs::path>& found) {
@@ -474,6 +474,7 @@ TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   EXPECT_EQ(names(files.test), (Names{"TEST.tar"}));
   EXPECT_EQ(names(files.validation), (Names{"imagenet_validation-0.tar", "val/train.tar"}));
   EXPECT_EQ(names(files.others), (Names{"shop.tar"}));
+  EXPECT_EQ(names(files.compressed), (Names{"test.tgz", "train-2.tar.gz"}));
 }
 
 /// Names for labels, too.
