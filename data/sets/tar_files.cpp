@@ -71,6 +71,7 @@ class ArchiveFinder {
     for (const fs::path& path : sorted_entries(directory)) {
       const std::string name = in_small_letters(path.filename().string());
       std::error_code ignored;
+      if (name.starts_with('.')) continue;  // macOS puts some beside archives
       if (fs::is_directory(path, ignored)) {
         const auto half = half_of_folder ? std::nullopt : half_by_word(name);
         if (half) look_into(path, half);
