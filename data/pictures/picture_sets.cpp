@@ -311,9 +311,17 @@ TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remark
         fmt::format("{}: no archive is called after a half to test with, such as test-0.tar: a "
                     "fifth of each class is for testing",
                     directory.string()));
-  if (!files.others.empty())
-    remarks.push_back(fmt::format("left out {} of no half: train, test or val; the first is {}",
-                                  counted(files.others.size(), "archive"), files.others.front().string()));
+  if (files.test.empty() && !files.validation.empty())
+    remarks.push_back(
+        fmt::format("{}: what is called after val is for testing, since nothing is called after test",
+                    directory.string()));
+  const auto leave_out = [&](const std::vector<fs::path>& archives, const char* why) {
+    if (!archives.empty())
+      remarks.push_back(fmt::format("left out {} {}; the first is {}", counted(archives.size(), "archive"),
+                                    why, archives.front().string()));
+  };
+  leave_out(files.others, "called after no half, train, test or val");
+  leave_out(files.compressed, "that must be unpacked to be read");
   return files;
 }
 

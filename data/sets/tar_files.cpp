@@ -64,31 +64,31 @@ std::vector<fs::path> sorted_entries(const fs::path& directory) {
   return entries;
 }
 
-/// Takes archives, and notes a file that is a compressed one.
+/// Takes archives, and notes files that are compressed ones.
 class ArchiveFinder {
  public:
   void look_into(const fs::path& directory, std::optional<SetHalf> half_of_folder) {
     for (const fs::path& path : sorted_entries(directory)) {
       const std::string name = in_small_letters(path.filename().string());
       std::error_code ignored;
+      if (name.starts_with('.')) continue;  // macOS puts some beside archives
       if (fs::is_directory(path, ignored)) {
         const auto half = half_of_folder ? std::nullopt : half_by_word(name);
         if (half) look_into(path, half);
       } else if (name.ends_with(kArchive)) {
         add(path, half_of_folder ? half_of_folder : half_by_name(name, path));
       } else if (name.ends_with(".tgz") || name.find(".tar.") != name.npos) {
-        compressed_ = path;
+        found_.compressed.push_back(path);
       }
     }
   }
 
   TarFiles take(const fs::path& directory) {
     if (is_found_) return std::move(found_);
-    if (!compressed_.empty())
-      throw DataError(
-          fmt::format("{}: is compressed, and archives are read where they lie; unpack it to a .tar "
-                      "(gunzip {})",
-                      compressed_.string(), compressed_.filename().string()));
+    if (!found_.compressed.empty())
+      throw DataError(fmt::format(
+          "{}: is compressed, and archives are read where they lie; unpack it to a .tar, as gunzip does",
+          found_.compressed.front().string()));
     throw MissingDataError(fmt::format(
         "{}: holds no archives (*.tar); name the directory of WebDataset's tars", directory.string()));
   }
@@ -104,7 +104,6 @@ class ArchiveFinder {
   }
 
   TarFiles found_;
-  fs::path compressed_;
   bool is_found_ = false;
 };
 

@@ -85,7 +85,8 @@ class TarGrouping {
   /// Several dots: of other files of a sample, or in what someone means as its name.
   void note_dots(const TarEntry& entry, const TarName& name) {
     const auto last = name.ending.rfind('.');
-    if (last == name.ending.npos) return;
+    if (last == name.ending.npos || name.key.ends_with('/'))
+      return;  // macOS has dir/._1.jpg beside dir/1.jpg
     const std::string_view ending = std::string_view(name.ending).substr(last + 1);
     if (is_ending_of_picture(ending) && !dotted_picture_) dotted_picture_ = entry;
     dotted_label_ = dotted_label_ || ending == ending_of_label();

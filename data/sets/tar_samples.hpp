@@ -125,11 +125,12 @@ std::vector<TarSample> find_tar_samples(const StoredFile& archive, const std::st
 struct TarFiles {
   std::vector<std::filesystem::path> train, test, validation;  ///< sorted
   std::vector<std::filesystem::path> others;                   ///< called after no half
+  std::vector<std::filesystem::path> compressed;               ///< .tar.gz and its like, which are not read
 };
 
 /// The half is that of the folder; else that with which the name begins, train, test or val; else that of a word in it,
 /// also training, testing, valid and validation.
-/// @throws MissingDataError  there are none; DataError  a name has words of two halves; IoError
+/// @throws MissingDataError  there are none; DataError  all are compressed, or a name has words of two halves; IoError
 TarFiles find_tar_files(const std::filesystem::path& directory);
 
 }  // namespace lockstep

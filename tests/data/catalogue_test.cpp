@@ -50,7 +50,8 @@ TEST(CatalogueTest, AnEntryIsReadWhole) {
   const auto sets = parse_catalogue(
       "# comment\n"
       "set a idx 3x20x10 50 5\nmean a 0.5 0.25 1\nstd a 0.2\npictures a photo\n"
-      "classes a big cat, dog\nclasses a eel\nnames a n.txt\nfolder a here\nmirror a x://y\nfile a f 12 "
+      "classes a big cat, dog\nclasses a eel\nnames a n.txt\nfolder a here\nplace a there\nmirror a "
+      "x://y\nfile a f 12 "
       "md5:0\n"
       "\nset b idx");
   ASSERT_EQ(sets.size(), 2U);
@@ -59,6 +60,7 @@ TEST(CatalogueTest, AnEntryIsReadWhole) {
   EXPECT_EQ(sets[0].mean, (std::vector<double>{0.5, 0.25, 1}));
   EXPECT_EQ(sets[0].class_names, (std::vector<std::string>{"big cat", "dog", "eel"}));
   EXPECT_EQ(sets[0].names_file, "n.txt");
+  EXPECT_EQ(sets[0].folders, (std::vector<std::string>{"here", "there"}));
   EXPECT_EQ(sets[0].files, std::vector<std::string>{"f"});
   EXPECT_TRUE(sets[0].frame.is_photo);
   EXPECT_TRUE(sets[0].is_known_by_name());
@@ -118,6 +120,13 @@ class SetFilesTest : public testing::Test {
  protected:
   fs::path place(const char* name) const { return directory_.path() / name; }
 
+  /// Each with the folder of torchvision's behind it.
+  static std::vector<fs::path> with_folders(const std::vector<fs::path>& places, const char* folder) {
+    std::vector<fs::path> all;
+    for (const fs::path& place : places) all.insert(all.end(), {place, place / folder});
+    return all;
+  }
+
   test::TemporaryDirectory directory_;
   ScopedVariable data_{"LOCKSTEP_DATA", (directory_.path() / "data").c_str()};
   ScopedVariable cache_{"XDG_CACHE_HOME", (directory_.path() / "cache").c_str()};
@@ -127,13 +136,13 @@ class SetFilesTest : public testing::Test {
 TEST_F(SetFilesTest, AutoLooksInFourPlacesInOrder) {
   const std::vector<fs::path> expected = {place("data/kmnist"), place("data"), place("cache/lockstep/kmnist"),
                                           "/usr/share/datasets/kmnist"};
-  EXPECT_EQ(candidate_places(find_set("kmnist"), "auto"), expected);
+  EXPECT_EQ(candidate_places(find_set("kmnist"), "auto"), with_folders(expected, "KMNIST/raw"));
 }
 
 TEST_F(SetFilesTest, WithoutXdgTheCacheIsInTheHome) {
   const ScopedVariable no_cache("XDG_CACHE_HOME", nullptr), no_data("LOCKSTEP_DATA", nullptr);
   const std::vector<fs::path> expected = {place("home/.cache/lockstep/mnist"), "/usr/share/datasets/mnist"};
-  EXPECT_EQ(candidate_places(find_set("mnist"), "auto"), expected);
+  EXPECT_EQ(candidate_places(find_set("mnist"), "auto"), with_folders(expected, "MNIST/raw"));
 }
 
 TEST_F(SetFilesTest, ARelativeXdgCacheIsIgnored) {
@@ -146,7 +155,7 @@ TEST_F(SetFilesTest, WithoutAHomeOnlyTheSystemIsLeft) {
       no_data("LOCKSTEP_DATA", nullptr);
   EXPECT_EQ(user_cache(), "");
   EXPECT_EQ(candidate_places(find_set("mnist"), "auto"),
-            (std::vector<fs::path>{"/usr/share/datasets/mnist"}));
+            with_folders({"/usr/share/datasets/mnist"}, "MNIST/raw"));
 }
 
 /// A circle of links stands for a disk that fails: root may look at everything.
@@ -165,7 +174,7 @@ TEST_F(SetFilesTest, APlaceThatCannotBeExaminedIsNoMissingSet) {
 }
 
 TEST_F(SetFilesTest, AGivenRootHoldsTheSetOrItsFiles) {
-  EXPECT_EQ(candidate_places(find_set("mnist"), "/d"), (std::vector<fs::path>{"/d/mnist", "/d"}));
+  EXPECT_EQ(candidate_places(find_set("mnist"), "/d"), with_folders({"/d/mnist", "/d"}, "MNIST/raw"));
   write_image_set(place("own"));
   EXPECT_EQ(resolve_data_root("mnist", place("own").string()), place("own").string());
   write_image_set(place("own/mnist"));

@@ -365,6 +365,7 @@ TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
        "the ending .0001.jpg; call it d.x/img-0001.jpg"});
   const std::string parts = tar_entry("1.mask.png", "m") + tar_entry("1.mask.cls", "0");
   EXPECT_EQ(samples_in(sample("1") + parts + kTarEnd).size(), 1U) << "other files of a sample may have dots";
+  EXPECT_EQ(samples_in(sample("d/._1") + sample("d/1") + kTarEnd).size(), 1U) << "macOS writes such";
 }
 
 TEST(TarLabelsTest, AreReadFromBothKindsOfFiles) {
@@ -482,7 +483,7 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
 TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   for (const char* name : {"Train_1.TAR", "my-training-0.tar", "TEST.tar", "x/y.tar", "val/train.tar",
                            "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar",
-                           "train/val/b.tar", "notes.txt"})
+                           "train/val/b.tar", "notes.txt", "train-2.tar.gz", "test.tgz", "._train-1.tar"})
     test::write_file(path("names") / name, {});
   const TarFiles files = find_tar_files(path("names"));
   const auto names = [&](const std::vector<fs::path>& found) {
@@ -495,6 +496,7 @@ TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   EXPECT_EQ(names(files.test), (Names{"TEST.tar"}));
   EXPECT_EQ(names(files.validation), (Names{"imagenet_validation-0.tar", "val/train.tar"}));
   EXPECT_EQ(names(files.others), (Names{"shop.tar"}));
+  EXPECT_EQ(names(files.compressed), (Names{"test.tgz", "train-2.tar.gz"}));
 }
 
 /// Names for labels, too.

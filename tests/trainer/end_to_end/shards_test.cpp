@@ -168,6 +168,20 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   EXPECT_EQ(run_shell(program() + " eval " + path("run") + " --data " + path("digits")).exit_code, 65);
 }
 
+TEST_F(ShardedRunTest, AnArchiveOfNumpyWithHalvesIsASet) {
+  const std::string npz =
+      read_text(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/tables/npz-halves");
+  write_text(path("set.npz"), npz.substr(1));
+  const std::string convert = program() + " convert " + path("set.npz") + " " + path("set");
+  const Outcome converted = run_shell(convert);
+  expect_says(converted, 0, {});
+  expect_words(converted.out,
+               {"[row][column][channel], which becomes [channel][row][column]",
+                "2 classes (0, 1), 4 samples to train on, 2 to test with, 3 x 2 x 2", "set: shards"});
+  expect_says(run_shell(convert + " --force --test 10%"), 2, {"halves of its own", "leave --test out"});
+  expect_words(run_shell(convert + " --force --json").out, {"\"train_samples\":4"});
+}
+
 // Pictures as they are.
 
 constexpr const char* kPictureJob =
