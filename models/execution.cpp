@@ -31,8 +31,8 @@ float* Execution::logits() {
   return walk_->output();
 }
 
-float* Execution::forward_training(const float* weights, int batch, const PassKey& key) {
-  begin_training({.weights = weights, .batch = batch, .samples = batch, .key = key});
+float* Execution::forward_training(const float* weights, int batch, const PassKey& key, int samples) {
+  begin_training({.weights = weights, .batch = batch, .samples = samples < 0 ? batch : samples, .key = key});
   const bool stopped = forward_to_cut(nullptr);
   LOCKSTEP_CHECK(!stopped);
   return logits();

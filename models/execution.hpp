@@ -66,7 +66,8 @@ class Execution {
   float* input();
   /// The whole pass, where there are no cuts; dropout is active only in training. Returns the output, of the last layer
   /// the logits [classes, batch], valid until the next call but backward().
-  float* forward_training(const float* weights, int batch, const PassKey& key);
+  /// @param samples  columns that are samples, the others being padding; -1: all
+  float* forward_training(const float* weights, int batch, const PassKey& key, int samples = -1);
   float* forward_evaluation(const float* weights, int batch);
   /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
   /// @param gradient  of the output, [features, batch]: logits(), output_gradient() or other memory. Destroyed

@@ -9,6 +9,7 @@
 #include "kernels/device_ops.hpp"
 #include "kernels/shapes.hpp"
 #include "models/arena.hpp"
+#include "models/precision.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -193,8 +194,9 @@ struct LayerPlace {
   std::string name;       ///< "conv1"
   std::uint32_t index{};  ///< among all layers
   ImageShape input;
-  std::size_t parameter_offset = 0;  ///< first element of this layer in the arena
-  std::size_t kept_offset = 0;       ///< likewise among the kept elements
+  std::size_t parameter_offset = 0;        ///< first element of this layer in the arena
+  std::size_t kept_offset = 0;             ///< likewise among the kept elements
+  Precision precision = Precision::kFp32;  ///< of layers with a weight
 };
 
 class BatchLayer;  // models/batch_layer.hpp
@@ -212,6 +214,7 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
 
   const std::string& name() const { return place_.name; }
+  Precision precision() const { return place_.precision; }
   const ImageShape& input() const { return place_.input; }
   const ImageShape& output() const { return output_; }
   /// Weight and bias, with their offsets in the arena; empty for layers without.

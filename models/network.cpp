@@ -36,14 +36,15 @@ Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;
 
-Network Network::load(const std::string& source, const ImageShape& input, int classes) {
+Network Network::load(const std::string& source, const ImageShape& input, int classes, Precision precision) {
   const std::string path = find_model(source);
-  return parse(read_yaml_file(path), path, input, classes);
+  return parse(read_yaml_file(path), path, input, classes, UnreadLayers::kRefused, precision);
 }
 
 Network Network::parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
-                       UnreadLayers unread) {
-  Network network = NetworkBuilder(file, input, classes, unread).build(load_strict_yaml(yaml, file));
+                       UnreadLayers unread, Precision precision) {
+  Network network =
+      NetworkBuilder(file, input, classes, unread, precision).build(load_strict_yaml(yaml, file));
   network.yaml_ = yaml;
   return network;
 }

@@ -31,10 +31,11 @@ class Network {
   /// @throws ConfigError, ShapeError  naming file, line, layer, and the shapes that do not fit; or the models
   /// there are
   /// @throws MissingDataError         the path is not there
-  static Network load(const std::string& source, const ImageShape& input, int classes);
+  static Network load(const std::string& source, const ImageShape& input, int classes,
+                      Precision precision = Precision::kFp32);
   /// The same from YAML text; `file` is for messages.
   static Network parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
-                       UnreadLayers unread = UnreadLayers::kRefused);
+                       UnreadLayers unread = UnreadLayers::kRefused, Precision precision = Precision::kFp32);
 
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
@@ -43,6 +44,7 @@ class Network {
   const std::string& name() const { return name_; }
   const ImageShape& input_shape() const { return input_; }
   int classes() const { return classes_; }
+  Precision precision() const { return precision_; }
   const ParameterLayout& parameters() const { return parameters_; }
   const std::vector<std::shared_ptr<const Layer>>& layers() const { return layers_; }
   /// Multiplications and additions to train on one sample: forward, weight gradients, data gradients (not of
@@ -70,6 +72,7 @@ class Network {
   std::string yaml_;
   ImageShape input_;
   int classes_ = 0;
+  Precision precision_ = Precision::kFp32;
   ParameterLayout parameters_;
   std::vector<std::shared_ptr<const Layer>> layers_;  ///< stages keep them too
   double normal_std_ = 0;                             ///< of the initial weights; 0: PyTorch's default

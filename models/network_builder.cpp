@@ -33,7 +33,7 @@ std::uint64_t features_of(const ImageShape& shape) {
 }  // namespace
 
 NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input, int classes,
-                               UnreadLayers unread)
+                               UnreadLayers unread, Precision precision)
     : file_(file), unread_(unread) {
   if (input.channels < 1 || input.height < 1 || input.width < 1 || features_of(input) > kMaxFeatures) {
     throw ShapeError(fmt::format("{}: an input of {}x{}x{} is not one to {} numbers", file, input.channels,
@@ -43,6 +43,7 @@ NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input,
     throw ShapeError(fmt::format("{}: {} classes; expected 1 to {}", file, classes, kMaxClasses));
   network_.input_ = input;
   network_.classes_ = classes;
+  network_.precision_ = precision;
 }
 
 Network NetworkBuilder::build(const YAML::Node& document) {
@@ -97,6 +98,7 @@ void NetworkBuilder::add_layer(const YAML::Node& entry) {
   place.input = shape_so_far();
   place.parameter_offset = network_.parameters_.size;
   place.kept_offset = network_.parameters_.kept_size;
+  place.precision = network_.precision_;
   const LayerOptions reader({file_, place.name, last_mark_, network_.classes_, network_.layers_}, options,
                             kind.main_key);
   append(kind.make(reader, place), reader);

@@ -48,8 +48,8 @@ const LayerKind* find_layer_kind(std::string_view kind);
 class NetworkBuilder {
  public:
   /// Borrows `file`, which is for messages.
-  NetworkBuilder(const std::string& file, const ImageShape& input, int classes,
-                 UnreadLayers unread = UnreadLayers::kRefused);
+  NetworkBuilder(const std::string& file, const ImageShape& input, int classes, UnreadLayers unread,
+                 Precision precision);
   /// @throws ConfigError, ShapeError  see Network::load
   Network build(const YAML::Node& document);
 

@@ -241,44 +241,50 @@ double conv2d_flops(const Conv2dShape& s) {
   return 2 * pairs * s.batch * taps_in(forward_taps(rows_of(s))) * taps_in(forward_taps(columns_of(s)));
 }
 
-void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* b, float* y) {
+Correlation forward_correlation(const Conv2dShape& s) {
   const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
-  const Correlation correlation{.batch = s.batch,
-                                .groups = s.groups,
-                                .sources = s.group_inputs(),
-                                .source_rows = s.in_height,
-                                .source_columns = s.in_width,
-                                .targets = s.group_outputs(),
-                                .kernel_rows = s.kernel_height,
-                                .kernel_columns = s.kernel_width,
-                                .source_step = s.dilation,
-                                .tap_step = 1,
-                                .weight_target = filter * s.group_inputs(),
-                                .weight_source = filter,
-                                .rows = forward_taps(rows_of(s)),
-                                .columns = forward_taps(columns_of(s))};
-  HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, x, w, b, y);
+  return {.batch = s.batch,
+          .groups = s.groups,
+          .sources = s.group_inputs(),
+          .source_rows = s.in_height,
+          .source_columns = s.in_width,
+          .targets = s.group_outputs(),
+          .kernel_rows = s.kernel_height,
+          .kernel_columns = s.kernel_width,
+          .source_step = s.dilation,
+          .tap_step = 1,
+          .weight_target = filter * s.group_inputs(),
+          .weight_source = filter,
+          .rows = forward_taps(rows_of(s)),
+          .columns = forward_taps(columns_of(s))};
+}
+
+Correlation backward_correlation(const Conv2dShape& s) {
+  const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
+  const ConvAxis rows = rows_of(s), columns = columns_of(s);
+  return {.batch = s.batch,
+          .groups = s.groups,
+          .sources = s.group_outputs(),
+          .source_rows = s.out_height(),
+          .source_columns = s.out_width(),
+          .targets = s.group_inputs(),
+          .kernel_rows = s.kernel_height,
+          .kernel_columns = s.kernel_width,
+          .source_step = rows.gradient_step(),
+          .tap_step = rows.gradient_tap_step(),
+          .column_period = s.stride,
+          .weight_target = filter,
+          .weight_source = filter * s.group_inputs(),
+          .rows = backward_taps(rows),
+          .columns = backward_taps(columns)};
+}
+
+void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* b, float* y) {
+  HWY_DYNAMIC_DISPATCH(call_correlate)(forward_correlation(s), x, w, b, y);
 }
 
 void conv2d_backward_data(const Conv2dShape& s, const float* dy, const float* w, const float* b, float* dx) {
-  const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
-  const ConvAxis rows = rows_of(s), columns = columns_of(s);
-  const Correlation correlation{.batch = s.batch,
-                                .groups = s.groups,
-                                .sources = s.group_outputs(),
-                                .source_rows = s.out_height(),
-                                .source_columns = s.out_width(),
-                                .targets = s.group_inputs(),
-                                .kernel_rows = s.kernel_height,
-                                .kernel_columns = s.kernel_width,
-                                .source_step = rows.gradient_step(),
-                                .tap_step = rows.gradient_tap_step(),
-                                .column_period = s.stride,
-                                .weight_target = filter,
-                                .weight_source = filter * s.group_inputs(),
-                                .rows = backward_taps(rows),
-                                .columns = backward_taps(columns)};
-  HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, dy, w, b, dx);
+  HWY_DYNAMIC_DISPATCH(call_correlate)(backward_correlation(s), dy, w, b, dx);
 }
 
 }  // namespace lockstep::cpu

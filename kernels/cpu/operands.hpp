@@ -88,6 +88,10 @@ struct Correlation {
   std::vector<TapRange> rows, columns;  ///< for each row and each column of the target
 };
 
+/// Of x to y, of dy to dx.
+Correlation forward_correlation(const Conv2dShape& shape);
+Correlation backward_correlation(const Conv2dShape& shape);
+
 /// Of a filter of 1x1, the pixels of the target that have a source pixel, and which these are: as the pixels of a
 /// channel they are columns of a matrix, as samples are.
 struct PixelPairs {

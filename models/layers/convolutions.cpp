@@ -96,12 +96,13 @@ class Conv2dLayer final : public WeightedLayer {
     return cpu::conv2d_flops(shape);
   }
   std::uint64_t scratch_numbers(int columns) const override {
+    if (is_int16()) return cpu::int16::scratch_numbers(shape_, columns);
     const int terms = gradient_terms(columns);
     return checked_sum(convolution_scratch(shape_, columns, terms, parameter_size()),
                        stand_in_numbers(terms));
   }
-  /// Not with padding, for which each call of the gradient copies the input.
-  bool splits_outputs() const override { return shape_.padding == 0 && shape_.groups == 1; }
+  /// Not with padding, for which each call of the gradient copies the input; nor where a unit is of all channels.
+  bool splits_outputs() const override { return shape_.padding == 0 && shape_.groups == 1 && !is_int16(); }
   ImagePart reads_for(const ImagePart& of_output) const override {
     const auto pixels = [&](int outputs, int reach, int image) {
       return std::min(image, (outputs - 1) * shape_.stride + reach - shape_.padding);
@@ -110,11 +111,19 @@ class Conv2dLayer final : public WeightedLayer {
             pixels(of_output.width, shape_.reach_width(), shape_.in_width)};
   }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16())
+      return cpu::int16::conv2d_forward(shape_of(pass, tensors), pass.samples, tensors.x, tensors.weights,
+                                        bias(tensors), tensors.y);
     cpu::conv2d_forward(shape_of(pass, tensors), tensors.x, tensors.weights + weights_before(pass),
                         bias(tensors) + pass.channels.first, tensors.y);
   }
-  int gradient_terms(int grain) const override { return GradientSplit(shape_, grain).terms; }
+  int gradient_terms(int grain) const override { return is_int16() ? 1 : GradientSplit(shape_, grain).terms; }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16()) {
+      cpu::int16::conv2d_backward_weights(shape_of(pass, tensors), pass.samples, tensors.x, tensors.dy,
+                                          tensors.gradients);
+      return write_int16_bias_gradient(pass, tensors);
+    }
     cpu::conv2d_backward_weights(
         shape_of(pass, tensors), GradientSplit(shape_, pass.grain), tensors.x, tensors.dy,
         {tensors.gradients + weights_before(pass),
@@ -123,6 +132,9 @@ class Conv2dLayer final : public WeightedLayer {
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     Conv2dShape shape = shape_of(pass.batch);
     shape.read = tensors.read;
+    if (is_int16())
+      return cpu::int16::conv2d_backward_data(shape, pass.samples, tensors.dy, tensors.weights, nullptr,
+                                              tensors.dx);
     cpu::conv2d_backward_data(shape, tensors.dy, tensors.weights, nullptr, tensors.dx);
   }
   DeviceForm device_form() const override {
@@ -237,6 +249,7 @@ class ConvTranspose2dLayer final : public WeightedLayer {
     return cpu::conv2d_flops(convolution_);
   }
   std::uint64_t scratch_numbers(int columns) const override {
+    if (is_int16()) return cpu::int16::scratch_numbers(convolution_, columns);
     const int terms = gradient_terms(columns);
     return checked_sum(convolution_scratch(convolution_, columns, terms, parameter_size()), missing_bias(),
                        checked_product(terms - 1, parameter_size()), stand_in_numbers(1));
@@ -246,14 +259,23 @@ class ConvTranspose2dLayer final : public WeightedLayer {
     return static_cast<std::size_t>(std::max(convolution_.in_channels, convolution_.out_channels));
   }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16())
+      return cpu::int16::conv2d_backward_data(convolution_of(pass.batch), pass.samples, tensors.x,
+                                              tensors.weights, bias(tensors), tensors.y);
     cpu::conv2d_backward_data(convolution_of(pass.batch), tensors.x, tensors.weights, bias(tensors),
                               tensors.y);
   }
   int gradient_terms(int grain) const override {
+    if (is_int16()) return 1;
     const int of_bias = has_bias() ? GradientSplit(bias_sums(1), grain).terms : 1;
     return std::max(GradientSplit(convolution_, grain).terms, of_bias);
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16()) {
+      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, tensors.dy, tensors.x,
+                                          tensors.gradients);
+      return write_int16_bias_gradient(pass, tensors);
+    }
     const int terms = gradient_terms(pass.grain);
     const std::size_t stride = tensors.term_stride;
     const auto fill_up = [&](float* gradient, std::size_t size, const GradientSplit& split) {
@@ -273,6 +295,9 @@ class ConvTranspose2dLayer final : public WeightedLayer {
     fill_up(bias, static_cast<std::size_t>(output().channels), of_bias);
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16())
+      return cpu::int16::conv2d_forward(convolution_of(pass.batch), pass.samples, tensors.dy, tensors.weights,
+                                        nullptr, tensors.dx);
     cpu::conv2d_forward(convolution_of(pass.batch), tensors.dy, tensors.weights, nullptr, tensors.dx);
   }
   DeviceForm device_form() const override { return {}; }

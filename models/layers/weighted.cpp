@@ -83,17 +83,29 @@ class LinearLayer final : public WeightedLayer {
   double flops_per_sample() const override { return shape_of(1).flops(); }
   /// Its input, transposed, or a slice of its output.
   std::uint64_t scratch_numbers(int columns) const override {
+    if (is_int16()) return cpu::int16::scratch_numbers(convolution_of(1), columns);
     return checked_sum(checked_product(std::max(input().features() + 16, output().features()), columns),
                        stand_in_numbers(1));
   }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16())
+      return cpu::int16::conv2d_forward(convolution_of(pass.batch), pass.samples, tensors.x, tensors.weights,
+                                        bias(tensors), tensors.y);
     cpu::linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16()) {
+      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, tensors.x, tensors.dy,
+                                          tensors.gradients);
+      return write_int16_bias_gradient(pass, tensors);
+    }
     cpu::linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
                                  bias_gradient(tensors, 1));
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_int16())
+      return cpu::int16::conv2d_backward_data(convolution_of(pass.batch), pass.samples, tensors.dy,
+                                              tensors.weights, nullptr, tensors.dx);
     cpu::linear_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
   }
   DeviceForm device_form() const override {
@@ -121,6 +133,7 @@ class LinearLayer final : public WeightedLayer {
   }
 
  private:
+  Conv2dShape convolution_of(int batch) const { return cpu::int16::as_convolution(shape_of(batch)); }
   LinearShape shape_of(int batch) const { return {batch, input().features(), output().channels}; }
 };
 

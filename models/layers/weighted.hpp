@@ -3,6 +3,7 @@
 /// What conv2d, conv_transpose2d and linear have in common: a weight, and a bias unless the layer is told to have none.
 #pragma once
 
+#include "kernels/cpu/int16_ops.hpp"
 #include "models/layer.hpp"
 #include "models/layer_options.hpp"
 
@@ -42,6 +43,14 @@ class WeightedLayer : public Layer {
   std::size_t weight_size() const { return parameters().front().size; }
 
   bool has_bias() const { return has_bias_; }
+  bool is_int16() const { return precision() == Precision::kInt16; }
+  /// The gradient of the bias, if there is one, of y as dy.
+  void write_int16_bias_gradient(const LayerPass& pass, const LayerTensors& tensors) const {
+    const ImageShape& y = output();
+    if (has_bias_)
+      cpu::int16::bias_gradient(y.channels, y.height * y.width, pass.batch, pass.samples, tensors.dy,
+                                tensors.gradients + weight_size());
+  }
   /// ", no bias", for describe().
   const char* bias_in_words() const { return has_bias_ ? "" : ", no bias"; }
 

@@ -7,6 +7,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "kernels/cpu/int16_ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "trainer/commands/machine_report.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -116,6 +117,7 @@ void add_version_flags(CLI::App& app) {
   auto* with_json = app.add_flag("--json", *json, "With --version: all of that as one JSON object");
   auto* version = app.set_version_flag("--version", [verbose, json] {
     cpu::choose_simd_as_told();
+    cpu::int16::choose_engine_as_told();
     if (*json) return version_json();
     return *verbose ? version_report() : version_line();
   });
@@ -165,6 +167,7 @@ Kind kind_of(const CLI::App& app) {
 int run(const Action& action, const Kind& kind = {}) {
   try {
     cpu::choose_simd_as_told();
+    cpu::int16::choose_engine_as_told();
     const int code = action();
     if (!kind.goes_on_unheard) finish_standard_output();
     return code;

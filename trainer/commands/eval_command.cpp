@@ -211,7 +211,8 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
     loaded = load_data(options, *model, comm.rank() == 0);
     check_fit(*model, loaded.sets->test);
   });
-  const DeviceChoice device = choose_device(options.parallel, comm);
+  const DeviceChoice device =
+      choose_device(for_precision(options.parallel, model->network.precision()), comm);
   if (options.classes && loaded.sets->test.has_label_sets())
     throw ConfigError(fmt::format(
         "--classes: samples of {} have several labels, and it counts answers of one; leave it out",

@@ -204,7 +204,7 @@ int validate(const ValidateOptions& options) {
   if (for_launch) print("{}", launch_text(asked));
   const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
   const SetOutline data = outline_of(dataset_options(job));
-  const auto network = Network::load(job.model, data.shape, data.classes);
+  const auto network = Network::load(job.model, data.shape, data.classes, job.train.precision);
   if (for_launch) return 0;
   require_patterns_that_match(job, network.parameters());
   if (is_on_gpu(job)) require_no_cuts_in_micro_batches(job, network);

@@ -9,6 +9,7 @@
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
+#include "models/precision.hpp"
 #include "trainer/config/optimizers/sections.hpp"
 
 #include <array>
@@ -91,6 +92,7 @@ struct TrainSection {
   std::vector<GroupSection> groups = {};  ///< the first one whose pattern a tensor's name matches counts
   std::vector<std::string> freeze = {};   ///< patterns of the tensors that stay as they are
   LossKind loss = LossKind::kCrossEntropy;
+  Precision precision = Precision::kFp32;
   double label_smoothing = 0;       ///< the share of a target that goes to all classes alike
   ClassWeights class_weights = {};  ///< of the cross-entropy
   double ema = 0;  ///< an exponential moving average of the weights: how much stays at a step; 0: none
@@ -144,6 +146,9 @@ inline constexpr Spellings<LossKind, 3> kSpellings<LossKind>{
     {{"cross_entropy", LossKind::kCrossEntropy},
      {"mse", LossKind::kMeanSquares},
      {"binary_cross_entropy", LossKind::kBinaryCrossEntropy}}};
+template <>
+inline constexpr Spellings<Precision> kSpellings<Precision>{
+    {{"fp32", Precision::kFp32}, {"int16", Precision::kInt16}}};
 
 /// "world"
 template <typename Value>

@@ -253,6 +253,24 @@ void check_replays(const Job& job) {
       "of the two");
 }
 
+/// A sum of integers is exact, and no GPU kernel has it yet.
+void check_precision(const Job& job) {
+  if (job.train.precision == Precision::kFp32) return;
+  const ParallelSection& parallel = job.parallel;
+  const auto refuse_beside = [&](std::string_view key, std::string_view value, const char* instead) {
+    refuse(job, given_of(job, key, "train.precision"), "{}: {} has no train.precision int16; use {}, or fp32",
+           key, value, instead);
+  };
+  if (parallel.device.starts_with("cuda") || parallel.device == "emulated")
+    refuse_beside("parallel.device", parallel.device, "parallel.device=cpu");
+  if (backend_named(parallel.backend).needs_gpus)
+    refuse_beside("parallel.backend", parallel.backend, "parallel.backend=mpi or thread");
+  if (parallel.kernels == Kernels::kVendor)
+    refuse_beside("parallel.kernels", "vendor", "parallel.kernels=native");
+  if (parallel.determinism == Determinism::kOff)
+    refuse_beside("parallel.determinism", "off", "parallel.determinism=world");
+}
+
 /// A pipeline's micro-batches are its grains, on CPUs and on GPUs.
 void check_micro_batch(const Job& job) {
   if (job.data.micro_batch == 0 || find_strategy_kind(job.parallel.strategy).shares_batches) return;
@@ -329,12 +347,12 @@ void check_inject(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,         check_optimizer,   check_groups,   check_clipping,      check_schedule,
-        check_root,          check_pictures,    check_balance,  check_window,        check_channels,
-        check_initial_scale, check_partial,     check_averages, check_class_weights, check_mixed_labels,
-        check_ranks,         check_backend,     check_strategy, check_shares,        check_recompute,
-        check_replays,       check_micro_batch, check_threads,  check_resume,        check_trace,
-        check_inject})
+       {check_model,         check_optimizer, check_groups,      check_clipping,      check_schedule,
+        check_root,          check_pictures,  check_balance,     check_window,        check_channels,
+        check_initial_scale, check_partial,   check_averages,    check_class_weights, check_mixed_labels,
+        check_ranks,         check_backend,   check_strategy,    check_shares,        check_recompute,
+        check_replays,       check_precision, check_micro_batch, check_threads,       check_resume,
+        check_trace,         check_inject})
     check(job);
 }
 

@@ -103,6 +103,10 @@ std::vector<JobKey> train_keys() {
         "what training makes small; cross_entropy: of the softmax; mse: the mean over the classes of squared differences to targets of 0 and 1; binary_cross_entropy: of each class by itself, as BCEWithLogitsLoss, where data may give a sample several labels",
         Determines::kWeightsUnlessDefault)
         .also_called({"criterion", "loss_function", "objective"}),
+    KEY(train.precision, one_of<Precision>(),
+        "in what convolutions and fully connected layers multiply; int16: operands are rounded to 16-bit integers, and sums are exact: docs/int16.md; on CPUs",
+        Determines::kWeightsUnlessDefault)
+        .also_called({"dtype", "mixed_precision", "amp", "autocast", "bf16", "fp16"}),
     KEY(train.label_smoothing, real({0, 1, false, true}), "the share of each target that goes to all classes alike; training only", Determines::kWeightsUnlessDefault)
         .also_called({"smoothing"}),
     KEY(train.class_weights, class_weights(),

@@ -108,14 +108,15 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& in_adva
   std::optional<Network> network;
   std::optional<AugmentPlan> augment;
   SampleMixer mixer;
-  DeviceChoice device = choose_device(job.parallel, comm);
+  DeviceChoice device = choose_device(for_precision(job.parallel, job.train.precision), comm);
   std::int64_t ranks_that_stream = 0;
   const DatasetFuture data = await_data(job, comm, in_advance);
   agree(comm, [&] {
     if (has_ended(data)) loaded = data.get();
     if (loaded.sets == nullptr || !loaded.is_here()) return;  // another rank says why
     const Dataset& train = loaded.sets->train;
-    network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);
+    network = make_network ? make_network(train)
+                           : Network::load(job.model, train.shape, train.classes, job.train.precision);
     const TrainingLoss loss(job, train);  // throws where the job's numbers do not fit the set
     augment = augment_plan_of(job, train);
     mixer = SampleMixer(job.data.augment, train.shape, job.train.seed);

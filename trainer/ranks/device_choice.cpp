@@ -130,6 +130,15 @@ DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, 
   return choose_cpu(comm, choice.remark);
 }
 
+ParallelSection for_precision(ParallelSection parallel, Precision precision) {
+  if (precision == Precision::kFp32 || parallel.device == "cpu") return parallel;
+  if (parallel.device != "auto")
+    throw ConfigError(
+        fmt::format("{} has no train.precision int16; use cpu, or a run in fp32", parallel.device));
+  parallel.device = "cpu";
+  return parallel;
+}
+
 // Local rank to index, and ranks that turn out to hold one GPU.
 
 namespace {

@@ -87,6 +87,10 @@ struct DeviceChoice {
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm,
                            const Platform& gpus = cuda::platform());
 
+/// Where such a network can be computed: `auto` is a CPU where no GPU has its precision.
+/// @throws ConfigError  a device is named that has not
+ParallelSection for_precision(ParallelSection parallel, Precision precision);
+
 // How the gradients of GPUs reach the other ranks: over NCCL, over host memory, or not at all.
 
 /// All that the decision depends on; the same on every rank.

@@ -5,6 +5,7 @@
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/class_names.hpp"
+#include "kernels/cpu/int16_ops.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -28,8 +29,11 @@ namespace {
 std::string device_text(const Job& job, const JobSetup& setup, const Communicator& comm, bool has_graphs) {
   const DeviceChoice& device = setup.device;
   if (device.gpu == nullptr) {
-    return fmt::format("{}, {} each, backend {}", device.description, counted(job.parallel.threads, "thread"),
-                       comm.backend());
+    const std::string engine = job.train.precision == Precision::kInt16
+                                   ? fmt::format(", int16 by {}", cpu::int16::engine_name())
+                                   : "";
+    return fmt::format("{}{}, {} each, backend {}", device.description, engine,
+                       counted(job.parallel.threads, "thread"), comm.backend());
   }
   return fmt::format("{}, {} kernels, graph {}; {}", device.description, device.gpu->ops->name(),
                      spelt(has_graphs ? job.parallel.graph : GraphUse::kOff), device.communication);

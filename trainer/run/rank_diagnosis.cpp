@@ -137,7 +137,8 @@ void compare_setup(Communicator& comm, const Job& job, const DeviceChoice& devic
   LoadedData loaded;
   agree(comm, [&] {
     loaded = data.get();
-    network = Network::load(job.model, loaded.sets->train.shape, loaded.sets->train.classes);
+    network =
+        Network::load(job.model, loaded.sets->train.shape, loaded.sets->train.classes, job.train.precision);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
 }
@@ -165,8 +166,10 @@ Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too) {
               "install the same build on all hosts, and give all ranks one command line",
               [&] { expect_equal_ranks(comm, program_facts("doctor", comm) + job_facts(job)); }));
   agreements.push_back(attempt("device", "every rank has its device",
-                               "see 'lockstep devices' on that host, or set parallel.device=cpu",
-                               [&] { device = choose_device(job.parallel, comm); }));
+                               "see 'lockstep devices' on that host, or set parallel.device=cpu", [&] {
+                                 device =
+                                     choose_device(for_precision(job.parallel, job.train.precision), comm);
+                               }));
   if (data_too && agreements.back().findings.empty())
     agreements.push_back(
         attempt("equal-data", "all ranks have the same network and data",

@@ -61,6 +61,20 @@ void check_channels(const DatasetOptions& data, int channels, const std::string&
   }
 }
 
+constexpr const char* kPrecision = "precision";  // absent: fp32
+std::string int16_now() {
+  return fmt::format("{} {}", spelt(Precision::kInt16), kInt16Version);
+}
+
+Precision read_precision(const RecordedValues& model, const std::string& checkpoint) {
+  if (!model.has(kPrecision)) return Precision::kFp32;
+  if (model.text(kPrecision) == int16_now()) return Precision::kInt16;
+  throw DataError(
+      fmt::format("{}: the manifest's model.precision is '{}', and this program computes '{}'; use the "
+                  "program that wrote it",
+                  checkpoint, printable(model.text(kPrecision)), int16_now()));
+}
+
 /// One number stands for all channels. Features that are taken as they are have none of their own.
 std::string text_of(const std::vector<double>& of_data, const std::vector<double>& of_job) {
   const std::vector<double>& numbers = of_data.empty() ? of_job : of_data;
@@ -72,14 +86,17 @@ std::string text_of(const std::vector<double>& of_data, const std::vector<double
 
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup) {
   const ImageShape& input = setup.network.input_shape();
-  return {{"yaml", setup.network.yaml()},
-          {"channels", std::to_string(input.channels)},
-          {"height", std::to_string(input.height)},
-          {"width", std::to_string(input.width)},
-          {"classes", std::to_string(setup.network.classes())},
-          {"set", job.data.set},
-          {"mean", text_of(setup.data->normalisation.mean, job.data.mean)},
-          {"std", text_of(setup.data->normalisation.std, job.data.std)}};
+  std::map<std::string, std::string> model = {
+      {"yaml", setup.network.yaml()},
+      {"channels", std::to_string(input.channels)},
+      {"height", std::to_string(input.height)},
+      {"width", std::to_string(input.width)},
+      {"classes", std::to_string(setup.network.classes())},
+      {"set", job.data.set},
+      {"mean", text_of(setup.data->normalisation.mean, job.data.mean)},
+      {"std", text_of(setup.data->normalisation.std, job.data.std)}};
+  if (setup.network.precision() == Precision::kInt16) model[kPrecision] = int16_now();
+  return model;
 }
 
 Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint) {
@@ -91,7 +108,8 @@ Network recorded_network(const CheckpointFacts& facts, const std::string& checkp
   };
   const ImageShape input{size("channels"), size("height"), size("width")};
   try {
-    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"), UnreadLayers::kAllowed);
+    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"), UnreadLayers::kAllowed,
+                          read_precision(model, checkpoint));
   } catch (const Error& error) {
     // Whatever is wrong with it, it is the file that is damaged, not the command line.
     if (error.code() != ExitCode::kUsage) throw;

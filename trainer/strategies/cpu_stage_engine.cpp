@@ -140,7 +140,7 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
     if (visit.next != nullptr) loader.prefetch(visit.next->indices);
   }
   const float* weights = weights_of(held().range_of(visit.stage));
-  float* output = visit.training ? execution.forward_training(weights, columns, grain.key)
+  float* output = visit.training ? execution.forward_training(weights, columns, grain.key, grain.samples())
                                  : execution.forward_evaluation(weights, columns);
   if (visit.training && outputs_probe_ && visit.stage == plan().stages_of(parts_.rank).back())
     std::exchange(outputs_probe_, {})({output, output_size(visit)}, columns);

@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the engines of 16-bit integers share: units, rounded operands, and how a call is cut into tiles.
+#pragma once
+
+#include "kernels/cpu/operands.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace lockstep::cpu::int16 {
+
+/// The largest integer of an operand: two balanced digits of 8 bits, 127 * 256 + 127.
+inline constexpr float kLargest = 32639;
+/// Products are smaller than 2^30, so that a sum of so many is exact in double, in any order.
+inline constexpr std::int64_t kExactTerms = std::int64_t{1} << 22;
+
+/// What numbers of one unit are multiplied by to become integers, in two factors since 2^149 is no float, and the unit.
+struct Unit {
+  float first = 0, second = 1;  ///< first 0: there is nothing but zeros, or padding
+  double value = 0;             ///< 2^e; NaN: a number is not finite
+
+  /// @param largest  the bits of the largest magnitude
+  static Unit of(std::uint32_t largest) {
+    constexpr std::uint32_t kInfinity = 0x7F800000;
+    if (largest >= kInfinity) return {0, 1, std::numeric_limits<double>::quiet_NaN()};
+    if (largest == 0) return {0, 1, std::ldexp(1.0, -149)};
+    const auto magnitude = static_cast<double>(std::bit_cast<float>(largest));
+    int e = std::max(-149, std::ilogb(magnitude) - 14);
+    if (magnitude > std::ldexp(double{kLargest}, e)) ++e;
+    const int first = std::min(-e, 120);
+    return {std::ldexp(1.0F, first), std::ldexp(1.0F, -e - first), std::ldexp(1.0, e)};
+  }
+};
+
+/// The units of all columns of a tensor, as kernels read them.
+struct ColumnUnits {
+  std::vector<float> first, second;
+  std::vector<double> value;
+
+  void set(std::size_t column, const Unit& unit) {
+    first[column] = unit.first;
+    second[column] = unit.second;
+    value[column] = unit.value;
+  }
+  void resize(std::size_t columns) {
+    first.assign(columns, 0);
+    second.assign(columns, 1);
+    value.assign(columns, 0);
+  }
+};
+
+/// total * unit, rounded once, where a double might not hold the total.
+inline float round_once(std::int64_t total, double unit) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  if (total > kExact || total < -kExact) {  // the last bit stands for all that are cut off
+    constexpr std::int64_t kCut = 2048;
+    const std::int64_t cut = total / kCut * kCut;
+    total = cut == total ? total : (cut + (total < 0 ? -kCut / 2 : kCut / 2));
+  }
+  return static_cast<float>(static_cast<double>(total) * unit);
+}
+
+/// The taps of one target pixel: a grid of channels * rows * columns of the source, and of the packed weights. Steps are
+/// in elements of the engine.
+struct TapGrid {
+  std::size_t channels = 1, rows = 1, columns = 1;
+  std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
+  std::ptrdiff_t weight_channel = 0, weight_row = 0, weight_column = 0;
+};
+
+/// Some targets of one pixel, for some columns.
+template <class Source, class Weight>
+struct PixelCall {
+  TapGrid taps;
+  const Source* source = nullptr;
+  const Weight* weights = nullptr;
+  const double* units = nullptr;  ///< [columns] of source and weights together
+  const float* bias = nullptr;    ///< [targets]; null: zeros
+  float* target = nullptr;
+  std::ptrdiff_t target_step = 0;  ///< floats from a target to the next one
+};
+
+/// Calls use(first, size) for the fewest blocks of at most `limit`, as even as possible.
+template <class Use>
+void for_each_even_block(std::size_t total, std::size_t limit, const Use& use) {
+  const std::size_t blocks = (total + limit - 1) / limit;
+  for (std::size_t b = 0, first = 0; b < blocks; ++b) {
+    const std::size_t size = total / blocks + (b < total % blocks ? 1 : 0);
+    use(first, size);
+    first += size;
+  }
+}
+
+/// One group of a convolution or of its data gradient, in steps of `sources_at_once` channels of the source, which are
+/// one element of the engine: calls tile(size, columns, call) for all blocks of targets, pixels and columns.
+/// @param width_of  the columns of a tile, of so many that are left
+/// @param packed    [block of targets][source step][tap][target of the block][numbers_of_weight]
+template <class Source, class Weight, class Width, class Tile>
+void for_each_tile(const Correlation& c, std::size_t sources_at_once, std::size_t numbers_of_weight,
+                   std::size_t targets_of_block, const Source* source, const Weight* packed,
+                   const double* units, const float* bias, float* target, const Width& width_of,
+                   const Tile& tile) {
+  const auto batch = static_cast<std::size_t>(c.batch);
+  const auto taps = static_cast<std::size_t>(c.kernel_rows) * static_cast<std::size_t>(c.kernel_columns);
+  const std::size_t steps = (static_cast<std::size_t>(c.sources) + sources_at_once - 1) / sources_at_once;
+  const std::size_t pixels = c.rows.size() * c.columns.size();
+  const auto source_column = static_cast<std::ptrdiff_t>(batch);
+  const std::ptrdiff_t source_row = source_column * c.source_columns,
+                       source_channel = source_row * c.source_rows;
+  for (std::size_t n = 0, width = 0; n < batch; n += width) {
+    width = width_of(batch - n);
+    for_each_even_block(
+        static_cast<std::size_t>(c.targets), targets_of_block, [&](std::size_t first, std::size_t size) {
+          const auto weight_column = static_cast<std::ptrdiff_t>(size * numbers_of_weight);
+          const std::ptrdiff_t weight_row = weight_column * c.kernel_columns;
+          const auto weight_channel = weight_column * static_cast<std::ptrdiff_t>(taps);
+          const Weight* const of_block = packed + first * steps * taps * numbers_of_weight;
+          PixelCall<Source, Weight> call;
+          call.units = units + n;
+          call.bias = bias == nullptr ? nullptr : bias + first;
+          call.target_step = static_cast<std::ptrdiff_t>(pixels * batch);
+          float* to = target + first * pixels * batch + n;
+          for (const TapRange& row : c.rows) {
+            for (const TapRange& column : c.columns) {
+              const bool is_product =
+                  taps == 1 && row.count == 1 && column.count == 1;  // one long row of channels
+              call.taps = is_product ? TapGrid{1, 1, steps, 0, 0, source_channel, 0, 0, weight_channel}
+                                     : TapGrid{steps,
+                                               static_cast<std::size_t>(row.count),
+                                               static_cast<std::size_t>(column.count),
+                                               source_channel,
+                                               source_row * c.source_step,
+                                               source_column * c.source_step,
+                                               weight_channel,
+                                               weight_row * c.tap_step,
+                                               weight_column * c.tap_step};
+              if (row.count == 0 || column.count == 0) call.taps.channels = call.taps.rows = 0;
+              call.source = source + source_row * row.source + source_column * column.source + n;
+              call.weights = of_block + weight_row * row.tap + weight_column * column.tap;
+              call.target = to;
+              tile(size, width, call);
+              to += batch;
+            }
+          }
+        });
+  }
+}
+
+/// A weight gradient of one group, both operands rounded: for filter k and tap t the sum over rows p, columns q and
+/// samples n of dy[k * dy_channel + (p * columns + q) * batch + n] times
+/// x[taps[t] + p * x_row + q * x_column + n].
+struct GradientShape {
+  std::size_t filters = 0, rows = 0, columns = 0, batch = 0;
+  std::size_t dy_channel = 0, dy_row = 0;
+  std::size_t x_row = 0, x_column = 0;
+  std::vector<std::size_t> taps;
+};
+
+/// Some pixels of dy.
+struct PixelBlock {
+  std::size_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;
+};
+
+/// All pixels, in blocks over which a sum in double stays exact.
+inline std::vector<PixelBlock> exact_blocks(const GradientShape& g) {
+  const std::size_t most = static_cast<std::size_t>(kExactTerms) / g.batch;
+  const std::size_t columns = std::clamp<std::size_t>(most, 1, g.columns);
+  const std::size_t rows = std::max<std::size_t>(1, most / columns);
+  std::vector<PixelBlock> blocks;
+  for (std::size_t row = 0; row < g.rows; row += rows)
+    for (std::size_t column = 0; column < g.columns; column += columns)
+      blocks.push_back({row, std::min(g.rows, row + rows), column, std::min(g.columns, column + columns)});
+  return blocks;
+}
+
+/// Calls tile(first filter, first tap, pixels, sums) for blocks of filters and taps, so that what is read of dy stays in
+/// the first-level cache while all taps pass over it; it adds to `sums` [filter of the block][tap of the block].
+/// Blocks at the end may reach beyond the last filter or tap.
+/// @param bytes   of a number of dy
+/// @param sums    [numbers_of_sums(g)], scratch
+/// @param totals  [filter][tap], overwritten
+template <std::size_t kFilters, std::size_t kTaps, class Tile>
+void sum_in_blocks(const GradientShape& g, std::size_t bytes, double* sums, std::int64_t* totals,
+                   const Tile& tile) {
+  constexpr std::size_t kCachedBytes = 96 * 1024, kOfBlock = kFilters * kTaps;
+  const std::size_t taps = g.taps.size(), tap_blocks = (taps + kTaps - 1) / kTaps;
+  std::fill_n(totals, g.filters * taps, 0);
+  for (const PixelBlock& exact : exact_blocks(g)) {
+    const std::size_t row_bytes = kFilters * bytes * g.batch * (exact.last_column - exact.first_column);
+    const std::size_t rows = std::max<std::size_t>(1, kCachedBytes / row_bytes);
+    for (std::size_t k = 0; k < g.filters; k += kFilters) {
+      std::fill_n(sums, tap_blocks * kOfBlock, 0.0);
+      for (std::size_t row = exact.first_row; row < exact.last_row; row += rows) {
+        PixelBlock some = exact;
+        some.first_row = row;
+        some.last_row = std::min(row + rows, exact.last_row);
+        for (std::size_t b = 0; b < tap_blocks; ++b) tile(k, b * kTaps, some, sums + b * kOfBlock);
+      }
+      for (std::size_t i = 0; i < std::min(kFilters, g.filters - k); ++i)
+        for (std::size_t t = 0; t < taps; ++t)
+          totals[(k + i) * taps + t] +=
+              static_cast<std::int64_t>(sums[t / kTaps * kOfBlock + i * kTaps + t % kTaps]);
+    }
+  }
+}
+
+/// What sum_in_blocks() keeps, at most.
+inline std::size_t numbers_of_sums(const GradientShape& g) {
+  constexpr std::size_t kMostFilters = 4, kMostTaps = 6;  // of a block
+  return (g.taps.size() + kMostTaps) * kMostFilters;
+}
+
+// vnni, where it was built (kernels/cpu/int16_vnni.cpp).
+
+bool has_vnni();
+/// Targets of a block of packed weights: times the vectors of columns that are computed at once, twelve.
+inline std::size_t vnni_targets(int batch) {
+  return batch >= 64 ? 3 : batch >= 32 ? 6 : 12;
+}
+/// @param source  [source / 2][row][column][sample], two channels in an element
+/// @param packed  as for_each_tile: pairs of high and of low digits
+void correlate_vnni(const Correlation& c, const std::int32_t* source, const std::int32_t* packed,
+                    const double* units, const float* bias, float* target);
+/// @param high, low  digits of dy      @param sums  [numbers_of_sums(shape)], scratch
+/// @param totals     [filter][tap], overwritten
+void sum_gradients_vnni(const GradientShape& shape, const std::int16_t* x, const std::int16_t* high,
+                        const std::int16_t* low, double* sums, std::int64_t* totals);
+
+}  // namespace lockstep::cpu::int16

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Convolutions and fully connected layers in 16-bit integers (train.precision: int16). Tensors, gradients and
+/// conventions are those of kernels/cpu/ops.hpp; docs/arithmetic.md has the contract:
+/// - An operand v becomes q = v / 2^e, rounded half to even, where e >= -149 is the smallest with |v| <= 32639 2^e for
+///   all v of its unit. Of x and dy each sample has a unit of its own, but in a weight gradient the whole call has one;
+///   weights have one a tensor. Padding samples count nowhere.
+/// - A result is the exact sum of products of integers, times a power of two, rounded once to fp32; then comes the bias.
+/// - NaN or infinity in a unit makes all its results NaN.
+/// So the order of a sum leaves no trace, nor does the engine.
+#pragma once
+
+#include "kernels/shapes.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cpu::int16 {
+
+/// As cpu::conv2d_forward; b null: zeros.   @param samples  columns that are samples; the others are padding
+void conv2d_forward(const Conv2dShape& shape, int samples, const float* x, const float* w, const float* b,
+                    float* y);
+/// As cpu::conv2d_backward_data.
+void conv2d_backward_data(const Conv2dShape& shape, int samples, const float* dy, const float* w,
+                          const float* b, float* dx);
+/// dw [K,C,R,S], in one term: a sum of integers needs no others.
+void conv2d_backward_weights(const Conv2dShape& shape, int samples, const float* x, const float* dy,
+                             float* dw);
+/// db [channels] of dy [channels,pixels,N], with the unit of the call.
+void bias_gradient(int channels, int pixels, int batch, int samples, const float* dy, float* db);
+/// A fully connected layer is a convolution of images of one pixel.
+Conv2dShape as_convolution(const LinearShape& shape);
+
+/// Numbers of scratch memory that a thread keeps for these ops on a layer, at most.
+std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns);
+
+// Engines compute the same bits.
+
+/// The variable that names one.
+inline constexpr const char* kEngineVariable = "LOCKSTEP_INTEGER_ENGINE";
+
+/// Of this processor, with the instruction set in use, the best one first: of "vnni" (AVX-512 VNNI: pairs of 16-bit
+/// numbers and 8-bit digits) and "doubles", which every processor has.
+std::vector<std::string> engine_choices();
+/// The one in use.
+std::string engine_name();
+/// From now on. Call before any of these ops runs, at most once; an empty name changes nothing.
+/// @throws UsageError  there is no such engine; DeviceError  this processor does not have it
+void choose_engine(std::string_view name);
+/// The one that $LOCKSTEP_INTEGER_ENGINE names.
+void choose_engine_as_told();
+
+}  // namespace lockstep::cpu::int16

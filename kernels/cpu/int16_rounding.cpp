@@ -1,0 +1,247 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Finds units and rounds operands, a vector at a time.
+#include "kernels/cpu/int16_rounding.hpp"
+
+#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_targets.hpp"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/int16_rounding.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "kernels/cpu/lanes_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+
+using Integers = hn::Rebind<std::int32_t, LaneTag>;
+using Shorts = hn::Rebind<std::int16_t, LaneTag>;
+using IntegerLanes = hn::Vec<Integers>;
+
+/// Added to a number below 2^22 it leaves the nearest integer in the last bits, half to even.
+constexpr float kRounder = 12582912;  // 1.5 * 2^23
+constexpr std::int32_t kRounderBits = 0x4B400000;
+
+/// The factors of some columns.
+struct Factors {
+  Lanes first, second;
+
+  HWY_INLINE Factors(const float* firsts, const float* seconds)
+      : first(hn::LoadU(kTag, firsts)), second(hn::LoadU(kTag, seconds)) {}
+  HWY_INLINE Lanes rounder_of(const float* x) const {
+    const Lanes scaled = hn::Mul(hn::Mul(hn::LoadU(kTag, x), first), second);
+    return hn::Add(scaled, hn::Set(kTag, kRounder));
+  }
+  HWY_INLINE Lanes rounded(const float* x) const { return hn::Sub(rounder_of(x), hn::Set(kTag, kRounder)); }
+  HWY_INLINE IntegerLanes integers(const float* x) const {
+    return hn::Sub(hn::BitCast(Integers(), rounder_of(x)), hn::Set(Integers(), kRounderBits));
+  }
+};
+
+HWY_INLINE IntegerLanes magnitude_bits(const float* x) {
+  return hn::And(hn::BitCast(Integers(), hn::LoadU(kTag, x)), hn::Set(Integers(), 0x7FFFFFFF));
+}
+
+HWY_INLINE void store(Lanes q, float* to) {
+  hn::StoreU(q, kTag, to);
+}
+HWY_INLINE void store_shorts(IntegerLanes q, std::int16_t* to) {
+  hn::StoreU(hn::DemoteTo(Shorts(), q), Shorts(), to);
+}
+
+}  // namespace
+
+/// largest [batch], of zeros: bits of magnitudes, which have the order of these.
+void column_maxima(std::size_t features, std::size_t batch, const float* x, std::int32_t* largest) {
+  for (std::size_t f = 0; f < features; ++f, x += batch) {
+    for (std::size_t n = 0; n < batch; n += kVector) {
+      const IntegerLanes before = hn::LoadU(Integers(), largest + n);
+      hn::StoreU(hn::Max(before, magnitude_bits(x + n)), Integers(), largest + n);
+    }
+  }
+}
+
+std::int32_t largest_bits(std::size_t size, const float* numbers) {
+  IntegerLanes most = hn::Zero(Integers());
+  std::size_t i = 0;
+  for (; i + kVector <= size; i += kVector) most = hn::Max(most, magnitude_bits(numbers + i));
+  HWY_ALIGN std::int32_t lanes[kVector];
+  hn::StoreU(most, Integers(), lanes);
+  std::int32_t largest = *std::max_element(lanes, lanes + kVector);
+  for (; i < size; ++i)
+    largest = std::max(largest, std::bit_cast<std::int32_t>(numbers[i]) & std::int32_t{0x7FFFFFFF});
+  return largest;
+}
+
+void round_columns(std::size_t features, std::size_t batch, const float* x, const float* first,
+                   const float* second, float* q) {
+  for (std::size_t f = 0; f < features; ++f, x += batch, q += batch)
+    for (std::size_t n = 0; n < batch; n += kVector)
+      store(Factors(first + n, second + n).rounded(x + n), q + n);
+}
+
+/// The last numbers, fewer than a vector, through a buffer.
+void round_all(std::size_t size, const float* numbers, float first, float second, float* q) {
+  HWY_ALIGN float firsts[kVector], seconds[kVector], rest[kVector] = {};
+  std::fill_n(firsts, kVector, first);
+  std::fill_n(seconds, kVector, second);
+  const Factors factors(firsts, seconds);
+  std::size_t i = 0;
+  for (; i + kVector <= size; i += kVector) store(factors.rounded(numbers + i), q + i);
+  std::copy(numbers + i, numbers + size, rest);
+  store(factors.rounded(rest), rest);
+  std::copy_n(rest, size - i, q + i);
+}
+
+/// Of two channels; the second one may be null.
+void round_pair(std::size_t pixels, std::size_t batch, const float* even, const float* odd,
+                const float* first, const float* second, std::int32_t* q) {
+  const IntegerLanes low_half = hn::Set(Integers(), 0xFFFF);
+  for (std::size_t at = 0; at < pixels * batch; at += batch) {
+    for (std::size_t n = 0; n < batch; n += kVector) {
+      const Factors factors(first + n, second + n);
+      IntegerLanes pair = hn::And(factors.integers(even + at + n), low_half);
+      if (odd != nullptr) pair = hn::Or(pair, hn::ShiftLeft<16>(factors.integers(odd + at + n)));
+      hn::StoreU(pair, Integers(), q + at + n);
+    }
+  }
+}
+
+void round_digits(std::size_t features, std::size_t batch, const float* x, const float* first,
+                  const float* second, std::int16_t* high, std::int16_t* low) {
+  const IntegerLanes half = hn::Set(Integers(), 128), digit = hn::Set(Integers(), 255);
+  for (std::size_t at = 0; at < features * batch; at += batch) {
+    for (std::size_t n = 0; n < batch; n += kVector) {
+      const IntegerLanes q = Factors(first + n, second + n).integers(x + at + n);
+      const IntegerLanes of_low = hn::Sub(hn::And(hn::Add(q, half), digit), half);
+      store_shorts(of_low, low + at + n);
+      store_shorts(hn::ShiftRight<8>(hn::Sub(q, of_low)), high + at + n);
+    }
+  }
+}
+
+/// A row of an image.
+void round_row_to_shorts(std::size_t pixels, std::size_t batch, const float* x, const float* first,
+                         const float* second, std::int16_t* q) {
+  for (std::size_t at = 0; at < pixels * batch; at += batch)
+    for (std::size_t n = 0; n < batch; n += kVector)
+      store_shorts(Factors(first + n, second + n).integers(x + at + n), q + at + n);
+}
+
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(column_maxima);
+HWY_EXPORT(largest_bits);
+HWY_EXPORT(round_columns);
+HWY_EXPORT(round_all);
+HWY_EXPORT(round_pair);
+HWY_EXPORT(round_digits);
+HWY_EXPORT(round_row_to_shorts);
+
+namespace int16 {
+namespace {
+
+const std::vector<std::int32_t>& maxima_of(std::size_t features, std::size_t batch, const float* x) {
+  static thread_local std::vector<std::int32_t> largest;
+  largest.assign(batch, 0);
+  HWY_DYNAMIC_DISPATCH(column_maxima)(features, batch, x, largest.data());
+  return largest;
+}
+
+/// @param row  rounds a row of an image
+template <class Number, class Row>
+void frame_rows(const FramedImage& image, const float* x, Number* q, const Row& row) {
+  const std::size_t pixels = image.width * image.batch, side = image.frame * image.batch;
+  for (std::size_t c = 0; c < image.channels; ++c) {
+    q = std::fill_n(q, image.frame * image.row(), Number{0});
+    for (std::size_t h = 0; h < image.height; ++h, x += pixels) {
+      q = std::fill_n(q, side, Number{0});
+      row(x, q);
+      q = std::fill_n(q + pixels, side, Number{0});
+    }
+    q = std::fill_n(q, image.frame * image.row(), Number{0});
+  }
+}
+
+}  // namespace
+
+void find_units(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+                ColumnUnits& units) {
+  const auto& largest = maxima_of(features, batch, x);
+  units.resize(batch);
+  for (std::size_t n = 0; n < samples; ++n) units.set(n, Unit::of(static_cast<std::uint32_t>(largest[n])));
+}
+
+void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+                      ColumnUnits& units) {
+  const auto& largest = maxima_of(features, batch, x);
+  const auto end = largest.begin() + static_cast<std::ptrdiff_t>(samples);
+  const Unit unit =
+      Unit::of(static_cast<std::uint32_t>(samples == 0 ? 0 : *std::max_element(largest.begin(), end)));
+  units.resize(batch);
+  for (std::size_t n = 0; n < samples; ++n) units.set(n, unit);
+}
+
+Unit find_unit(std::size_t size, const float* numbers) {
+  return Unit::of(static_cast<std::uint32_t>(HWY_DYNAMIC_DISPATCH(largest_bits)(size, numbers)));
+}
+
+void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
+                   float* q) {
+  HWY_DYNAMIC_DISPATCH(round_columns)(features, batch, x, units.first.data(), units.second.data(), q);
+}
+
+void round_all(std::size_t size, const float* numbers, const Unit& unit, float* q) {
+  HWY_DYNAMIC_DISPATCH(round_all)(size, numbers, unit.first, unit.second, q);
+}
+
+void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* high,
+               std::int16_t* low) {
+  const std::vector<float> first(kLanes, unit.first), second(kLanes, unit.second);
+  const std::size_t whole = size / kLanes;
+  const auto digits = HWY_DYNAMIC_DISPATCH(round_digits);
+  digits(whole, kLanes, numbers, first.data(), second.data(), high, low);
+  alignas(64) float rest[kLanes] = {};
+  std::int16_t of_rest[2][kLanes];
+  std::copy(numbers + whole * kLanes, numbers + size, rest);
+  digits(1, kLanes, rest, first.data(), second.data(), of_rest[0], of_rest[1]);
+  std::copy_n(of_rest[0], size % kLanes, high + whole * kLanes);
+  std::copy_n(of_rest[1], size % kLanes, low + whole * kLanes);
+}
+
+void round_pairs(std::size_t channels, std::size_t pixels, std::size_t batch, const float* x,
+                 const ColumnUnits& units, std::int32_t* q) {
+  const std::size_t channel = pixels * batch;
+  for (std::size_t c = 0; c < channels; c += 2, q += channel) HWY_DYNAMIC_DISPATCH(round_pair)
+  (pixels, batch, x + c * channel, c + 1 < channels ? x + (c + 1) * channel : nullptr, units.first.data(),
+   units.second.data(), q);
+}
+
+void round_digits(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
+                  std::int16_t* high, std::int16_t* low) {
+  HWY_DYNAMIC_DISPATCH(round_digits)(features, batch, x, units.first.data(), units.second.data(), high, low);
+}
+
+void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, float* q) {
+  frame_rows(image, x, q,
+             [&](const float* from, float* to) { round_columns(image.width, image.batch, from, units, to); });
+}
+
+void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, std::int16_t* q) {
+  frame_rows(image, x, q, [&](const float* from, std::int16_t* to) {
+    HWY_DYNAMIC_DISPATCH(round_row_to_shorts)
+    (image.width, image.batch, from, units.first.data(), units.second.data(), to);
+  });
+}
+
+}  // namespace int16
+}  // namespace lockstep::cpu
+#endif  // HWY_ONCE

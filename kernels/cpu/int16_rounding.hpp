@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From fp32 tensors to rounded operands in the layouts of the engines.
+#pragma once
+
+#include "kernels/cpu/int16_operands.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::cpu::int16 {
+
+/// Each column's unit.   @param x  [features, batch]     @param samples  columns behind them have the unit of nothing
+void find_units(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+                ColumnUnits& units);
+/// One unit of all columns but those behind the samples.
+void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+                      ColumnUnits& units);
+/// Of a tensor without columns.
+Unit find_unit(std::size_t size, const float* numbers);
+
+/// q [features, batch]
+void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
+                   float* q);
+/// Of numbers of one unit.
+void round_all(std::size_t size, const float* numbers, const Unit& unit, float* q);
+/// Their digits.
+void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* high,
+               std::int16_t* low);
+/// q [channels / 2][pixels][batch]: the number of an even channel in the low half, of the next one or 0 in the high one.
+void round_pairs(std::size_t channels, std::size_t pixels, std::size_t batch, const float* x,
+                 const ColumnUnits& units, std::int32_t* q);
+/// Two balanced digits, q = 256 high + low, each [features, batch].
+void round_digits(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
+                  std::int16_t* high, std::int16_t* low);
+
+/// Channels of images in a frame of zeros.
+struct FramedImage {
+  std::size_t channels = 0, height = 0, width = 0, frame = 0, batch = 0;
+
+  std::size_t row() const { return (width + 2 * frame) * batch; }
+  std::size_t channel() const { return (height + 2 * frame) * row(); }
+};
+/// q [channels][height + 2 frame][width + 2 frame][batch]
+void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, float* q);
+void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, std::int16_t* q);
+
+}  // namespace lockstep::cpu::int16

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// train.precision: int16 ends in the same weights in every way in which it can be run.
+#include "kernels/cpu/int16_ops.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+/// Convolutions with strides, padding, groups and dilation, a transposed one, norms, a sum of two branches, pools.
+constexpr const char* kNetwork =
+    "layers:\n"
+    "  - conv2d: {out: 6, kernel: 3, padding: 1, bias: false}\n"
+    "  - batch_norm\n"
+    "  - relu: {name: first}\n"
+    "  - conv2d: {out: 6, kernel: 3, padding: 2, dilation: 2, groups: 2}\n"
+    "  - add: first\n"
+    "  - max_pool: 2\n"
+    "  - conv_transpose2d: {out: 5, kernel: 3, stride: 2}\n"
+    "  - conv2d: {out: 9, kernel: [3, 2], stride: 2}\n"
+    "  - relu\n"
+    "  - dropout: 0.25\n"
+    "  - linear: 20\n"
+    "  - tanh\n"
+    "  - linear: classes\n";
+
+class Int16Test : public ::testing::Test {
+ protected:
+  Int16Test() { write_text(directory_.path("network.yaml"), kNetwork); }
+
+  /// The last grain of a batch has fewer samples than others, and columns that are padding.
+  std::string arguments(const std::string& run, const std::string& more) const {
+    write_text(
+        directory_.path("job.yaml"),
+        fmt::format("model: {}\n"
+                    "data: {{set: synthetic, train_samples: 170, test_samples: 50, global_batch: 45}}\n"
+                    "train: {{epochs: 2, precision: int16, optimizer: {{lr: 0.05, momentum: 0.9}}}}\n"
+                    "parallel: {{device: cpu, grain: 20}}\n"
+                    "run: {{log_every_steps: 1}}\n",
+                    directory_.path("network.yaml")));
+    return fmt::format("train {} run.dir={} {}", directory_.path("job.yaml"), directory_.path(run), more);
+  }
+  TrainedRun train(const std::string& run, const std::string& more = "",
+                   const std::string& before = "") const {
+    const Outcome outcome = run_shell(before + "$LOCKSTEP_PROGRAM " + arguments(run, more));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    return {outcome.last_line(), comparable_metrics(directory_.path(run)), directory_.path(run)};
+  }
+  Outcome command(const std::string& text) const { return run_shell("$LOCKSTEP_PROGRAM " + text); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Int16Test, WeightsDependOnNoRanksThreadsStagesOrEngines) {
+  const TrainedRun alone = train("alone");
+  const auto on = [](int ranks) { return fmt::format("mpirun --bind-to none -np {} ", ranks); };
+  expect_same(train("three", "", on(3)), alone, "3 ranks");
+  expect_same(train("threads", "parallel.threads=3", on(2)), alone, "2 ranks of 3 threads");
+  expect_same(train("stages", "parallel.strategy=pipeline parallel.stages=2", on(2)), alone, "2 stages");
+  expect_same(train("micro", "data.micro_batch=20"), alone, "micro-batches");
+  expect_same(train("again", "train.recompute=true"), alone, "recomputed");
+  for (const std::string& engine : cpu::int16::engine_choices())
+    expect_same(train("by-" + engine, "", "LOCKSTEP_INTEGER_ENGINE=" + engine + " "), alone, engine);
+  expect_same(train("sse4", "", "LOCKSTEP_SIMD=sse4 "), alone, "SSE4");
+  EXPECT_NE(alone.last_line, train("fp32", "train.precision=fp32").last_line);
+}
+
+TEST_F(Int16Test, StoppedAnywhereItGoesOnElsewhere) {
+  const TrainedRun alone = train("alone");
+  const std::string stopped = arguments("stopped", "train.max_steps=3");
+  expect_says(command(stopped), 0);
+  const Outcome rest = run_shell("mpirun --bind-to none -np 2 $LOCKSTEP_PROGRAM " + arguments("stopped", ""));
+  expect_says(rest, 0, {"going on from step 3"});
+  EXPECT_EQ(rest.last_line(), alone.last_line);
+  expect_says(command(arguments("stopped", "train.precision=fp32 train.epochs=3")), 2, {"train.precision"});
+}
+
+TEST_F(Int16Test, CheckpointKnowsItsPrecision) {
+  train("run");
+  const std::string run = directory_.path("run");
+  expect_says(command("inspect " + run), 0, {"precision: int16 1"});
+  expect_says(command("prove " + run), 0, {"proved"});
+  const std::string evaluated = command("eval " + run).out;
+  EXPECT_EQ(run_shell("mpirun --bind-to none -np 3 $LOCKSTEP_PROGRAM eval " + run).out, evaluated);
+  expect_says(command("eval --device emulated " + run), 2, {"emulated has no train.precision int16"});
+  const Outcome first = command("predict " + run + " 'test[0]' --json"),
+                again = run_shell("LOCKSTEP_INTEGER_ENGINE=doubles $LOCKSTEP_PROGRAM predict " + run +
+                                  " 'test[0]' --json");
+  expect_says(first, 0, {"\"class\""});
+  EXPECT_EQ(first.out, again.out);
+}
+
+TEST_F(Int16Test, WhatHasNoIntegersIsRefused) {
+  for (const auto& [more, words] :
+       {std::pair{"parallel.device=emulated", "parallel.device: emulated has no"},
+        {"parallel.device=cuda", "parallel.device: cuda has no"},
+        {"parallel.device=auto parallel.kernels=vendor", "parallel.kernels: vendor"},
+        {"parallel.determinism=off", "parallel.determinism: off has no"}})
+    expect_says(command(arguments("refused", more)), 2, {words, "int16"});
+  expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=abacus $LOCKSTEP_PROGRAM " + arguments("refused", "")), 2,
+              {"LOCKSTEP_INTEGER_ENGINE=abacus is no engine", "doubles"});
+}
+
+TEST_F(Int16Test, StartNamesTheEngine) {
+  const std::string best = cpu::int16::engine_choices().front();
+  expect_says(command(arguments("run", "")), 0, {", int16 by " + best});
+  expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=doubles $LOCKSTEP_PROGRAM " + arguments("other", "")), 0,
+              {", int16 by doubles"});
+}
+
+}  // namespace
+}  // namespace lockstep::testing
