@@ -5,6 +5,7 @@
 
 #include "kernels/shapes.hpp"
 #include "models/arena.hpp"
+#include "models/precision.hpp"
 
 #include <cstddef>
 #include <cstdint>
