@@ -31,10 +31,9 @@ ColumnReader::ColumnReader(const TableOptions& options, TableColumns columns, st
 void ColumnReader::read(std::span<const std::string_view> cells, TableRow& row) {
   row.features.clear();
   row.lacks_cells = false;
+  ++rows_;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (is_missing(cells[i]))
-      take_missing(i, cells[i], row);
-    else if (columns_.all[i].is_one_hot)
+    if (columns_.all[i].is_one_hot)
       read_value(i, cells[i], row);
     else
       read_number(i, cells[i], row);
@@ -52,7 +51,7 @@ std::vector<TextColumn> ColumnReader::text_columns(std::span<const std::string> 
   std::vector<TextColumn> columns;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     const Texts& texts = texts_[i];
-    if (texts.texts == 0 || 4 * texts.texts < texts.cells) continue;
+    if (texts.texts == 0 || 4 * texts.texts < rows_ - texts.missing) continue;
     columns.push_back({.column = shown_[i],
                        .argument = arguments[i],
                        .different = texts.different.size(),
@@ -68,7 +67,8 @@ void ColumnReader::complain(std::size_t i, std::string_view cell, const std::str
 }
 
 /// In the order of the set. Numbers that are not known yet are NaN.
-void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& row) const {
+void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& row) {
+  if (learns_) ++texts_[i].missing;
   const TableColumn& column = columns_.all[i];
   row.lacks_cells = row.lacks_cells || !column.filler;
   if (!column.filler && missing_ == MissingCells::kRefused) complain(i, cell, "is missing", row);
@@ -77,9 +77,10 @@ void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& 
 }
 
 void ColumnReader::read_number(std::size_t i, std::string_view cell, TableRow& row) {
-  float& value = row.features.emplace_back(0.0F);
+  float value = 0;
   const char* trouble = read_feature(cell, value);
-  if (learns_) ++texts_[i].cells;
+  if (trouble != nullptr && is_missing(cell)) return take_missing(i, cell, row);
+  row.features.push_back(value);
   if (trouble == nullptr) return;
   complain(i, cell, trouble, row);
   if (!learns_) return;
@@ -90,6 +91,7 @@ void ColumnReader::read_number(std::size_t i, std::string_view cell, TableRow& r
 
 /// 1 in the column of the value, and 0 in those of the others.
 void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& row) {
+  if (is_missing(cell)) return take_missing(i, cell, row);
   if (learns_) {
     if (values_[i].contains(cell)) return;
     if (const char* trouble = trouble_with_class_name(cell)) return complain(i, cell, trouble, row);

@@ -51,17 +51,18 @@ class ColumnReader {
  private:
   /// The texts of a column.
   struct Texts {
-    std::int64_t cells = 0, texts = 0;  ///< that are not empty, and those of them that are no numbers
+    std::int64_t missing = 0, texts = 0;  ///< cells that are empty, and those of others that are no numbers
     std::unordered_set<std::string> different;
     std::string example;
   };
 
   void read_number(std::size_t i, std::string_view cell, TableRow& row);
   void read_value(std::size_t i, std::string_view cell, TableRow& row);
-  void take_missing(std::size_t i, std::string_view cell, TableRow& row) const;
+  void take_missing(std::size_t i, std::string_view cell, TableRow& row);
   void complain(std::size_t i, std::string_view cell, const std::string& trouble, TableRow& row) const;
 
   bool learns_;
+  std::int64_t rows_ = 0;
   MissingCells missing_;
   TableColumns columns_;
   std::vector<std::string> shown_;

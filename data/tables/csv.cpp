@@ -112,7 +112,7 @@ std::string_view without_spaces(std::string_view text) {
 bool is_missing(std::string_view text) {
   constexpr std::array<std::string_view, 11> kMissing = {"",     "NA",   "N/A",  "n/a",  "NaN", "nan",
                                                          "null", "NULL", "None", "none", "?"};
-  return std::ranges::find(kMissing, text) != kMissing.end();
+  return text.size() <= 4 && std::ranges::find(kMissing, text) != kMissing.end();
 }
 
 const char* read_feature(std::string_view text, float& value) {

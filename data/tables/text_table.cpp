@@ -17,6 +17,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace lockstep {
@@ -158,20 +160,29 @@ class TextTable final : public Table {
       if (is_feature[i]) features_.push_back(i);
   }
 
-  /// Called with the first row, of which names are not known yet: a name that is asked for makes it a header, and so
-  /// does one that the set has.
+  /// Called with the first row, of which names are not known yet: a name that is asked for makes it a header.
   bool is_header() const {
     if (!missing_.empty()) return true;
+    if (options_.columns && options_.columns->have_names()) return has_names_of_set();
     const auto fields = reader_.fields();
-    if (options_.columns && options_.columns->have_names())
-      return std::ranges::any_of(options_.columns->all, [&](const TableColumn& column) {
-        return std::ranges::find(fields, column.name, printable_line) != fields.end();
-      });
     float ignored = 0;
     for (std::size_t i = 0; i < features_.size(); ++i) {
       const std::string& field = fields[features_[i]];
       if (!is_text(i) && !is_missing(without_spaces(field)) && read_feature(field, ignored) != nullptr)
         return true;
+    }
+    return false;
+  }
+
+  /// Whether the first row has one of the set's that is no number, or all of them.
+  bool has_names_of_set() const {
+    std::unordered_set<std::string> names;
+    for (const TableColumn& column : options_.columns->all) names.insert(column.name);
+    std::size_t found = 0;
+    for (const std::string& field : reader_.fields()) {
+      float ignored = 0;
+      if (!names.contains(printable_line(field))) continue;
+      if (read_feature(field, ignored) != nullptr || ++found == names.size()) return true;
     }
     return false;
   }
@@ -226,17 +237,20 @@ class TextTable final : public Table {
 
   /// By name: exactly those that the set was made of.
   void take_in_order_of_set() {
+    std::unordered_map<std::string, std::size_t> column_of;
+    for (const std::size_t column : features_) column_of.try_emplace(printable_line(names_[column]), column);
     std::vector<std::size_t> ordered;
+    std::vector<bool> is_taken(columns_);
     for (const TableColumn& wanted : options_.columns->all) {
-      const auto found = std::ranges::find_if(
-          features_, [&](std::size_t column) { return printable_line(names_[column]) == wanted.name; });
-      if (found == features_.end())
+      const auto found = column_of.find(wanted.name);
+      if (found == column_of.end())
         throw DataError(fmt::format("{}: has no column '{}', which the set was made of; add it",
                                     options_.from, wanted.name));
-      ordered.push_back(*found);
+      ordered.push_back(found->second);
+      is_taken[found->second] = true;
     }
     for (const std::size_t column : features_)
-      if (std::ranges::find(ordered, column) == ordered.end())
+      if (!is_taken[column])
         throw DataError(
             fmt::format("{}: {} is none of those that the set was made of; leave it out with "
                         "--drop {}",

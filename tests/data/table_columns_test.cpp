@@ -106,6 +106,10 @@ TEST_F(TableColumnsTest, NewRowsAreReadByNameAndUnknownValuesAreNamed) {
   expect_error<DataError>([&] { read_new("colour,size,weight\nred,7,1\n"); },
                           {"column 3 (weight) is none of those", "--drop weight"});
   expect_error<DataError>([&] { read_new("7,red,1\n"); }, {"3 columns", "made of 2"});
+  table_ = {.label = "y", .missing = MissingCells::kMean};
+  convert("0,1,y\n5,6,a\n5,7,a\n5,8,b\n5,9,b\n");  // names that are numbers
+  EXPECT_EQ(read_new("1,7\n").front(), "1.0 7.0 ");
+  EXPECT_EQ(read_new("1,0\n7,4\n").front(), "4.0 7.0 ");
 }
 
 /// The mean of all rows would be another: rows that are tested with are those that the seed chooses.

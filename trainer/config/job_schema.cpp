@@ -69,7 +69,7 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.validation, samples_or_share(kBillion),
         "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; files: the set's own validation half instead; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
         .also_called({"validation_split", "val_split", "validation_size", "val_size", "valid_size", "holdout"}),
-    KEY(data.leave_out, path("a file, or nothing", true),
+    KEY(data.leave_out, path("a path, or nothing", true),
         "training samples that are left out, neither trained on nor held out: a text file beside the job file or in the current directory, with a place in the training half from 0 or the name of a picture a line; empty: none", Determines::kWeightsUnlessDefault)
         .also_called({"exclude", "exclude_file", "skip_samples", "ignore_list", "blacklist"}),
     KEY(data.augment, augmentations(),
