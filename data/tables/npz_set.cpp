@@ -79,6 +79,7 @@ struct SampleForm {
   ImageShape shape;
   bool is_image = false;
   bool has_channels_last = false;
+  friend bool operator==(const SampleForm&, const SampleForm&) = default;
 };
 
 SampleForm form_of(const NpyRows& rows) {
@@ -107,6 +108,27 @@ std::string order_text(const NpyRows& train, const SampleForm& form) {
   return fmt::format("{} is taken as [sample]{}", train.source().name(),
                      form.has_channels_last ? "[row][column][channel], which becomes [channel][row][column]"
                                             : "[channel][row][column]");
+}
+
+/// That of all halves, and how many samples each has. @param order  see NpzSetConversion
+std::pair<SampleForm, std::vector<std::int64_t>> read_forms(const NpzArchive& archive,
+                                                            const std::vector<ArrayPair>& halves,
+                                                            std::string& order) {
+  SampleForm form;
+  std::vector<std::int64_t> sizes;
+  for (const ArrayPair& pair : halves) {
+    const auto rows = open_rows(archive, pair.samples);
+    const SampleForm found = form_of(*rows);
+    if (sizes.empty()) {
+      form = found;
+      order = order_text(*rows, form);
+    }
+    if (found != form)
+      refuse_array(*rows, fmt::format("its samples are of another shape, order or type than those in {}",
+                                      halves[0].samples));
+    sizes.push_back(rows->size());
+  }
+  return {form, sizes};
 }
 
 // Labels.
@@ -235,9 +257,13 @@ void write_half(NpyRows& rows, SetHalf half, const SampleForm& form, const HalfL
   }
 }
 
-std::vector<std::int64_t> samples_of(const HalfLabels& half, std::size_t classes) {
-  std::vector<std::int64_t> counts(classes);
-  for (const std::uint32_t label : half.labels) ++counts[label];
+/// [class] samples with it; of a half that is not there, none.
+std::vector<std::int64_t> samples_of_half(const std::vector<ArrayPair>& halves, SetHalf half,
+                                          const SetLabels& labels) {
+  std::vector<std::int64_t> counts(labels.names.size());
+  for (std::size_t i = 0; i < halves.size(); ++i)
+    if (halves[i].half == half)
+      for (const std::uint32_t label : labels.halves[i].labels) ++counts[label];
   return counts;
 }
 
@@ -256,43 +282,25 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   const NpzArchive archive(from);
   const auto halves = arrays_of_halves(archive, from);
   NpzSetConversion done;
-  SampleForm form;
-  std::vector<std::int64_t> sizes;
-  for (const ArrayPair& pair : halves) {
-    const auto rows = open_rows(archive, pair.samples);
-    const SampleForm found = form_of(*rows);
-    if (sizes.empty()) {
-      form = found;
-      done.order = order_text(*rows, form);
-    }
-    if (found.shape != form.shape || found.is_image != form.is_image)
-      refuse_array(
-          *rows, fmt::format("its samples are of another shape or type than those in {}", halves[0].samples));
-    sizes.push_back(rows->size());
-  }
-  SetLabels labels = read_labels(archive, halves, sizes);
+  const auto [form, sizes] = read_forms(archive, halves, done.order);
+  const SetLabels labels = read_labels(archive, halves, sizes);
+  if (labels.names.size() < 2)
+    throw DataError(fmt::format("{}: all labels are {}, and one class cannot be told from others", from,
+                                quoted_text(labels.names.front())));
   done.is_fp32 = !form.is_image;
   done.has_label_sets = labels.are_sets;
   done.samples.shape = form.shape;
   done.samples.class_names = labels.names;
-  if (labels.names.size() < 2)
-    throw DataError(fmt::format("{}: all labels are {}, and one class cannot be told from others", from,
-                                quoted_text(labels.names.front())));
   ShardWriter writer(env, to, form.shape, labels.names,
                      {.replace = replace, .is_fp32 = done.is_fp32, .has_label_sets = labels.are_sets});
-  TableConversion& counts = done.samples;
-  counts.validation.resize(labels.names.size());
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    const SetHalf half = halves[i].half;
-    write_half(*open_rows(archive, halves[i].samples), half, form, labels.halves[i], writer);
-    auto& count = half == SetHalf::kTrain  ? counts.train
-                  : half == SetHalf::kTest ? counts.test
-                                           : counts.validation;
-    count = samples_of(labels.halves[i], labels.names.size());
-  }
+  for (std::size_t i = 0; i < halves.size(); ++i)
+    write_half(*open_rows(archive, halves[i].samples), halves[i].half, form, labels.halves[i], writer);
   writer.publish();
   const ShardIndex& index = writer.index();
   done.sizes = {index.train.samples, index.test.samples, index.validation.samples};
+  done.samples.train = samples_of_half(halves, SetHalf::kTrain, labels);
+  done.samples.test = samples_of_half(halves, SetHalf::kTest, labels);
+  done.samples.validation = samples_of_half(halves, SetHalf::kValidation, labels);
   return done;
 }
 

@@ -148,8 +148,13 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
   fails({x, {"y_train", "|u1", "2", elements<std::uint8_t>({1, 1})}, x_test, {"y_test", "|u1", "2", "\1\1"}},
         "all labels are '1'");
   fails({x, y, {"x_test", "|u1", "2, 2, 1", counting(4)}, y_test},
-        "of another shape or type than those in x_train");
-  fails({x, y, {"x_test", "|i1", "2, 2, 2", counting(8)}, y_test}, "of another shape or type");
+        "of another shape, order or type than those in x_train");
+  fails({x, y, {"x_test", "|i1", "2, 2, 2", counting(8)}, y_test}, "of another shape, order or type");
+  fails({{"x_train", "|u1", "2, 5, 5, 3", counting(150)},
+         y,
+         {"x_test", "|u1", "2, 3, 5, 5", counting(150)},
+         y_test},
+        "of another shape, order or type");
   fails({{"x_train", "|u1", "1, 5, 5, 5", counting(125)}, y, x_test, y_test}, "samples of 5 x 5 x 5");
   fails({{"x_train", "|S4", "2, 1", counting(8)}, y, x_test, y_test}, "holds text, and no samples");
   test::write_file(path("table.npz"), npz({x, {"x", "|u1", "2", counting(2)}}));
