@@ -86,6 +86,7 @@ class RandomJob {
                  groups(),
                  flip() ? std::vector<std::string>{text(), text()} : std::vector<std::string>{},
                  pick_loss(),
+                 Precision::kFp32,
                  real(0.001, 0.999),
                  {},
                  flip() ? real(1e-9, 0.999) : 0,
@@ -109,6 +110,10 @@ class RandomJob {
     job.parallel.split = flip() ? BatchSplit::kEven : BatchSplit::kChunk;
     job.parallel.check_replicas_every_steps = whole(0, 1000000000000);
     job.parallel.timeout_seconds = real(1e-9, 1e9);
+    const bool has_integers = (job.parallel.device == "auto" || job.parallel.device == "cpu") &&
+                              job.parallel.kernels == Kernels::kNative &&
+                              job.parallel.determinism == Determinism::kWorld;
+    if (has_integers && flip()) job.train.precision = Precision::kInt16;
     job.run = {text(),
                whole(0, 1000),
                whole(0, 1000),
