@@ -7,9 +7,11 @@
 #include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
 #include "data/sample_store.hpp"
+#include "data/sets/class_names.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
+#include "data/sets/table_columns.hpp"
 
 #include <fmt/format.h>
 
@@ -125,6 +127,32 @@ AlignedBuffer<float> read_features(const SampleStore& store, const ShardIndex& i
                               at % each, at / each, *bad, kFixForStore));
 }
 
+/// Where the numbers of a sample stand that are asked for, by name. Empty: in their places, or columns have no names.
+std::vector<std::size_t> places_of_columns(const ShardIndex& index, const DatasetOptions& options,
+                                           const std::string& directory) {
+  if (index.columns.empty() || options.columns.empty()) return {};
+  const auto own = names_of_numbers(parse_table_columns(index.columns, directory)),
+             wanted = names_of_numbers(parse_table_columns(options.columns, "data.columns"));
+  if (own == wanted || own.empty() || wanted.empty()) return {};
+  const ClassMatch match = match_classes(own, wanted);
+  if (!match.unknown.empty())
+    throw DataError(
+        fmt::format("{}: has no column {}, only {}; convert the table with the columns that are asked for",
+                    directory, first_names(match.unknown), first_names(own)));
+  if (!match.missing.empty())
+    throw DataError(fmt::format("{}: has columns that are not asked for: {}; convert the table without them",
+                                directory, first_names(match.missing)));
+  return {match.places.begin(), match.places.end()};
+}
+
+void reorder_columns(std::span<float> features, std::span<const std::size_t> places) {
+  std::vector<float> row(places.size());
+  for (; !features.empty(); features = features.subspan(places.size())) {
+    std::ranges::transform(places, row.begin(), [&](std::size_t place) { return features[place]; });
+    std::ranges::copy(row, features.begin());
+  }
+}
+
 /// Images always may; tables are quicker in memory, where they are small.
 bool stays_on_disk(const ShardIndex& index) {
   constexpr std::uint64_t kSmallTable = std::uint64_t{64} << 20;
@@ -186,8 +214,12 @@ TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const D
   const ShardIndex index = read_index(files.files.front(), set);
   std::optional<LabelSets> sets;
   if (index.has_label_sets) sets.emplace(static_cast<std::size_t>(index.classes), files.directory.string());
+  const auto places = places_of_columns(index, options, files.directory.string());
   const auto open = [&](SetHalf which, const ShardHalf& half) {
-    return open_half(files.directory, which, index, half, sets ? &*sets : nullptr, options.in_memory);
+    Dataset opened = open_half(files.directory, which, index, half, sets ? &*sets : nullptr,
+                               options.in_memory || !places.empty());
+    if (!places.empty()) reorder_columns(opened.features.span(), places);
+    return opened;
   };
   TrainTestData data;
   data.train = open(SetHalf::kTrain, index.train);

@@ -26,6 +26,16 @@ std::size_t TableColumns::numbers() const {
                          });
 }
 
+std::vector<std::string> names_of_numbers(const TableColumns& columns) {
+  std::vector<std::string> names;
+  if (!columns.have_names()) return names;
+  for (const TableColumn& column : columns.all) {
+    if (!column.is_one_hot) names.push_back(column.name);
+    for (const std::string& value : column.values) names.push_back(column.name + "=" + value);
+  }
+  return names;
+}
+
 std::string to_text(const TableColumns& columns) {
   auto json = nlohmann::ordered_json::array();
   for (const TableColumn& column : columns.all) {

@@ -32,6 +32,9 @@ struct TableColumns {
   bool have_names() const { return !all.empty() && !all.front().name.empty(); }
 };
 
+/// Of the numbers of a sample: "age", "colour=blue". Empty: columns have no names.
+std::vector<std::string> names_of_numbers(const TableColumns& columns);
+
 /// A line of JSON: [{"name":"age","missing":31.5},{"name":"colour","values":["blue","red"]}]
 std::string to_text(const TableColumns& columns);
 /// @throws DataError  it says nothing that can be. @param file  for messages

@@ -218,7 +218,7 @@ class TextTable final : public Table {
     for (const std::size_t column : features_)
       columns.all.push_back(
           {.name = names_.empty() ? "" : printable_line(names_[column]), .is_one_hot = is_one_hot_[column]});
-    if (!records_columns() || names_.empty()) return columns;
+    if (!has_recipe() || names_.empty()) return columns;
     std::set<std::string_view> names;
     for (std::size_t i = 0; i < features_.size(); ++i)
       if (const std::string& name = columns.all[i].name; name.empty() || !names.insert(name).second)
@@ -230,9 +230,18 @@ class TextTable final : public Table {
     return columns;
   }
 
-  bool records_columns() const {
+  bool has_recipe() const {
     return !options_.one_hot.empty() || options_.missing == MissingCells::kMean ||
            options_.missing == MissingCells::kMedian;
+  }
+  /// A recipe, or names alone where they tell the features apart.
+  bool records_columns() const {
+    if (has_recipe()) return true;
+    std::set<std::string> names;
+    return !names_.empty() && std::ranges::all_of(features_, [&](std::size_t column) {
+      const std::string name = printable_line(names_[column]);
+      return !name.empty() && names.insert(name).second;
+    });
   }
 
   /// By name: exactly those that the set was made of.

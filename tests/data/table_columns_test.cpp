@@ -162,9 +162,28 @@ TEST_F(TableColumnsTest, RowsWithEmptyCellsAreDroppedOrRefused) {
   EXPECT_EQ(done.incomplete, 2);
   EXPECT_EQ(done.damaged, 0);
   EXPECT_EQ(rows(), (Rows{{1, 1}, {3, 1}, {5, 1}, {6, 1}}));
-  EXPECT_EQ(load().columns, "");  // there is nothing to record
+  EXPECT_EQ(load().columns, R"([{"name":"v"},{"name":"w"}])");  // there is no more to record
   table_.missing = MissingCells::kMean;
   expect_error<DataError>([&] { convert("v,w,y\n1,,a\n2,,a\n3,,b\n4,,b\n"); }, {"column 'w'", "--drop"});
+}
+
+TEST_F(TableColumnsTest, SetIsReadInTheOrderThatIsAskedFor) {
+  table_ = {.one_hot = {"c"}};
+  convert("v,c,w,y\n1,p,7,a\n2,q,7,a\n3,q,7,a\n4,p,7,b\n5,p,7,b\n6,q,7,b\n");
+  const auto first_row_by = [&](const std::string& columns) {
+    const TrainTestData data =
+        load_dataset({.set = "table", .root = path("set"), .mean = {0}, .std = {1}, .columns = columns});
+    const auto row = data.train.features.span().first(4);
+    return std::vector<float>(row.begin(), row.end());
+  };
+  const auto own = first_row_by("");
+  EXPECT_EQ(own[3], 7);
+  EXPECT_EQ(first_row_by(R"([{"name":"w"},{"name":"c","values":["p","q"]},{"name":"v"}])"),
+            (std::vector<float>{own[3], own[1], own[2], own[0]}));
+  expect_error<DataError>([&] { first_row_by(R"([{"name":"w"},{"name":"v"},{"name":"u"},{"name":"t"}])"); },
+                          {"has no column u, t, only v, c=p, c=q, w"});
+  expect_error<DataError>([&] { first_row_by(R"([{"name":"w"},{"name":"v"}])"); },
+                          {"columns that are not asked for: c=p, c=q"});
 }
 
 TEST_F(TableColumnsTest, AllColumnsOfTextAreToldAtOnce) {
@@ -203,7 +222,7 @@ TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {
   EXPECT_EQ(parse_table_columns(to_text(good), "x").all, good.all);
   for (const char* text :
        {"", "{}", "[]", "[1]", R"([{"values":["p"]}])", R"([{"name":"v"},{"name":""}])",
-        R"([{"name":"c","values":[]}])", R"([{"name":"c","values":["q","p"]}])",
+        R"([{"name":"c","values":[]}])", R"([{"name":"c","values":["p","q"]}])",
         R"([{"name":"c","values":["p","p"]}])", R"([{"name":"c","values":[1]}])",
         R"([{"name":"v","missing":1e39}])", R"([{"name":"v","missing":"1"}])", "[{\"name\":\"\\u0007\"}]"})
     expect_error<DataError>([&] { parse_table_columns(text, "x"); }, {"x: its columns"});

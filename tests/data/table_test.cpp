@@ -142,12 +142,16 @@ TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
   options_.table.drop = {"1"};
   options_.table.label = "3";
   convert("t.tsv", "tsv");
-  EXPECT_EQ(index_of("tsv"), index_of("set"));
+  const auto without_names = [&](const std::string& set) {
+    const std::string index = index_of(set);
+    return index.substr(0, std::min(index.find(",\"columns\""), index.rfind('}')));
+  };
+  EXPECT_EQ(without_names("tsv"), without_names("set"));
   test::write_file(path("x.npy"), npy<double>("<f8", "6, 2", {1, 9, 2, 9, 3, 9, 4, 9, 6, 9, 8, 9}));
   test::write_file(path("y.npy"), npy<char>("|S1", "6,", {'b', 'b', 'a', 'b', 'a', 'a'}));
   options_.table = {.label = path("y.npy")};
   convert("x.npy", "npy");
-  EXPECT_EQ(index_of("npy"), index_of("set"));
+  EXPECT_EQ(without_names("npy"), without_names("set"));
 }
 
 TEST_F(TableTest, WholeNumbersAreSortedAsSuch) {

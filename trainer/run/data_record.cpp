@@ -12,6 +12,7 @@
 #include "data/sets/leave_out.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/sets/table_columns.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -62,6 +63,17 @@ void compare_names(const std::vector<std::string>& then, const std::vector<std::
   if (then == now || then.size() != now.size() || are_only_numbers(then)) return;
   const auto [was, is] = std::ranges::mismatch(then, now);
   differences.push_back(fmt::format("the name of class {} ({} then, {} now)", was - then.begin(), *was, *is));
+}
+
+/// Likewise of columns. A set that was converted before they had names may be given them.
+void compare_columns(const std::string& then, const std::string& now, std::vector<std::string>& differences) {
+  if (then.empty() || now.empty()) return;
+  const auto before = names_of_numbers(parse_table_columns(then, "the manifest")),
+             after = names_of_numbers(parse_table_columns(now, "the set"));
+  if (before == after || before.size() != after.size()) return;
+  const auto [was, is] = std::ranges::mismatch(before, after);
+  differences.push_back(
+      fmt::format("the name of column {} ({} then, {} now)", was - before.begin() + 1, *was, *is));
 }
 
 /// @param size  of the half in its file
@@ -204,7 +216,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   options.std = model.numbers("std");
   record.class_names = split_names(data.text("class_names"), checkpoint);
   record.was_read_as_before = has_pictures(options.set) && !data.has(kReading);
-  record.columns = data.text_or("columns", "");
+  record.columns = options.columns = data.text_or("columns", "");
   record.leave_out = data.text_or("leave_out", "");
   record.leave_out_contents = job.text_or("data.leave_out", "");
   options.seed = facts.seed;
@@ -240,6 +252,7 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
       classes != 0 && classes != now.train.classes)
     differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));
   compare_names(record.class_names, now.class_names, differences);
+  compare_columns(record.columns, now.columns, differences);
   compare_half(record.fingerprints.train, record.train_samples, now.train, now.train_in_file(),
                fingerprints.train, differences);
   compare_half(record.fingerprints.test, record.test_samples, now.test, now.test_in_file(), fingerprints.test,

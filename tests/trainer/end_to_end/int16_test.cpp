@@ -31,7 +31,12 @@ constexpr const char* kNetwork =
 
 class Int16Test : public ::testing::Test {
  protected:
-  Int16Test() { write_text(directory_.path("network.yaml"), kNetwork); }
+  Int16Test() {
+    write_text(directory_.path("network.yaml"), kNetwork);
+    std::string plain = kNetwork;  // no stage computes a batch_norm
+    const std::string norm = "  - batch_norm\n";
+    write_text(directory_.path("plain.yaml"), plain.erase(plain.find(norm), norm.size()));
+  }
 
   /// The last grain of a batch has fewer samples than others, and columns that are padding.
   std::string arguments(const std::string& run, const std::string& more) const {
@@ -61,7 +66,9 @@ TEST_F(Int16Test, WeightsDependOnNoRanksThreadsStagesOrEngines) {
   const auto on = [](int ranks) { return fmt::format("mpirun --bind-to none -np {} ", ranks); };
   expect_same(train("three", "", on(3)), alone, "3 ranks");
   expect_same(train("threads", "parallel.threads=3", on(2)), alone, "2 ranks of 3 threads");
-  expect_same(train("stages", "parallel.strategy=pipeline parallel.stages=2", on(2)), alone, "2 stages");
+  const std::string plain = "model=" + directory_.path("plain.yaml");
+  expect_same(train("stages", plain + " parallel.strategy=pipeline parallel.stages=2", on(2)),
+              train("plain", plain), "2 stages");
   expect_same(train("micro", "data.micro_batch=20"), alone, "micro-batches");
   expect_same(train("again", "train.recompute=true"), alone, "recomputed");
   for (const std::string& engine : cpu::int16::engine_choices())
@@ -83,7 +90,7 @@ TEST_F(Int16Test, StoppedAnywhereItGoesOnElsewhere) {
 TEST_F(Int16Test, CheckpointKnowsItsPrecision) {
   train("run");
   const std::string run = directory_.path("run");
-  expect_says(command("inspect " + run), 0, {"precision: int16 1"});
+  expect_says(command("inspect " + run), 0, {"train.precision: int16"});
   expect_says(command("prove " + run), 0, {"proved"});
   const std::string evaluated = command("eval " + run).out;
   EXPECT_EQ(run_shell("mpirun --bind-to none -np 3 $LOCKSTEP_PROGRAM eval " + run).out, evaluated);
