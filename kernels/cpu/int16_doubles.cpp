@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The engine that every processor has: integers in doubles, whose sums of up to kExactTerms products are exact.
-#include "kernels/cpu/int16_doubles.hpp"
-
+#include "kernels/cpu/int16_operands.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 

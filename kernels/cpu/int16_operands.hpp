@@ -216,6 +216,23 @@ inline std::size_t numbers_of_sums(const GradientShape& g) {
   return (g.taps.size() + kMostTaps) * kMostFilters;
 }
 
+// doubles (kernels/cpu/int16_doubles.cpp).
+
+/// Targets of a block of packed weights, with the instruction set in use.
+std::size_t doubles_targets(int batch);
+
+/// One group; at most kExactTerms taps in all.
+/// @param source  integers [source][row][column][sample]
+/// @param packed  integers, as for_each_tile has them
+/// @param units   [columns], of source and weights together
+/// @param bias    [targets]; null: zeros
+void correlate_doubles(const Correlation& c, const float* source, const double* packed, const double* units,
+                       const float* bias, float* target);
+/// @param x, dy  integers      @param sums  [numbers_of_sums(shape)], scratch
+/// @param totals  [filter][tap], overwritten
+void sum_gradients_doubles(const GradientShape& shape, const float* x, const float* dy, double* sums,
+                           std::int64_t* totals);
+
 // vnni, where it was built (kernels/cpu/int16_vnni.cpp).
 
 bool has_vnni();

@@ -6,7 +6,6 @@
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
-#include "kernels/cpu/int16_doubles.hpp"
 #include "kernels/cpu/int16_rounding.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"

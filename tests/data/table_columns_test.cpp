@@ -222,7 +222,7 @@ TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {
   EXPECT_EQ(parse_table_columns(to_text(good), "x").all, good.all);
   for (const char* text :
        {"", "{}", "[]", "[1]", R"([{"values":["p"]}])", R"([{"name":"v"},{"name":""}])",
-        R"([{"name":"c","values":[]}])", R"([{"name":"c","values":["p","q"]}])",
+        R"([{"name":"c","values":[]}])", R"([{"name":"c","values":["q","p"]}])",
         R"([{"name":"c","values":["p","p"]}])", R"([{"name":"c","values":[1]}])",
         R"([{"name":"v","missing":1e39}])", R"([{"name":"v","missing":"1"}])", "[{\"name\":\"\\u0007\"}]"})
     expect_error<DataError>([&] { parse_table_columns(text, "x"); }, {"x: its columns"});
