@@ -261,7 +261,7 @@ struct PartSizes {
   std::int64_t train = 0, test = 0, validation = 0;
 };
 
-/// Of so many samples in the halves, as files have them or as they were made, less those that are left out.
+/// The sizes, from so many samples in the halves, as files have them or as they were made, less those that are left out.
 /// @throws DatasetOptionError  more than there are, none left to train on, or no validation half where one is asked for
 PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files);
 

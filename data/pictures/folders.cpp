@@ -99,25 +99,14 @@ bool holds_any(const fs::path& folder, bool (*is)(const fs::path&)) {
   return std::ranges::any_of(entries_of(folder), is);
 }
 
-constexpr std::pair<std::string_view, SetHalf> kNamesOfHalves[] = {
-    {"train", SetHalf::kTrain},          {"training", SetHalf::kTrain}, {"test", SetHalf::kTest},
-    {"testing", SetHalf::kTest},         {"val", SetHalf::kValidation}, {"valid", SetHalf::kValidation},
-    {"validation", SetHalf::kValidation}};
-
-std::optional<SetHalf> half_called(const fs::path& folder) {
-  const std::string name = in_small_letters(folder.filename().string());
-  const auto known = std::ranges::find(kNamesOfHalves, name, [](const auto& row) { return row.first; });
-  return known == std::end(kNamesOfHalves) ? std::nullopt : std::optional(known->second);
-}
-
 bool is_called_a_half(const fs::path& folder) {
-  return half_called(folder).has_value();
+  return half_called(folder.filename().string()).has_value();
 }
 
 HalfFolders folders_in(const fs::path& root) {
   HalfFolders found;
   for (const fs::path& entry : entries_of(root, &found.files)) {
-    const auto half = half_called(entry);
+    const auto half = half_called(entry.filename().string());
     const bool is_any_folder = is_folder(entry),
                is_half = is_any_folder && half && holds_any(entry, is_folder);
     fs::path& place = !is_any_folder            ? found.files.emplace_back()

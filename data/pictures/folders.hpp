@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What lies in people's folders: pictures and what is none, folders of classes, and folders of halves.
+/// The contents of people's folders: pictures and what is none, folders of classes, and folders of halves.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ bool is_picture(const std::filesystem::path& path);
 
 /// In small letters: ".jpg".
 std::string extension_of(const std::filesystem::path& path);
-/// Whether such files hold pictures, too, which people expect to be read.
+/// True of files that hold pictures, too, which people expect to be read.
 bool is_of_unread_format(std::string_view extension);
 /// In a word or two: what that is, which is not read. A file ends in kFileKind: ".txt file".
 std::string kind_of(const std::filesystem::path& path);

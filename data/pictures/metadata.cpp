@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What files say beside their pixels: how the camera was held, which is followed, and for which screen the values are,
+/// Facts beside the pixels of files: how the camera was held, which is followed, and for which screen the values are,
 /// which is not.
 #include "data/pictures/picture.hpp"
 
@@ -58,7 +58,7 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::string_view text) {
 
 constexpr std::string_view kExifPrefix("Exif\0\0", 6);
 
-/// Of a chunk, which is a TIFF block. Some programs put the prefix of a JPEG's marker before it.
+/// Reads a chunk, which is a TIFF block. Some programs put the prefix of a JPEG's marker before it.
 int orientation_in_chunk(std::span<const std::uint8_t> chunk) {
   if (begins_with(chunk, kExifPrefix)) chunk = chunk.subspan(kExifPrefix.size());
   const bool is_tiff = begins_with(chunk, {"II*\0", 4}) || begins_with(chunk, {"MM\0*", 4});
@@ -67,7 +67,7 @@ int orientation_in_chunk(std::span<const std::uint8_t> chunk) {
 
 Picture turned(const Picture& picture, int orientation) {
   const bool swaps = orientation >= 5;
-  // Where the picture's first row and first column are seen: 2 right, 3 bottom right, 4 bottom, and so on.
+  // The sides at which the picture's first row and first column are seen: 2 right, 3 bottom right, 4 bottom, and so on.
   const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   Picture seen = picture;

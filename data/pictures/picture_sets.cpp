@@ -294,7 +294,6 @@ std::string names_text(std::span<const std::string> names) {
 struct TarSet {
   PictureHalves halves;
   std::optional<LabelSets> sets;
-  std::vector<std::string> remarks;  ///< what a name does not tell
 };
 
 /// The archives of a training half are there. What is left out, or taken for something else, is said.
@@ -328,7 +327,8 @@ TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remark
 TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
   constexpr std::size_t kMostNames = 10'000;
   TarSet set;
-  const TarFiles archives = find_halves(files.directory, set.remarks);
+  std::vector<std::string> remarks;
+  const TarFiles archives = find_halves(files.directory, remarks);
   const bool has_tests = !archives.test.empty(), has_others = !archives.validation.empty();
   require_validation_half(options, has_tests || !has_others, "val*.tar", "test*.tar");
   std::vector<TarHalf> halves;
@@ -345,9 +345,10 @@ TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
         return halves[half].half.pictures.path_of(static_cast<std::int64_t>(i));
       });
   if (labels.are_names && files.names.empty() && options.label == kLabelInCls)
-    set.remarks.push_back("labels in .cls are names, and classes are in their order: " +
-                          names_text(labels.class_names));
+    remarks.push_back("labels in .cls are names, and classes are in their order: " +
+                      names_text(labels.class_names));
   set.halves = combine(std::move(halves), labels);
+  set.halves.remarks = std::move(remarks);
   if (!has_tests && !has_others) share_out(set.halves, labels);
   set.halves.has_validation_half = has_tests && has_others;
   set.sets = std::move(labels.sets);
@@ -366,7 +367,6 @@ SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, co
 
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   TarSet found = find_in_archives(files, options);
-  for (const std::string& remark : found.remarks) print_error(remark);
   TrainTestData data = open_pictures(set.name, std::move(found.halves), options);
   if (found.sets) found.sets->give_to(data);
   return data;

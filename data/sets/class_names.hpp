@@ -17,7 +17,7 @@ bool are_only_numbers(const std::vector<std::string>& names);
 /// "cat, dog, horse, ..."
 std::string first_names(const std::vector<std::string>& names);
 
-/// Where the classes of one list stand in another.
+/// The places of the classes of one list in another.
 struct ClassMatch {
   std::vector<std::int32_t> places;           ///< [class of `names`] in `known`; -1: it is not there
   std::vector<std::string> unknown, missing;  ///< only in `names`, only in `known`

@@ -142,7 +142,7 @@ class DuplicateFinder {
                        name.empty() ? "" : " (" + printable_line(name) + ")");
   }
 
-  /// Of a set that lists the pictures it was made of.
+  /// Reads it of a set that lists the pictures it was made of.
   std::string listed_name(SetHalf half, std::int64_t place) {
     if (data_.directory.empty()) return "";
     auto& [is_read, list] = names_[static_cast<std::size_t>(half)];

@@ -27,7 +27,7 @@ struct LeaveOutList {
   std::vector<Entry> entries;  ///< each text once
   std::string sha256;          ///< of the sorted texts, a line each: comments and order do not count
 
-  /// What a run's records have for data.leave_out: "sha256:..."
+  /// The value of data.leave_out in a run's records: "sha256:..."
   std::string contents() const { return "sha256:" + sha256; }
 };
 
@@ -36,7 +36,7 @@ LeaveOutList parse_leave_out(std::string_view text, const std::string& file);
 /// The same from a file. @throws MissingDataError, IoError; DataError also if it is larger than any list may be
 LeaveOutList read_leave_out(const std::string& file);
 
-/// Where the samples stand in the training half, which is whole; ascending.
+/// The places of the samples in the training half, which is whole; ascending.
 /// @throws DatasetOptionError  naming file and line: a place beyond the last, a name of no picture or of several, a
 ///                             sample that is named twice; or none would be left to train on
 std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data);

@@ -72,6 +72,16 @@ std::vector<std::string> read_class_names(const std::filesystem::path& file, std
   return parse_class_names({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string(), most);
 }
 
+std::optional<SetHalf> half_called(const std::string& name) {
+  static constexpr std::pair<std::string_view, SetHalf> kNames[] = {
+      {"train", SetHalf::kTrain},          {"training", SetHalf::kTrain}, {"test", SetHalf::kTest},
+      {"testing", SetHalf::kTest},         {"val", SetHalf::kValidation}, {"valid", SetHalf::kValidation},
+      {"validation", SetHalf::kValidation}};
+  const std::string word = in_small_letters(name);
+  const auto known = std::ranges::find(kNames, word, [](const auto& row) { return row.first; });
+  return known == std::end(kNames) ? std::nullopt : std::optional(known->second);
+}
+
 std::vector<std::string> numbered_classes(int classes) {
   std::vector<std::string> names;
   for (int i = 0; i < classes; ++i) names.push_back(std::to_string(i));

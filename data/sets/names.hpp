@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,10 +35,13 @@ std::vector<std::string> parse_class_names(std::string_view text, const std::str
 /// The same from a file. @throws DataError also if it is larger than all names could be; IoError
 std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most = kMostClasses);
 
+/// The half that people call so, in letters of any case: train or training, test or testing, val, valid or validation.
+std::optional<SetHalf> half_called(const std::string& name);
+
 /// "0", "1", ...
 std::vector<std::string> numbered_classes(int classes);
 
-/// Whether files of this ending, "jpg", are read as pictures. GIFs, too: reading one says what to do.
+/// True if files of this ending, "jpg", are read as pictures. GIFs, too: reading one says what to do.
 /// @param ending  in small letters
 bool is_ending_of_picture(std::string_view ending);
 

@@ -81,7 +81,7 @@ class Pickle::Reader {
  private:
   [[noreturn]] void fail(const std::string& cause) const { fail_at(source_, opcode_at_, cause); }
 
-  // What follows an opcode.
+  // The bytes behind an opcode.
 
   std::string_view take(std::uint64_t bytes) {
     if (bytes > file_.size() - at_) fail("the pickle ends too early");

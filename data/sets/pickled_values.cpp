@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a pickle holds: the values under its keys, and the bytes of its texts.
+/// The contents of a pickle: the values under its keys, and the bytes of its texts.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "data/byte_source.hpp"

@@ -127,7 +127,7 @@ AlignedBuffer<float> read_features(const SampleStore& store, const ShardIndex& i
                               at % each, at / each, *bad, kFixForStore));
 }
 
-/// Where the numbers of a sample stand that are asked for, by name. Empty: in their places, or columns have no names.
+/// The places of the numbers of a sample that are asked for, by name. Empty: in their places, or columns have no names.
 std::vector<std::size_t> places_of_columns(const ShardIndex& index, const DatasetOptions& options,
                                            const std::string& directory) {
   if (index.columns.empty() || options.columns.empty()) return {};

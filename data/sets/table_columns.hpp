@@ -32,7 +32,7 @@ struct TableColumns {
   bool have_names() const { return !all.empty() && !all.front().name.empty(); }
 };
 
-/// Of the numbers of a sample: "age", "colour=blue". Empty: columns have no names.
+/// A name for each number of a sample: "age", "colour=blue". Empty: columns have no names.
 std::vector<std::string> names_of_numbers(const TableColumns& columns);
 
 /// A line of JSON: [{"name":"age","missing":31.5},{"name":"colour","values":["blue","red"]}]

@@ -3,6 +3,7 @@
 /// Looking for archives, whatever people call them.
 #include "common/error.hpp"
 #include "common/printable.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
@@ -19,30 +20,17 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kArchive = ".tar";
 
-/// The first three also begin names.
-constexpr std::pair<std::string_view, SetHalf> kWordsForHalves[] = {
-    {"train", SetHalf::kTrain},           {"test", SetHalf::kTest},    {"val", SetHalf::kValidation},
-    {"training", SetHalf::kTrain},        {"testing", SetHalf::kTest}, {"valid", SetHalf::kValidation},
-    {"validation", SetHalf::kValidation},
-};
-constexpr std::size_t kBeginnings = 3;
-
-std::optional<SetHalf> half_by_word(std::string_view word) {
-  const auto known = std::ranges::find(kWordsForHalves, word, [](const auto& row) { return row.first; });
-  return known == std::end(kWordsForHalves) ? std::nullopt : std::optional(known->second);
-}
-
 /// @param name  in small letters
 std::optional<SetHalf> half_by_name(std::string_view name, const fs::path& path) {
-  for (const auto& [word, half] : std::span(kWordsForHalves).first(kBeginnings))
-    if (name.starts_with(word)) return half;
+  for (const char* beginning : {"train", "test", "val"})
+    if (name.starts_with(beginning)) return half_called(beginning);
   std::optional<SetHalf> found;
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
   for (auto at = name.find_first_of(kLetters); at != name.npos; at = name.find_first_of(kLetters)) {
     name.remove_prefix(at);
     const std::string_view word = name.substr(0, name.find_first_not_of(kLetters));
     name.remove_prefix(word.size());
-    const auto half = half_by_word(word);
+    const auto half = half_called(std::string(word));
     if (half && found && half != found)
       throw DataError(fmt::format(
           "{}: is called after two halves; let its name begin with train, test or val", path.string()));
@@ -73,7 +61,7 @@ class ArchiveFinder {
       std::error_code ignored;
       if (name.starts_with('.')) continue;  // macOS puts some beside archives
       if (fs::is_directory(path, ignored)) {
-        const auto half = half_of_folder ? std::nullopt : half_by_word(name);
+        const auto half = half_of_folder ? std::nullopt : half_called(name);
         if (half) look_into(path, half);
       } else if (name.ends_with(kArchive)) {
         add(path, half_of_folder ? half_of_folder : half_by_name(name, path));

@@ -71,7 +71,7 @@ inline constexpr const char* kLabelInCls = "cls";
 inline constexpr std::uint64_t kMostBytesOfCls = std::uint64_t{64} << 10,
                                kMostBytesOfJson = std::uint64_t{1} << 20;
 
-/// Of a .cls: whole numbers with spaces or commas between, of which one is the label and several are a list; or a line
+/// The text of a .cls: whole numbers with spaces or commas between, of which one is the label and several are a list; or a line
 /// that does not begin with a number and is a name. Nothing: it holds neither, or a number above kMostShardClasses - 1.
 std::optional<std::string> label_of_cls(std::string_view text);
 /// Of a .json: what its object has under a key. Nothing: it is no such object, or has no label there.
@@ -120,7 +120,7 @@ std::vector<TarSample> find_tar_samples(const TarReader::ReadAt& read, std::uint
 
 std::vector<TarSample> find_tar_samples(const StoredFile& archive, const std::string& label);
 
-// Which archives a directory has: *.tar in it, and in its folders that are called after a half, in letters of any case.
+// The archives of a directory: *.tar in it, and in its folders that are called after a half, in letters of any case.
 
 struct TarFiles {
   std::vector<std::filesystem::path> train, test, validation;  ///< sorted

@@ -113,7 +113,7 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
     complain(i, cell, "is no value that this column had when the set was made", row);
 }
 
-// What empty cells get.
+// Numbers for empty cells.
 
 namespace {
 

@@ -45,7 +45,7 @@ class ColumnReader {
   void read(std::span<const std::string_view> cells, TableRow& row);
   /// With the values that were found.
   TableColumns learnt() const;
-  /// Where it learns. @param arguments  [column] TextColumn::argument
+  /// Learns. @param arguments  [column] TextColumn::argument
   std::vector<TextColumn> text_columns(std::span<const std::string> arguments) const;
 
  private:

@@ -57,7 +57,7 @@ class CsvReader {
   std::vector<std::string> fields_;  ///< the first count_ are the row's; the others keep their memory
 };
 
-/// Of any kind that C calls so.
+/// Any kind that C calls so.
 std::string_view without_spaces(std::string_view text);
 
 // numpy's arrays as streams: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, and the archives

@@ -26,7 +26,7 @@ bool is_called_a_table(const std::filesystem::path& path);
 /// for that has no such number.
 enum class TableHeader { kAuto, kYes, kNo };
 
-/// What becomes of an empty cell of a feature, in text, and of one that says NA, NaN, null, None or ?.
+/// The fate of an empty cell of a feature, in text, and of one that says NA, NaN, null, None or ?.
 enum class MissingCells {
   kRefused,
   kMean,    ///< the mean of its column in the training half is put in
@@ -48,7 +48,7 @@ struct TableOptions {
   std::vector<std::string> one_hot =
       {};  ///< columns of text, by name or number, of which each value becomes one
   MissingCells missing = MissingCells::kRefused;
-  /// Of text: rows become what a set has, as this says, by name where both have names. Null: it is learnt as rows are
+  /// The recipe for text: rows become what a set has, as this says, by name where both have names. Null: it is learnt as rows are
   /// read.
   std::shared_ptr<const TableColumns> columns = nullptr;
 };

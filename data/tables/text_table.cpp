@@ -174,7 +174,7 @@ class TextTable final : public Table {
     return false;
   }
 
-  /// Whether the first row has one of the set's that is no number, or all of them.
+  /// True if the first row has one of the set's that is no number, or all of them.
   bool has_names_of_set() const {
     std::unordered_set<std::string> names;
     for (const TableColumn& column : options_.columns->all) names.insert(column.name);
@@ -187,13 +187,13 @@ class TextTable final : public Table {
     return false;
   }
 
-  /// Whether the i-th feature is one-hot.
+  /// True if the i-th feature is one-hot.
   bool is_text(std::size_t i) const {
     if (options_.columns) return i < options_.columns->all.size() && options_.columns->all[i].is_one_hot;
     return is_one_hot_[features_[i]];
   }
 
-  /// What --drop takes.
+  /// The word that --drop takes.
   std::string argument_for(std::size_t column) const {
     const std::string name = column < names_.size() ? names_[column] : "";
     const bool is_word = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {

@@ -31,7 +31,7 @@ constexpr std::size_t kWidth = HWY_LANES(double);
 
 /// Accumulators are targets times vectors of columns: 24 registers of 32, or 12 of 16.
 constexpr std::size_t kTargets = 6, kVectors = kManyRegisters ? 4 : 2, kTargetsOfHalf = 2 * kTargets;
-/// Of a weight gradient: filters times taps.
+/// The block of a weight gradient: filters times taps.
 constexpr std::size_t kFilters = kManyRegisters ? 4 : 3, kTaps = kManyRegisters ? 6 : 3;
 
 HWY_INLINE DoubleLanes load(const float* numbers) {

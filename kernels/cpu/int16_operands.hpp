@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the engines of 16-bit integers share: units, rounded operands, and how a call is cut into tiles.
+/// The common part of the engines of 16-bit integers: units, rounded operands, and how a call is cut into tiles.
 #pragma once
 
 #include "kernels/cpu/operands.hpp"
@@ -20,7 +20,7 @@ inline constexpr float kLargest = 32639;
 /// Products are smaller than 2^30, so that a sum of so many is exact in double, in any order.
 inline constexpr std::int64_t kExactTerms = std::int64_t{1} << 22;
 
-/// What numbers of one unit are multiplied by to become integers, in two factors since 2^149 is no float, and the unit.
+/// The factors that make integers of numbers of one unit, two since 2^149 is no float, and the unit.
 struct Unit {
   float first = 0, second = 1;  ///< first 0: there is nothing but zeros, or padding
   double value = 0;             ///< 2^e; NaN: a number is not finite
@@ -210,7 +210,7 @@ void sum_in_blocks(const GradientShape& g, std::size_t bytes, double* sums, std:
   }
 }
 
-/// What sum_in_blocks() keeps, at most.
+/// Numbers that sum_in_blocks() keeps, at most.
 inline std::size_t numbers_of_sums(const GradientShape& g) {
   constexpr std::size_t kMostFilters = 4, kMostTaps = 6;  // of a block
   return (g.taps.size() + kMostTaps) * kMostFilters;

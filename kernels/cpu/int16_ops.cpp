@@ -24,7 +24,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Which engine.
+// The engine.
 
 std::atomic<bool> forced_doubles{false};
 
@@ -36,7 +36,7 @@ bool uses_vnni() {
   return !forced_doubles.load(std::memory_order_relaxed) && vnni_is_here();
 }
 
-// What a thread keeps.
+// Memory of a thread.
 
 /// Memory for numbers of any type.
 template <class Number, class Purpose>
@@ -95,7 +95,7 @@ void pack_digit_pairs(const Correlation& c, const std::int16_t* high, const std:
                   });
 }
 
-/// Of target k and one column.
+/// The sum of target k and one column.
 std::int64_t sum_taps(const Correlation& c, const TapRange& row, const TapRange& column, const float* source,
                       const float* weights) {
   std::int64_t total = 0;

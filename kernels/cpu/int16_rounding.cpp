@@ -97,7 +97,7 @@ void round_all(std::size_t size, const float* numbers, float first, float second
   std::copy_n(rest, size - i, q + i);
 }
 
-/// Of two channels; the second one may be null.
+/// Rounds two channels; the second one may be null.
 void round_pair(std::size_t pixels, std::size_t batch, const float* even, const float* odd,
                 const float* first, const float* second, std::int32_t* q) {
   const IntegerLanes low_half = hn::Set(Integers(), 0xFFFF);

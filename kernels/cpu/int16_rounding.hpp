@@ -16,13 +16,13 @@ void find_units(std::size_t features, std::size_t batch, std::size_t samples, co
 /// One unit of all columns but those behind the samples.
 void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
                       ColumnUnits& units);
-/// Of a tensor without columns.
+/// The unit of a tensor without columns.
 Unit find_unit(std::size_t size, const float* numbers);
 
 /// q [features, batch]
 void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
                    float* q);
-/// Of numbers of one unit.
+/// Rounds numbers of one unit.
 void round_all(std::size_t size, const float* numbers, const Unit& unit, float* q);
 /// Their digits.
 void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* high,

@@ -147,7 +147,7 @@ constexpr std::array<PixelFunction, sizeof...(K)> pixels_of(std::index_sequence<
 
 constexpr std::size_t kFilters = 4, kTaps = 3;
 
-/// What a vector of 32 numbers of 16 bits is of: one pixel, or 16 samples of each of two, which follow one another or not;
+/// The origin of a vector of 32 numbers of 16 bits: one pixel, or 16 samples of each of two, which follow one another or not;
 /// or of the last pixel of a row, with zeros behind them.
 enum class Vector { kPixel, kNeighbours, kTwoPixels, kLast };
 

@@ -88,7 +88,7 @@ struct Correlation {
   std::vector<TapRange> rows, columns;  ///< for each row and each column of the target
 };
 
-/// Of x to y, of dy to dx.
+/// The correlations of x to y and of dy to dx.
 Correlation forward_correlation(const Conv2dShape& shape);
 Correlation backward_correlation(const Conv2dShape& shape);
 

@@ -122,7 +122,7 @@ std::string outer_path(const std::string& location, const NamedTensor& tensor) {
 /// Each file beside the .onnx is read once, whole: so its size bounds what is allocated, however often tensors name it.
 class OuterFiles {
  public:
-  /// Where the range begins in `numbers`, to which its file is appended if it was not yet.
+  /// The begin of the range in `numbers`, to which its file is appended if it was not yet.
   std::size_t find(const OuterRange& range, const NamedTensor& tensor, std::vector<std::byte>& numbers) {
     auto known = read_.find(range.location);
     if (known == read_.end()) {

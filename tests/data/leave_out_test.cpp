@@ -80,7 +80,7 @@ TEST_F(LeaveOutTest, TheOthersAreTrainedOnAndTheFilesKeepTheirFingerprints) {
   EXPECT_EQ(part.test.size(), 5);
 }
 
-/// Of two runs, one with a list, the validation samples are the same but for those that it names.
+/// Two runs, one with a list: the validation samples are the same but for those that it names.
 TEST_F(LeaveOutTest, NoneIsHeldOutAndTheOthersStayInTheirPart) {
   const Places before = load("", {.validation = {.samples = 6}}).validation.places;
   const std::string list = std::to_string(before[2]) + "\n";

@@ -36,7 +36,7 @@ class TableColumnsTest : public ::testing::Test {
   TrainTestData load() const {
     return load_dataset({.set = "table", .root = path("set"), .mean = {0}, .std = {1}});
   }
-  /// Of both halves, sorted.
+  /// The rows of both halves, sorted.
   Rows rows() const {
     const TrainTestData data = load();
     Rows rows;

@@ -39,7 +39,7 @@ struct Rounded {
   bool is_finite = true;
 };
 
-/// Of the numbers at first, first + step, ...; one unit.
+/// Rounds the numbers at first, first + step, ...; one unit.
 Rounded round_some(const Numbers& numbers, std::size_t first, std::size_t step) {
   Rounded rounded;
   float largest = 0;
@@ -66,7 +66,7 @@ struct Problem {
   Numbers x = {}, w = {}, b = {}, dy = {};
 };
 
-/// Of a number in x or dy.
+/// True of a number in x or dy that is of no sample.
 bool is_padding(const Problem& p, std::size_t i) {
   return i % static_cast<std::size_t>(p.shape.batch) >= static_cast<std::size_t>(p.samples);
 }

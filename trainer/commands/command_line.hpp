@@ -94,7 +94,7 @@ void say_how_to_train(const std::string& set, const std::string& directory, bool
 void say_duplicates(const Duplicates& found);
 /// {"test": 2, "validation": 0, "under_two_labels": 1}
 nlohmann::ordered_json duplicates_json(const Duplicates& found);
-/// Of a set that convert has written. @param set  "table" or "shards"
+/// Looks into a set that convert has written. @param set  "table" or "shards"
 Duplicates duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half);
 
 // help_command.cpp: how help looks.

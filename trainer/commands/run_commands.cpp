@@ -190,7 +190,7 @@ std::string write_pictures(const Job& job, const std::string& path, bool replace
   return text;
 }
 
-/// Of the parts that the job takes, as their files have the samples.
+/// Looks into the parts that the job takes, as their files have the samples.
 Duplicates duplicates_of(const Job& job) {
   Job raw = job;
   raw.data.mean = {0};

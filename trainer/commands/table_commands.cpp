@@ -75,7 +75,7 @@ std::string cure_for(const TextColumn& column) {
       column.argument);
 }
 
-/// What was put in for empty cells, and which columns became several.
+/// Says the numbers that were put in for empty cells, and which columns became several.
 void say_columns(const TableOptions& options, const TableConversion& done) {
   if (done.incomplete > 0) print("left out {} with empty cells\n", counted(done.incomplete, "row"));
   if (!done.columns) return;

@@ -87,7 +87,7 @@ struct DeviceChoice {
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm,
                            const Platform& gpus = cuda::platform());
 
-/// Where such a network can be computed: `auto` is a CPU where no GPU has its precision.
+/// The device for such a network: `auto` is a CPU where no GPU has its precision.
 /// @throws ConfigError  a device is named that has not
 ParallelSection for_precision(ParallelSection parallel, Precision precision);
 

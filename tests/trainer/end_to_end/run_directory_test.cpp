@@ -160,11 +160,13 @@ TEST_F(RunDirectoryTest, WhatIsNoRunIsNotTouched) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path("runs/digits-old")));
 }
 
+/// Each stands still for a while, so that on a busy machine none has ended when the last one starts.
 TEST_F(RunDirectoryTest, StartsAtTheSameMomentTakeDifferentDirectories) {
-  const auto outcome =
-      run_shell("cd " + folder_.path() +
-                "\nfor i in 1 2 3 4; do $LOCKSTEP_PROGRAM train digits.yaml train.epochs=20 "
-                "parallel.backend=thread > out$i 2>&1 || echo failed & done; wait; cat out?");
+  const auto outcome = run_shell("cd " + folder_.path() +
+                                 "\nexport LOCKSTEP_ALLOW_INJECT=1\nfor i in 1 2 3 4; do $LOCKSTEP_PROGRAM "
+                                 "train digits.yaml train.epochs=2 "
+                                 "parallel.backend=thread inject.step=1 'inject.what=delay 4s' > out$i 2>&1 "
+                                 "|| echo failed & done; wait; cat out?");
   EXPECT_EQ(outcome.out.find("failed"), std::string::npos) << outcome.out;
   EXPECT_EQ(runs(), std::set<std::string>({"digits", "digits-2", "digits-3", "digits-4"})) << outcome.out;
   std::set<std::string> digests;

@@ -140,6 +140,8 @@ const std::vector<Row> kTraining = {
     {"train.initial_scale", "0.3"},
     {"train.loss", "mse"},
     {"train.loss", "binary_cross_entropy"},
+    {"train.precision", "int16"},
+    {"train.precision", "int16", "model=branched.yaml train.loss=mse"},
     {"train.label_smoothing", "0.2"},
     {"train.label_smoothing", "0.2", "model=flat.yaml data.set=random"},
     {"train.class_weights", "[1, 0.5, 2, 0, 1, 3, 0.25, 1, 1.5, 1]", "train.label_smoothing=0.2"},
@@ -222,6 +224,7 @@ constexpr const char* kWithoutRow = "parallel.determinism";
 struct Refusal {
   std::string in_row, in_way, words;
 } const kRefusals[] = {
+    {"precision=int16", "device=emulated", "parallel.device: emulated has no train.precision int16"},
     {"model=normed.yaml", "strategy=pipeline", "batch_norm) looks at the whole global batch"},
     {"model=normed.yaml", "micro_batch",
      "layer bn1 (batch_norm) looks at the whole global batch, so a GPU keeps"},
