@@ -13,12 +13,15 @@
 #if defined(__x86_64__)
 #include "hwy/base.h"
 
-#pragma GCC diagnostic \
-    push  // g++ 12 warns of operands in its header that are meant to be anything (its bug 105593)
+#ifndef __clang__  // g++ 12 warns of operands in its header that are meant to be anything (its bug 105593)
+#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#ifndef __clang__
 #pragma GCC diagnostic pop
+#endif
 
 /// Placed before a loop over registers.
 #ifdef __clang__

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "data/sets/class_names.hpp"
+#include "models/layer.hpp"
 
 #include <fmt/format.h>
 

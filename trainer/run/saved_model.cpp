@@ -8,6 +8,7 @@
 #include "common/safetensors.hpp"
 #include "common/text_layout.hpp"
 #include "models/foreign_weights.hpp"
+#include "models/layer.hpp"
 #include "models/onnx/onnx.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
