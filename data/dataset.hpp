@@ -251,7 +251,7 @@ struct DatasetOptions {
   std::shared_ptr<const LeaveOutList> leave_out = nullptr;
   bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
   PictureForm pictures = {};  ///< of sets of pictures: what they are made
-  std::string columns = {};   ///< of a table: whose order its columns are put in, by name; empty: its own
+  std::string columns = {};   ///< names that give a table's columns their order; empty: its own
   std::string label = "cls";  ///< of WebDataset's archives: labels are in .cls, or under this key in .json
   std::string cache = {};  ///< keeps what was measured of pictures, as user_cache(); empty: nothing is kept
 };

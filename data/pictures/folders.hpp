@@ -17,7 +17,7 @@ inline constexpr const char* kReadFormats = "png, jpg, jpeg, jpe, jfif, webp, bm
 /// @throws IoError
 [[noreturn]] void fail_to_read(const std::filesystem::path& path, const std::error_code& error);
 
-/// The entries of a folder, sorted by their bytes. @param hidden  takes those that are hidden; null: nobody asks
+/// The entries of a folder, sorted by their bytes. @param hidden  takes those that are hidden; null: they are dropped
 /// @throws MissingDataError, IoError
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder,
                                               std::vector<std::filesystem::path>* hidden = nullptr);

@@ -29,7 +29,7 @@ struct NamedArray {
 test::Bytes npz(const std::vector<NamedArray>& arrays) {
   const auto number = [](std::uint64_t value, int bytes) {
     std::string text;
-    for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
+    for (int i = 0; i < bytes; ++i, value >>= 8U) text.push_back(static_cast<char>(value));
     return text;
   };
   std::string file, directory;

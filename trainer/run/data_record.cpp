@@ -65,7 +65,7 @@ void compare_names(const std::vector<std::string>& then, const std::vector<std::
   differences.push_back(fmt::format("the name of class {} ({} then, {} now)", was - then.begin(), *was, *is));
 }
 
-/// Likewise of columns. A set that was converted before they had names may be given them.
+/// Columns, too. A set that was converted before they had names may be given them.
 void compare_columns(const std::string& then, const std::string& now, std::vector<std::string>& differences) {
   if (then.empty() || now.empty()) return;
   const auto before = names_of_numbers(parse_table_columns(then, "the manifest")),

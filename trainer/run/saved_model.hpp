@@ -52,7 +52,7 @@ struct StartingWeights {
 
 /// From train.initial_weights, a safetensors or ONNX file (models/foreign_weights.hpp), a checkpoint, or a run whose newest good checkpoint is meant; or, where the job names none, the network's own
 /// initialisation from the seed. With train.partial the tensors that do not fit have that, too.
-/// @param classes  of the set that is trained on: those of a checkpoint are matched by name. Empty: nobody asks
+/// @param classes  of the set that is trained on: those of a checkpoint are matched by name. Empty: they are not
 /// @throws MissingDataError, DataError, IoError
 StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights,
                                    const std::vector<std::string>& classes = {});

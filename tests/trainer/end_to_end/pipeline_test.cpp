@@ -119,7 +119,7 @@ TEST_F(PipelineTest, TheEmulatedDeviceRunsStagesOfEveryKind) {
   EXPECT_EQ(read_text(directory_.path("views/trail.bin")), read_text(directory_.path("mlp/trail.bin")));
 }
 
-/// The last of four stages stands still, within a long series of steps: between two of them nobody knows whose turn it is.
+/// The last of four stages stands still within a long series of steps: between two series no stage is waited for.
 TEST_F(PipelineTest, AStageThatIsLostIsNamedByTheWatchdogOrWithoutItByTheOthers) {
   const std::pair<std::string, std::vector<std::string>> ways[] = {
       {"true", {"verdict: rank 3 on ", "it is stopped"}},
