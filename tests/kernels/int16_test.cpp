@@ -296,7 +296,7 @@ TEST(Int16Test, NumbersThatAreNotFiniteMakeTheirUnitsResultsNaN) {
 /// The sums of 32 bits are as large as they may be, and flushed: 16,384 products of the largest numbers and digits.
 TEST(Int16Test, LargestNumbersDoNotOverflow) {
   for (const auto& [number, weight] :
-       {std::pair{32639.0F, 32639.0F}, {-32639.0F, 32639.0F}, {32639.0F, -128.0F}}) {
+       {std::pair{32639.0F, 32639.0F}, {-32639.0F, 32639.0F}, {32639.0F, -128.0F}, {32639.0F, 32511.0F}}) {
     Problem p{.shape = {.batch = 32,
                         .in_channels = 1024,
                         .in_height = 4,

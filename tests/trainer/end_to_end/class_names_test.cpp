@@ -123,8 +123,8 @@ TEST_F(ClassNamesTest, WeightsToStartFromAnswerForTheSameNames) {
   train_well("first");
   write_set("own", {1, 2, 0}, "dog\neagle\ncat\n");
   const std::string start = "train.epochs=1 train.optimizer.lr=1e-9 train.initial_weights=" + at("first");
-  expect_says(train("second", start), 0,
-              {"rows are put in the order of the set's classes, by name", "accuracy 100.00 %"});
+  expect_says(train("second", start), 0, {"rows are put in the order of the set's classes, by name"});
+  expect_says(command("eval " + at("second")), 0, {"accuracy 100.00 % (24 of 24)"});
   expect_says(command("prove " + at("second")), 0);
   write_names("own", "dog\nowl\ncat\n");
   expect_says(train("third", start), 0,
