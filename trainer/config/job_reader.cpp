@@ -343,7 +343,7 @@ Job load_job(const std::string& name, const std::vector<std::string>& overrides)
   if (job.data.leave_out == list_of_file) job.data.leave_out = list_beside(path, list_of_file);
   if (!is_file(job.data.leave_out))
     throw MissingDataError(
-        fmt::format("{}data.leave_out: {}: no such file beside the job or in the current "
+        fmt::format("{}data.leave_out: {}: no regular file of that name beside the job or in the current "
                     "directory; bring the list back, or remove the key",
                     place_of(job, "data.leave_out"), job.data.leave_out));
   job.data.leave_out = std::filesystem::absolute(job.data.leave_out).lexically_normal().string();

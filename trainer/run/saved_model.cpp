@@ -245,10 +245,10 @@ StartingWeights initialise_weights(const Job& job, const Network& network, std::
     if (!wrong.empty())
       throw DataError(fmt::format("{}: {}; give a file of finite weights", initial.source, wrong));
   }
-  const auto has_its_row = [&](const std::string& tensor) {
+  const auto is_of_another_layer = [&](const std::string& tensor) {
     return !tensor.starts_with(network.layers().back()->name() + ".");
   };
-  if (std::ranges::all_of(initial.fresh, has_its_row))  // otherwise the last layer begins anew
+  if (std::ranges::all_of(initial.fresh, is_of_another_layer))  // otherwise the last layer begins anew
     if (std::string said = order_last_layer(network, weights, known, classes); !said.empty())
       initial.lines.push_back(std::move(said));
   initial.sha256 = weights_sha256(weights);
