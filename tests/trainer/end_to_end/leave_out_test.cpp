@@ -62,7 +62,8 @@ TEST_F(LeaveOutTest, AChangedListIsRefusedByName) {
   expect_says(lockstep("eval " + path("run") + " --validation"), 65, {"out.txt: names other samples"});
   succeed("eval " + path("run"));  // the test half does not depend on it
   std::filesystem::remove(path("out.txt"));
-  expect_says(train("run", "train.epochs=3"), 66, {"job.yaml:3:19: data.leave_out: out.txt: no regular file"});
+  expect_says(train("run", "train.epochs=3"), 66,
+              {"job.yaml:3:19: data.leave_out: out.txt: no regular file"});
   write_job("5\n600\n");
   expect_says(train("new"), 2, {"job.yaml:3:19: data.leave_out:", "out.txt: line 2: '600' is no place"});
 }
