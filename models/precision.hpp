@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// kInt16: operands are rounded to 16-bit integers, and sums are exact (kernels/cpu/int16_ops.hpp). On CPUs.
+/// kInt16: operands are rounded to 16-bit integers, and sums are exact (kernels/cpu/int16/ops.hpp). On CPUs.
 enum class Precision : std::uint8_t { kFp32, kInt16 };
 
 /// The arithmetic of kInt16, in checkpoints: another one is another number.

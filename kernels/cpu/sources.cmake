@@ -8,7 +8,7 @@ set(products conv2d linear)
 # lockstep_cpu_sources(VARIABLE): the files to compile, those of a group through a file that includes them; each by itself,
 # where LOCKSTEP_IN_ONE_PIECE is OFF.
 function(lockstep_cpu_sources variable)
-  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/int16/*.cpp)
   if($CACHE{LOCKSTEP_IN_ONE_PIECE})
     foreach(group ${LOCKSTEP_CPU_GROUPS})
       set(file ${CMAKE_CURRENT_BINARY_DIR}/${group}.cpp)

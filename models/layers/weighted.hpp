@@ -3,7 +3,7 @@
 /// What conv2d, conv_transpose2d and linear have in common: a weight, and a bias unless the layer is told to have none.
 #pragma once
 
-#include "kernels/cpu/int16_ops.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "models/layer.hpp"
 #include "models/layer_options.hpp"
 

@@ -3,8 +3,8 @@
 /// Ops in 16-bit integers against loops in 64-bit ones, which follow the definition and nothing else: the same bits on
 /// every engine and every instruction set.
 #include "common/error.hpp"
-#include "kernels/cpu/int16_operands.hpp"
-#include "kernels/cpu/int16_ops.hpp"
+#include "kernels/cpu/int16/operands.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/support/test_settings.hpp"
 

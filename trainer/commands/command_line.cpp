@@ -7,7 +7,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
-#include "kernels/cpu/int16_ops.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "trainer/commands/machine_report.hpp"
 #include "trainer/config/job_schema.hpp"

@@ -5,7 +5,7 @@
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/class_names.hpp"
-#include "kernels/cpu/int16_ops.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// train.precision: int16 ends in the same weights in every way in which it can be run.
-#include "kernels/cpu/int16_ops.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>

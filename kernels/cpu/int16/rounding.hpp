@@ -3,7 +3,7 @@
 /// From fp32 tensors to rounded operands in the layouts of the engines.
 #pragma once
 
-#include "kernels/cpu/int16_operands.hpp"
+#include "kernels/cpu/int16/operands.hpp"
 
 #include <cstddef>
 #include <cstdint>

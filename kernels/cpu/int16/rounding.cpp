@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Finds units and rounds operands, a vector at a time.
-#include "kernels/cpu/int16_rounding.hpp"
+#include "kernels/cpu/int16/rounding.hpp"
 
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/int16_rounding.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/int16/rounding.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
 #include "kernels/cpu/lanes_inl.hpp"

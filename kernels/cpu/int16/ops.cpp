@@ -1,19 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The ops: units, rounded operands, an engine for each group, and the one rounding at the end.
-#include "kernels/cpu/int16_ops.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 
-#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
-#include "kernels/cpu/int16_rounding.hpp"
+#include "kernels/cpu/int16/engines.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "kernels/cpu/simd_choice.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <utility>
@@ -26,74 +25,18 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // The engine.
 
-std::atomic<bool> forced_doubles{false};
+/// The best one first.
+constexpr std::array<const Engine*, 2> kEngines = {&kVnni, &kDoubles};
 
-bool vnni_is_here() {
-  return has_vnni() && simd_name() == "AVX-512";
+std::atomic<const Engine*> chosen{nullptr};
+
+const Engine& engine() {
+  const Engine* in_use = chosen.load(std::memory_order_relaxed);
+  if (in_use != nullptr) return *in_use;
+  return **std::ranges::find_if(kEngines, [](const Engine* e) { return e->is_here(); });
 }
-
-bool uses_vnni() {
-  return !forced_doubles.load(std::memory_order_relaxed) && vnni_is_here();
-}
-
-// Memory of a thread.
-
-/// Memory for numbers of any type.
-template <class Number, class Purpose>
-Number* scratch(std::size_t size) {
-  static thread_local AlignedBuffer<Number> buffer;
-  if (buffer.size() < size) buffer = AlignedBuffer<Number>(size);
-  return buffer.data();
-}
-struct OfSource {};
-struct OfWeights {};
-struct OfRounded {};
-struct OfGradient {};
-struct OfTotals {};
 
 // Forward and data gradient.
-
-/// Calls use(place of the weight and of that of the next source, or -1) in the order of for_each_tile, for steps of
-/// `at_once` sources, with the block's size and which of its targets it is.
-template <class Use>
-void for_each_weight(const Correlation& c, std::size_t targets_of_block, std::ptrdiff_t at_once,
-                     const Use& use) {
-  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
-  for_each_even_block(
-      static_cast<std::size_t>(c.targets), targets_of_block, [&](std::size_t first, std::size_t size) {
-        for (std::ptrdiff_t source = 0; source < c.sources; source += at_once) {
-          const std::ptrdiff_t next = source + 1 < c.sources ? c.weight_source : -1;
-          for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
-            std::ptrdiff_t place =
-                static_cast<std::ptrdiff_t>(first) * c.weight_target + source * c.weight_source + tap;
-            for (std::size_t k = 0; k < size; ++k, place += c.weight_target)
-              use(place, next < 0 ? -1 : place + next, size, k);
-          }
-        }
-      });
-}
-
-void pack_doubles(const Correlation& c, const float* rounded, double* packed) {
-  for_each_weight(c, doubles_targets(c.batch), 1,
-                  [&](std::ptrdiff_t place, std::ptrdiff_t, std::size_t, std::size_t) {
-                    *packed++ = static_cast<double>(rounded[place]);
-                  });
-}
-
-/// The high digits of a block's targets, then their low ones.
-void pack_digit_pairs(const Correlation& c, const std::int16_t* high, const std::int16_t* low,
-                      std::int32_t* packed) {
-  const auto pair = [](const std::int16_t* digits, std::ptrdiff_t even, std::ptrdiff_t odd) {
-    const auto upper = static_cast<std::uint32_t>(odd < 0 ? 0 : digits[odd]);
-    return static_cast<std::int32_t>((upper << 16U) | static_cast<std::uint16_t>(digits[even]));
-  };
-  for_each_weight(c, vnni_targets(c.batch), 2,
-                  [&](std::ptrdiff_t even, std::ptrdiff_t odd, std::size_t size, std::size_t k) {
-                    packed[k] = pair(high, even, odd);
-                    packed[size + k] = pair(low, even, odd);
-                    if (k + 1 == size) packed += 2 * size;
-                  });
-}
 
 /// The sum of target k and one column.
 std::int64_t sum_taps(const Correlation& c, const TapRange& row, const TapRange& column, const float* source,
@@ -151,28 +94,14 @@ void correlate(const Correlation& c, int samples, const float* source, const flo
   for (std::size_t n = 0; n < batch; ++n) units[n] = of_source.value[n] * of_weights.value;
   const bool has_many_taps = static_cast<std::int64_t>(sources * taps) > kExactTerms;
   for (int g = 0; g < c.groups; ++g) {
-    if (uses_vnni() && !has_many_taps) {
-      const std::size_t pairs = (sources + 1) / 2;
-      auto* const q = scratch<std::int32_t, OfSource>(pairs * pixels * batch);
-      auto* const digits = scratch<std::int16_t, OfRounded>(2 * filters);
-      auto* const packed =
-          scratch<std::int32_t, OfWeights>(2 * pairs * taps * static_cast<std::size_t>(c.targets));
-      round_pairs(sources, pixels, batch, source, of_source, q);
-      round_all(filters, weights, of_weights, digits, digits + filters);
-      pack_digit_pairs(c, digits, digits + filters, packed);
-      correlate_vnni(c, q, packed, units.data(), bias, target);
-    } else {
+    if (has_many_taps) {
       auto* const q = scratch<float, OfSource>(sources * pixels * batch);
       auto* const rounded = scratch<float, OfRounded>(filters);
       round_columns(sources * pixels, batch, source, of_source, q);
       round_all(filters, weights, of_weights, rounded);
-      if (has_many_taps) {
-        correlate_many_taps(c, q, rounded, units.data(), bias, target);
-      } else {
-        auto* const packed = scratch<double, OfWeights>(filters);
-        pack_doubles(c, rounded, packed);
-        correlate_doubles(c, q, packed, units.data(), bias, target);
-      }
+      correlate_many_taps(c, q, rounded, units.data(), bias, target);
+    } else {
+      engine().correlate({c, source, of_source, weights, of_weights, units.data(), bias, target});
     }
     source += sources * pixels * batch;
     weights += filters;
@@ -228,26 +157,12 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const float* x
   const FramedImage image{static_cast<std::size_t>(s.in_channels), static_cast<std::size_t>(s.in_height),
                           static_cast<std::size_t>(s.in_width), static_cast<std::size_t>(s.padding), batch};
   const GradientShape g = gradient_shape(s, image);
-  const std::size_t outputs = s.out_size();
-  auto* const totals = scratch<std::int64_t, OfTotals>(s.weight_size());
-  auto* const sums = scratch<double, OfTotals>(numbers_of_sums(g));
+  auto* const totals = scratch<std::int64_t, OfSums>(s.weight_size());
   for (int group = 0; group < all.groups; ++group) {
-    if (uses_vnni()) {
-      auto* const q = scratch<std::int16_t, OfSource>(image.channels * image.channel());
-      auto* const digits = scratch<std::int16_t, OfGradient>(2 * outputs);
-      round_image(image, x, of_x, q);
-      round_digits(outputs / batch, batch, dy, of_dy, digits, digits + outputs);
-      sum_gradients_vnni(g, q, digits, digits + outputs, sums, totals);
-    } else {
-      auto* const q = scratch<float, OfSource>(image.channels * image.channel());
-      auto* const gradient = scratch<float, OfGradient>(outputs);
-      round_image(image, x, of_x, q);
-      round_columns(outputs / batch, batch, dy, of_dy, gradient);
-      sum_gradients_doubles(g, q, gradient, sums, totals);
-    }
+    engine().sum_gradients({g, image, x, of_x, dy, of_dy, totals});
     for (std::size_t i = 0; i < s.weight_size(); ++i) dw[i] = round_once(totals[i], unit);
     x += s.in_size();
-    dy += outputs;
+    dy += s.out_size();
     dw += s.weight_size();
   }
 }
@@ -297,25 +212,26 @@ std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns) {
 
 std::vector<std::string> engine_choices() {
   std::vector<std::string> names;
-  if (vnni_is_here()) names.emplace_back("vnni");
-  names.emplace_back("doubles");
+  for (const Engine* e : kEngines)
+    if (e->is_here()) names.emplace_back(e->name);
   return names;
 }
 
 std::string engine_name() {
-  return uses_vnni() ? "vnni" : "doubles";
+  return engine().name;
 }
 
 void choose_engine(std::string_view name) {
   if (name.empty()) return;
-  if (name != "vnni" && name != "doubles")
+  const auto* const found =
+      std::ranges::find(kEngines, name, [](const Engine* e) { return std::string_view(e->name); });
+  if (found == kEngines.end())
     throw UsageError(fmt::format("{}={} is no engine: choose one of {}", kEngineVariable,
                                  printable_line(std::string(name)), fmt::join(engine_choices(), ", ")));
-  const auto choices = engine_choices();
-  if (std::ranges::find(choices, name) == choices.end())
+  if (!(*found)->is_here())
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kEngineVariable, name,
-                                  fmt::join(choices, ", ")));
-  forced_doubles = name == "doubles";
+                                  fmt::join(engine_choices(), ", ")));
+  chosen = *found;
 }
 
 void choose_engine_as_told() {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The engine that every processor has: integers in doubles, whose sums of up to kExactTerms products are exact.
-#include "kernels/cpu/int16_operands.hpp"
+#include "kernels/cpu/int16/engines.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/int16_doubles.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/int16/doubles.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
 #include "kernels/cpu/lanes_inl.hpp"
@@ -171,20 +171,34 @@ HWY_EXPORT(correlate_doubles);
 HWY_EXPORT(sum_gradients_doubles);
 
 namespace int16 {
+namespace {
 
-std::size_t doubles_targets(int batch) {
-  return HWY_DYNAMIC_DISPATCH(targets_of_block)(static_cast<std::size_t>(batch));
+void correlate(const GroupProduct& p) {
+  auto* const q = scratch<float, OfSource>(p.sources() * p.pixels() * p.batch());
+  auto* const rounded = scratch<float, OfRounded>(p.filters());
+  auto* const packed = scratch<double, OfWeights>(p.filters());
+  round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, q);
+  round_all(p.filters(), p.weights, p.of_weights, rounded);
+  double* next = packed;
+  for_each_weight(
+      p.shape, HWY_DYNAMIC_DISPATCH(targets_of_block)(p.batch()), 1,
+      [&](std::ptrdiff_t place, std::ptrdiff_t, std::size_t, std::size_t) { *next++ = rounded[place]; });
+  HWY_DYNAMIC_DISPATCH(correlate_doubles)(p.shape, q, packed, p.units, p.bias, p.target);
 }
 
-void correlate_doubles(const Correlation& c, const float* source, const double* packed, const double* units,
-                       const float* bias, float* target) {
-  HWY_DYNAMIC_DISPATCH(correlate_doubles)(c, source, packed, units, bias, target);
+void sum_gradients(const GroupGradient& g) {
+  const std::size_t outputs = g.shape.filters * g.shape.dy_channel;
+  auto* const x = scratch<float, OfSource>(g.image.channels * g.image.channel());
+  auto* const dy = scratch<float, OfGradient>(outputs);
+  round_image(g.image, g.x, g.of_x, x);
+  round_columns(outputs / g.shape.batch, g.shape.batch, g.dy, g.of_dy, dy);
+  HWY_DYNAMIC_DISPATCH(sum_gradients_doubles)
+  (g.shape, x, dy, scratch<double, OfSums>(numbers_of_sums(g.shape)), g.totals);
 }
 
-void sum_gradients_doubles(const GradientShape& shape, const float* x, const float* dy, double* sums,
-                           std::int64_t* totals) {
-  HWY_DYNAMIC_DISPATCH(sum_gradients_doubles)(shape, x, dy, sums, totals);
-}
+}  // namespace
+
+const Engine kDoubles = {"doubles", [] { return true; }, correlate, sum_gradients};
 
 }  // namespace int16
 }  // namespace lockstep::cpu

@@ -97,6 +97,26 @@ void for_each_even_block(std::size_t total, std::size_t limit, const Use& use) {
   }
 }
 
+/// Calls use(place of the weight and of that of the next source, or -1) in the order of for_each_tile, for steps of
+/// `at_once` sources, with the block's size and which of its targets it is.
+template <class Use>
+void for_each_weight(const Correlation& c, std::size_t targets_of_block, std::ptrdiff_t at_once,
+                     const Use& use) {
+  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
+  for_each_even_block(
+      static_cast<std::size_t>(c.targets), targets_of_block, [&](std::size_t first, std::size_t size) {
+        for (std::ptrdiff_t source = 0; source < c.sources; source += at_once) {
+          const std::ptrdiff_t next = source + 1 < c.sources ? c.weight_source : -1;
+          for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
+            std::ptrdiff_t place =
+                static_cast<std::ptrdiff_t>(first) * c.weight_target + source * c.weight_source + tap;
+            for (std::size_t k = 0; k < size; ++k, place += c.weight_target)
+              use(place, next < 0 ? -1 : place + next, size, k);
+          }
+        }
+      });
+}
+
 /// One group of a convolution or of its data gradient, in steps of `sources_at_once` channels of the source, which are
 /// one element of the engine: calls tile(size, columns, call) for all blocks of targets, pixels and columns.
 /// @param width_of  the columns of a tile, of so many that are left
@@ -215,38 +235,5 @@ inline std::size_t numbers_of_sums(const GradientShape& g) {
   constexpr std::size_t kMostFilters = 4, kMostTaps = 6;  // of a block
   return (g.taps.size() + kMostTaps) * kMostFilters;
 }
-
-// doubles (kernels/cpu/int16_doubles.cpp).
-
-/// Targets of a block of packed weights, with the instruction set in use.
-std::size_t doubles_targets(int batch);
-
-/// One group; at most kExactTerms taps in all.
-/// @param source  integers [source][row][column][sample]
-/// @param packed  integers, as for_each_tile has them
-/// @param units   [columns], of source and weights together
-/// @param bias    [targets]; null: zeros
-void correlate_doubles(const Correlation& c, const float* source, const double* packed, const double* units,
-                       const float* bias, float* target);
-/// @param x, dy  integers      @param sums  [numbers_of_sums(shape)], scratch
-/// @param totals  [filter][tap], overwritten
-void sum_gradients_doubles(const GradientShape& shape, const float* x, const float* dy, double* sums,
-                           std::int64_t* totals);
-
-// vnni, where it was built (kernels/cpu/int16_vnni.cpp).
-
-bool has_vnni();
-/// Targets of a block of packed weights: times the vectors of columns that are computed at once, twelve.
-inline std::size_t vnni_targets(int batch) {
-  return batch >= 64 ? 3 : batch >= 32 ? 6 : 12;
-}
-/// @param source  [source / 2][row][column][sample], two channels in an element
-/// @param packed  as for_each_tile: pairs of high and of low digits
-void correlate_vnni(const Correlation& c, const std::int32_t* source, const std::int32_t* packed,
-                    const double* units, const float* bias, float* target);
-/// @param high, low  digits of dy      @param sums  [numbers_of_sums(shape)], scratch
-/// @param totals     [filter][tap], overwritten
-void sum_gradients_vnni(const GradientShape& shape, const std::int16_t* x, const std::int16_t* high,
-                        const std::int16_t* low, double* sums, std::int64_t* totals);
 
 }  // namespace lockstep::cpu::int16

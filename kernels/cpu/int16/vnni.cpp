@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The engine "vnni": vpdpwssd adds two products of 16-bit numbers and 8-bit digits to each of 16 sums of 32 bits. As
 /// many multiply-adds at a time as fp32, since a weight has two digits.
-#include "kernels/cpu/int16_operands.hpp"
+#include "kernels/cpu/int16/engines.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 
 #include <algorithm>
 #include <array>
@@ -243,15 +244,35 @@ void add_pixels(const GradientShape& g, const GradientBlock& block, const PixelB
   tile.flush(sums);
 }
 
-}  // namespace
+/// Targets of a block of packed weights: times the vectors of columns that are computed at once, twelve.
+std::size_t targets_of_block(int batch) {
+  return batch >= 64 ? 3 : batch >= 32 ? 6 : 12;
+}
 
-void correlate_vnni(const Correlation& c, const std::int32_t* source, const std::int32_t* packed,
-                    const double* units, const float* bias, float* target) {
+/// The high digits of a block's targets, then their low ones, of two sources each.
+void pack_digit_pairs(const Correlation& c, const std::int16_t* high, const std::int16_t* low,
+                      std::int32_t* packed) {
+  const auto pair = [](const std::int16_t* digits, std::ptrdiff_t even, std::ptrdiff_t odd) {
+    const auto upper = static_cast<std::uint32_t>(odd < 0 ? 0 : digits[odd]);
+    return static_cast<std::int32_t>((upper << 16U) | static_cast<std::uint16_t>(digits[even]));
+  };
+  for_each_weight(c, targets_of_block(c.batch), 2,
+                  [&](std::ptrdiff_t even, std::ptrdiff_t odd, std::size_t size, std::size_t k) {
+                    packed[k] = pair(high, even, odd);
+                    packed[size + k] = pair(low, even, odd);
+                    if (k + 1 == size) packed += 2 * size;
+                  });
+}
+
+/// @param source  [source / 2][row][column][sample], two channels in an element
+/// @param packed  as for_each_tile: pairs of high and of low digits
+void correlate_packed(const Correlation& c, const std::int32_t* source, const std::int32_t* packed,
+                      const double* units, const float* bias, float* target) {
   static constexpr auto kOneVector = pixels_of<1>(std::make_index_sequence<12>());
   static constexpr auto kTwoVectors = pixels_of<2>(std::make_index_sequence<6>());
   static constexpr auto kFourVectors = pixels_of<4>(std::make_index_sequence<3>());
   for_each_tile<std::int32_t, std::int32_t>(
-      c, 2, 2, vnni_targets(c.batch), source, packed, units, bias, target,
+      c, 2, 2, targets_of_block(c.batch), source, packed, units, bias, target,
       [](std::size_t left) {
         return kVectorColumns * (left >= 4 * kVectorColumns ? 4 : left >= 2 * kVectorColumns ? 2 : 1);
       },
@@ -263,14 +284,32 @@ void correlate_vnni(const Correlation& c, const std::int32_t* source, const std:
       });
 }
 
+void correlate(const GroupProduct& p) {
+  const std::size_t pairs = (p.sources() + 1) / 2;
+  auto* const q = scratch<std::int32_t, OfSource>(pairs * p.pixels() * p.batch());
+  auto* const digits = scratch<std::int16_t, OfRounded>(2 * p.filters());
+  auto* const packed =
+      scratch<std::int32_t, OfWeights>(2 * pairs * p.taps() * static_cast<std::size_t>(p.shape.targets));
+  round_pairs(p.sources(), p.pixels(), p.batch(), p.source, p.of_source, q);
+  round_all(p.filters(), p.weights, p.of_weights, digits, digits + p.filters());
+  pack_digit_pairs(p.shape, digits, digits + p.filters(), packed);
+  correlate_packed(p.shape, q, packed, p.units, p.bias, p.target);
+}
+
 /// Blocks at the end name their last filter or tap more than once.
-void sum_gradients_vnni(const GradientShape& g, const std::int16_t* x, const std::int16_t* high,
-                        const std::int16_t* low, double* sums, std::int64_t* totals) {
+void sum_gradients(const GroupGradient& gradient) {
+  const GradientShape& g = gradient.shape;
+  const std::size_t outputs = g.filters * g.dy_channel;
+  auto* const x = scratch<std::int16_t, OfSource>(gradient.image.channels * gradient.image.channel());
+  auto* const high = scratch<std::int16_t, OfGradient>(2 * outputs);
+  auto* const low = high + outputs;
+  round_image(gradient.image, gradient.x, gradient.of_x, x);
+  round_digits(outputs / g.batch, g.batch, gradient.dy, gradient.of_dy, high, low);
   const auto add = g.batch % 32 == 0                        ? add_pixels<Vector::kPixel>
                    : g.batch == 16 && g.x_column == g.batch ? add_pixels<Vector::kNeighbours>
                                                             : add_pixels<Vector::kTwoPixels>;
   sum_in_blocks<kFilters, kTaps>(
-      g, 2 * sizeof(std::int16_t), sums, totals,
+      g, 2 * sizeof(std::int16_t), scratch<double, OfSums>(numbers_of_sums(g)), gradient.totals,
       [&](std::size_t k, std::size_t t, const PixelBlock& pixels, double* of_block) {
         GradientBlock block;
         for (std::size_t i = 0; i < kFilters; ++i) {
@@ -283,15 +322,21 @@ void sum_gradients_vnni(const GradientShape& g, const std::int16_t* x, const std
       });
 }
 
+}  // namespace
 }  // namespace lockstep::cpu::int16
 
 HWY_POP_ATTRIBUTES
 
 namespace lockstep::cpu::int16 {
+namespace {
 
-bool has_vnni() {
-  return __builtin_cpu_supports("avx512vnni") != 0;
+bool is_here() {
+  return __builtin_cpu_supports("avx512vnni") != 0 && simd_name() == "AVX-512";
 }
+
+}  // namespace
+
+const Engine kVnni = {"vnni", is_here, correlate, sum_gradients};
 
 }  // namespace lockstep::cpu::int16
 
@@ -299,13 +344,7 @@ bool has_vnni() {
 
 namespace lockstep::cpu::int16 {
 
-bool has_vnni() {
-  return false;
-}
-void correlate_vnni(const Correlation&, const std::int32_t*, const std::int32_t*, const double*, const float*,
-                    float*) {}
-void sum_gradients_vnni(const GradientShape&, const std::int16_t*, const std::int16_t*, const std::int16_t*,
-                        double*, std::int64_t*) {}
+const Engine kVnni = {"vnni", [] { return false; }, nullptr, nullptr};
 
 }  // namespace lockstep::cpu::int16
 

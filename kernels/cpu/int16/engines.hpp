@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What an engine of 16-bit integers is: two products of integers, with a rounding and a layout of its own.
+#pragma once
+
+#include "common/buffers.hpp"
+#include "kernels/cpu/int16/rounding.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::cpu::int16 {
+
+/// One group of a forward pass or of a data gradient; at most kExactTerms taps in all.
+struct GroupProduct {
+  const Correlation& shape;
+  const float* source = nullptr;  ///< [source][row][column][sample]
+  const ColumnUnits& of_source;
+  const float* weights = nullptr;
+  const Unit& of_weights;
+  const double* units = nullptr;  ///< [columns], of source and weights together; NaN gives NaN
+  const float* bias = nullptr;    ///< [targets]; null: zeros
+  float* target = nullptr;
+
+  std::size_t pixels() const { return std::size_t{1} * shape.source_rows * shape.source_columns; }
+  std::size_t batch() const { return static_cast<std::size_t>(shape.batch); }
+  std::size_t sources() const { return static_cast<std::size_t>(shape.sources); }
+  std::size_t taps() const {
+    return static_cast<std::size_t>(shape.kernel_rows) * static_cast<std::size_t>(shape.kernel_columns);
+  }
+  std::size_t filters() const { return static_cast<std::size_t>(shape.targets) * sources() * taps(); }
+};
+
+/// The weight gradient of one group.
+struct GroupGradient {
+  const GradientShape& shape;
+  FramedImage image;         ///< x, as an engine frames it; shape.taps are places in it
+  const float* x = nullptr;  ///< [channels][height][width][sample]
+  const ColumnUnits& of_x;
+  const float* dy = nullptr;  ///< [filter][dy_channel]
+  const ColumnUnits& of_dy;
+  std::int64_t* totals = nullptr;  ///< [filter][tap], overwritten
+};
+
+/// Functions that only run where is_here() says so.
+struct Engine {
+  const char* name;
+  bool (*is_here)();
+  void (*correlate)(const GroupProduct& product);
+  void (*sum_gradients)(const GroupGradient& gradient);
+};
+
+/// AVX-512 VNNI (kernels/cpu/int16/vnni.cpp).
+extern const Engine kVnni;
+/// Every processor (kernels/cpu/int16/doubles.cpp).
+extern const Engine kDoubles;
+
+/// Memory that a thread keeps for one purpose of one engine.
+template <class Number, class Purpose>
+Number* scratch(std::size_t size) {
+  static thread_local AlignedBuffer<Number> buffer;
+  if (buffer.size() < size) buffer = AlignedBuffer<Number>(size);
+  return buffer.data();
+}
+struct OfSource {};
+struct OfWeights {};
+struct OfRounded {};
+struct OfGradient {};
+struct OfSums {};
+
+}  // namespace lockstep::cpu::int16
