@@ -111,9 +111,11 @@ class DeviceExecution {
   CutSums forward_to_cut(Stream& stream);
   float* logits() { return unit_before(units_.size()).y.data(); }
   void begin_backward(Stream& main, float* dlogits);
-  /// At a cut, too, `main` waits for `side`.
+  /// At the end `main` waits for `side`.
   CutSums backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
                           const DeviceGradientReady& on_ready);
+  /// At a cut that the host sums: `main` waits for what is queued on `side`, which a graph must not leave open.
+  void join_side(Stream& main, Stream& side);
   /// Behind the update of the step.
   void queue_move_kept(Stream& stream);
   /// How often a step stops.
@@ -176,7 +178,6 @@ class DeviceExecution {
   void backward_weights(Stream& stream, std::size_t i, const DeviceGradient& gradient);
   /// From the gradient of unit i to that of the one before.
   void backward_data(Stream& stream, std::size_t i);
-  void join_side(Stream& main, Stream& side);
 
   DeviceOps& ops_;
   int max_batch_;

@@ -150,10 +150,7 @@ CutSums DeviceExecution::backward_to_cut(Stream& main, Stream& side, const Devic
     Unit& unit = units_[i];
     if (const BatchLayer* over_batch = unit.over_batch()) {
       terms_added_ = !terms_added_;
-      if (terms_added_) {
-        join_side(main, side);
-        return queue_sums(main, i, false);
-      }
+      if (terms_added_) return queue_sums(main, i, false);
       over_batch->finish_device_backward_sums(layer_pass(main), words_.data(), pass_.batch_samples,
                                               unit.statistics.data());
     }

@@ -131,19 +131,32 @@ void add_channel_bias(cudaStream_t stream, const ImageShape& output, int batch, 
 
 namespace {
 
-__device__ inline void store_or_add(float number, bool adds, float* to) {
-  *to = adds ? *to + number : number;
+template <int kWidth>
+__device__ inline void store_or_add(Pack<float, kWidth> numbers, bool adds, float* to) {
+  if (adds) {
+    const Pack<float, kWidth> before = load_pack<kWidth>(to);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) numbers.at[k] = before.at[k] + numbers.at[k];
+  }
+  store_pack(to, numbers);
 }
 
-/// A thread for each number.
+/// A thread for each pack. Sizes are in packs.
 /// @param channel_size  pixels * columns
+template <int kWidth>
 __global__ void scale_numbers(std::uint32_t size, Divisor columns, Divisor channel_size, const float* x,
                               const float* scale, bool adds, float* y) {
   const std::uint32_t thread = thread_number();
   if (thread >= size) return;
+  const std::size_t at = std::size_t{thread} * kWidth;
+  Pack<float, kWidth> numbers = load_pack<kWidth>(x + at);
   const Division channel = divide(thread, channel_size);
-  const std::uint32_t column = divide(channel.remainder, columns).remainder;
-  store_or_add(x[thread] * scale[std::size_t{channel.quotient} * columns.value + column], adds, y + thread);
+  const std::size_t column = divide(channel.remainder, columns).remainder;
+  const Pack<float, kWidth> factors =
+      load_pack<kWidth>(scale + (std::size_t{channel.quotient} * columns.value + column) * kWidth);
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) numbers.at[k] *= factors.at[k];
+  store_or_add(numbers, adds, y + at);
 }
 
 /// A thread for each channel of a sample, in the CPU's order. Pixels of a channel are `columns` apart.
@@ -163,17 +176,18 @@ __global__ void sum_channels(std::uint32_t outputs, Divisor columns, int pixels,
       sums[k] = fmaf(a[at], b[at], sums[k]);
     }
   }
-  store_or_add((sums[0] + sums[1]) + (sums[2] + sums[3]), adds, y + thread);
+  store_or_add(Pack<float, 1>{(sums[0] + sums[1]) + (sums[2] + sums[3])}, adds, y + thread);
 }
 
-/// Rows of `length` numbers.
+/// Rows of `length` packs; strides are in packs, too.
+template <int kWidth>
 __global__ void copy_rows(std::uint32_t size, Divisor length, std::size_t from_stride, std::size_t to_stride,
                           const float* from, bool adds, float* to) {
   const std::uint32_t thread = thread_number();
   if (thread >= size) return;
   const Division row = divide(thread, length);
-  store_or_add(from[row.quotient * from_stride + row.remainder], adds,
-               to + row.quotient * to_stride + row.remainder);
+  store_or_add(load_pack<kWidth>(from + (row.quotient * from_stride + row.remainder) * kWidth), adds,
+               to + (row.quotient * to_stride + row.remainder) * kWidth);
 }
 
 std::uint32_t numbers_of(const ScaleShape& shape, int pixels) {
@@ -185,9 +199,16 @@ std::uint32_t numbers_of(const ScaleShape& shape, int pixels) {
 
 void scale_channels(cudaStream_t stream, const ScaleShape& shape, const float* x, const float* scale,
                     bool adds, float* y) {
-  const std::uint32_t size = numbers_of(shape, shape.pixels);
-  launch(stream, thread_each(size), scale_numbers, size, Divisor(shape.batch),
-         Divisor(shape.pixels * shape.batch), x, scale, adds, y);
+  const auto run = [&]<int kWidth>() {
+    const std::uint32_t size = numbers_of(shape, shape.pixels) / kWidth;
+    const int columns = shape.batch / kWidth;
+    launch(stream, thread_each(size), scale_numbers<kWidth>, size, Divisor(columns),
+           Divisor(shape.pixels * columns), x, scale, adds, y);
+  };
+  const auto columns = static_cast<std::size_t>(shape.batch);
+  if (is_packable<4>(x, columns) && is_packable<4>(scale, columns) && is_packable<4>(y, columns))
+    return run.template operator()<4>();
+  run.template operator()<1>();
 }
 
 void sum_products(cudaStream_t stream, const ScaleShape& shape, const float* a, const float* b, bool adds,
@@ -200,13 +221,22 @@ void sum_products(cudaStream_t stream, const ScaleShape& shape, const float* a, 
 void copy_features(cudaStream_t stream, const FeatureCopy& copy, bool batch_innermost, const float* from,
                    bool adds, float* to) {
   const auto columns = static_cast<std::size_t>(batch_innermost ? copy.batch : 1);
-  const int length = copy.count * static_cast<int>(columns);
-  const std::uint32_t size =
-      thread_count(static_cast<std::size_t>(copy.count) * static_cast<std::size_t>(copy.batch));
-  launch(stream, thread_each(size), copy_rows, size, Divisor(length),
-         static_cast<std::size_t>(copy.from_features), static_cast<std::size_t>(copy.to_features),
-         from + static_cast<std::size_t>(copy.from_first) * columns, adds,
-         to + static_cast<std::size_t>(copy.to_first) * columns);
+  const std::size_t length = static_cast<std::size_t>(copy.count) * columns;
+  const std::size_t size = static_cast<std::size_t>(copy.count) * static_cast<std::size_t>(copy.batch);
+  const auto from_stride = static_cast<std::size_t>(copy.from_features),
+             to_stride = static_cast<std::size_t>(copy.to_features);
+  from += static_cast<std::size_t>(copy.from_first) * columns;
+  to += static_cast<std::size_t>(copy.to_first) * columns;
+  const auto run = [&]<int kWidth>() {
+    const std::uint32_t packs = thread_count(size / kWidth);
+    launch(stream, thread_each(packs), copy_rows<kWidth>, packs, Divisor(static_cast<int>(length / kWidth)),
+           from_stride / kWidth, to_stride / kWidth, from, adds, to);
+  };
+  const bool is_one_row = batch_innermost;
+  if (is_packable<4>(from, length) && is_packable<4>(to, length) &&
+      (is_one_row || (from_stride % 4 == 0 && to_stride % 4 == 0)))
+    return run.template operator()<4>();
+  run.template operator()<1>();
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -90,7 +90,7 @@ struct TermSums {
 // Of kernels whose threads have all taps of a channel for some filters.
 
 /// Of a block, which has a warp for each unit of a term of each channel. 12 of them, on a multiprocessor together,
-/// leave a thread 168 registers; and their totals take less shared memory than any GPU has.
+/// leave a thread 168 registers.
 template <int kChannels>
 inline constexpr int kMostWindowWarps = kChannels == 1 ? GradientSplit::kMostUnitsOfTerm : 12;
 

@@ -208,10 +208,11 @@ struct WindowTile {
     return dim3(pieces(args.shape.in_channels, kChannels) * pieces(args.y.filters, kFilters),
                 args.split.terms, pieces(args.shape.batch, args.grain));
   }
-  /// Infinite where blocks would be too large.
+  /// Infinite where blocks would be too large for the kernel or the chip: with 12 warps they ask for more than a T4 has.
   template <int kSize>
   static double clocks(const Chip& chip, const WeightGradientArgs& args) {
     if (warps(args.split) > kMostWindowWarps<kChannels>) return HUGE_VAL;
+    if (shared_bytes<kSize * kSize>(args.split) > chip.shared_bytes) return HUGE_VAL;
     const double pixels = 1.0 * args.split.sample_groups * args.split.rows * args.columns;
     const double starts = 1.0 * args.split.sample_groups * args.split.rows * kSize * (kSize - 1);
     const double taps = 1.0 * kSize * kSize * kFilters;

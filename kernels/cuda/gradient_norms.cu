@@ -20,7 +20,23 @@ __device__ double add_lanes(double* lanes, double mine) {
   return lanes[0];
 }
 
-/// Of what a rule measures besides weights: the gradient, or the direction in which it is about to move.
+/// Calls add(load(i)) for this lane's numbers i of a tensor, in order. Eight loads are under way at a time: a block that
+/// waits for each in turn takes 0.5 us for 256 numbers, which is 5 ms for a tensor of 2.4 million.
+template <class Load, class Add>
+__device__ void for_lane(std::size_t size, const Load& load, const Add& add) {
+  constexpr int kAhead = 8;
+  std::size_t i = threadIdx.x;
+  for (; i + std::size_t{kAhead - 1} * kNormLanes < size; i += std::size_t{kAhead} * kNormLanes) {
+    decltype(load(i)) loaded[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) loaded[k] = load(i + static_cast<std::size_t>(k) * kNormLanes);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) add(loaded[k]);
+  }
+  for (; i < size; i += kNormLanes) add(load(i));
+}
+
+/// The number that a rule measures besides weights: the gradient, or the direction in which it is about to move.
 template <class Rule>
 __device__ double measured(const UpdateArgs& args, const StepFacts& facts, const TensorFactors& own,
                            const Parameters<Rule, 1>& loaded) {
@@ -45,12 +61,13 @@ __global__ void measure_tensors(UpdateArgs args) {
   const auto step = step_of<Rule>(facts.scalars);
   const TensorFactors own = own_factors(step.decay, step.rate, tensor);
   double of_weights = 0, of_measured = 0;
-  for (std::size_t i = threadIdx.x; i < tensor.size; i += kNormLanes) {
-    const auto loaded = load_parameters<Rule, 1>(args, tensor.offset + i);
-    const double w = loaded.weights.at[0], x = measured(args, facts, own, loaded);
-    of_weights += w * w;
-    of_measured += x * x;
-  }
+  for_lane(
+      tensor.size, [&](std::size_t i) { return load_parameters<Rule, 1>(args, tensor.offset + i); },
+      [&](const Parameters<Rule, 1>& loaded) {
+        const double w = loaded.weights.at[0], x = measured(args, facts, own, loaded);
+        of_weights += w * w;
+        of_measured += x * x;
+      });
   const double weights = add_lanes(weight_lanes, of_weights);
   const double others = add_lanes(measured_lanes, of_measured);
   if (threadIdx.x != 0) return;
@@ -63,12 +80,17 @@ __global__ void square_gradient(UpdateArgs args, GradientNorm norm) {
   const UpdateTensor tensor = norm.tensors[blockIdx.x];
   const std::int64_t samples = args.sums[kSamples];
   double mine = 0;
-  for (std::size_t i = threadIdx.x; i < tensor.size; i += kNormLanes) {
-    Parameters<Sgd, 1> loaded;
-    load_sums(args, tensor.offset + i, loaded);
-    const double g = mean_gradient(args, loaded, samples).at[0];
-    mine += g * g;
-  }
+  for_lane(
+      tensor.size,
+      [&](std::size_t i) {
+        Parameters<Sgd, 1> loaded;
+        load_sums(args, tensor.offset + i, loaded);
+        return loaded;
+      },
+      [&](const Parameters<Sgd, 1>& loaded) {
+        const double g = mean_gradient(args, loaded, samples).at[0];
+        mine += g * g;
+      });
   const double sum = add_lanes(lanes, mine);
   if (threadIdx.x == 0) norm.squares[blockIdx.x] = sum;
 }

@@ -14,7 +14,7 @@ namespace lockstep::LOCKSTEP_GPU {
 /// What a launch may adapt to. Never changes the bits of a result.
 struct Chip {
   int multiprocessors = 1;
-  std::size_t shared_bytes = 0;  ///< that a block may have
+  std::size_t shared_bytes = 64 * 1024;  ///< that a block may have: at least as a T4 has
 };
 
 /// How the numbers of one sample lie: element f of sample n at f * feature_stride + n * sample_stride.

@@ -55,7 +55,7 @@ void check_shape(const GridShape& shape) {
   const bool grid_fits =
       volume(grid) > 0 && grid.x <= kMaxGridX && grid.y <= kMaxGridYZ && grid.z <= kMaxGridYZ;
   const bool block_fits = volume(block) > 0 && volume(block) <= kMaxThreads && block.z <= kMaxBlockZ;
-  if (grid_fits && block_fits && shape.shared_bytes <= kMaxSharedBytesPerBlock) return;
+  if (grid_fits && block_fits && shape.shared_bytes <= most_shared_bytes()) return;
   throw InternalError(
       fmt::format("kernel launched at {}: no GPU runs grid {} of blocks {} with {} bytes of shared memory",
                   emulation::to_string(shape.call), to_string(grid), to_string(block), shape.shared_bytes));

@@ -4,11 +4,13 @@
 #include "kernels/emulation/memory.hpp"
 
 #include "common/error.hpp"
+#include "kernels/emulation/order.hpp"
 #include "kernels/emulation/sanitizer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -115,12 +117,18 @@ constexpr std::size_t kSharedRedzoneBytes = 128;
 constexpr std::size_t kMaxArrays = 64;
 constexpr std::size_t kMemoryBytes = kMaxSharedBytesPerBlock + (kMaxArrays + 1) * 3 * kSharedRedzoneBytes;
 
+std::atomic<std::size_t> shared_bytes_of_test{kMaxSharedBytesPerBlock};
+
 unsigned char* align_up(unsigned char* p, std::size_t alignment) {
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   return p + (alignment - address % alignment) % alignment;
 }
 
 }  // namespace
+
+std::size_t most_shared_bytes() {
+  return shared_bytes_of_test;
+}
 
 SharedMemory::SharedMemory() : memory_(new unsigned char[kMemoryBytes]), end_(memory_.get()) {
   arrays_.reserve(kMaxArrays);
@@ -146,9 +154,9 @@ void* SharedMemory::array(const void* site, const CallSite& call, std::size_t by
 void* SharedMemory::append(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment) {
   std::size_t total = bytes;
   for (const Array& array : arrays_) total += array.bytes;
-  if (total > kMaxSharedBytesPerBlock || arrays_.size() == kMaxArrays || alignment > kSharedRedzoneBytes)
+  if (total > most_shared_bytes() || arrays_.size() == kMaxArrays || alignment > kSharedRedzoneBytes)
     throw InternalError(fmt::format("a block cannot have {} bytes of shared memory in {} arrays (at most {})",
-                                    total, arrays_.size() + 1, kMaxSharedBytesPerBlock));
+                                    total, arrays_.size() + 1, most_shared_bytes()));
   unsigned char* data = align_up(end_, alignment);
   close_redzone(end_, static_cast<std::size_t>(data - end_));
   unpoison(data, bytes);
@@ -175,3 +183,7 @@ std::string SharedMemory::damage() const {
 }
 
 }  // namespace lockstep::emulation
+
+void lockstep::emulated::set_most_shared_bytes(std::size_t bytes) {
+  emulation::shared_bytes_of_test = std::min(bytes, emulation::kMaxSharedBytesPerBlock);
+}

@@ -49,6 +49,8 @@ class DeviceMemory {
 /// What a block of the emulated GPU may have, in bytes: that of an A100.
 inline constexpr std::size_t kSharedBytesPerBlock = 48 * 1024;
 inline constexpr std::size_t kMaxSharedBytesPerBlock = 163 * 1024;
+/// That, or fewer where a test plays a smaller GPU.
+std::size_t most_shared_bytes();
 
 /// Belongs to one OS thread, which runs one block at a time.
 class SharedMemory {

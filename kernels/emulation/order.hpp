@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What tests set of the emulated device: the order of its threads, and whether the program was built for it.
+/// What tests set of the emulated device: the order of its threads, its shared memory, and whether the
+/// program was built for it.
 #pragma once
 
 #include <cstddef>
@@ -63,5 +64,8 @@ namespace lockstep::emulated {
 /// false: asking for a kernel fails as on a GPU for which there is neither machine code nor PTX. Holds for
 /// the whole process, and for asking only: kernels still run.
 void set_built_for_this_device(bool built);
+
+/// What a block may have from now on, at most 163 KiB; a launch that asks for more fails. Holds for the whole process.
+void set_most_shared_bytes(std::size_t bytes);
 
 }  // namespace lockstep::emulated

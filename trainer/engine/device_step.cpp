@@ -135,7 +135,7 @@ void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
     reduce(cut_);
     cut_ = queue_to_cut(last_part, Gradients::kComplete);
   }
-  if (cut_.count > 0) return;
+  if (cut_.count > 0) return execution_.join_side(*main_, *side_);
   if (place_.gathers_next) take_next_batch();
   arena_.reducer().finish(*main_);
 }

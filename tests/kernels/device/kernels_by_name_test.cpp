@@ -3,6 +3,7 @@
 /// Kernels called by name: tiles that only other chips take, and the layouts of vendor libraries.
 #include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"
+#include "kernels/emulation/order.hpp"
 #include "tests/kernels/device/problems.hpp"
 #include "tests/kernels/device/rig.hpp"
 
@@ -18,18 +19,21 @@ const Conv2dShape kConvolutions[] = {
     {33, 3, 12, 12, 10, 5, 5, 1, 0}, {40, 5, 9, 13, 11, 5, 5, 1, 0}, {5, 7, 10, 10, 12, 3, 3, 1, 1},
     {3, 4, 9, 20, 10, 3, 3, 1, 0},   {2, 10, 8, 18, 6, 5, 5, 1, 2},  {17, 2, 3, 5, 5, 3, 3, 1, 0},
     {33, 4, 9, 8, 8, 5, 5, 1, 0},    {2, 7, 5, 8, 16, 3, 3, 1, 1},   {36, 5, 11, 11, 10, 5, 5, 1, 0},
+    {3, 4, 26, 18, 16, 3, 3, 1, 0},  // terms of six units: 12 warps, with more shared memory than a T4 has
 };
 
 /// 2 to 40 tiles of each size.
 const LinearShape kLinear[] = {{150, 320, 50}, {64, 800, 33}, {70, 45, 130}, {260, 128, 10}, {33, 1000, 9}};
 
 constexpr std::size_t kManyBytes = 227 * 1024;  // an H100's
-constexpr emulated::Chip kConvolutionChips[] = {{1, kManyBytes},   {3}, {4, kManyBytes}, {16}, {60}, {132},
-                                                {1000, kManyBytes}};
+constexpr emulated::Chip kT4 = {40};
+constexpr emulated::Chip kConvolutionChips[] = {
+    {1, kManyBytes}, {3}, {4, kManyBytes}, {16}, kT4, {60}, {132}, {1000, kManyBytes}};
 constexpr emulated::Chip kLinearChips[] = {{1}, {8}, {20}, {50}, {132}, {100'000}};
 
 class ChipsTest : public testing::Test {
  protected:
+  ~ChipsTest() override { emulated::set_most_shared_bytes(kManyBytes); }
   struct Results {
     std::vector<float> y, dx;
     std::vector<std::int64_t> sums;
@@ -37,6 +41,7 @@ class ChipsTest : public testing::Test {
 
   template <class Shape>
   Results run(const OnDevice<Shape>& p, const emulated::Chip& chip) {
+    emulated::set_most_shared_bytes(chip.shared_bytes);
     const auto y = rig_.poisoned<float>(output_size(p.shape)), dx = rig_.poisoned<float>(input_size(p.shape));
     const ExactSums sums(rig_, p.shape, 4e6F);
     run(static_cast<cudaStream_t>(rig_.stream().native_handle()), chip, p, y.data(), dx.data(),
