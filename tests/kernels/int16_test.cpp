@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "kernels/cpu/int16/operands.hpp"
 #include "kernels/cpu/int16/ops.hpp"
+#include "tests/kernels/reference/memory_tiles.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/support/test_settings.hpp"
 
@@ -193,7 +194,15 @@ std::string in_words(const Problem& p) {
       s.kernel_width, s.stride, s.padding, s.groups, s.dilation, s.read_height(), s.read_width());
 }
 
-/// On every instruction set with "doubles", and with what is best there.
+void expect_results(const Results& expected, const Results& actual, const std::string& where) {
+  EXPECT_EQ(first_difference("y", expected.y, actual.y) + first_difference("dx", expected.dx, actual.dx) +
+                first_difference("dw", expected.dw, actual.dw) +
+                first_difference("db", expected.db, actual.db),
+            "")
+      << where;
+}
+
+/// On every instruction set with every engine that is there, and with that of AMX on tiles in memory.
 void expect_definition(const Problem& p,
                        const std::vector<std::int64_t>& targets = reference::all_targets()) {
   SCOPED_TRACE(in_words(p));
@@ -202,15 +211,12 @@ void expect_definition(const Problem& p,
     const reference::ForcedTarget forced(target);
     for (const std::string& engine : int16::engine_choices()) {
       int16::choose_engine(engine);
-      const Results actual = by_ops(p);
-      EXPECT_EQ(first_difference("y", expected.y, actual.y) + first_difference("dx", expected.dx, actual.dx) +
-                    first_difference("dw", expected.dw, actual.dw) +
-                    first_difference("db", expected.db, actual.db),
-                "")
-          << engine << " on " << hwy::TargetName(target);
+      expect_results(expected, by_ops(p), engine + " on " + hwy::TargetName(target));
     }
-    int16::choose_engine(int16::engine_choices().front());
   }
+  int16::use_engine(reference::kAmxInMemory);
+  expect_results(expected, by_ops(p), reference::kAmxInMemory.name);
+  int16::choose_engine(int16::engine_choices().front());
 }
 
 /// Numbers of a kind: small ones, of many magnitudes, subnormal ones, mostly zeros, or with one that is huge.
@@ -282,6 +288,23 @@ Problem draw_problem(std::mt19937& random) {
 TEST(Int16Test, RandomShapesHaveTheBitsOfTheDefinition) {
   std::mt19937 random(49);
   for (int i = 0; i < test::effort(1000, 50); ++i) expect_definition(draw_problem(random));
+}
+
+/// More channels and filters than a tile has, and such as leave the last one part empty.
+TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
+  std::mt19937 random(54);
+  const int channels[] = {15, 16, 17, 32, 48, 64, 65, 96, 130};
+  for (int i = 0; i < test::effort(60, 6); ++i) {
+    Problem p = draw_problem(random);
+    Conv2dShape& s = p.shape;
+    s.batch = 16;
+    p.samples = std::min(p.samples, 16);
+    s.in_channels = s.groups * channels[random() % std::size(channels)];
+    s.out_channels = s.groups * channels[random() % std::size(channels)];
+    if (s.flops() > 3e7) continue;
+    fill(p, random, {0, 0, 1, 3});
+    expect_definition(p, {reference::all_targets().front()});
+  }
 }
 
 TEST(Int16Test, NumbersThatAreNotFiniteMakeTheirUnitsResultsNaN) {

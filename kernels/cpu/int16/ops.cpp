@@ -26,7 +26,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // The engine.
 
 /// The best one first.
-constexpr std::array<const Engine*, 2> kEngines = {&kVnni, &kDoubles};
+constexpr std::array<const Engine*, 3> kEngines = {&kAmx, &kVnni, &kDoubles};
 
 std::atomic<const Engine*> chosen{nullptr};
 
@@ -231,7 +231,11 @@ void choose_engine(std::string_view name) {
   if (!(*found)->is_here())
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kEngineVariable, name,
                                   fmt::join(engine_choices(), ", ")));
-  chosen = *found;
+  use_engine(**found);
+}
+
+void use_engine(const Engine& engine) {
+  chosen = &engine;
 }
 
 void choose_engine_as_told() {
