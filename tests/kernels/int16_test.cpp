@@ -7,6 +7,7 @@
 #include "kernels/cpu/int16/ops.hpp"
 #include "tests/kernels/reference/memory_tiles.hpp"
 #include "tests/kernels/reference/simd.hpp"
+#include "tests/kernels/reference/trapped_tiles.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <fmt/format.h>
@@ -290,11 +291,10 @@ TEST(Int16Test, RandomShapesHaveTheBitsOfTheDefinition) {
   for (int i = 0; i < test::effort(1000, 50); ++i) expect_definition(draw_problem(random));
 }
 
-/// More channels and filters than a tile has, and such as leave the last one part empty.
-TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
-  std::mt19937 random(54);
+/// More channels and filters than a tile has, and such as leave the last one part empty; few enough products to test.
+Problem draw_wide_problem(std::mt19937& random) {
   const int channels[] = {15, 16, 17, 32, 48, 64, 65, 96, 130};
-  for (int i = 0; i < test::effort(60, 6); ++i) {
+  for (;;) {
     Problem p = draw_problem(random);
     Conv2dShape& s = p.shape;
     s.batch = 16;
@@ -303,8 +303,35 @@ TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
     s.out_channels = s.groups * channels[random() % std::size(channels)];
     if (s.flops() > 3e7) continue;
     fill(p, random, {0, 0, 1, 3});
-    expect_definition(p, {reference::all_targets().front()});
+    return p;
   }
+}
+
+TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
+  std::mt19937 random(54);
+  for (int i = 0; i < test::effort(50, 5); ++i)
+    expect_definition(draw_wide_problem(random), {reference::all_targets().front()});
+}
+
+/// Where the processor has them, every test above runs on them.
+TEST(Int16Test, InstructionsForTilesDoWhatTilesInMemoryDo) {
+#if defined(__x86_64__) && defined(__linux__)
+  const auto choices = int16::engine_choices();
+  if (choices.front() == "amx") GTEST_SKIP() << "this processor has AMX";
+  if (cpu::simd_name() != "AVX-512") GTEST_SKIP() << "the engine amx wants AVX-512";
+  const reference::TrappedTiles trapped;
+  int16::use_engine(int16::kAmx);
+  std::mt19937 random(55);
+  for (int i = 0; i < 20; ++i) {
+    const Problem p = i % 4 == 0 ? draw_wide_problem(random) : draw_problem(random);
+    expect_results(by_definition(p), by_ops(p), in_words(p));
+    EXPECT_FALSE(reference::TrappedTiles::is_configured());
+  }
+  EXPECT_GT(reference::TrappedTiles::products(), 1000);
+  int16::choose_engine(choices.front());
+#else
+  GTEST_SKIP() << "AMX is of x86-64";
+#endif
 }
 
 TEST(Int16Test, NumbersThatAreNotFiniteMakeTheirUnitsResultsNaN) {
@@ -413,8 +440,9 @@ TEST(Int16Test, TotalsThatNoDoubleHoldsAreRoundedOnce) {
 TEST(Int16Test, EnginesThatAreNotThereAreRefused) {
   EXPECT_THROW(int16::choose_engine("abacus"), UsageError);
   const reference::ForcedTarget forced(reference::all_targets().back());
-  if (int16::engine_choices().front() == "vnni") GTEST_SKIP() << "every instruction set of this build has it";
+  if (int16::engine_choices().front() != "doubles") GTEST_SKIP() << "every instruction set here has others";
   EXPECT_THROW(int16::choose_engine("vnni"), DeviceError);
+  EXPECT_THROW(int16::choose_engine("amx"), DeviceError);
 }
 
 }  // namespace

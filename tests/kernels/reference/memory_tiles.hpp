@@ -29,16 +29,8 @@ class MemoryTiles {
   }
   void store(std::int32_t (*parts)[cpu::int16::kTile]) const { std::memcpy(parts, sums_, sizeof sums_); }
 
- private:
-  static constexpr int kRows = 16, kBytes = 64;
-
-  static bool& is_in_use() {
-    static thread_local bool is = false;
-    return is;
-  }
-
   /// tdpbssd: sums[m][n] += a[m][4 k + i] b[k][4 n + i], signed bytes.
-  static void multiply(std::int32_t* sums, const cpu::int16::Word* a, const cpu::int16::Word* b) {
+  static void multiply(std::int32_t* sums, const void* a, const void* b) {
     std::int8_t rows[kRows][kBytes], columns[4][kRows][kRows], of_b[kRows][kBytes];
     std::memcpy(rows, a, sizeof rows);
     std::memcpy(of_b, b, sizeof of_b);
@@ -48,6 +40,14 @@ class MemoryTiles {
     for (int m = 0; m < kRows; ++m)
       for (int term = 0; term < kBytes; ++term)
         for (int n = 0; n < kRows; ++n) sums[m * kRows + n] += rows[m][term] * columns[term % 4][term / 4][n];
+  }
+
+ private:
+  static constexpr int kRows = 16, kBytes = 64;
+
+  static bool& is_in_use() {
+    static thread_local bool is = false;
+    return is;
   }
 
   std::int32_t sums_[4][kRows * kRows] = {};
