@@ -313,7 +313,7 @@ TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
     expect_definition(draw_wide_problem(random), {reference::all_targets().front()});
 }
 
-/// Where the processor has them, every test above runs on them.
+/// On a processor that has them every test above runs on them.
 TEST(Int16Test, InstructionsForTilesDoWhatTilesInMemoryDo) {
 #if defined(__x86_64__) && defined(__linux__)
   const auto choices = int16::engine_choices();

@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -45,7 +46,7 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-int8")
 namespace lockstep::cpu::int16 {
 namespace {
 
-/// What ldtilecfg reads.
+/// The operand of ldtilecfg.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1, start_row = 0, unused[14] = {};
   std::uint16_t row_bytes[16] = {};

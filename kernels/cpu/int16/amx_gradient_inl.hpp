@@ -10,6 +10,8 @@
 
 #include "kernels/cpu/int16/amx_tiles_inl.hpp"
 
+#include <cstring>
+
 namespace lockstep::cpu::int16 {
 namespace {
 
@@ -48,52 +50,82 @@ struct GradientPlan {
   }
   std::size_t tap_words(std::size_t tap) const { return column_words(g.taps[tap] % image.row() / g.batch); }
   std::size_t x_words() const { return rows * blocks * block_words + kTile; }
-  /// Of 16 filters.
+  /// Those of 16 filters.
   std::size_t dy_words() const { return g.rows * tiles_of_row * 2 * kTile; }
   std::size_t filter_blocks() const { return (g.filters + kSide - 1) / kSide; }
   /// Places of 16 x 16 sums of 16 filters.
   std::size_t places() const { return (is_folded ? 1 : row_taps) * blocks * column_taps; }
 };
 
-void pack_dy(const GroupGradient& gradient, const GradientPlan& plan, Word* packed) {
+/// 16 samples.
+inline void store_digits(const float* from, const float* first, const float* second, Word* high, Word* low) {
+  std::int8_t of_high[kSide], of_low[kSide];  // a compiler knows that they lie apart from all others
+  for (std::size_t n = 0; n < kSide; ++n) {
+    const std::int32_t q = rounded(from[n], first[n], second[n]);
+    of_high[n] = static_cast<std::int8_t>(high_digit(q));
+    of_low[n] = static_cast<std::int8_t>(q);
+  }
+  std::memcpy(high, of_high, kSide);
+  std::memcpy(low, of_low, kSide);
+}
+
+void pack_dy(const GroupGradient& gradient, Word* packed) {
   const GradientShape& g = gradient.shape;
-  std::fill_n(packed, plan.filter_blocks() * plan.dy_words(), 0);
-  for (std::size_t k = 0; k < g.filters; ++k) {
+  const std::size_t row_numbers = g.columns * g.batch;
+  for (std::size_t k = 0; k < g.filters; k += kSide) {
     for (std::size_t row = 0; row < g.rows; ++row) {
-      const float* const from = gradient.dy + k * g.dy_channel + row * g.dy_row;
-      Word* const tiles =
-          packed + k / kSide * plan.dy_words() + row * plan.tiles_of_row * 2 * kTile + k % kSide * kSide;
-      for (std::size_t at = 0; at < g.columns * g.batch; at += kSide) {
-        auto* const high = reinterpret_cast<std::int8_t*>(tiles + at / kTerms * 2 * kTile) + at % kTerms;
-        auto* const low = high + kTile * sizeof(Word);
-        const float *const first = gradient.of_dy.first.data() + at % g.batch,
-                           *const second = gradient.of_dy.second.data() + at % g.batch;
-        for (std::size_t n = 0; n < kSide; ++n) {
-          const std::int32_t q = rounded(from[at + n], first[n], second[n]);
-          high[n] = static_cast<std::int8_t>(high_digit(q));
-          low[n] = static_cast<std::int8_t>(q);
+      for (std::size_t begin = 0; begin < row_numbers; begin += kTerms, packed += 2 * kTile) {
+        const std::size_t filters = std::min(kSide, g.filters - k),
+                          end = std::min(begin + kTerms, row_numbers);
+        if (filters < kSide || end < begin + kTerms) std::fill_n(packed, 2 * kTile, 0);
+        for (std::size_t i = 0; i < filters; ++i) {
+          const float* const from = gradient.dy + (k + i) * g.dy_channel + row * g.dy_row;
+          Word* line = packed + i * kSide;
+          for (std::size_t at = begin; at < end; at += kSide, line += kSide / 4)
+            store_digits(from + at, gradient.of_dy.first.data() + at % g.batch,
+                         gradient.of_dy.second.data() + at % g.batch, line, line + kTile);
         }
       }
     }
   }
 }
 
+/// 16 words, 4 of each of 4 channels, for loops that compilers would not find.
+using Words = Word __attribute__((vector_size(64)));
+
+/// From [channel % 4][channel / 4][4] to [4][channel].
+inline void transpose(const Word* words, Word* to) {
+  Words from[4], pairs[4], all[4];
+  std::memcpy(from, words, sizeof from);
+  for (int i = 0; i < 4; i += 2) {
+    pairs[i] = __builtin_shufflevector(from[i], from[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28,
+                                       13, 29);
+    pairs[i + 1] = __builtin_shufflevector(from[i], from[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27,
+                                           14, 30, 15, 31);
+  }
+  for (int i = 0; i < 2; ++i) {
+    all[2 * i] = __builtin_shufflevector(pairs[i], pairs[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12,
+                                         13, 28, 29);
+    all[2 * i + 1] = __builtin_shufflevector(pairs[i], pairs[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26,
+                                             27, 14, 15, 30, 31);
+  }
+  std::memcpy(to, all, sizeof all);
+}
+
 /// One pixel of 16 channels, 16 samples.
 inline void pack_square(const ChannelRow* channels, std::size_t pixel, const float* first,
                         const float* second, Word* high, Word* low) {
+  Word of_high[4 * kSide], of_low[4 * kSide];
   for (std::size_t i = 0; i < kSide; ++i) {
-    const float* const x = channels[i].numbers + pixel * channels[i].step;
-    std::int32_t q[kSide];
-    for (std::size_t n = 0; n < kSide; ++n) q[n] = rounded(x[n], first[n], second[n]);
-    for (std::size_t n = 0; n < kSide; n += 4) {
-      high[n / 4 * kSide + i] =
-          word_of(high_digit(q[n]), high_digit(q[n + 1]), high_digit(q[n + 2]), high_digit(q[n + 3]));
-      low[n / 4 * kSide + i] = word_of(q[n], q[n + 1], q[n + 2], q[n + 3]);
-    }
+    const std::size_t place = i % 4 * kSide + i / 4 * 4;
+    store_digits(channels[i].numbers + pixel * channels[i].step, first, second, of_high + place,
+                 of_low + place);
   }
+  transpose(of_high, high);
+  transpose(of_low, low);
 }
 
-/// What a row of packed x holds of x, [blocks * 16], for samples from n on.
+/// The rows of x in a row of packed x, [blocks * 16], from sample n on.
 std::vector<ChannelRow> rows_of_x(const GroupGradient& gradient, const GradientPlan& plan, std::size_t row,
                                   std::size_t n) {
   const FramedImage& image = gradient.image;
@@ -145,8 +177,8 @@ void add_rows(const GradientPlan& plan, std::size_t first, std::size_t last, con
           const std::size_t at = (of_x * plan.blocks + block) * plan.block_words + plan.tap_words(tap);
           tiles.add(dy + row * row_words, high + at, low + at, plan.tiles_of_row);
         }
-        const std::int64_t* const totals = tiles.finish();
-        for (std::size_t i = 0; i < kTile; ++i) sums[i] += totals[i];
+        tiles.finish();
+        for (std::size_t i = 0; i < kTile; ++i) sums[i] += tiles.total(i);
       }
     }
   }
@@ -183,7 +215,7 @@ void sum_gradients_on_tiles(const GroupGradient& gradient) {
   auto* const low = scratch<Word, OfLowSource>(plan.x_words());
   const std::size_t size = plan.places() * kTile;
   auto* const sums = scratch<std::int64_t, OfTileSums>(size);
-  pack_dy(gradient, plan, dy);
+  pack_dy(gradient, dy);
   pack_x(gradient, plan, high, low);
   const std::size_t rows = std::max<std::size_t>(1, kCachedWords / (plan.tiles_of_row * 2 * kTile));
   TileSums<Tiles> tiles;

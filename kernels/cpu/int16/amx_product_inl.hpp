@@ -5,11 +5,13 @@
 /// The source is packed 16 samples after the other: [row][column][channel / 4][16 samples][4 channels], high digits and
 /// low ones apart. So the taps of one row, where they are neighbours, are one run of lines of 64 bytes, and a run is cut
 /// into tiles wherever a tile is full. A run's last tile reaches into what follows, times weights that are zero.
-/// Where channels are few, the rows of taps become channels, too (is_folded), and each row of the target has a row of the
+/// If channels are few, the rows of taps become channels, too (is_folded), and each row of the target has a row of the
 /// packed source: 3 channels and 7 x 7 taps are 21 channels and one row of 7 taps, three tiles in place of seven.
 #pragma once
 
 #include "kernels/cpu/int16/amx_tiles_inl.hpp"
+
+#include <cstring>
 
 namespace lockstep::cpu::int16 {
 namespace {
@@ -22,7 +24,7 @@ struct ProductPlan {
     std::size_t tile = 0, tiles = 0;  ///< in the row's weights
   };
   /// A piece, and the packed column that it begins at.
-  struct Run {
+  struct TapRun {
     std::size_t column = 0, tile = 0, tiles = 0;
   };
 
@@ -44,12 +46,12 @@ struct ProductPlan {
   std::size_t rows_of_channel = 1, row_taps = 1, source_rows = 0, quads = 0;
   std::size_t tiles_of_row = 0;
   std::vector<Piece> pieces;
-  std::vector<std::vector<Run>> columns;  ///< of the target
+  std::vector<std::vector<TapRun>> columns;  ///< of the target
 
   std::size_t source_words(const Correlation& c) const {
     return (source_rows * static_cast<std::size_t>(c.source_columns) * quads + kSide) * kSide;
   }
-  /// Of 16 targets.
+  /// Those of 16 targets.
   std::size_t weight_words() const { return row_taps * tiles_of_row * 2 * kTile; }
 
  private:
@@ -67,8 +69,8 @@ struct ProductPlan {
     tiles_of_row += piece.tiles;
     return pieces.emplace_back(piece);
   }
-  std::vector<Run> runs_of(const Correlation& c, const TapRange& range) {
-    std::vector<Run> runs;
+  std::vector<TapRun> runs_of(const Correlation& c, const TapRange& range) {
+    std::vector<TapRun> runs;
     if (is_merged && range.count > 0) {
       const auto found = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& piece) {
         return piece.tap == range.tap && piece.count == range.count;
@@ -85,33 +87,42 @@ struct ProductPlan {
   }
 };
 
+/// Rounded weights to the digits of a row of tiles, term after term.   @param places  of the terms in q
+inline void pack_terms(const float* q, const std::vector<std::int32_t>& places, std::size_t term,
+                       Word* tiles) {
+  for (std::size_t first = 0, some = 0; first < places.size(); first += some, term += some) {
+    some = std::min(places.size() - first, kTerms - term % kTerms);
+    std::int8_t high[kTerms], low[kTerms];
+    for (std::size_t i = 0; i < some; ++i) {
+      const auto v = static_cast<std::int32_t>(q[places[first + i]]);
+      high[i] = static_cast<std::int8_t>(high_digit(v));
+      low[i] = static_cast<std::int8_t>(v);
+    }
+    auto* const to = reinterpret_cast<std::int8_t*>(tiles + term / kTerms * 2 * kTile) + term % kTerms;
+    std::memcpy(to, high, some);
+    std::memcpy(to + kTile * sizeof(Word), low, some);
+  }
+}
+
 /// @param q       rounded weights
 /// @param packed  [target / 16][row of taps][tile][high, low][16 targets][64 terms]
 void pack_weights(const Correlation& c, const ProductPlan& plan, const float* q, Word* packed) {
   const auto targets = static_cast<std::size_t>(c.targets);
   std::fill_n(packed, (targets + kSide - 1) / kSide * plan.weight_words(), 0);
-  const std::size_t row_words = plan.tiles_of_row * 2 * kTile;
+  std::vector<std::int32_t> places;
+  for (int s = 0; s < c.sources; ++s)
+    for (int i = 0; i < static_cast<int>(plan.rows_of_channel); ++i)
+      places.push_back(s * static_cast<std::int32_t>(c.weight_source) + i * c.kernel_columns);
   for (std::size_t k = 0; k < targets; ++k) {
     for (std::size_t r = 0; r < plan.row_taps; ++r) {
       const float* const of_row = q + static_cast<std::ptrdiff_t>(k) * c.weight_target +
                                   static_cast<std::ptrdiff_t>(r) * c.kernel_columns;
-      for (const ProductPlan::Piece& piece : plan.pieces) {
-        Word* const tiles = packed + k / kSide * plan.weight_words() + r * row_words +
-                            piece.tile * 2 * kTile + k % kSide * kSide;
-        for (int t = 0; t < piece.count; ++t) {
-          const float* of_source = of_row + piece.tap + t * c.tap_step;
-          std::size_t term = static_cast<std::size_t>(t) * plan.quads * 4;
-          for (int s = 0; s < c.sources; ++s, of_source += c.weight_source) {
-            for (std::size_t i = 0; i < plan.rows_of_channel; ++i, ++term) {
-              const auto v = static_cast<std::int32_t>(of_source[static_cast<int>(i) * c.kernel_columns]);
-              auto* const high =
-                  reinterpret_cast<std::uint8_t*>(tiles + term / kTerms * 2 * kTile) + term % kTerms;
-              high[0] = static_cast<std::uint8_t>(high_digit(v));
-              high[kTile * sizeof(Word)] = static_cast<std::uint8_t>(v);
-            }
-          }
-        }
-      }
+      Word* const tiles =
+          packed + k / kSide * plan.weight_words() + r * plan.tiles_of_row * 2 * kTile + k % kSide * kSide;
+      for (const ProductPlan::Piece& piece : plan.pieces)
+        for (int t = 0; t < piece.count; ++t)
+          pack_terms(of_row + piece.tap + t * c.tap_step, places,
+                     static_cast<std::size_t>(t) * plan.quads * 4, tiles + piece.tile * 2 * kTile);
     }
   }
 }
@@ -157,16 +168,17 @@ void pack_source(const GroupProduct& p, const ProductPlan& plan, std::size_t n, 
 }
 
 /// The one rounding of a sum, which a double holds, and the bias.
-void store_targets(const GroupProduct& p, const std::int64_t* totals, std::size_t first, std::size_t pixel,
+template <class Tiles>
+void store_targets(const GroupProduct& p, const TileSums<Tiles>& sums, std::size_t first, std::size_t pixel,
                    std::size_t n) {
   const std::size_t targets = static_cast<std::size_t>(p.shape.targets),
                     channel = p.shape.rows.size() * p.shape.columns.size() * p.batch();
   const double* const units = p.units + n;
-  for (std::size_t k = first; k < std::min(first + kSide, targets); ++k, totals += kSide) {
+  for (std::size_t k = first; k < std::min(first + kSide, targets); ++k) {
     float* const to = p.target + k * channel + pixel * p.batch() + n;
     const float bias = p.bias == nullptr ? 0.0F : p.bias[k];
     for (std::size_t i = 0; i < kSide; ++i)
-      to[i] = static_cast<float>(static_cast<double>(totals[i]) * units[i]) + bias;
+      to[i] = static_cast<float>(static_cast<double>(sums.total((k - first) * kSide + i)) * units[i]) + bias;
   }
 }
 
@@ -197,12 +209,13 @@ void correlate_on_tiles(const GroupProduct& p) {
             const auto from = static_cast<std::size_t>(range.source + i * c.source_step) * row_words;
             const Word* const of_row = of_targets + static_cast<std::size_t>(range.tap + i * c.tap_step) *
                                                         plan.tiles_of_row * 2 * kTile;
-            for (const ProductPlan::Run& run : plan.columns[column]) {
+            for (const ProductPlan::TapRun& run : plan.columns[column]) {
               const std::size_t line = from + run.column * plan.quads * kSide;
               sums.add(of_row + run.tile * 2 * kTile, high + line, low + line, run.tiles);
             }
           }
-          store_targets(p, sums.finish(), k, pixel, n);
+          sums.finish();
+          store_targets(p, sums, k, pixel, n);
         }
       }
     }

@@ -69,11 +69,7 @@ class TileSums {
   /// @param high, low  [tiles][16][16]
   void add(const Word* a, const Word* high, const Word* low, std::size_t tiles) {
     while (tiles > 0) {
-      if (left_ == 0) {
-        join();
-        tiles_.clear();
-        left_ = kMostTiles;
-      }
+      if (left_ == 0) flush();
       const std::size_t some = std::min(tiles, left_);
       for (std::size_t i = 0; i < some; ++i, a += 2 * kTile, high += kTile, low += kTile)
         tiles_.add(a, high, low);
@@ -82,21 +78,22 @@ class TileSums {
     }
   }
 
-  /// The sums [row of a][column of high and low]; clear() comes next.
-  const std::int64_t* finish() {
-    join();
-    return totals_;
-  }
+  /// From here on total() has the sums, until clear().
+  void finish() { tiles_.store(parts_); }
+  /// @param i  16 * row of a + column of high and low
+  std::int64_t total(std::size_t i) const { return was_flushed_ ? totals_[i] + joined(i) : joined(i); }
 
  private:
-  void join() {
-    tiles_.store(parts_);
-    for (std::size_t i = 0; i < kTile; ++i) {
-      const std::int64_t both = parts_[1][i] + parts_[2][i];
-      const std::int64_t total = std::int64_t{parts_[0][i]} * 65536 + both * 256 + parts_[3][i];
-      totals_[i] = was_flushed_ ? totals_[i] + total : total;
-    }
+  std::int64_t joined(std::size_t i) const {
+    const std::int64_t both = parts_[1][i] + parts_[2][i];
+    return std::int64_t{parts_[0][i]} * 65536 + both * 256 + parts_[3][i];
+  }
+  void flush() {
+    finish();
+    for (std::size_t i = 0; i < kTile; ++i) totals_[i] = total(i);
     was_flushed_ = true;
+    tiles_.clear();
+    left_ = kMostTiles;
   }
 
   Tiles tiles_;
