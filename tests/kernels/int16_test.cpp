@@ -364,6 +364,32 @@ TEST(Int16Test, LargestNumbersDoNotOverflow) {
   }
 }
 
+/// Beyond 2^17 products of the largest digits: of a target, and of a weight's gradient.
+TEST(Int16Test, ManyLargestNumbersDoNotOverflow) {
+  const Conv2dShape many_channels{.batch = 16,
+                                  .in_channels = 150000,
+                                  .in_height = 1,
+                                  .in_width = 1,
+                                  .out_channels = 1,
+                                  .kernel_height = 1,
+                                  .kernel_width = 1};
+  const Conv2dShape many_pixels{.batch = 16,
+                                .in_channels = 1,
+                                .in_height = 95,
+                                .in_width = 100,
+                                .out_channels = 1,
+                                .kernel_height = 1,
+                                .kernel_width = 1};
+  for (const Conv2dShape& shape : {many_channels, many_pixels}) {
+    Problem p{.shape = shape, .samples = 16};
+    p.x.assign(shape.in_size(), 32639);
+    p.w.assign(shape.weight_size(), 32639);
+    p.b = {1};
+    p.dy.assign(shape.out_size(), 32639);
+    expect_definition(p, {reference::all_targets().front()});
+  }
+}
+
 TEST(Int16Test, ProductsBeyond2To17And2To22AreSummed) {
   std::mt19937 random(51);
   for (const int features : {(1 << 17) + 3, test::effort((1 << 22) + 5, (1 << 17) + 5)}) {

@@ -104,18 +104,32 @@ inline void pack_terms(const float* q, const std::vector<std::int32_t>& places, 
   }
 }
 
-/// @param q       rounded weights
+/// Rounded weights as [target][source][tap]: they are, or become so in `ordered`, some targets at a time.
+const float* weights_by_target(const Correlation& c, const float* q, float* ordered) {
+  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns, targets = c.targets;
+  if (c.weight_source == taps) return q;
+  constexpr std::ptrdiff_t kTargets = 16;  // streams of a first-level cache
+  for (std::ptrdiff_t k = 0; k < targets; k += kTargets)
+    for (std::ptrdiff_t s = 0; s < c.sources; ++s)
+      for (std::ptrdiff_t i = k; i < std::min(k + kTargets, targets); ++i)
+        std::copy_n(q + i * c.weight_target + s * c.weight_source, taps,
+                    ordered + (i * c.sources + s) * taps);
+  return ordered;
+}
+
+/// @param q       [target][source][tap], rounded
 /// @param packed  [target / 16][row of taps][tile][high, low][16 targets][64 terms]
 void pack_weights(const Correlation& c, const ProductPlan& plan, const float* q, Word* packed) {
   const auto targets = static_cast<std::size_t>(c.targets);
+  const int taps = c.kernel_rows * c.kernel_columns;
   std::fill_n(packed, (targets + kSide - 1) / kSide * plan.weight_words(), 0);
   std::vector<std::int32_t> places;
   for (int s = 0; s < c.sources; ++s)
     for (int i = 0; i < static_cast<int>(plan.rows_of_channel); ++i)
-      places.push_back(s * static_cast<std::int32_t>(c.weight_source) + i * c.kernel_columns);
+      places.push_back(s * taps + i * c.kernel_columns);
   for (std::size_t k = 0; k < targets; ++k) {
     for (std::size_t r = 0; r < plan.row_taps; ++r) {
-      const float* const of_row = q + static_cast<std::ptrdiff_t>(k) * c.weight_target +
+      const float* const of_row = q + static_cast<std::ptrdiff_t>(k) * c.sources * taps +
                                   static_cast<std::ptrdiff_t>(r) * c.kernel_columns;
       Word* const tiles =
           packed + k / kSide * plan.weight_words() + r * plan.tiles_of_row * 2 * kTile + k % kSide * kSide;
@@ -193,7 +207,8 @@ void correlate_on_tiles(const GroupProduct& p) {
   auto* const high = scratch<Word, OfSource>(plan.source_words(c));
   auto* const low = scratch<Word, OfLowSource>(plan.source_words(c));
   round_all(p.filters(), p.weights, p.of_weights, rounded_weights);
-  pack_weights(c, plan, rounded_weights, weights);
+  pack_weights(c, plan, weights_by_target(c, rounded_weights, scratch<float, OfOrderedWeights>(p.filters())),
+               weights);
   const std::size_t row_words = static_cast<std::size_t>(c.source_columns) * plan.quads * kSide;
   TileSums<Tiles> sums;
   for (std::size_t n = 0; n < p.batch(); n += kSide) {

@@ -32,6 +32,7 @@ constexpr std::size_t kMostTiles = 1023;
 static_assert(kMostTiles * kTerms * 2 * 127 * 128 < (std::size_t{1} << 31));
 
 struct OfLowSource {};
+struct OfOrderedWeights {};
 struct OfTileSums {};
 
 /// Rounded half to even, as rounding.cpp does.
