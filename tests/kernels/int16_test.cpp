@@ -5,7 +5,9 @@
 #include "common/error.hpp"
 #include "kernels/cpu/int16/operands.hpp"
 #include "kernels/cpu/int16/ops.hpp"
+#include "tests/kernels/reference/memory_tiles.hpp"
 #include "tests/kernels/reference/simd.hpp"
+#include "tests/kernels/reference/trapped_tiles.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <fmt/format.h>
@@ -193,7 +195,15 @@ std::string in_words(const Problem& p) {
       s.kernel_width, s.stride, s.padding, s.groups, s.dilation, s.read_height(), s.read_width());
 }
 
-/// On every instruction set with "doubles", and with what is best there.
+void expect_results(const Results& expected, const Results& actual, const std::string& where) {
+  EXPECT_EQ(first_difference("y", expected.y, actual.y) + first_difference("dx", expected.dx, actual.dx) +
+                first_difference("dw", expected.dw, actual.dw) +
+                first_difference("db", expected.db, actual.db),
+            "")
+      << where;
+}
+
+/// On every instruction set with every engine that is there, and with that of AMX on tiles in memory.
 void expect_definition(const Problem& p,
                        const std::vector<std::int64_t>& targets = reference::all_targets()) {
   SCOPED_TRACE(in_words(p));
@@ -202,15 +212,12 @@ void expect_definition(const Problem& p,
     const reference::ForcedTarget forced(target);
     for (const std::string& engine : int16::engine_choices()) {
       int16::choose_engine(engine);
-      const Results actual = by_ops(p);
-      EXPECT_EQ(first_difference("y", expected.y, actual.y) + first_difference("dx", expected.dx, actual.dx) +
-                    first_difference("dw", expected.dw, actual.dw) +
-                    first_difference("db", expected.db, actual.db),
-                "")
-          << engine << " on " << hwy::TargetName(target);
+      expect_results(expected, by_ops(p), engine + " on " + hwy::TargetName(target));
     }
-    int16::choose_engine(int16::engine_choices().front());
   }
+  int16::use_engine(reference::kAmxInMemory);
+  expect_results(expected, by_ops(p), reference::kAmxInMemory.name);
+  int16::choose_engine(int16::engine_choices().front());
 }
 
 /// Numbers of a kind: small ones, of many magnitudes, subnormal ones, mostly zeros, or with one that is huge.
@@ -284,6 +291,49 @@ TEST(Int16Test, RandomShapesHaveTheBitsOfTheDefinition) {
   for (int i = 0; i < test::effort(1000, 50); ++i) expect_definition(draw_problem(random));
 }
 
+/// More channels and filters than a tile has, and such as leave the last one part empty; few enough products to test.
+Problem draw_wide_problem(std::mt19937& random) {
+  const int channels[] = {15, 16, 17, 32, 48, 64, 65, 96, 130};
+  for (;;) {
+    Problem p = draw_problem(random);
+    Conv2dShape& s = p.shape;
+    s.batch = 16;
+    p.samples = std::min(p.samples, 16);
+    s.in_channels = s.groups * channels[random() % std::size(channels)];
+    s.out_channels = s.groups * channels[random() % std::size(channels)];
+    if (s.flops() > 3e7) continue;
+    fill(p, random, {0, 0, 1, 3});
+    return p;
+  }
+}
+
+TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
+  std::mt19937 random(54);
+  for (int i = 0; i < test::effort(50, 5); ++i)
+    expect_definition(draw_wide_problem(random), {reference::all_targets().front()});
+}
+
+/// On a processor that has them every test above runs on them.
+TEST(Int16Test, InstructionsForTilesDoWhatTilesInMemoryDo) {
+#if defined(__x86_64__) && defined(__linux__)
+  const auto choices = int16::engine_choices();
+  if (choices.front() == "amx") GTEST_SKIP() << "this processor has AMX";
+  if (cpu::simd_name() != "AVX-512") GTEST_SKIP() << "the engine amx wants AVX-512";
+  const reference::TrappedTiles trapped;
+  int16::use_engine(int16::kAmx);
+  std::mt19937 random(55);
+  for (int i = 0; i < 20; ++i) {
+    const Problem p = i % 4 == 0 ? draw_wide_problem(random) : draw_problem(random);
+    expect_results(by_definition(p), by_ops(p), in_words(p));
+    EXPECT_FALSE(reference::TrappedTiles::is_configured());
+  }
+  EXPECT_GT(reference::TrappedTiles::products(), 1000);
+  int16::choose_engine(choices.front());
+#else
+  GTEST_SKIP() << "AMX is of x86-64";
+#endif
+}
+
 TEST(Int16Test, NumbersThatAreNotFiniteMakeTheirUnitsResultsNaN) {
   std::mt19937 random(50);
   for (int i = 0; i < 10; ++i) {
@@ -311,6 +361,32 @@ TEST(Int16Test, LargestNumbersDoNotOverflow) {
     p.b = {1, 2};
     p.dy.assign(p.shape.out_size(), number);
     expect_definition(p);
+  }
+}
+
+/// Beyond 2^17 products of the largest digits: of a target, and of a weight's gradient.
+TEST(Int16Test, ManyLargestNumbersDoNotOverflow) {
+  const Conv2dShape many_channels{.batch = 16,
+                                  .in_channels = 150000,
+                                  .in_height = 1,
+                                  .in_width = 1,
+                                  .out_channels = 1,
+                                  .kernel_height = 1,
+                                  .kernel_width = 1};
+  const Conv2dShape many_pixels{.batch = 16,
+                                .in_channels = 1,
+                                .in_height = 95,
+                                .in_width = 100,
+                                .out_channels = 1,
+                                .kernel_height = 1,
+                                .kernel_width = 1};
+  for (const Conv2dShape& shape : {many_channels, many_pixels}) {
+    Problem p{.shape = shape, .samples = 16};
+    p.x.assign(shape.in_size(), 32639);
+    p.w.assign(shape.weight_size(), 32639);
+    p.b = {1};
+    p.dy.assign(shape.out_size(), 32639);
+    expect_definition(p, {reference::all_targets().front()});
   }
 }
 
@@ -390,8 +466,9 @@ TEST(Int16Test, TotalsThatNoDoubleHoldsAreRoundedOnce) {
 TEST(Int16Test, EnginesThatAreNotThereAreRefused) {
   EXPECT_THROW(int16::choose_engine("abacus"), UsageError);
   const reference::ForcedTarget forced(reference::all_targets().back());
-  if (int16::engine_choices().front() == "vnni") GTEST_SKIP() << "every instruction set of this build has it";
+  if (int16::engine_choices().front() != "doubles") GTEST_SKIP() << "every instruction set here has others";
   EXPECT_THROW(int16::choose_engine("vnni"), DeviceError);
+  EXPECT_THROW(int16::choose_engine("amx"), DeviceError);
 }
 
 }  // namespace

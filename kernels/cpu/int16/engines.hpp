@@ -50,10 +50,15 @@ struct Engine {
   void (*sum_gradients)(const GroupGradient& gradient);
 };
 
+/// Intel AMX (kernels/cpu/int16/amx.cpp).
+extern const Engine kAmx;
 /// AVX-512 VNNI (kernels/cpu/int16/vnni.cpp).
 extern const Engine kVnni;
 /// Every processor (kernels/cpu/int16/doubles.cpp).
 extern const Engine kDoubles;
+
+/// From now on the ops use this one, which need not be of this processor's: for tests.
+void use_engine(const Engine& engine);
 
 /// Memory that a thread keeps for one purpose of one engine.
 template <class Number, class Purpose>

@@ -26,7 +26,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // The engine.
 
 /// The best one first.
-constexpr std::array<const Engine*, 2> kEngines = {&kVnni, &kDoubles};
+constexpr std::array<const Engine*, 3> kEngines = {&kAmx, &kVnni, &kDoubles};
 
 std::atomic<const Engine*> chosen{nullptr};
 
@@ -198,14 +198,14 @@ Conv2dShape as_convolution(const LinearShape& s) {
           .kernel_width = 1};
 }
 
-/// As the engine "doubles", which keeps more.
+/// As the engine "doubles", which keeps more; but "amx" fills up 16 channels.
 std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns) {
   const Conv2dShape s = shape.group();
-  const std::uint64_t image = checked_product(s.in_channels, s.in_height + 2 * s.padding,
-                                              s.in_width + 2 * s.padding),
-                      output = checked_product(s.out_channels, s.out_height(), s.out_width());
+  const std::uint64_t in = checked_sum(s.in_channels, 16), out = checked_sum(s.out_channels, 16);
+  const std::uint64_t image = checked_product(in, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding),
+                      output = checked_product(out, s.out_height(), s.out_width());
   return checked_sum(checked_product(checked_sum(image, output, output), columns),
-                     checked_product(7, s.weight_size()));
+                     checked_product(7, in, out, s.kernel_height, s.kernel_width));
 }
 
 // The choice of an engine.
@@ -231,7 +231,11 @@ void choose_engine(std::string_view name) {
   if (!(*found)->is_here())
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kEngineVariable, name,
                                   fmt::join(engine_choices(), ", ")));
-  chosen = *found;
+  use_engine(**found);
+}
+
+void use_engine(const Engine& engine) {
+  chosen = &engine;
 }
 
 void choose_engine_as_told() {
