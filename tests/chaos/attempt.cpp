@@ -4,17 +4,10 @@
 
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/moment.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <thread>
-#include <utility>
 
 namespace lockstep::chaos {
 

@@ -8,13 +8,7 @@
 #include "tests/chaos/child_process.hpp"
 #include "tests/chaos/moment.hpp"
 #include "tests/chaos/record_damage.hpp"
-
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

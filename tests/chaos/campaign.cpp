@@ -4,17 +4,7 @@
 
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/scratch.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <exception>
-#include <mutex>
-#include <numeric>
-#include <thread>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

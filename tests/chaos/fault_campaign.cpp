@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/fault_campaign.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "tests/support/prelude.hpp"
 
-#include <exception>
+#include <fmt/ranges.h>
 
 namespace lockstep::chaos {
 

@@ -7,14 +7,8 @@
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/scratch.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <mutex>
-#include <string>
-#include <utility>
 
 namespace lockstep::chaos {
 

@@ -9,16 +9,9 @@
 #include "tests/chaos/child_process.hpp"
 #include "tests/chaos/record_damage.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
-#include <exception>
-#include <functional>
-#include <memory>
 
 namespace {
 

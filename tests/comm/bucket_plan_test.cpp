@@ -5,16 +5,7 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <set>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

@@ -7,25 +7,11 @@
 #include "comm/watch/message.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog_thread.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <csignal>
-#include <cstring>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace lockstep::watchdog {
 

@@ -6,22 +6,9 @@
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/rank_watch.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <numeric>
-#include <random>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 

@@ -9,25 +9,12 @@
 #include "common/machine.hpp"
 #include "tests/common/sample_plugin.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <new>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace lockstep {
 

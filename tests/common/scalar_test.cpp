@@ -2,13 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Numbers and truth values are read whole and exact or not at all.
 #include "common/yaml.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <limits>
-#include <string>
-#include <string_view>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

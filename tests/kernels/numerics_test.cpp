@@ -10,16 +10,7 @@
 #include "kernels/optimizers/update_rule.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "tests/kernels/reference/simd.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <set>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

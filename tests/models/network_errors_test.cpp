@@ -5,11 +5,7 @@
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <ostream>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

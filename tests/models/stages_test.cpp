@@ -6,12 +6,7 @@
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
-
-#include <gtest/gtest.h>
-
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::stages_test {
 

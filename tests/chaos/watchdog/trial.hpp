@@ -7,18 +7,9 @@
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <sys/types.h>
-
-#include <atomic>
-#include <chrono>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace lockstep::chaos {
 

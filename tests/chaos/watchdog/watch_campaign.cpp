@@ -5,17 +5,7 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/scratch.hpp"
 #include "tests/chaos/watchdog/trial.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <filesystem>
-#include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

@@ -4,14 +4,7 @@
 #pragma once
 
 #include "tests/chaos/campaign.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

@@ -8,16 +8,7 @@
 #include "tests/comm/nccl/fake_nccl.hpp"
 #include "tests/support/held_device.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

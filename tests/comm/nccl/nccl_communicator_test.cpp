@@ -6,15 +6,9 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <csignal>
-#include <functional>
 #include <future>
-#include <string>
-#include <thread>
 
 namespace lockstep::testing {
 

@@ -4,14 +4,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/device_checks.hpp"
-
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

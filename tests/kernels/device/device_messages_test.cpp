@@ -6,12 +6,7 @@
 #include "kernels/device_ops.hpp"
 #include "kernels/nvml.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

@@ -5,10 +5,7 @@
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/problems.hpp"
-
-#include <algorithm>
-#include <iterator>
-#include <random>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::linear_test {
 

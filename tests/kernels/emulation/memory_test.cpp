@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Device memory of the emulator, and the calls that move data.
 #include "tests/kernels/emulation/rig.hpp"
-
-#include <cmath>
-#include <cstdint>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::emulated {
 

@@ -6,12 +6,7 @@
 #include "tests/kernels/machine_code/program.hpp"
 
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <set>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 

@@ -9,20 +9,8 @@
 #include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/update_rule.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <span>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace lockstep::reference {
 

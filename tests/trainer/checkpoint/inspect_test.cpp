@@ -6,16 +6,11 @@
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
-#include <gtest/gtest.h>
 #include <zlib.h>
-
-#include <cstring>
-#include <limits>
-#include <sstream>
-#include <string>
 
 namespace lockstep {
 

@@ -3,15 +3,12 @@
 /// Every way in which a job file can be wrong, with the whole message.
 #include "data/sets/catalogue.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
-
-#include <string>
 
 namespace lockstep::job_error_test {
 namespace {

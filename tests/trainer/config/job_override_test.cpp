@@ -2,21 +2,13 @@
 // SPDX-License-Identifier: MIT
 /// key=value on the command line: as strict as the file, and named in messages.
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/optimizers/optimizers.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iomanip>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::job_override_test {
 

@@ -5,16 +5,11 @@
 #include "common/yaml.hpp"
 #include "data/sets/catalogue.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 
-#include <gtest/gtest.h>
-
-#include <optional>
-#include <random>
 #include <regex>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 

@@ -7,15 +7,8 @@
 #include "data/pictures/picture.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

@@ -2,15 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Averages of the weights through the whole program: the same bytes after a kill; measured beside the weights, and taken
 /// for them as RUN@ema and RUN@swa. ways_test.cpp has ranks, devices and stops.
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing::averages_test {
 namespace {

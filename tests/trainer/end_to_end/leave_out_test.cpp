@@ -2,12 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Runs that leave samples out by a list, and what commands say of duplicates, words and empty cells.
 #include "data/dataset.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
 
 namespace lockstep::testing {
 namespace {

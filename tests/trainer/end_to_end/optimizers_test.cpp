@@ -3,17 +3,9 @@
 /// Clipping, groups, freezing and optimisers through the whole program: what a run says of them, proofs, and
 /// runs of the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices and stops.
 #include "common/safetensors.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::testing::optimizers_test {
 namespace {

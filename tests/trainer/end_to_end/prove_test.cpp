@@ -4,18 +4,9 @@
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "tests/trainer/support/forged_run.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <tuple>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

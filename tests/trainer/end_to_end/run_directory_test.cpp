@@ -2,16 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Which directory a run takes whose job names none: the newest unfinished one that computes the same, or a
 /// new one, and the first line says so.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <map>
 #include <regex>
-#include <set>
-#include <string>
 
 namespace lockstep::testing {
 namespace {

@@ -4,15 +4,8 @@
 /// patience ends them; and runs that balance classes.
 #include "data/dataset.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-#include <random>
 
 namespace lockstep::testing {
 namespace {

@@ -5,21 +5,13 @@
 /// refuses is listed. Runs are in this process, their ranks threads.
 #include "common/error.hpp"
 #include "tests/data/picture_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/training_run.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::testing::ways_test {
 namespace {

@@ -1,14 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The promise of the project: the number of ranks leaves no trace in the result. ways_test.cpp has every key.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <cmath>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing::world_size_test {
 namespace {

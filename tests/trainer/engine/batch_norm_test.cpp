@@ -5,20 +5,11 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/data_parallel.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -10,11 +10,7 @@
 #include "kernels/emulation/order.hpp"
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

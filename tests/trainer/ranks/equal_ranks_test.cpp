@@ -6,17 +6,11 @@
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
-#include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
-
-#include <array>
-#include <cstdlib>
-#include <functional>
-#include <mutex>
-#include <set>
 
 namespace lockstep {
 

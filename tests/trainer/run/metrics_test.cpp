@@ -8,29 +8,14 @@
 #include "common/text_layout.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <mutex>
-#include <optional>
-#include <span>
-#include <sstream>
-#include <string>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 namespace {
 

@@ -5,19 +5,11 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/run/run_directory.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <csignal>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 

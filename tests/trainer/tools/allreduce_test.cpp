@@ -7,16 +7,8 @@
 #include "kernels/device_ops.hpp"
 #include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/leak_check.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/tools/bench.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <chrono>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
 
 namespace lockstep::bench {
 

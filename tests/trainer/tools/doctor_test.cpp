@@ -5,16 +5,8 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/ranks/checks.hpp"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 
