@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Every way in which a job file can be wrong, with the whole message: job_errors.txt, and what is no text.
 #include "data/sets/catalogue.hpp"
+#include "tests/support/message_table.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 
@@ -19,61 +19,22 @@ std::string error_of(const std::string& yaml) {
   return message_of<ConfigError>([&] { parse_job("model: net\n" + yaml, "job.yaml"); });
 }
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
-
-std::string without_escapes(std::string text) {
-  replace_all(text, "\\n", "\n");
-  replace_all(text, "\\\n", "\\n");  // there was a backslash before
-  return text;
-}
-
-/// What is said of a line of job_errors.txt, behind the place that it begins with.
-std::string said_of(const std::string& job) {
-  if (!job.starts_with("= ")) return error_of(without_escapes(job)).substr(std::strlen("job.yaml:"));
-  const std::string change = job.substr(2), begin = "override '" + change + "'";
+/// What is said of a text of the table, behind the place that it begins with.
+std::string said_of(const std::string& text) {
+  if (!text.starts_with("= ")) return error_of(text).substr(std::strlen("job.yaml:"));
+  const std::string change = text.substr(2), begin = "override '" + change + "'";
   const std::string said = message_of<ConfigError>([&] { parse_job("model: net\n", "job.yaml", {change}); });
   EXPECT_TRUE(said.starts_with(begin)) << said;
   return said.substr(std::min(begin.size(), said.size()));
 }
 
-void expect_said(const std::string& job, std::string message) {
-  SCOPED_TRACE(job);
-  replace_all(message, "{optimizers}", fmt::format("{}", fmt::join(choices_of("train.optimizer"), ", ")));
-  replace_all(message, "{sets}", fmt::format("{}", fmt::join(set_names(), ", ")));
-  std::string said = said_of(job);
-  if (message.ends_with("...")) {
-    message.resize(message.size() - 3);
-    said.resize(std::min(said.size(), message.size()));
-  }
-  EXPECT_EQ(said, message);
-}
-
-/// job_errors.txt says how it is read.
 TEST(JobErrorTest, EveryWrongJobIsToldWhatTheTableSays) {
-  std::ifstream table(test::source_path("tests/trainer/config/job_errors.txt"));
-  std::vector<std::string> jobs;
-  std::string around, in_front;
-  int cases = 0;
-  for (std::string line; std::getline(table, line);) {
-    if (line.empty() || line.starts_with("# ")) {
-      around = in_front = "";
-    } else if (line.starts_with("with ")) {
-      around = line.substr(5);
-    } else if (line.starts_with("at ")) {
-      in_front = line.substr(3);
-    } else if (!line.starts_with("    ")) {
-      jobs.push_back(around.empty() ? line : std::string(around).replace(around.find('@'), 1, line));
-    } else {
-      EXPECT_FALSE(jobs.empty()) << line;
-      for (const std::string& job : jobs) expect_said(job, in_front + line.substr(4));
-      cases += static_cast<int>(jobs.size());
-      jobs.clear();
-    }
+  for (test::SaidOf row : test::read_messages("tests/trainer/config/job_errors.txt")) {
+    test::replace_all(row.message, "{optimizers}",
+                      fmt::format("{}", fmt::join(choices_of("train.optimizer"), ", ")));
+    test::replace_all(row.message, "{sets}", fmt::format("{}", fmt::join(set_names(), ", ")));
+    row.expect(said_of(row.text));
   }
-  EXPECT_GT(cases, 200) << "the table was not read";
 }
 
 TEST(JobErrorTest, NetworkInPlaceOfAJobIsToldSo) {
