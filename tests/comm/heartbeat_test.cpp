@@ -271,11 +271,7 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   EXPECT_FALSE(runs_this_program(::getppid()));
 }
 
-}  // namespace
-
 // What travels between watchdogs comes out as it went in; nothing else comes out at all.
-
-namespace {
 
 Beat sample_beat() {
   Beat beat{.sent_ns = 12, .where = {.step = 5, .phase = Phase::kReducing}};

@@ -90,11 +90,7 @@ TEST(LauncherTest, AloneIsOneWithoutALauncherAmongNoOthers) {
   EXPECT_FALSE(launch_in({{"SLURM_STEP_NUM_TASKS", "2"}}).is_alone());
 }
 
-}  // namespace
-
 // Who has not come is named as well as the processes of the host tell.
-
-namespace {
 
 Absence four_ranks(std::vector<LaunchedProcess> processes) {
   return {.rank = 0,
@@ -146,11 +142,7 @@ TEST(LaunchedProcessesTest, NobodyIsSeenOutsideAJob) {
   EXPECT_TRUE(launched_processes("mark").empty());
 }
 
-}  // namespace
-
 // The all-reduce's rounds, played through in memory for many numbers of ranks.
-
-namespace {
 
 using Buffer = std::vector<std::int64_t>;
 

@@ -73,11 +73,7 @@ TEST(ScalarTest, WordsThatOtherReadersTakeForBooleansAreQuoted) {
   EXPECT_EQ(format_yaml_text("world"), "world");
 }
 
-}  // namespace
-
 // Guesses at misspelt words, and words of strangers in messages.
-
-namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"epochs", "seed", "optimizer", "global_batch", "lr"};
 

@@ -263,11 +263,7 @@ TEST(LongSumTest, WhatDoesNotFitMakesItNaN) {
   EXPECT_TRUE(std::isnan(value_of(std::vector<double>(20000, 0x1p147))));  // more than the limbs hold
 }
 
-}  // namespace
-
 // Wide sums against plain integers, and against themselves in another order and grouping.
-
-namespace {
 
 __extension__ using Int128 = __int128;
 

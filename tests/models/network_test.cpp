@@ -241,11 +241,7 @@ TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
   }
 }
 
-}  // namespace
-
 // Names and paths of network files.
-
-namespace {
 
 namespace fs = std::filesystem;
 

@@ -20,9 +20,6 @@ namespace lockstep {
 /// Makes the platform. @returns the nodes in order
 std::vector<simgrid::s4u::Host*> make_fat_tree(const Cluster& cluster);
 
-}  // namespace lockstep
-
-namespace lockstep {
 namespace {
 
 namespace s4u = simgrid::s4u;

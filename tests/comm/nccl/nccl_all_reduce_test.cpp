@@ -94,11 +94,7 @@ TEST_F(NcclAllReduceTest, ReturnsOnlyWhenTheWorkIsOnTheStream) {
   });
 }
 
-}  // namespace
-
 // Messages over NCCL, with a stand-in for it that carries numbers between threads. (Whole pipelines: processes/.)
-
-namespace {
 
 std::unique_ptr<DeviceLink> make_link(Communicator& comm, Device& device) {
   const auto end = comm.rank() == 0 ? LinkEnd::kSender : LinkEnd::kReceiver;

@@ -184,11 +184,7 @@ TEST_F(NcclCommunicatorTest, SignalHandlersStayOurs) {
   EXPECT_EQ(after.sa_handler, ours.sa_handler);
 }
 
-}  // namespace
-
 // What becomes of a result that is not ncclSuccess.
-
-namespace {
 
 NcclError error_of(ncclResult_t result) {
   try {

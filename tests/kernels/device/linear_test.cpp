@@ -149,11 +149,7 @@ TEST_F(LinearTest, TheLimitItselfIsRefused) {
       << "adds to what is there";
 }
 
-}  // namespace
-
 // Fully connected layers on a device with an epilogue of their own: the bits of the two ops one after the other.
-
-namespace {
 
 using FusedLinearTest = LinearTest;
 

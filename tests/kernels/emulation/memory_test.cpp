@@ -66,11 +66,7 @@ TEST_F(MemoryTest, ErrorsHaveTheNamesOfCuda) {
   EXPECT_STREQ(cudaGetErrorName(static_cast<cudaError_t>(12345)), "unrecognized error code");
 }
 
-}  // namespace
-
 // Shared memory of the emulator: of a block, poisoned, exactly as large as asked for.
-
-namespace {
 
 using SharedMemoryTest = EmulatorTest;
 

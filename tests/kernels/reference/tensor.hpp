@@ -140,11 +140,7 @@ inline std::vector<float> from_columns(const AlignedBuffer<float>& columns, int 
   return values;
 }
 
-}  // namespace lockstep::reference
-
 // Sums in double precision, and how far a kernel may be from them.
-
-namespace lockstep::reference {
 
 /// What an op should give, and for each output the sum of the |terms| it consists of: rounding errors scale
 /// with it.

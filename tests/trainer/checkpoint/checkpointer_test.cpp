@@ -103,11 +103,7 @@ TEST_F(AsyncCheckpointerTest, DestructorWaits) {
   EXPECT_EQ(list_checkpoints(env_, "run").size(), 1U);
 }
 
-}  // namespace
-
 // Which checkpoints stay.
-
-namespace {
 
 class RetentionTest : public ::testing::Test {
  protected:

@@ -138,11 +138,7 @@ TEST(VerifyReportTest, GoodAndDamagedAreTold) {
   EXPECT_TRUE(report.starts_with(path + "/model.safetensors: tensor 'scale': ")) << report;
 }
 
-}  // namespace
-
 // The .npz writer, read back with a few lines of zip of the test's own.
-
-namespace {
 
 template <typename Integer>
 Integer read_at(const std::vector<std::byte>& bytes, std::size_t position) {

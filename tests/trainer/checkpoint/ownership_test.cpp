@@ -173,11 +173,7 @@ TEST_F(OwnershipTest, OutputDoesNotReplaceWhatCameMeanwhile) {
   EXPECT_EQ(read(path), "mine");
 }
 
-}  // namespace
-
 // Cutting metrics.jsonl back.
-
-namespace {
 
 const std::string kStart = R"({"event":"start","world":2})"
                            "\n";

@@ -232,11 +232,7 @@ TEST(FaultNameTest, AmountsHaveUnits) {
   for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
 }
 
-}  // namespace
-
 // Where the paths of a job file lead, and what options were meant as.
-
-namespace {
 
 namespace fs = std::filesystem;
 

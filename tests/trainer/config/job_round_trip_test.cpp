@@ -268,11 +268,7 @@ TEST(JobRoundTripTest, YamlIsNestedAsAPersonWouldWriteIt) {
                       "\nparallel:\n  strategy: data\n  device: auto\n"});
 }
 
-}  // namespace
-
 // Which changes to a job a resume must refuse.
-
-namespace {
 
 std::vector<std::string> changes(const std::string& override_text, const std::string& base = "model: net") {
   const Job before = parse_job(base, "job.yaml");

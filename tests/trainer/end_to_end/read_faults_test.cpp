@@ -179,12 +179,8 @@ TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
   succeed("verify " + directory.path("run"));
 }
 
-}  // namespace
-
 // Trails on disks that are full or cannot be read: the run says so and ends with 74, and what goes on from there
 // leaves the trail of an undisturbed run, byte for byte.
-
-namespace {
 
 namespace fs = std::filesystem;
 

@@ -178,11 +178,7 @@ TEST_F(ReportTest, WhatIsMissingIsANoteAndWhatIsNoRunIsAnError) {
   EXPECT_EQ(lockstep("report " + directory_.path("nothing")).exit_code, 66);
 }
 
-}  // namespace
-
 // What `lockstep eval` says of classes, as text and as JSON, on any number of ranks.
-
-namespace {
 
 class EvalClassesTest : public ::testing::Test {
  protected:

@@ -168,11 +168,7 @@ TEST_F(RunDirectoryTest, StartsAtTheSameMomentTakeDifferentDirectories) {
   EXPECT_EQ(digests.size(), 1U);
 }
 
-}  // namespace
-
 // Starting a job again after its end.
-
-namespace {
 
 namespace fs = std::filesystem;
 

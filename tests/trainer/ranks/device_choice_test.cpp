@@ -108,10 +108,6 @@ TEST(ChooseDeviceTest, ADeviceIsNotMadeWithoutKernelsForIt) {
   EXPECT_NE(emulated::platform().make_device(0), nullptr);
 }
 
-}  // namespace
-
-namespace {
-
 constexpr int kRefused = -1;
 constexpr std::nullopt_t kAny = std::nullopt;
 

@@ -151,11 +151,7 @@ TEST(EqualRanksTest, AnotherShapeOfTheSameBytesIsADifferenceAndSoAreOtherNames) 
                      {"the shape of synthetic train samples is 1 x 28 x 28", "the names of the classes"});
 }
 
-}  // namespace
-
 // Which of several processes leaves a command to rank 0.
-
-namespace {
 
 /// As mpirun -np 2 lockstep hash RUN sets it.
 class LaunchedRankTest : public ::testing::Test {

@@ -153,14 +153,7 @@ TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   EXPECT_EQ(lost, nlohmann::json::parse(R"({"event":"lost","step":12,"lines_noted":30})"));
 }
 
-}  // namespace
-}  // namespace lockstep
-
-namespace lockstep {
-
 // The curve of test accuracy: its rows at any width.
-
-namespace {
 
 TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs) {
   for (const int columns : {40, 80, 200}) {
@@ -176,10 +169,6 @@ TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs)
     EXPECT_EQ(curve_scale(columns).find('0'), curve_row({7, 0.5}, columns, false).find('|'));
   }
 }
-
-}  // namespace
-
-namespace {
 
 TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
   ::testing::internal::CaptureStdout();

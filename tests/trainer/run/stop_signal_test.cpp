@@ -78,10 +78,6 @@ TEST(StopSignalTest, TheLimitOnProcessorTimeIsOneRequestHoweverOftenItComes) {
               "^lockstep: SIGXCPU .the limit on processor time.*saving\n$");
 }
 
-}  // namespace
-
-namespace {
-
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
@@ -125,11 +121,7 @@ TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
   EXPECT_EQ(slurm_allocation_end(), std::nullopt);
 }
 
-}  // namespace
-
 // Verdicts: of the last start under one name, of earlier ones under numbers.
-
-namespace {
 
 class VerdictFileTest : public ::testing::Test {
  protected:

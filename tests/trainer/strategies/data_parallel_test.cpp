@@ -357,10 +357,6 @@ TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
   });
 }
 
-}  // namespace
-
-namespace {
-
 TEST(WorkerPoolTest, EveryThreadWorksOnceInEachRound) {
   for (const int threads : {1, 2, 5}) {
     WorkerPool pool(threads);

@@ -168,10 +168,6 @@ TEST(AllreduceLossTest, AfterALossNothingMoreIsFreed) {
   EXPECT_EQ(first_row.freed, 0);
 }
 
-}  // namespace
-
-namespace {
-
 constexpr AllreduceRow kRow{1 << 20, 131072, "int64", {100e-6, 0}, {50e-6, 0}};
 
 bool contains(const std::string& text, const std::string& part) {

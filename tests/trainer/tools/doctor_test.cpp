@@ -70,11 +70,7 @@ TEST(DiagnosisTest, DataThatAreNotThereAreAFindingAndNotTheEnd) {
   EXPECT_EQ(json.at("ranks").size(), 2U);
 }
 
-}  // namespace
-
 // Pages that launchers really print, and what is recognised in them.
-
-namespace {
 
 struct Page {
   const char* id;
@@ -122,11 +118,7 @@ TEST(LaunchLogTest, AHealthyRunSaysNothing) {
       read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n").empty());
 }
 
-}  // namespace
-
 // What a rank reads of /proc, /sys and /etc, from a made-up root; and what of the environment it shows.
-
-namespace {
 
 namespace fs = std::filesystem;
 
