@@ -29,22 +29,6 @@ TrainedRun train(const TemporaryDirectory& directory, const std::string& label, 
                    processes == 1 ? 0 : processes);
 }
 
-TEST(OptimizersTest, AStageWithoutParametersHearsOfTheNormToo) {
-  const TemporaryDirectory directory;
-  const std::string keys = "train.clip_norm=0.5 ";
-  const TrainedRun alone = train(directory, "alone", keys);
-  for (const std::string device : {"cpu", "emulated"})
-    EXPECT_EQ(train(directory, device,
-                    keys +
-                        "parallel.strategy=pipeline 'parallel.stages=[[pool1], [flatten1, fc1]]' "
-                        "parallel.device=" +
-                        device,
-                    2)
-                  .last_line,
-              alone.last_line)
-        << device;
-}
-
 /// metrics.jsonl has the norm before it is clipped: where nothing moves the weights otherwise, that of the same run
 /// without it.
 TEST(OptimizersTest, MetricsHaveTheNormBeforeItIsClippedAndOfTensorsThatMove) {
