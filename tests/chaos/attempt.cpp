@@ -121,8 +121,9 @@ std::string train_undisturbed(const ChaosJob& job, const LifeDirectories& direct
   return last_line(attempt.out());
 }
 
-RestartedRun::RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice)
-    : world_(world), directories_(directories), dice_(dice), damage_(directories.run()) {}
+RestartedRun::RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice,
+                           std::string& story)
+    : world_(world), directories_(directories), dice_(dice), story_(story), damage_(directories.run()) {}
 
 void RestartedRun::run() {
   while (!attempt()) {

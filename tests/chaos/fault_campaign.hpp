@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Campaigns of lives that train with a fault, or without, and say what came of it.
+/// The frame of all campaigns: lives side by side, each in directories and with dice of its own, until all rounds are taken; what
+/// broke a promise and how to see it again; the tally.
 #pragma once
 
 #include "tests/chaos/attempt.hpp"
@@ -34,7 +35,14 @@ class FaultCampaign {
   /// Lives side by side until all rounds are taken.
   virtual void live_all();
 
+  /// What is printed at the end, above the line that sums it up.
+  virtual std::string text() const { return tally_.text(); }
+  /// Beside those of lives.
+  virtual bool kept_all_promises() const { return true; }
+
   bool broke_a_promise() const { return violations_ > 0; }
+  /// A line for people who wait.
+  void tell(const std::string& line);
   /// live() in directories of its own, and what is said of it.
   void live_one(std::int64_t number);
 
@@ -56,7 +64,10 @@ class FaultCampaign {
 
  private:
   std::string name_;
+  void show_progress();
+
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::int64_t shown_tenths_ = 0;
   std::atomic<int> violations_{0};
   std::mutex output_;
 };
