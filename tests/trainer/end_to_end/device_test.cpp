@@ -72,18 +72,6 @@ TEST(DeviceTest, DivergedTrainingKeepsTheLastGoodWeights) {
   expect_says(lockstep(arguments), 70, {"train.optimizer.lr"});
 }
 
-TEST(DeviceTest, EvaluationOfItsCheckpointAgrees) {
-  const TemporaryDirectory directory;
-  const TrainedRun run = train(directory, "run", 1, "train.max_steps=1");
-  std::vector<std::string> outputs;
-  for (const std::string device : {"cpu", "emulated"}) {
-    const Outcome outcome = succeed("eval " + directory.path("run-run") + " --device " + device);
-    EXPECT_EQ(outcome.last_line(), run.last_line) << device;
-    outputs.push_back(outcome.out);
-  }
-  EXPECT_EQ(outputs[0], outputs[1]);
-}
-
 TEST(DeviceTest, ADriverThatIsTooOldIsSaidAndTheCpuTrains) {
 #ifndef LOCKSTEP_OLD_DRIVER
   GTEST_SKIP() << "this build has no CUDA, and asks no driver";

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Clipping, groups, freezing and optimisers through the whole program: what a run says of them, proofs, and
-/// runs of the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices and stops.
+/// Clipping, groups, freezing and optimisers through the whole program: what a run says of them, and
+/// runs of the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices, stops
+/// and proofs.
 #include "common/safetensors.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
@@ -71,17 +72,6 @@ TEST(OptimizersTest, FrozenTensorsAndWhatIsRememberedOfThemStay) {
     }
     EXPECT_FALSE(same("conv2.weight")) << device;
     EXPECT_FALSE(same("bn1.running_mean")) << device << ": as PyTorch's in train()";
-  }
-}
-
-TEST(OptimizersTest, ARunWithAllOfThemIsProved) {
-  const TemporaryDirectory directory;
-  const TrainedRun run = train(directory, "run",
-                               "train.clip_norm=0.5 'train.groups=[{match: fc*.b*, lr_factor: 3}]' "
-                               "train.optimizer.kind=lamb run.checkpoint_every_steps=4",
-                               2);
-  for (const std::string device : {"cpu", "emulated"}) {
-    succeed("prove " + run.directory + " --device " + device);
   }
 }
 
