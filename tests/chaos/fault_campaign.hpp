@@ -35,7 +35,7 @@ class FaultCampaign {
   /// Lives side by side until all rounds are taken.
   virtual void live_all();
 
-  /// What is printed at the end, above the line that sums it up.
+  /// The text at the end, above the line that sums it up.
   virtual std::string text() const { return tally_.text(); }
   /// Beside those of lives.
   virtual bool kept_all_promises() const { return true; }

@@ -19,7 +19,7 @@ std::string error_of(const std::string& yaml) {
   return message_of<ConfigError>([&] { parse_job("model: net\n" + yaml, "job.yaml"); });
 }
 
-/// What is said of a text of the table, behind the place that it begins with.
+/// The message about a text of the table, behind the place that it begins with.
 std::string said_of(const std::string& text) {
   if (!text.starts_with("= ")) return error_of(text).substr(std::strlen("job.yaml:"));
   const std::string change = text.substr(2), begin = "override '" + change + "'";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pipelines of shipped models, of processes, and of stages that users wrote down; what is refused of them. ways_test.cpp has every
-/// key in pipelines.
+/// Pipelines of shipped models, of processes, and of stages that users wrote down; what is refused of them.
+/// ways_test.cpp has every key in pipelines.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
