@@ -67,7 +67,7 @@ class AllReduce {
 };
 
 // Messages in host memory from one rank to another, without the others. (Everything that all ranks do
-// together is in comm/communicator.hpp and comm/collectives.hpp.)
+// together is above and in comm/collectives.hpp.)
 
 /// One rank's end. Messages of one sender, one receiver and one tag arrive in the order in which they were
 /// sent; those of different tags do not wait for each other. A rank may send to itself. One thread at a time

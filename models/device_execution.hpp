@@ -64,7 +64,7 @@ class DeviceExecution {
   /// @param part  runs these layers alone, exactly as among the others: the bits are the same. Then no layer needs
   ///              sums over the global batch, and weights, gradients and what DeviceGradientReady is told are
   ///              those of the part: its first parameter comes first
-  /// @throws ShapeError   see check_device_limits (models/device_execution.hpp)
+  /// @throws ShapeError   see check_device_limits
   /// @throws DeviceError  the device has no room
   DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch, Purpose purpose,
                   const NetworkPart& part = {});

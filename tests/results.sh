@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154
 
 total_passed=0 total_failed=0 total_skipped=0
-table=() failures=() skips=()
+table=() failures=() skips=() durations=()
 
 # begin PART TITLE / end: everything recorded in between belongs to PART.
 begin() {
@@ -25,12 +25,16 @@ passed() { part_passed=$((part_passed + 1)); }
 failed() { part_failed=$((part_failed + 1)) && failures+=("$part: $1") && tell FAILED "$1"; }
 skipped() { part_skipped=$((part_skipped + 1)) && skips+=("$part: $1"); }
 
+# took SECONDS NAME: of the part.
+took() { durations+=("$1 $part: $2"); }
+
 # check NAME COMMAND...: one test that is a command. The end of its output is shown when it fails. Exit code 77: it tested nothing, and its
 # last line says why.
 check() {
-  local name=$1 log="$repo/build/logs/check-${1// /-}.log" status=0 reason
+  local name=$1 log="$repo/build/logs/check-${1// /-}.log" status=0 reason start=$SECONDS
   shift
   "$@" >"$log" 2>&1 || status=$?
+  took $((SECONDS - start)) "$name"
   case $status in
     0) passed && echo "ok      $name" ;;
     77) reason=$(tail -n 1 "$log") && skipped "$name: ${reason#"$name: "}" && echo "skipped $name" ;;
@@ -49,6 +53,9 @@ cases() {
   ' "$1"
 }
 
+# times REPORT: "SECONDS NAME" of each test case that was run.
+times() { awk -F '"' '/<testcase / && /status="(run|fail)"/ { match($0, / time="[0-9.]*"/); print substr($0, RSTART + 7, RLENGTH - 8), $2 }' "$1"; }
+
 # reasons LOG: every GoogleTest case that skipped itself and every script that said why, one a line, from ctest's log.
 reasons() {
   awk '
@@ -62,7 +69,8 @@ reasons() {
 
 # record_ctest FOLDER REPORT: adds up a run of ctest in a build folder. Cases that GoogleTest skipped count as skipped.
 record_ctest() {
-  local outcome name line explained
+  local outcome name line explained seconds
+  while read -r seconds name; do took "$seconds" "$name"; done < <(times "$2")
   explained=$(reasons "$1/Testing/Temporary/LastTest.log")
   while read -r line; do [ -z "$line" ] || skipped "$line"; done <<<"$explained"
   while read -r outcome name; do
@@ -74,10 +82,17 @@ record_ctest() {
   done < <(cases "$2")
 }
 
-# summary: the table, what failed, what was skipped and why, and the one line that sums it all up. Fails if a test did.
+# slowest: the ten tests that took longest, of all parts.
+slowest() {
+  [ ${#durations[@]} -gt 0 ] || return 0
+  printf '%s\n' "${durations[@]}" | LC_ALL=C sort -rn | head -n 10 | awk '{ seconds = $1; sub(/^[^ ]* /, ""); printf "    slowest: %6.1f s  %s\n", seconds, $0 }'
+}
+
+# summary: the table, the ten slowest tests, what failed, what was skipped and why, and the one line that sums it all up. Fails if a test did.
 summary() {
   printf '\n    %-10s %7s %7s %8s %10s\n' part passed failed skipped time
   printf '%s\n' "${table[@]}"
+  slowest
   [ ${#failures[@]} -eq 0 ] || printf '    failed:  %s\n' "${failures[@]}"
   [ ${#skips[@]} -eq 0 ] || printf '    skipped: %s\n' "${skips[@]}"
   printf '\n%d passed, %d failed, %d skipped\n' "$total_passed" "$total_failed" "$total_skipped"

@@ -123,7 +123,7 @@ class MpiPendingSum final : public PendingCollective {
 extern template class MpiPendingSum<std::int64_t>;
 extern template class MpiPendingSum<float>;
 
-/// Sums are added in the order of the schedule (comm/mpi/mpi_all_reduce.hpp). Uses the tags 0 to 32,767
+/// Sums are added in the order of the schedule (all_reduce_schedule()). Uses the tags 0 to 32,767
 /// of the communicator, which is the caller's.
 class MpiAllReduce final : public AllReduce {
  public:

@@ -6,7 +6,7 @@
 ///
 /// The multipliers are odd and depend on buffer and position. So one flipped bit b of word i changes a
 /// fingerprint by exactly +-2^b times the multiplier, which is never 0, and tells buffer, i and b. It finds
-/// accidents, not malice: what guards a file is SHA-256 (trainer/trail).
+/// accidents, not malice: what guards a file is SHA-256 (trainer/checkpoint/trail.hpp).
 #pragma once
 
 #include "kernels/numerics/random.hpp"  // LOCKSTEP_HOST_DEVICE

@@ -4,17 +4,10 @@
 
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/moment.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <thread>
-#include <utility>
 
 namespace lockstep::chaos {
 
@@ -128,8 +121,9 @@ std::string train_undisturbed(const ChaosJob& job, const LifeDirectories& direct
   return last_line(attempt.out());
 }
 
-RestartedRun::RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice)
-    : world_(world), directories_(directories), dice_(dice), damage_(directories.run()) {}
+RestartedRun::RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice,
+                           std::string& story)
+    : world_(world), directories_(directories), dice_(dice), story_(story), damage_(directories.run()) {}
 
 void RestartedRun::run() {
   while (!attempt()) {

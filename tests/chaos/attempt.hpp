@@ -8,13 +8,7 @@
 #include "tests/chaos/child_process.hpp"
 #include "tests/chaos/moment.hpp"
 #include "tests/chaos/record_damage.hpp"
-
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 
@@ -76,8 +70,8 @@ std::string train_undisturbed(const ChaosJob& job, const LifeDirectories& direct
 /// What all lives of one test share.
 struct World {
   const ChaosJob& job;
-  const Result& reference;
-  const std::string& reference_hash;  ///< the last line of the undisturbed run
+  Result reference;
+  std::string reference_hash;  ///< the last line of the undisturbed run
   const Disturbance& disturbance;
   Tally& tally;
   Rounds& rounds;
@@ -90,14 +84,12 @@ inline constexpr const char* kOtherRanks = "on another number of ranks than befo
 
 class RestartedRun {
  public:
-  RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice);
+  /// @param story  says what was going on last, for the message about a violation
+  RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice, std::string& story);
 
   /// Starts the job again and again until it is done, then compares it with the undisturbed run.
   /// @throws Violation at the first broken promise
   void run();
-
-  /// What was going on last, for the message about a violation.
-  const std::string& story() const { return story_; }
 
  private:
   bool attempt();
@@ -112,7 +104,7 @@ class RestartedRun {
   World& world_;
   const LifeDirectories& directories_;
   Dice dice_;
-  std::string story_;
+  std::string& story_;
   std::int64_t earlier_runs_ = 0;  ///< previous-N directories
   int last_ranks_ = 0;
   RecordDamage damage_;

@@ -2,112 +2,45 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/campaign.hpp"
 
-#include "tests/chaos/attempt.hpp"
-#include "tests/chaos/scratch.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <exception>
-#include <mutex>
-#include <numeric>
-#include <thread>
-#include <vector>
+#include "tests/chaos/fault_campaign.hpp"
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 
 namespace {
 
-class Campaign {
+/// Lives that are disturbed and go on, against a run that never was.
+class RestartCampaign final : public FaultCampaign {
  public:
-  Campaign(const Options& options, std::string name, const Disturbance& disturbance)
-      : options_(options), name_(std::move(name)), disturbance_(disturbance), rounds_(options.rounds) {}
-
-  int run();
+  RestartCampaign(const Options& options, const std::string& name, const Disturbance& disturbance)
+      : FaultCampaign(options, name),
+        disturbance_(disturbance),
+        job_(options.program, scratch_.path(), disturbance.epochs(), disturbance.normalises()) {}
 
  private:
-  void run_reference(const ChaosJob& job);
-  void live(World& world, std::int64_t number);
-  void report(const std::string& what, const std::string& story, std::int64_t number);
-  void show_progress();
-  void tell(const std::string& story);
-
-  const Options& options_;
-  std::string name_;
-  const Disturbance& disturbance_;
-  Scratch scratch_;
-  Tally tally_;
-  Rounds rounds_;
-  std::optional<Result> reference_;
-  std::string reference_hash_;
-  std::atomic<int> violations_{0};
-  std::mutex output_;
-  std::int64_t shown_tenths_ = 0;
-};
-
-void Campaign::run_reference(const ChaosJob& job) {
-  const auto directories = scratch_.make("reference");
-  reference_hash_ = train_undisturbed(job, directories);
-  reference_.emplace(directories.run(), job.steps());
-}
-
-void Campaign::live(World& world, std::int64_t number) {
-  const auto directories = scratch_.make(fmt::format("life-{}", number));
-  RestartedRun life(world, directories, Dice(options_.seed, number));
-  try {
-    life.run();
-    scratch_.remove(directories);
-    show_progress();
-  } catch (const std::exception& error) {
-    report(error.what(), life.story(), number);
+  void prepare() override {
+    disturbance_.open_sections(tally_);
+    tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
+    const auto directories = scratch_.make("reference");
+    const std::string last_line = train_undisturbed(job_, directories);
+    world_.emplace(World{.job = job_,
+                         .reference = Result(directories.run(), job_.steps()),
+                         .reference_hash = last_line,
+                         .disturbance = disturbance_,
+                         .tally = tally_,
+                         .rounds = rounds_,
+                         .tell = {}});
+    if (options_.verbose) world_->tell = [this](const std::string& story) { tell(story); };
   }
-}
+  void live(std::int64_t /*number*/, const LifeDirectories& directories, Dice& dice,
+            std::string& story) override {
+    RestartedRun(*world_, directories, dice, story).run();
+  }
 
-void Campaign::report(const std::string& what, const std::string& story, std::int64_t number) {
-  const std::lock_guard lock(output_);
-  ++violations_;
-  scratch_.keep();
-  fmt::print(stderr,
-             "chaos {}: VIOLATION in life {} of seed {}, about round {}, {}:\n{}\n"
-             "  files: {}/life-{}\n  again: tests/chaos/run {} --seed {} --life {}\n",
-             name_, number, options_.seed, rounds_.taken(), story, what, scratch_.path(), number, name_,
-             options_.seed, number);
-}
-
-void Campaign::show_progress() {
-  const std::lock_guard lock(output_);
-  const auto tenths = rounds_.taken() * 10 / rounds_.total();
-  if (tenths == shown_tenths_ || tenths == 10) return;
-  shown_tenths_ = tenths;
-  fmt::print("chaos {}: {} of {} rounds, {} runs compared\n", name_, rounds_.taken(), rounds_.total(),
-             tally_.count(kRunsCompared));
-  std::fflush(stdout);
-}
-
-void Campaign::tell(const std::string& story) {
-  const std::lock_guard lock(output_);
-  fmt::print("{}\n", story);
-  std::fflush(stdout);
-}
-
-int Campaign::run() {
-  const auto start = std::chrono::steady_clock::now();
-  const ChaosJob job(options_.program, scratch_.path(), disturbance_.epochs(), disturbance_.normalises());
-  disturbance_.open_sections(tally_);
-  tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
-  run_reference(job);
-  World world{job, *reference_, reference_hash_, disturbance_, tally_, rounds_, {}};
-  if (options_.verbose) world.tell = [this](const std::string& story) { tell(story); };
-  live_side_by_side(
-      options_, [this] { return violations_ == 0 && !rounds_.finished(); },
-      [&](std::int64_t number) { live(world, number); });
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  fmt::print("{}\nchaos {}: {} rounds with seed {} in {:.0f} s, {} mismatches\n", tally_.text(), name_,
-             rounds_.taken(), options_.seed, elapsed.count(), violations_);
-  return violations_ == 0 ? 0 : 1;
-}
+  const Disturbance& disturbance_;
+  ChaosJob job_;
+  std::optional<World> world_;
+};
 
 }  // namespace
 
@@ -124,7 +57,7 @@ void live_side_by_side(const Options& options, const std::function<bool()>& goes
 }
 
 int run_campaign(const Options& options, const std::string& name, const Disturbance& disturbance) {
-  return Campaign(options, name, disturbance).run();
+  return RestartCampaign(options, name, disturbance).run();
 }
 
 void Tally::section(const std::string& title, const std::vector<std::string>& labels) {

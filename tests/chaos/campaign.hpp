@@ -3,16 +3,7 @@
 /// A whole test: the undisturbed run, then lives side by side until enough blows have fallen, then the tally.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

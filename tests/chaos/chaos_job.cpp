@@ -2,13 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/chaos_job.hpp"
 
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-
-#include <functional>
-#include <map>
-#include <utility>
 
 namespace lockstep::chaos {
 namespace {

@@ -5,11 +5,7 @@
 
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

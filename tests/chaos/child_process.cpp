@@ -3,6 +3,7 @@
 #include "tests/chaos/child_process.hpp"
 
 #include "tests/chaos/campaign.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <cctype>
 #include <fcntl.h>
@@ -11,15 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <mutex>
 #include <shared_mutex>
-#include <sstream>
-#include <system_error>
-#include <thread>
 
 namespace lockstep::chaos {
 namespace {

@@ -4,13 +4,9 @@
 /// away, even after it has died itself.
 #pragma once
 
-#include <sys/types.h>
+#include "tests/support/prelude.hpp"
 
-#include <chrono>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
+#include <sys/types.h>
 
 namespace lockstep::chaos {
 

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/fault_campaign.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "tests/support/prelude.hpp"
 
-#include <exception>
+#include <fmt/ranges.h>
 
 namespace lockstep::chaos {
 
@@ -13,9 +12,23 @@ int FaultCampaign::run() {
   prepare();
   live_all();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
-  fmt::print("{}\nchaos {}: {} faults with seed {} in {:.0f} s, {} wrong\n", tally_.text(), name_,
-             rounds_.taken(), options_.seed, elapsed.count(), violations_);
-  return broke_a_promise() ? 1 : 0;
+  fmt::print("{}\nchaos {}: {} rounds with seed {} in {:.0f} s, {} wrong\n", text(), name_, rounds_.taken(),
+             options_.seed, elapsed.count(), violations_);
+  return broke_a_promise() || !kept_all_promises() ? 1 : 0;
+}
+
+void FaultCampaign::tell(const std::string& line) {
+  const std::lock_guard lock(output_);
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void FaultCampaign::show_progress() {
+  const std::lock_guard lock(output_);
+  const auto tenths = rounds_.taken() * 10 / std::max<std::int64_t>(rounds_.total(), 1);
+  if (std::exchange(shown_tenths_, tenths) == tenths || tenths == 10) return;
+  fmt::print("chaos {}: {} of {} rounds\n", name_, rounds_.taken(), rounds_.total());
+  std::fflush(stdout);
 }
 
 void FaultCampaign::live_all() {
@@ -31,15 +44,14 @@ void FaultCampaign::live_one(std::int64_t number) {
   try {
     live(number, directories, dice, story);
     scratch_.remove(directories);
-    if (!options_.verbose) return;
-    const std::lock_guard lock(output_);
-    fmt::print("{}: {}\n", number, story);
+    if (options_.verbose) tell(fmt::format("{}: {}", number, story));
+    show_progress();
   } catch (const std::exception& error) {
     const std::lock_guard lock(output_);
     ++violations_;
     scratch_.keep();
     fmt::print(stderr,
-               "chaos {0}: WRONG in life {1} of seed {2}, {3}:\n{4}\n  files: {5}/life-{1}\n"
+               "chaos {0}: VIOLATION in life {1} of seed {2}, {3}:\n{4}\n  files: {5}/life-{1}\n"
                "  again: tests/chaos/run {0} --seed {2} --life {1}\n",
                name_, number, options_.seed, story, error.what(), scratch_.path());
   }

@@ -1,20 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Campaigns of lives that train with a fault, or without, and say what came of it.
+/// The frame of all campaigns: lives side by side, each in directories and with dice of its own, until all rounds are taken; what
+/// broke a promise and how to see it again; the tally.
 #pragma once
 
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/scratch.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <mutex>
-#include <string>
-#include <utility>
 
 namespace lockstep::chaos {
 
@@ -40,7 +35,14 @@ class FaultCampaign {
   /// Lives side by side until all rounds are taken.
   virtual void live_all();
 
+  /// The text at the end, above the line that sums it up.
+  virtual std::string text() const { return tally_.text(); }
+  /// Beside those of lives.
+  virtual bool kept_all_promises() const { return true; }
+
   bool broke_a_promise() const { return violations_ > 0; }
+  /// A line for people who wait.
+  void tell(const std::string& line);
   /// live() in directories of its own, and what is said of it.
   void live_one(std::int64_t number);
 
@@ -62,7 +64,10 @@ class FaultCampaign {
 
  private:
   std::string name_;
+  void show_progress();
+
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::int64_t shown_tenths_ = 0;
   std::atomic<int> violations_{0};
   std::mutex output_;
 };

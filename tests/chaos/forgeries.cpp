@@ -3,18 +3,8 @@
 /// Every number is one that `lockstep prove` promises to compare.
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/chaos_job.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/support/forged_run.hpp"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <functional>
-#include <iterator>
-#include <map>
-#include <utility>
 
 namespace lockstep::chaos {
 namespace {

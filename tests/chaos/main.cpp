@@ -9,16 +9,9 @@
 #include "tests/chaos/child_process.hpp"
 #include "tests/chaos/record_damage.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
-#include <exception>
-#include <functional>
-#include <memory>
 
 namespace {
 
@@ -31,8 +24,8 @@ constexpr const char* kDescription =
     "byte of their weights, optimiser state and metrics with a run that was never disturbed.\n";
 
 /// `options` hold the defaults.
-template <typename AllOptions>
-void add_common(CLI::App& command, AllOptions& options) {
+void add_common(CLI::App& command, Options& options) {
+  command.add_option("--life", options.only_life, "Only this run of that seed, as a failure names it");
   command.add_option("--seed", options.seed, fmt::format("Of all random choices; default {}", options.seed));
   command.add_option("--jobs", options.jobs, fmt::format("Runs at the same time; default {}", options.jobs))
       ->check(CLI::Range(1, 64));
@@ -48,7 +41,6 @@ void add_campaign(CLI::App& app, Options& options, const std::string& name, cons
   command->preparse_callback([&options, rounds](std::size_t) { options.rounds = rounds; });
   command->add_option("--rounds", options.rounds, fmt::format("How many times to strike; default {}", rounds))
       ->check(CLI::PositiveNumber);
-  command->add_option("--life", options.only_life, "Only this run of that seed, as a failure names it");
   add_common(*command, options);
   command->callback([&, name, run] { exit_code = run(name); });
 }
@@ -69,7 +61,6 @@ void add_watchdog(CLI::App& app, lockstep::chaos::WatchOptions& options, int& ex
       ->add_option("--hours-with-hog", options.hours_with_hog,
                    "How long to train undisturbed beside a hog on every core; default 0")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--only", options.only, "Only this run of that seed, as a failure names it: kill-17");
   add_common(*command, options);
   command->callback([&] { exit_code = lockstep::chaos::run_watch_campaign(options); });
 }

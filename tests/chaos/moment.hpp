@@ -5,13 +5,7 @@
 
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
-
-#include <nlohmann/json.hpp>
-
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

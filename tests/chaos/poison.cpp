@@ -5,14 +5,9 @@
 /// A proof must refute whatever the ranks cannot see.
 #include "common/machine.hpp"
 #include "tests/chaos/fault_campaign.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <stdexcept>
 
 namespace lockstep::chaos {
 namespace {

@@ -5,16 +5,7 @@
 /// verdict. Or forge a number in a file of an honest run, with its checksums: then it must be refuted.
 #include "common/json_text.hpp"
 #include "tests/chaos/fault_campaign.hpp"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstring>
-#include <filesystem>
-#include <mutex>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 namespace {

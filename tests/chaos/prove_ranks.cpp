@@ -5,11 +5,7 @@
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "tests/chaos/fault_campaign.hpp"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <array>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 namespace {

@@ -4,16 +4,8 @@
 
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/moment.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cstring>
-#include <filesystem>
-#include <utility>
-#include <vector>
 
 namespace lockstep::chaos {
 namespace {

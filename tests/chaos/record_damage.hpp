@@ -4,11 +4,7 @@
 #pragma once
 
 #include "tests/chaos/campaign.hpp"
-
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

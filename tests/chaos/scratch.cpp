@@ -4,25 +4,12 @@
 
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 namespace lockstep::chaos {
 

@@ -4,13 +4,9 @@
 #pragma once
 
 #include "tests/chaos/attempt.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <sys/types.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 namespace lockstep::chaos {
 

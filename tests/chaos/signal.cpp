@@ -5,17 +5,8 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::chaos {
 

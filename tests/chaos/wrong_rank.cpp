@@ -4,10 +4,7 @@
 /// weight, and name that rank, its host and what was at fault. As many honest runs must end with the reference's trail.
 #include "common/machine.hpp"
 #include "tests/chaos/fault_campaign.hpp"
-
-#include <fmt/format.h>
-
-#include <array>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 namespace {

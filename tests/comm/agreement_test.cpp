@@ -4,12 +4,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

@@ -5,16 +5,7 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <set>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 
@@ -171,11 +162,7 @@ TEST(LatencyTest, CurveIsLinearBetweenItsPointsAndBeyondThem) {
   EXPECT_EQ(latency_seconds(std::span(points).first(1), 6000), 1e-6);
 }
 
-}  // namespace
-
 // Units follow gradients of any size, settle, and are asked at the same steps before and after a resume.
-
-namespace {
 
 using Sizes = std::vector<std::size_t>;
 
@@ -280,11 +267,7 @@ TEST(GradientUnitsTest, IsAskedSoonAfterAChangeAndSeldomLater) {
     ASSERT_EQ(resumed.is_refined_at(step), units.is_refined_at(step)) << step;
 }
 
-}  // namespace
-
 // The trailing elements survive fp32 sums over any number of ranks.
-
-namespace {
 
 TEST(StepCountersTest, FloatElementsCarryLargeAndNegativeNumbers) {
   const StepCounters counters{{INT64_MAX, INT64_MIN, -1, 0, 123456789012345}};

@@ -7,12 +7,7 @@
 #include "comm/communicator.hpp"
 #include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <numeric>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

@@ -3,12 +3,7 @@
 #include "tests/comm/conformance.hpp"
 
 #include "common/error.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <numeric>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

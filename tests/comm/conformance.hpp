@@ -5,11 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
-
-#include <cstdint>
-#include <functional>
-#include <ostream>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

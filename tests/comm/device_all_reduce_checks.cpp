@@ -1,15 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 #include "tests/comm/device_checks.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <span>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

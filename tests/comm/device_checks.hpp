@@ -4,9 +4,7 @@
 #pragma once
 
 #include "comm/collectives.hpp"
-
-#include <ostream>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

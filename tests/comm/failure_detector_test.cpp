@@ -4,11 +4,7 @@
 #include "comm/watch/failure_detector.hpp"
 
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::watchdog {
 namespace {

@@ -7,15 +7,7 @@
 #include "common/error.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "tests/comm/conformance.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

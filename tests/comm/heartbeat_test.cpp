@@ -7,25 +7,11 @@
 #include "comm/watch/message.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog_thread.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <csignal>
-#include <cstring>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace lockstep::watchdog {
 
@@ -285,11 +271,7 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   EXPECT_FALSE(runs_this_program(::getppid()));
 }
 
-}  // namespace
-
 // What travels between watchdogs comes out as it went in; nothing else comes out at all.
-
-namespace {
 
 Beat sample_beat() {
   Beat beat{.sent_ns = 12, .where = {.step = 5, .phase = Phase::kReducing}};

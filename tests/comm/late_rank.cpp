@@ -6,12 +6,9 @@
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <unistd.h>
-
-#include <chrono>
-#include <csignal>
-#include <string>
 
 namespace {
 

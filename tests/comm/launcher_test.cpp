@@ -6,22 +6,9 @@
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/rank_watch.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <numeric>
-#include <random>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 
@@ -103,11 +90,7 @@ TEST(LauncherTest, AloneIsOneWithoutALauncherAmongNoOthers) {
   EXPECT_FALSE(launch_in({{"SLURM_STEP_NUM_TASKS", "2"}}).is_alone());
 }
 
-}  // namespace
-
 // Who has not come is named as well as the processes of the host tell.
-
-namespace {
 
 Absence four_ranks(std::vector<LaunchedProcess> processes) {
   return {.rank = 0,
@@ -159,11 +142,7 @@ TEST(LaunchedProcessesTest, NobodyIsSeenOutsideAJob) {
   EXPECT_TRUE(launched_processes("mark").empty());
 }
 
-}  // namespace
-
 // The all-reduce's rounds, played through in memory for many numbers of ranks.
-
-namespace {
 
 using Buffer = std::vector<std::int64_t>;
 

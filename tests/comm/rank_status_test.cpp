@@ -3,10 +3,7 @@
 /// Texts of a fixed size, and waits.
 #include "comm/rank_status.hpp"
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

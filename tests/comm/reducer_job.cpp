@@ -3,12 +3,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "tests/comm/conformance.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <thread>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

@@ -5,10 +5,7 @@
 #include "comm/staged/staged.hpp"
 #include "tests/comm/device_checks.hpp"
 #include "tests/support/mpi_test.hpp"
-
-#include <gtest/gtest.h>
-
-#include <chrono>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

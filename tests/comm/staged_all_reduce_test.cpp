@@ -7,12 +7,7 @@
 #include "tests/comm/device_checks.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
-#include <tuple>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

@@ -6,13 +6,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/conformance.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

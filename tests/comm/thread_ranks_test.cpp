@@ -7,21 +7,13 @@
 #include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
-#include <ctime>
-#include <functional>
 #include <latch>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace lockstep::testing {
 

@@ -4,16 +4,7 @@
 /// when members and watchers die, are silent or are cut off.
 #include "comm/watch/failure_detector.hpp"
 #include "comm/watch/heartbeat.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::watchdog {
 namespace {

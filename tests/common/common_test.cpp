@@ -9,25 +9,12 @@
 #include "common/machine.hpp"
 #include "tests/common/sample_plugin.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <new>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace lockstep {
 
@@ -71,11 +58,7 @@ TEST_F(AdviceTest, APluginHasACopyOfItsOwnAndIsTold) {
   EXPECT_EQ(message_of<DeviceError>(advise), "use --backend mpi");
 }
 
-}  // namespace
-
 // Sizes that do not fit, and what a machine, a container or a shell leaves of its memory.
-
-namespace {
 
 TEST(CheckedSizeTest, ProductsThatFitAreProducts) {
   EXPECT_EQ(checked_product(), 1U);
@@ -209,10 +192,6 @@ TEST(MemoryTest, BytesAreWrittenForPeople) {
   EXPECT_EQ(format_memory(kTooLarge), "more bytes than 64 bits can count");
 }
 
-}  // namespace
-
-namespace {
-
 const Plugin kSample{"lockstep_sample_plugin", "a sample", "use something else"};
 
 TEST(PluginTest, ObjectsOfAPluginWorkAndThrowErrorsOfTheirType) {
@@ -255,11 +234,7 @@ TEST(PluginTest, AFunctionThatIsNotThereMeansAnotherVersion) {
                             {"'sample_plugin_of_next_year'", "another version", "use something else"});
 }
 
-}  // namespace
-
 // The real file system behind the seam, and SHA-256, on which all else stands.
-
-namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));

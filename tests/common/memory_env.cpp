@@ -4,11 +4,7 @@
 #include "tests/common/memory_env.hpp"
 
 #include "common/error.hpp"
-
-#include <algorithm>
-#include <sstream>
-#include <stdexcept>
-#include <utility>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

@@ -4,20 +4,9 @@
 #pragma once
 
 #include "common/env.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <compare>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <random>
-#include <set>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 

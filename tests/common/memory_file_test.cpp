@@ -3,16 +3,11 @@
 /// Memory that processes of a host share: what one offers, another finds, and it takes nothing else for it.
 #include "common/memory_file.hpp"
 
-#include <gtest/gtest.h>
+#include "tests/support/prelude.hpp"
+
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -4,13 +4,7 @@
 #include "common/plot.hpp"
 
 #include "common/text_layout.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <sstream>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

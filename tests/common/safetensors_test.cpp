@@ -5,12 +5,8 @@
 
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <cstring>
 
 namespace lockstep {
 namespace {

@@ -2,13 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Numbers and truth values are read whole and exact or not at all.
 #include "common/yaml.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <limits>
-#include <string>
-#include <string_view>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 
@@ -79,11 +73,7 @@ TEST(ScalarTest, WordsThatOtherReadersTakeForBooleansAreQuoted) {
   EXPECT_EQ(format_yaml_text("world"), "world");
 }
 
-}  // namespace
-
 // Guesses at misspelt words, and words of strangers in messages.
-
-namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"epochs", "seed", "optimizer", "global_batch", "lr"};
 

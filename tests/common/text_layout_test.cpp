@@ -3,15 +3,8 @@
 #include "common/text_layout.hpp"
 
 #include "common/output.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/run/progress.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

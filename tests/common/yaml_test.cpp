@@ -5,12 +5,7 @@
 
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::strict_yaml_test {
 

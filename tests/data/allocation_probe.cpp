@@ -3,9 +3,7 @@
 /// The replacement of the aligned operator new[].
 #include "tests/data/allocation_probe.hpp"
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include "tests/support/prelude.hpp"
 
 namespace {
 std::atomic<std::size_t> largest{0};

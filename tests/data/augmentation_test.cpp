@@ -6,17 +6,8 @@
 #include "data/dataset.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::augmentation_test {
 namespace {

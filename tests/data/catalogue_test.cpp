@@ -105,11 +105,7 @@ TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
   fails(many, {"line 257: more than 256 classes"});
 }
 
-}  // namespace
-
 // Where data sets are looked for, and in which order.
-
-namespace {
 
 namespace fs = std::filesystem;
 using test::ScopedVariable;

@@ -10,12 +10,7 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <set>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

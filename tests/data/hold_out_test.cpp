@@ -4,16 +4,7 @@
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "tests/data/idx_fixture.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <iterator>
-#include <map>
-#include <set>
-#include <span>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::hold_out_test {
 namespace {

@@ -3,11 +3,9 @@
 /// Making the files of the data tests.
 #include "tests/data/idx_fixture.hpp"
 
-#include <zlib.h>
+#include "tests/support/prelude.hpp"
 
-#include <cstdlib>
-#include <fstream>
-#include <stdexcept>
+#include <zlib.h>
 
 namespace lockstep::test {
 

@@ -4,12 +4,7 @@
 #pragma once
 
 #include "tests/support/messages.hpp"
-
-#include <cstdint>
-#include <filesystem>
-#include <initializer_list>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

@@ -6,11 +6,7 @@
 #include "common/error.hpp"
 #include "tests/data/allocation_probe.hpp"
 #include "tests/data/idx_fixture.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <random>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::idx_test {
 

@@ -7,15 +7,10 @@
 #include "data/pictures/picture.hpp"
 #include "tests/data/picture_fixture.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
-#include <gtest/gtest.h>
 #include <jpeglib.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 namespace lockstep {
 namespace {

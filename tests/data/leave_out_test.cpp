@@ -10,16 +10,7 @@
 #include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::leave_out_test {
 namespace {

@@ -4,14 +4,7 @@
 #include "data/sets/made_sets.hpp"
 
 #include "data/dataset.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <numeric>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::made_sets_test {
 namespace {

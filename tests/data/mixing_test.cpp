@@ -5,16 +5,8 @@
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <vector>
 
 namespace lockstep::mixing_test {
 namespace {

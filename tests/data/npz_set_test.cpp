@@ -8,14 +8,9 @@
 #include "data/dataset.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <zlib.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -8,12 +8,7 @@
 #include "data/sets/shards.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/data/idx_fixture.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <span>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::own_set_test {
 

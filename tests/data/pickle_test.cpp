@@ -7,14 +7,7 @@
 #include "data/dataset.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

@@ -3,16 +3,10 @@
 #include "tests/data/picture_fixture.hpp"
 
 #include "data/sets/made_sets.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
 #include <jpeglib.h>
 #include <png.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 
 namespace lockstep::testing {
 namespace {

@@ -4,10 +4,7 @@
 #pragma once
 
 #include "data/pictures/picture.hpp"
-
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

@@ -5,13 +5,9 @@
 #include "data/pictures/picture.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
 #include <webp/encode.h>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

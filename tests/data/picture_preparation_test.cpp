@@ -2,13 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "data/pictures/preparation.hpp"
 #include "tests/data/picture_fixture.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

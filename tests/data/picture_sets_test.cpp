@@ -10,20 +10,7 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
 #include "tests/support/messages.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <random>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::picture_sets_test {
 namespace {

@@ -6,16 +6,10 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
 #include <png.h>
 #include <zlib.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <initializer_list>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -6,14 +6,7 @@
 #include "common/error.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <numeric>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

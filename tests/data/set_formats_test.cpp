@@ -5,15 +5,9 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
 #include <future>
-#include <memory>
-#include <set>
-#include <span>
 
 namespace lockstep::idx_set_test {
 

@@ -13,20 +13,10 @@
 #include "data/sets/set_formats.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <numeric>
-#include <random>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace lockstep::shards_test {
 namespace {

@@ -7,14 +7,7 @@
 #include "common/error.hpp"
 #include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <span>
-#include <string>
-#include <tuple>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::shared_set_test {
 namespace {

@@ -10,14 +10,7 @@
 #include "data/tables/table.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::table_columns_test {
 namespace {

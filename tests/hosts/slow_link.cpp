@@ -5,6 +5,8 @@
 /// Makes the network device slow0 in the network namespace of process PID and NAME in its own. Each frame that enters
 /// one leaves the other after as many milliseconds as FILE says at that moment, and where FILE has a second number, no
 /// more than so many Mbit/s each way. In place of the kernel's netem, which many kernels are built without.
+#include "tests/support/prelude.hpp"
+
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -12,19 +14,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <deque>
-#include <fstream>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -7,10 +7,7 @@
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <bit>
-#include <cmath>
-#include <limits>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::activation_test {
 

@@ -7,10 +7,7 @@
 #include "kernels/numerics/augment.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <cmath>
-#include <numeric>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::gather_test {
 

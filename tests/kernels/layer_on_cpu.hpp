@@ -6,13 +6,8 @@
 
 #include "tests/kernels/layer_problem.hpp"
 #include "tests/kernels/reference/simd.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <span>
-#include <vector>
 
 namespace lockstep::test {
 

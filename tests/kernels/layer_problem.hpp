@@ -8,16 +8,7 @@
 #include "kernels/shapes.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "tests/kernels/reference/layers.hpp"
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

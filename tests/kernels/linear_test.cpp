@@ -6,10 +6,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/layer_on_cpu.hpp"
 #include "tests/kernels/layer_problem.hpp"
-
-#include <algorithm>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::linear_test {
 

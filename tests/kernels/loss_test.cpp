@@ -7,13 +7,7 @@
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::loss_test {
 namespace {

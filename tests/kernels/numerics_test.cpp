@@ -10,16 +10,7 @@
 #include "kernels/optimizers/update_rule.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "tests/kernels/reference/simd.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <set>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 
@@ -81,10 +72,6 @@ TEST(RandomTest, DropoutThresholdIsTheProbabilityIn32Bits) {
   EXPECT_EQ(dropout_threshold(std::nextafter(1.0F, 0.0F)), 0xFFFFFF00U);
 }
 
-}  // namespace
-
-namespace {
-
 TEST(PortableMathTest, LogarithmAgreesWithTheLibrary) {
   for (double x = 1e-10; x < 1e10; x *= 1.0137) {
     EXPECT_NEAR(portable_log(x), std::log(x), 1e-14 * std::max(1.0, std::abs(std::log(x)))) << x;
@@ -112,12 +99,8 @@ TEST(PortableMathTest, ExponentialCosineAndPowersAreThoseOfTheLibrary) {
   EXPECT_EQ(integer_power(0, 0), 1);
 }
 
-}  // namespace
-
 // The cuts of sums as docs/arithmetic.md promises them: to change one changes the weights of every run, and
 // kArithmeticVersion.
-
-namespace {
 
 TEST(SumCutsTest, AreThoseOfArithmeticVersionTwo) {
   EXPECT_EQ(kArithmeticVersion, 2);

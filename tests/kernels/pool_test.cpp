@@ -7,9 +7,7 @@
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <limits>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::pool_test {
 namespace {

@@ -10,16 +10,7 @@
 #include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::exact_sum_test {
 
@@ -272,11 +263,7 @@ TEST(LongSumTest, WhatDoesNotFitMakesItNaN) {
   EXPECT_TRUE(std::isnan(value_of(std::vector<double>(20000, 0x1p147))));  // more than the limbs hold
 }
 
-}  // namespace
-
 // Wide sums against plain integers, and against themselves in another order and grouping.
-
-namespace {
 
 __extension__ using Int128 = __int128;
 

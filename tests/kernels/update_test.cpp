@@ -7,11 +7,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <algorithm>
-#include <span>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::update_test {
 namespace {

@@ -14,7 +14,7 @@ report() {
   touch Testing/Temporary/LastTest.log
   for case in "$@"; do
     IFS=: read -r name status message <<<"$case"
-    printf '\t<testcase name="%s" classname="%s" time="0.002" status="%s">\n' "$name" "$name" "$status"
+    printf '\t<testcase name="%s" classname="%s" time="%s" status="%s">\n' "$name" "$name" "${seconds:-0.002}" "$status"
     [ -z "$message" ] || printf '\t\t<skipped message="%s"/>\n' "$message"
     printf '\t\t<system-out>Says status=&quot;fail&quot;</system-out>\n\t</testcase>\n'
   done >report.xml
@@ -84,6 +84,19 @@ Results_add_up_over_the_parts() {
   report good:run fine:run
   conclude
   expect_contains "$output" "3 passed, 1 failed, 0 skipped"
+}
+
+Results_name_the_ten_slowest_tests_of_all_parts() {
+  seconds=9.94 report nine:run
+  conclude
+  seconds=11 report eleven:fail
+  conclude
+  expect_equal "$(grep slowest <<<"$output" | head -n 1)" "    slowest:   11.0 s  part: eleven"
+  report a:run b:run c:run d:run e:run f:run g:run h:run i:run j:run "away:notrun:SKIP_RETURN_CODE=77"
+  conclude
+  expect_contains "$output" "slowest:    9.9 s  part: nine"
+  expect_equal "$(grep -c 'slowest' <<<"$output")" 10
+  expect_lacks "$(grep slowest <<<"$output")" away
 }
 
 Check_shows_the_output_of_a_command_that_fails_and_why_one_tested_nothing() {

@@ -70,6 +70,17 @@ A_second_verdict_is_refused() {
   expect_refused "'Verdict' is a type of comm/watch/failure_detector.hpp alone"
 }
 
+References_to_what_is_not_there_are_refused() {
+  make_tree
+  echo '// As common/lost.hpp and models/gone say; common/error.hpp, models/network and tests/*/small_test.cpp are there.' >>tree/comm/watch/failure_detector.hpp
+  expect_refused "reference: comm/watch/failure_detector.hpp:42: there is no 'common/lost.hpp'"
+  expect_contains "$output" "there is no 'models/gone'"
+  expect_equal "$(wc -l <<<"$output")" 2
+  echo '// See error.hpp, and lost.hpp.' >>tree/common/error.hpp
+  expect_refused "reference: common/error.hpp:41: 'error.hpp' is this file itself"
+  expect_contains "$output" "common/error.hpp:41: there is no 'lost.hpp'"
+}
+
 Style_says_what_is_missing_or_wrong() {
   expect_exit 2 "$repo/tests/style" one two
   expect_exit 0 "$repo/tests/style" --help

@@ -9,11 +9,7 @@
 #include "models/execution.hpp"
 #include "models/layer.hpp"
 #include "tests/kernels/device/rig.hpp"
-
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::device_execution_test {
 namespace {

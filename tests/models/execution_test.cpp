@@ -4,13 +4,7 @@
 /// ready.
 #include "common/error.hpp"
 #include "tests/models/training_rig.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <utility>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::execution_test {
 namespace {

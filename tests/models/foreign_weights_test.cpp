@@ -6,17 +6,7 @@
 
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <deque>
-#include <functional>
-#include <numeric>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

@@ -9,12 +9,8 @@
 #include "models/execution.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
 
 namespace lockstep::test {
 namespace {

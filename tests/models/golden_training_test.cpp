@@ -9,12 +9,8 @@
 #include "models/execution.hpp"
 #include "models/network.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdlib>
 
 namespace lockstep {
 namespace {

@@ -3,14 +3,7 @@
 /// Gradients of whole networks against finite differences of the loss.
 #include "models/network.hpp"
 #include "tests/models/training_rig.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <ostream>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

@@ -7,17 +7,10 @@
 #include "models/layer.hpp"
 #include "models/network_builder.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
 
 namespace lockstep {
 
@@ -248,11 +241,7 @@ TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
   }
 }
 
-}  // namespace
-
 // Names and paths of network files.
-
-namespace {
 
 namespace fs = std::filesystem;
 

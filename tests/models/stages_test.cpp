@@ -6,12 +6,7 @@
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
-
-#include <gtest/gtest.h>
-
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::stages_test {
 
@@ -249,11 +244,7 @@ TEST(TensorPlanTest, NothingBeforeTheFirstTrainedLayerHasAGradient) {
   EXPECT_EQ(plan.layers[4].dy, TensorPlan::kNone);
 }
 
-}  // namespace
-
 // The order and the work of backward, as bucket planning sees them.
-
-namespace {
 
 TEST(BackwardRangesTest, NetFinishesItsLastLayerFirst) {
   const std::vector<BackwardRange> ranges = backward_ranges(Network::load("net", {1, 28, 28}, 10));

@@ -7,13 +7,7 @@
 #include "models/batch_layer.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

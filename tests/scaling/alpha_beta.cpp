@@ -4,18 +4,9 @@
 #include "comm/reduce/bucket_plan.hpp"
 #include "common/error.hpp"
 #include "tests/scaling/scenario.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <optional>
-#include <sstream>
-#include <utility>
 
 namespace lockstep {
 

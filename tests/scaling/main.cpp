@@ -10,22 +10,10 @@
 #include "models/network.hpp"
 #include "tests/scaling/options.hpp"
 #include "tests/scaling/scenario.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <future>
 #include <iostream>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace lockstep {
 namespace {

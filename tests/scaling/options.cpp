@@ -5,12 +5,9 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <charconv>
-#include <cmath>
 
 namespace lockstep {
 namespace {

@@ -5,13 +5,9 @@
 
 #include "kernels/shapes.hpp"
 #include "tests/scaling/step_plan.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <CLI/CLI.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 

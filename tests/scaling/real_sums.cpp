@@ -12,21 +12,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/scaling/step_plan.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <memory>
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

@@ -3,11 +3,7 @@
 /// Rows in fixed columns.
 #include "common/text_layout.hpp"
 #include "tests/scaling/scenario.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

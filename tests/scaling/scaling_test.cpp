@@ -5,15 +5,8 @@
 #include "common/error.hpp"
 #include "tests/scaling/scenario.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <string>
 
 namespace lockstep {
 namespace {

@@ -9,20 +9,11 @@
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "tests/scaling/step_plan.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 
 namespace lockstep {
 

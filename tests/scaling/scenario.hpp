@@ -6,13 +6,7 @@
 
 #include "comm/reduce/bucket_plan.hpp"
 #include "tests/scaling/step_plan.hpp"
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

@@ -6,23 +6,12 @@
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "tests/scaling/step_plan.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
 #include <simgrid/s4u.hpp>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <iostream>
-#include <iterator>
-#include <limits>
-#include <memory>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 
@@ -31,9 +20,6 @@ namespace lockstep {
 /// Makes the platform. @returns the nodes in order
 std::vector<simgrid::s4u::Host*> make_fat_tree(const Cluster& cluster);
 
-}  // namespace lockstep
-
-namespace lockstep {
 namespace {
 
 namespace s4u = simgrid::s4u;

@@ -5,14 +5,9 @@
 
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <iterator>
 
 namespace lockstep {
 

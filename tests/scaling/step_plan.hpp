@@ -6,14 +6,7 @@
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "models/network.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

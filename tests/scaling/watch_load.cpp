@@ -7,20 +7,11 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog_thread.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <fstream>
 #include <future>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::watchdog {
 namespace {

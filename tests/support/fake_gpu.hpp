@@ -6,12 +6,7 @@
 #include "common/error.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
-
-#include <exception>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

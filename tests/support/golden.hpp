@@ -4,11 +4,7 @@
 #pragma once
 
 #include "common/safetensors.hpp"
-
-#include <cstddef>
-#include <cstring>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

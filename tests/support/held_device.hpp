@@ -5,10 +5,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
-
-#include <atomic>
-#include <memory>
-#include <utility>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

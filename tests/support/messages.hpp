@@ -3,12 +3,7 @@
 /// Words that texts and errors must have. A failure names the place of the call.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <exception>
-#include <initializer_list>
-#include <string>
-#include <string_view>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 

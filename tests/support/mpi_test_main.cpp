@@ -5,18 +5,10 @@
 #include "comm/mpi/mpi_runtime.hpp"
 #include "tests/support/leak_check.hpp"
 #include "tests/support/mpi_test.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <mpi.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

@@ -3,14 +3,11 @@
 /// A disk that is full, and a system that gives no more threads, for tests that use the real ones.
 #pragma once
 
+#include "tests/support/prelude.hpp"
+
 #include <sys/resource.h>
 
-#include <csignal>
-#include <fstream>
 #include <future>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 namespace lockstep {
 

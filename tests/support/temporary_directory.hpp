@@ -2,11 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <stdexcept>
-#include <string>
-#include <system_error>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

@@ -3,9 +3,7 @@
 /// What a test is told from outside: where the sources are, and how much it tries.
 #pragma once
 
-#include <cstdlib>
-#include <stdexcept>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

@@ -4,10 +4,7 @@
 /// wrong number.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

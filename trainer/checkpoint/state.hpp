@@ -53,7 +53,7 @@ struct CheckpointArithmetic {
   friend bool operator==(const CheckpointArithmetic&, const CheckpointArithmetic&) = default;
 };
 
-/// Where the run's trail stood (trainer/trail): records, and what the last of them ends with.
+/// Position of the run's trail (trail.hpp): records, and what the last of them ends with.
 struct CheckpointTrail {
   std::int64_t records = 0;
   std::string sha256;  ///< 64 hexadecimal digits

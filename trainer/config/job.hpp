@@ -217,7 +217,7 @@ struct RunSection {
   KeepSection keep;
 };
 
-/// A fault on purpose, to see what happens then (trainer/faults).
+/// A fault on purpose, to see what happens then (docs/wrong-rank.md).
 struct InjectSection {
   std::int64_t rank = 0;
   std::int64_t step = 0;  ///< counted from 1; strikes before it is computed
@@ -263,7 +263,7 @@ std::string to_yaml(const Job& job);
 /// Where the job says this key, as messages begin: "mnist.yaml:7:3: "; "" where it does not.
 std::string place_of(const Job& job, std::string_view key);
 
-// Whether a run of a job leaves a trail (trainer/trail).
+// Runs that leave a trail (trainer/checkpoint/trail.hpp).
 
 /// A trail is a promise that others get the same numbers, which only exact sums keep.
 inline bool keeps_trail(const Job& job) {

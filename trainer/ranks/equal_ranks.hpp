@@ -46,7 +46,7 @@ struct RankDifference {
 RankDifference describe_difference(const std::vector<RankFacts>& facts,
                                    const std::vector<std::string>& hosts);
 
-// What a rank has that all others must have, too (see equal_ranks.hpp).
+// Facts of a rank that all others must have, too.
 
 /// Starts hashing the running executable on a thread of its own, so that program_facts need not wait. To be
 /// called before MPI is brought up.

@@ -14,7 +14,7 @@ namespace lockstep {
 /// Installs the handlers. Call once, before anything that takes time: Open MPI leaves these signals alone.
 ///
 /// The first signal is noted, and rank 0 says at once that it stops. Signals close to each other are one
-/// (trainer/run/stop_signal.hpp). One that shows that patience has run out ends the process with 128 + its
+/// (see StopRequests). One that shows that patience has run out ends the process with 128 + its
 /// number and nothing saved, and says so: exit code 75 is only for what was saved.
 ///
 /// SIGXCPU comes every second once the soft limit on processor time is passed: only the first one counts.

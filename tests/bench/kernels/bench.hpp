@@ -10,16 +10,9 @@
 #include "kernels/device_ops.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "models/network.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <benchmark/benchmark.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace lockstep::bench {
 

@@ -7,12 +7,9 @@
 #include "kernels/optimizers/update_rule.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "tests/bench/kernels/bench.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <cstdio>
-#include <ctime>
-#include <exception>
 #include <type_traits>
-#include <utility>
 
 namespace lockstep::bench {
 namespace {

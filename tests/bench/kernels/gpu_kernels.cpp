@@ -3,13 +3,7 @@
 /// Calls that find their input in the L2 cache as in training, timed by the GPU's own clock, contenders in turns.
 #include "common/error.hpp"
 #include "tests/bench/kernels/bench.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <optional>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::bench {
 namespace {

@@ -1,18 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/watchdog/trial.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <ctime>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <string_view>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 

@@ -5,15 +5,10 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/moment.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
-#include <csignal>
-#include <fstream>
-#include <thread>
 
 namespace lockstep::chaos {
 namespace {
@@ -53,8 +48,9 @@ std::string listed(const std::set<int>& ranks) {
 
 }  // namespace
 
-Trial::Trial(TrialWorld& world, const LifeDirectories& directories, Kind kind, Dice dice)
-    : world_(world), directories_(directories), dice_(dice) {
+Trial::Trial(TrialWorld& world, const LifeDirectories& directories, Kind kind, const Dice& dice,
+             std::string& story)
+    : world_(world), directories_(directories), dice_(dice), story_(story) {
   placement_ = watched_placement(dice_, kind);
   blow_ = random_blow(dice_, kind, placement_.ranks, kStepsToStrikeIn);
   story_ = fmt::format("{}, timeout {} s: {}", placement_.describe(), placement_.timeout_seconds,

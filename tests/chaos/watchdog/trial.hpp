@@ -7,18 +7,9 @@
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <sys/types.h>
-
-#include <atomic>
-#include <chrono>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace lockstep::chaos {
 
@@ -158,12 +149,12 @@ inline constexpr const char* kLauncherFirst =
 class Trial {
  public:
   /// @param directories  its own
-  Trial(TrialWorld& world, const LifeDirectories& directories, Blow::Kind kind, Dice dice);
+  /// @param story  says what was going on, for the message about a violation
+  Trial(TrialWorld& world, const LifeDirectories& directories, Blow::Kind kind, const Dice& dice,
+        std::string& story);
 
   /// @throws Violation
   void run();
-  /// What was going on, for the message about a violation.
-  const std::string& story() const { return story_; }
   double seconds() const { return seconds_; }
 
  private:
@@ -196,7 +187,7 @@ class Trial {
   Dice dice_;
   Placement placement_;
   Blow blow_;
-  std::string story_;
+  std::string& story_;
   Clock::time_point struck_{};
   bool saving_ = false;  ///< a save was under way then
   double seconds_ = 0;   ///< that the run took

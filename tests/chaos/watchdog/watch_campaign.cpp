@@ -2,20 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/watchdog/watch_campaign.hpp"
 
-#include "tests/chaos/attempt.hpp"
-#include "tests/chaos/scratch.hpp"
+#include "tests/chaos/fault_campaign.hpp"
 #include "tests/chaos/watchdog/trial.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <filesystem>
-#include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 
@@ -29,146 +18,83 @@ constexpr std::int64_t kFiniteEpochs = 8;  ///< still under way when a late camp
 /// Work for five ranks; and most moments are no save.
 const std::vector<std::string> kSettings = {"parallel.grain=12", "run.checkpoint_every_steps=20"};
 
-struct Plan {
-  std::string name;  ///< "kill-17"
-  std::function<Blow::Kind(Dice&)> kind;
-  std::uint64_t stream = 0;  ///< of random numbers
-  std::int64_t number = 0;
-};
-
-class WatchCampaign {
+class WatchCampaign final : public FaultCampaign {
  public:
   explicit WatchCampaign(const WatchOptions& options)
-      : options_(options),
+      : FaultCampaign(options, "watchdog"),
+        watch_(options),
         endless_(options.program, scratch_.make("endless").home, kEndlessEpochs, false, kSettings),
-        finite_(options.program, scratch_.make("finite").home, kFiniteEpochs, false, kSettings),
-        world_{endless_, finite_, last_line_, tally_, pulse_} {}
-
-  int run();
+        finite_(options.program, scratch_.make("finite").home, kFiniteEpochs, false, kSettings) {}
 
  private:
-  void open_sections();
-  std::vector<Plan> plans() const;
-  void strike_all(const std::vector<Plan>& plans);
-  void leave_alone();
-  double try_one(const Plan& plan);
-  void report(const std::string& what, const std::string& story, const Plan& plan);
-  void tell(const std::string& line);
+  void prepare() override;
+  void live_all() override;
+  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
+  std::string text() const override;
+  bool kept_all_promises() const override { return trials_.without_excuse() == 0; }
+  Blow::Kind kind_of(std::int64_t number, Dice& dice) const;
 
-  const WatchOptions& options_;
-  Scratch scratch_;
+  const WatchOptions& watch_;
   ChaosJob endless_, finite_;
   std::string last_line_;
-  TrialTally tally_;
+  TrialTally trials_{tally_};
   MachinePulse pulse_;
-  TrialWorld world_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<int> violations_{0};
-  std::mutex output_;
+  TrialWorld world_{endless_, finite_, last_line_, trials_, pulse_};
+  Clock::time_point start_ = Clock::now();
   double calm_seconds_ = 0;
 };
 
-void WatchCampaign::open_sections() {
-  Tally& counts = tally_.counts();
-  counts.section("ranks of 2 to 5 under mpirun, struck once at a random step",
+void WatchCampaign::prepare() {
+  tally_.section("ranks of 2 to 5 under mpirun, struck once at a random step",
                  {kKilled, kKilledTwo, kKilledAnother, kSaidBoth, kSaidCascading, kSaidFirstOnly, kStopped,
                   kWentOn, kStoppedTooLate, kUnnoticed, kCalm, kPipelines});
-  counts.section("how jobs ended", {kExit137, kExit71, kLauncherHung, kLauncherFirst});
-}
-
-/// Kills and stops mixed evenly.
-std::vector<Plan> WatchCampaign::plans() const {
-  std::vector<Plan> plans;
-  const auto all = options_.kills + options_.stops;
-  std::int64_t kills = 0, stops = 0;
-  for (std::int64_t i = 0; i < all; ++i) {
-    const bool kill = stops * options_.kills >= kills * options_.stops && kills < options_.kills;
-    const auto number = kill ? ++kills : ++stops;
-    plans.push_back({fmt::format("{}-{}", kill ? "kill" : "stop", number), kill ? random_kill : random_stop,
-                     options_.seed * 4 + (kill ? 1 : 2), number});
-  }
-  if (!options_.only.empty())
-    std::erase_if(plans, [this](const Plan& plan) { return plan.name != options_.only; });
-  return plans;
-}
-
-/// Returns how long the run took.
-double WatchCampaign::try_one(const Plan& plan) {
-  const auto directories = scratch_.make(plan.name);
-  Dice dice(plan.stream, plan.number);
-  const Blow::Kind kind = plan.kind(dice);
-  Trial trial(world_, directories, kind, dice);
-  try {
-    trial.run();
-    scratch_.remove(directories);
-    if (options_.verbose) tell(plan.name + ": " + trial.story());
-  } catch (const std::exception& error) {
-    report(error.what(), trial.story(), plan);
-  }
-  return trial.seconds();
-}
-
-void WatchCampaign::strike_all(const std::vector<Plan>& plans) {
-  const auto work = [&] {
-    while (violations_ == 0) {
-      const std::size_t next = next_++;
-      if (next >= plans.size()) return;
-      try_one(plans[next]);
-      if ((next + 1) * 10 / plans.size() != next * 10 / plans.size() && next + 1 < plans.size())
-        tell(fmt::format("chaos watchdog: {} of {} runs struck", next + 1, plans.size()));
-    }
-  };
-  std::vector<std::thread> workers;
-  for (int i = 0; i < options_.jobs; ++i) workers.emplace_back(work);
-  for (auto& worker : workers) worker.join();
-}
-
-/// One run after another, until they have taken so long together.
-void WatchCampaign::leave_alone() {
-  const double seconds = options_.hours_with_hog * 3600;
-  if (seconds <= 0) return;
-  const Hog hog(std::thread::hardware_concurrency());
-  for (std::int64_t number = 1; calm_seconds_ < seconds && violations_ == 0; ++number)
-    calm_seconds_ += try_one({fmt::format("calm-{}", number), [](Dice&) { return Blow::Kind::kNone; },
-                              options_.seed * 4 + 3, number});
-}
-
-void WatchCampaign::report(const std::string& what, const std::string& story, const Plan& plan) {
-  const std::lock_guard lock(output_);
-  ++violations_;
-  scratch_.keep();
-  fmt::print(stderr,
-             "chaos watchdog: VIOLATION in {} of seed {}, {}:\n{}\n  files: {}/{}\n"
-             "  again: tests/chaos/run watchdog --seed {} --kills {} --stops {} --only {}\n",
-             plan.name, options_.seed, story, what, scratch_.path(), plan.name, options_.seed, options_.kills,
-             options_.stops, plan.name);
-}
-
-void WatchCampaign::tell(const std::string& line) {
-  const std::lock_guard lock(output_);
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
-int WatchCampaign::run() {
-  const auto start = Clock::now();
-  open_sections();
+  tally_.section("how jobs ended", {kExit137, kExit71, kLauncherHung, kLauncherFirst});
   last_line_ = train_undisturbed(finite_, scratch_.make("reference"));
-  strike_all(plans());
-  leave_alone();
-  const std::chrono::duration<double> elapsed = Clock::now() - start;
-  fmt::print(
-      "{}\nchaos watchdog: {} kills and {} stops with seed {} in {:.0f} s, {:.2f} hours of training beside a "
-      "hog; {} wrong, {} late without excuse; this machine was up to {:.2f} s late, and computing took "
-      "{:.1f} times as long as it needed\n",
-      tally_.text(), options_.kills, options_.stops, options_.seed, elapsed.count(), calm_seconds_ / 3600,
-      violations_.load(), tally_.without_excuse(), pulse_.latest_since(start), pulse_.slowness_since(start));
-  return violations_ == 0 && tally_.without_excuse() == 0 ? 0 : 1;
+}
+
+/// Kills and stops mixed evenly; what comes after them is left alone.
+Blow::Kind WatchCampaign::kind_of(std::int64_t number, Dice& dice) const {
+  const std::int64_t all = watch_.kills + watch_.stops;
+  if (number > all) return Blow::Kind::kNone;
+  const bool kills = number * watch_.kills / all != (number - 1) * watch_.kills / all;
+  return kills ? random_kill(dice) : random_stop(dice);
+}
+
+void WatchCampaign::live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+                         std::string& story) {
+  rounds_.take();
+  const Blow::Kind kind = kind_of(number, dice);
+  Trial trial(world_, directories, kind, dice, story);
+  trial.run();
+  if (kind == Blow::Kind::kNone) calm_seconds_ += trial.seconds();
+}
+
+/// Beside a hog one run after another, until they have taken so long together.
+void WatchCampaign::live_all() {
+  std::atomic<std::int64_t> struck{0};
+  live_side_by_side(
+      options_, [&] { return !broke_a_promise() && struck++ < rounds_.total(); },
+      [this](std::int64_t number) { live_one(number); });
+  if (options_.only_life > 0 || watch_.hours_with_hog <= 0) return;
+  const Hog hog(std::thread::hardware_concurrency());
+  for (auto number = rounds_.total() + 1; calm_seconds_ < watch_.hours_with_hog * 3600 && !broke_a_promise();
+       ++number)
+    live_one(number);
+}
+
+std::string WatchCampaign::text() const {
+  return fmt::format(
+      "{}\n{} kills and {} stops, {:.2f} hours of training beside a hog; {} late without excuse; this "
+      "machine "
+      "was up to {:.2f} s late, and computing took {:.1f} times as long as it needed",
+      trials_.text(), watch_.kills, watch_.stops, calm_seconds_ / 3600, trials_.without_excuse(),
+      pulse_.latest_since(start_), pulse_.slowness_since(start_));
 }
 
 }  // namespace
 
-int run_watch_campaign(const WatchOptions& options) {
+int run_watch_campaign(WatchOptions options) {
+  options.rounds = options.kills + options.stops;
   return WatchCampaign(options).run();
 }
 

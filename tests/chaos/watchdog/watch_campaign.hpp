@@ -4,30 +4,20 @@
 #pragma once
 
 #include "tests/chaos/campaign.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::chaos {
 
-struct WatchOptions {
-  std::string program;  ///< path of lockstep
+struct WatchOptions : Options {
+  WatchOptions() { jobs = 2; }
+
   std::int64_t kills = 40, stops = 10;
   double hours_with_hog = 0;  ///< of training, by the wall clock
-  std::uint64_t seed = 1;
-  std::string only;  ///< "kill-17": this one alone
-  int jobs = 2;      ///< runs at the same time
-  bool verbose = false;
 };
 
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 if something was wrong, or late
 /// although the machine was not.
-int run_watch_campaign(const WatchOptions& options);
+int run_watch_campaign(WatchOptions options);
 
 // What a watchdog campaign counts: how often what was seen, and how long it took.
 
@@ -49,6 +39,8 @@ struct Lateness {
 /// May be used by several threads.
 class TrialTally {
  public:
+  explicit TrialTally(Tally& counts) : counts_(counts) {}
+
   Tally& counts() { return counts_; }
   /// @param what  "named after a kill"
   void took(const std::string& what, const Lateness& lateness);
@@ -56,7 +48,7 @@ class TrialTally {
   std::string text() const;
 
  private:
-  Tally counts_;
+  Tally& counts_;
   mutable std::mutex mutex_;
   std::map<std::string, std::vector<Lateness>> times_;
 };

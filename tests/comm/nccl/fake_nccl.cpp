@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/comm/nccl/fake_nccl.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstring>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

@@ -4,18 +4,9 @@
 /// comm/nccl calls, without GPUs.
 #pragma once
 
-#include <nccl.h>
+#include "tests/support/prelude.hpp"
 
-#include <atomic>
-#include <condition_variable>
-#include <cstddef>
-#include <deque>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
+#include <nccl.h>
 
 namespace lockstep::testing {
 

@@ -8,16 +8,7 @@
 #include "tests/comm/nccl/fake_nccl.hpp"
 #include "tests/support/held_device.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 
@@ -103,11 +94,7 @@ TEST_F(NcclAllReduceTest, ReturnsOnlyWhenTheWorkIsOnTheStream) {
   });
 }
 
-}  // namespace
-
 // Messages over NCCL, with a stand-in for it that carries numbers between threads. (Whole pipelines: processes/.)
-
-namespace {
 
 std::unique_ptr<DeviceLink> make_link(Communicator& comm, Device& device) {
   const auto end = comm.rank() == 0 ? LinkEnd::kSender : LinkEnd::kReceiver;

@@ -6,15 +6,9 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <csignal>
-#include <functional>
 #include <future>
-#include <string>
-#include <thread>
 
 namespace lockstep::testing {
 
@@ -190,11 +184,7 @@ TEST_F(NcclCommunicatorTest, SignalHandlersStayOurs) {
   EXPECT_EQ(after.sa_handler, ours.sa_handler);
 }
 
-}  // namespace
-
 // What becomes of a result that is not ncclSuccess.
-
-namespace {
 
 NcclError error_of(ncclResult_t result) {
   try {

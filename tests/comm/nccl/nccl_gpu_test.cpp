@@ -4,14 +4,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/device_checks.hpp"
-
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 
@@ -88,11 +81,7 @@ TEST(NcclAllReduceGpuTest, IsCapturedInAGraphOnEveryRankThatSharesAGpu) {
   for (const int ranks : {2, 3, 4}) on_gpu(expect_sums_of_a_graph, ranks);
 }
 
-}  // namespace
-
 // Messages over NCCL between two GPUs, or between two ranks that share one, in turns.
-
-namespace {
 
 constexpr std::size_t kNumbers = 500'000;
 constexpr int kExchanges = 20;

@@ -4,11 +4,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

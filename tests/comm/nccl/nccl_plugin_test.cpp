@@ -4,10 +4,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
-
-#include <gtest/gtest.h>
-
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 namespace {

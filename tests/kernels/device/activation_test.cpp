@@ -5,9 +5,7 @@
 #include "kernels/shapes.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
-
-#include <bit>
-#include <limits>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 namespace {

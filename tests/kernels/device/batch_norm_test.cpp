@@ -7,9 +7,7 @@
 #include "common/buffers.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
-
-#include <algorithm>
-#include <random>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 namespace {

@@ -5,9 +5,7 @@
 #include "kernels/sum_cuts.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/problems.hpp"
-
-#include <algorithm>
-#include <limits>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::conv2d_test {
 namespace {

@@ -7,13 +7,7 @@
 #include "common/buffers.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

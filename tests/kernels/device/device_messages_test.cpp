@@ -6,12 +6,7 @@
 #include "kernels/device_ops.hpp"
 #include "kernels/nvml.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 
@@ -111,10 +106,6 @@ TEST(NoCudaTest, EveryCallSaysHowToGetGpuKernels) {
   expect_refusal([] { cuda::platform().make_device(0); });
 }
 
-}  // namespace
-
-namespace {
-
 CudaFailure failure(const char* name) {
   return {name, "a text", "cudaSomething(x)", "somewhere.cu", 42};
 }
@@ -143,10 +134,6 @@ TEST(CudaErrorTest, FailuresOfDestructorsAreLoggedOncePerCause) {
       testing::internal::GetCapturedStderr(),
       "lockstep: warning: cudaSomething(x) failed: cudaErrorIllegalAddress (a text) at somewhere.cu:42\n");
 }
-
-}  // namespace
-
-namespace {
 
 TEST(NvmlTest, IsNotThereWithoutItsLibrary) {
   EXPECT_EQ(Nvml::open("libthere-is-no-such-library.so.1"), nullptr);

@@ -5,9 +5,7 @@
 #include "kernels/numerics/random.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
-
-#include <limits>
-#include <sstream>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::epilogue_test {
 namespace {

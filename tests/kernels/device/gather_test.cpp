@@ -5,9 +5,7 @@
 #include "kernels/mix.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "tests/kernels/device/rig.hpp"
-
-#include <algorithm>
-#include <numeric>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::gather_test {
 namespace {

@@ -4,9 +4,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/shapes.hpp"
 #include "tests/kernels/device/rig.hpp"
-
-#include <cmath>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 namespace {

@@ -5,10 +5,7 @@
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/problems.hpp"
-
-#include <algorithm>
-#include <iterator>
-#include <random>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::linear_test {
 
@@ -152,11 +149,7 @@ TEST_F(LinearTest, TheLimitItselfIsRefused) {
       << "adds to what is there";
 }
 
-}  // namespace
-
 // Fully connected layers on a device with an epilogue of their own: the bits of the two ops one after the other.
-
-namespace {
 
 using FusedLinearTest = LinearTest;
 

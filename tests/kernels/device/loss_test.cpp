@@ -4,9 +4,7 @@
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
-
-#include <array>
-#include <limits>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::loss_test {
 namespace {

@@ -6,11 +6,7 @@
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/layer_problem.hpp"
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

@@ -6,20 +6,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <random>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

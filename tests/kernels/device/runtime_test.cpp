@@ -5,14 +5,9 @@
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <cctype>
-
-#include <algorithm>
-#include <numeric>
-#include <set>
-#include <sstream>
-#include <thread>
 
 namespace lockstep::test {
 namespace {

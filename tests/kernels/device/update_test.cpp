@@ -6,10 +6,7 @@
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <algorithm>
-#include <span>
-#include <utility>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test::update_test {
 namespace {

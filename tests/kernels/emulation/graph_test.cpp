@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Streams, events and graphs of the emulator: captured work is recorded, not run, and replayed as recorded.
 #include "tests/kernels/emulation/rig.hpp"
-
-#include <functional>
-#include <thread>
-#include <utility>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::emulated {
 namespace {

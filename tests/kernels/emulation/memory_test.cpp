@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Device memory of the emulator, and the calls that move data.
 #include "tests/kernels/emulation/rig.hpp"
-
-#include <cmath>
-#include <cstdint>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::emulated {
 
@@ -68,11 +66,7 @@ TEST_F(MemoryTest, ErrorsHaveTheNamesOfCuda) {
   EXPECT_STREQ(cudaGetErrorName(static_cast<cudaError_t>(12345)), "unrecognized error code");
 }
 
-}  // namespace
-
 // Shared memory of the emulator: of a block, poisoned, exactly as large as asked for.
-
-namespace {
 
 using SharedMemoryTest = EmulatorTest;
 

@@ -6,14 +6,9 @@
 #include "common/error.hpp"
 #include "kernels/emulation/order.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <gpu/launch.cuh>
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace lockstep::emulated {
 

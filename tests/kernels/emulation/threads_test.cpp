@@ -2,12 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Threads, blocks and barriers of the emulator.
 #include "tests/kernels/emulation/rig.hpp"
-
-#include <cstdlib>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <thread>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::emulated {
 

@@ -3,14 +3,7 @@
 /// The CPU's side of "one arithmetic on every device": no source of this build is compiled with leave to fuse, to
 /// reorder or to approximate, and the flags do keep the compiler from it.
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 namespace {

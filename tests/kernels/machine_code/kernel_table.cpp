@@ -3,13 +3,7 @@
 /// kernel_table PROGRAM [EARLIER]: what each kernel of a program for GPUs takes, as a table in Markdown; beside what it
 /// took in an earlier version, where they differ. Needs neither a GPU nor NVIDIA's tools.
 #include "tests/kernels/machine_code/program.hpp"
-
-#include <cstdio>
-#include <exception>
-#include <filesystem>
-#include <map>
-#include <set>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 namespace {

@@ -2,11 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/kernels/machine_code/program.hpp"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <string_view>
-#include <tuple>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 

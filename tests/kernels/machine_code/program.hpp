@@ -4,11 +4,7 @@
 #pragma once
 
 #include "tests/kernels/machine_code/cubin.hpp"
-
-#include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 
@@ -49,7 +45,7 @@ struct Program {
 /// @throws what images_of() and kernels_of_cubin() throw
 Program read_program(const std::filesystem::path& file);
 
-// What in a kernel's machine code would not be the arithmetic of its PTX (ptx.hpp), and so not that of the source.
+// Finds what in a kernel's machine code would not be the arithmetic of its PTX, and so not that of the source.
 
 /// One line for each: "KERNEL (9.0): instruction 12, FFMA: why".
 ///

@@ -6,12 +6,7 @@
 #include "tests/kernels/machine_code/program.hpp"
 
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <set>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 
@@ -101,11 +96,7 @@ TEST_F(ProgramTest, ChainsOfConvolutionsAreFmasInMachineCode) {
   }
 }
 
-}  // namespace
-
 // The checker of machine code itself, on instructions that were put together by hand as nvdisasm -hex shows them.
-
-namespace {
 
 constexpr Instruction kAddFloats = {0x0000000203007221, 0x0000000000000000};    // FADD R0, R3, R2
 constexpr Instruction kFlushingAdd = {0x0000000203007221, 0x0000000000010000};  // FADD.FTZ R0, R3, R2
@@ -183,11 +174,7 @@ TEST(MachineCodeTest, LoopsAreFound) {
   EXPECT_EQ(loops[0].last, 3U);
 }
 
-}  // namespace
-
 // The checker of PTX itself, on PTX that was made up: it must see each instruction that could change bits.
-
-namespace {
 
 /// A module with one kernel of this name, which does what kernels do, and `statement`.
 std::vector<std::string> findings_with(const std::string& statement, const std::string& kernel = "relu") {

@@ -3,16 +3,11 @@
 /// Instructions of machine code, and statements of PTX, by what they do.
 #include "tests/kernels/machine_code/cubin.hpp"
 #include "tests/kernels/machine_code/program.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <cxxabi.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <map>
-#include <memory>
-#include <optional>
 #include <regex>
-#include <set>
 
 namespace lockstep::machine_code {
 namespace {

@@ -5,15 +5,7 @@
 
 #include "kernels/shapes.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::reference {
 

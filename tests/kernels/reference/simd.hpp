@@ -9,12 +9,7 @@
 // Highway asks for this order.
 #include "hwy/highway.h"
 #include "hwy/targets.h"
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::reference {
 

@@ -9,20 +9,8 @@
 #include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/update_rule.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <span>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace lockstep::reference {
 
@@ -152,11 +140,7 @@ inline std::vector<float> from_columns(const AlignedBuffer<float>& columns, int 
   return values;
 }
 
-}  // namespace lockstep::reference
-
 // Sums in double precision, and how far a kernel may be from them.
-
-namespace lockstep::reference {
 
 /// What an op should give, and for each output the sum of the |terms| it consists of: rounding errors scale
 /// with it.

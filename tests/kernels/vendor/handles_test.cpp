@@ -78,11 +78,7 @@ TEST(StreamWithoutLibrariesTest, TakesNoMemory) {
   EXPECT_EQ(device.allocated, 2) << "the test's own";
 }
 
-}  // namespace
-
 // What a failed call of a library becomes. With the fake libraries only.
-
-namespace {
 
 TEST(VendorErrorTest, SuccessThrowsNothing) {
   EXPECT_NO_THROW(LOCKSTEP_CUDNN(CUDNN_STATUS_SUCCESS));

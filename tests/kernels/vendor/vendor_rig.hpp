@@ -8,12 +8,7 @@
 #include "kernels/vendor/vendor.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/layer_problem.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

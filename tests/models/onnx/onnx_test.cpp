@@ -8,24 +8,11 @@
 #include "models/foreign_weights.hpp"
 #include "models/network.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <gtest/gtest.h>
 #include <onnx_schema.pb.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -3,14 +3,9 @@
 /// Any number of random networks, one after another, with a tally; tests/models/random_networks/run starts
 /// it.
 #include "tests/models/random_networks/random_case.hpp"
+#include "tests/support/prelude.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
-#include <cstdint>
-#include <cstdio>
-#include <string>
-#include <vector>
 
 namespace {
 

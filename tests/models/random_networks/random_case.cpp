@@ -3,14 +3,7 @@
 #include "tests/models/random_networks/random_case.hpp"
 
 #include "models/network_builder.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <numeric>
-#include <string_view>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

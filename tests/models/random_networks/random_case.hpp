@@ -7,13 +7,8 @@
 #include "data/dataset.hpp"
 #include "kernels/numerics/random.hpp"
 #include "kernels/shapes.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
-
-#include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace lockstep::test {
 

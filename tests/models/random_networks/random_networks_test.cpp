@@ -3,13 +3,8 @@
 /// A few dozen random networks, on the CPU and on the emulated GPU. The campaign beside this file tries
 /// thousands: tests/models/random_networks/run.
 #include "tests/models/random_networks/random_case.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <numeric>
-#include <vector>
 
 namespace lockstep::test {
 namespace {

@@ -3,8 +3,8 @@
 /// Each layer by its kind.
 #include "tests/models/random_networks/reference_layers.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include "tests/support/prelude.hpp"
+
 #include <variant>
 
 namespace lockstep::test {

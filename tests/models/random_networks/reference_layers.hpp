@@ -8,13 +8,7 @@
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "tests/kernels/reference/layers.hpp"
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

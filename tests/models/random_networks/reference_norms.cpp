@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Normalisation in double, with bounds on what fp32 may make of it.
 #include "tests/models/random_networks/reference_layers.hpp"
-
-#include <cmath>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

@@ -1,10 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 #include "tests/models/random_networks/reference_layers.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 

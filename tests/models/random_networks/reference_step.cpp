@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "models/layer.hpp"
 #include "tests/models/random_networks/reference_layers.hpp"
-
-#include <algorithm>
-#include <optional>
-#include <utility>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
 namespace {

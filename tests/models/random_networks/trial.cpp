@@ -4,15 +4,10 @@
 #include "kernels/step_state.hpp"
 #include "tests/models/random_networks/random_case.hpp"
 #include "tests/models/random_networks/reference_layers.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/run/saved_model.hpp"
 #include "trainer/strategies/data_parallel.hpp"
-
-#include <fmt/format.h>
-
-#include <cmath>
-#include <cstring>
-#include <numeric>
 
 namespace lockstep::test {
 namespace {

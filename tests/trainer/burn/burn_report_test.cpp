@@ -3,13 +3,8 @@
 /// What follows from the ranks beside each other, and how it is told.
 #include "common/text_layout.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/burn/burn.hpp"
-
-#include <gtest/gtest.h>
-
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::burn {
 namespace {

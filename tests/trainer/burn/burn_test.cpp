@@ -6,16 +6,8 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace lockstep::burn {
 namespace {

@@ -3,18 +3,10 @@
 /// RUN@best, RUN@last, RUN@epoch:3, RUN@step:500, and what is said where there is no such checkpoint.
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

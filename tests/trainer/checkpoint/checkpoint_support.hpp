@@ -4,13 +4,9 @@
 #pragma once
 
 #include "kernels/numerics/random.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
 
 namespace lockstep {
 

@@ -6,13 +6,9 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
-
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <limits>
 
 namespace lockstep {
 namespace {

@@ -3,14 +3,11 @@
 /// Saving in the background: one at a time, errors delivered, nothing lost at the end.
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
 #include <latch>
 namespace lockstep {
 
@@ -106,11 +103,7 @@ TEST_F(AsyncCheckpointerTest, DestructorWaits) {
   EXPECT_EQ(list_checkpoints(env_, "run").size(), 1U);
 }
 
-}  // namespace
-
 // Which checkpoints stay.
-
-namespace {
 
 class RetentionTest : public ::testing::Test {
  protected:

@@ -5,16 +5,12 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "tests/common/memory_env.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
-
-#include <gtest/gtest.h>
-
-#include <set>
-#include <utility>
 
 namespace lockstep::power_loss_test {
 

@@ -6,16 +6,11 @@
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
-#include <gtest/gtest.h>
 #include <zlib.h>
-
-#include <cstring>
-#include <limits>
-#include <sstream>
-#include <string>
 
 namespace lockstep {
 
@@ -143,11 +138,7 @@ TEST(VerifyReportTest, GoodAndDamagedAreTold) {
   EXPECT_TRUE(report.starts_with(path + "/model.safetensors: tensor 'scale': ")) << report;
 }
 
-}  // namespace
-
 // The .npz writer, read back with a few lines of zip of the test's own.
-
-namespace {
 
 template <typename Integer>
 Integer read_at(const std::vector<std::byte>& bytes, std::size_t position) {

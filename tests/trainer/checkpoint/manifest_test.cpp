@@ -4,19 +4,10 @@
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <utility>
 
 namespace lockstep {
 namespace {

@@ -4,18 +4,11 @@
 /// MiB.
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
-#include <gtest/gtest.h>
 #include <malloc.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <new>
-#include <string>
 
 namespace {
 

@@ -5,17 +5,14 @@
 #include "common/error.hpp"
 #include "common/output_file.hpp"
 #include "tests/common/memory_env.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-
-#include <fstream>
-#include <sstream>
 
 namespace lockstep {
 
@@ -176,11 +173,7 @@ TEST_F(OwnershipTest, OutputDoesNotReplaceWhatCameMeanwhile) {
   EXPECT_EQ(read(path), "mine");
 }
 
-}  // namespace
-
 // Cutting metrics.jsonl back.
-
-namespace {
 
 const std::string kStart = R"({"event":"start","world":2})"
                            "\n";

@@ -5,11 +5,7 @@
 
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <set>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

@@ -5,20 +5,11 @@
 
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <fstream>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

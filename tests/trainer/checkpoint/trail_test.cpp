@@ -4,18 +4,10 @@
 #include "trainer/checkpoint/trail.hpp"
 
 #include "common/error.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

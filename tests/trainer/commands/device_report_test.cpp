@@ -4,17 +4,10 @@
 #include "common/json_text.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device_ops.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/commands/machine_report.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <string>
 
 namespace lockstep {
 namespace {

@@ -3,20 +3,12 @@
 /// Job files that are right.
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 
-#include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <limits>
-#include <sstream>
-#include <string>
 
 namespace lockstep {
 
@@ -240,11 +232,7 @@ TEST(FaultNameTest, AmountsHaveUnits) {
   for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
 }
 
-}  // namespace
-
 // Where the paths of a job file lead, and what options were meant as.
-
-namespace {
 
 namespace fs = std::filesystem;
 

@@ -5,16 +5,11 @@
 #include "common/yaml.hpp"
 #include "data/sets/catalogue.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 
-#include <gtest/gtest.h>
-
-#include <optional>
-#include <random>
 #include <regex>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 
@@ -273,11 +268,7 @@ TEST(JobRoundTripTest, YamlIsNestedAsAPersonWouldWriteIt) {
                       "\nparallel:\n  strategy: data\n  device: auto\n"});
 }
 
-}  // namespace
-
 // Which changes to a job a resume must refuse.
-
-namespace {
 
 std::vector<std::string> changes(const std::string& override_text, const std::string& base = "model: net") {
   const Job before = parse_job(base, "job.yaml");

@@ -4,16 +4,9 @@
 /// (docs/arithmetic.md). tests/arithmetic/run is the same with more steps and in more ways; tests/arithmetic/cuts sees
 /// whether they would notice. Who changes the order of a sum or the place of a cut on purpose changes
 /// tests/arithmetic/hashes.txt, kArithmeticVersion, and writes why in docs/decisions.md.
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

@@ -1,21 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs on augmented images: proofs, and evaluations that never see one. ways_test.cpp has ranks, devices and stops.
+/// Runs on augmented images, and evaluations that never see one. ways_test.cpp has ranks, devices, stops and proofs.
 #include "data/augmentation.hpp"
 
 #include "data/dataset.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -63,14 +56,6 @@ TEST_F(AugmentedRunTest, HogwildOfOneRankIsARunThatRoundsElsewhere) {
   trained("plain", "data.augment=[]");
   EXPECT_NEAR(loss("hogwild"), loss("exact"), 1e-3);
   EXPECT_GT(std::abs(loss("plain") - loss("exact")), 1e-2);
-}
-
-TEST_F(AugmentedRunTest, IsProvedAndGoesOnWithItsOwnListOnly) {
-  trained("alone", "");
-  for (const std::string device : {"cpu", "emulated"}) {
-    succeed("prove " + path("alone") + " --device " + device);
-  }
-  expect_says(train("alone", "data.augment=[]"), 2, {"data.augment"});
 }
 
 TEST_F(AugmentedRunTest, EvaluationsSeeImagesAsTheyAre) {
@@ -142,11 +127,6 @@ TEST_F(AugmentedRunTest, ValidateShowsMixedImagesAndTheirLabels) {
                                    : fmt::format("{}\n", pair.first);
     expect_words(outcome.out, {fmt::format("row {}, column {}: {}", i / 3 + 1, i % 3 + 1, labels)});
   }
-}
-
-TEST_F(AugmentedRunTest, FeaturesAreRefused) {
-  expect_says(train("run", "model=linear data.set=random"), 2,
-              {"data.augment: only images of bytes can be augmented, and this set has features"});
 }
 
 }  // namespace

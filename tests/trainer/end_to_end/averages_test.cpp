@@ -1,16 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Averages of the weights through the whole program: the same bytes after a kill; measured beside the weights, and taken
-/// for them as RUN@ema and RUN@swa. ways_test.cpp has ranks, devices and stops.
+/// Averages of the weights through the whole program: measured beside the weights, and taken for them as RUN@ema and RUN@swa. ways_test.cpp has ranks, devices and stops.
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing::averages_test {
 namespace {
@@ -38,30 +31,11 @@ class AveragesTest : public ::testing::Test {
     return train_job(job_ + " " + overrides, directory_.path(label), 0);
   }
   std::string path(const std::string& label) const { return directory_.path(label); }
-  static std::string saved(const std::string& run, const std::string& file) {
-    return read_text(run + "/checkpoints/step-00000015/" + file);
-  }
-  void expect_same_bytes(const TrainedRun& run, const TrainedRun& reference) const {
-    EXPECT_EQ(run.last_line, reference.last_line) << run.directory;
-    for (const char* file : {"model.safetensors", "optimizer.safetensors"})
-      EXPECT_TRUE(saved(run.directory, file) == saved(reference.directory, file))
-          << run.directory << ": " << file;
-    EXPECT_EQ(comparable_metrics(run.directory), comparable_metrics(reference.directory)) << run.directory;
-  }
   static nlohmann::json end_of(const std::string& run) { return read_metrics(run).back(); }
 
   TemporaryDirectory directory_;
   std::string job_;
 };
-
-TEST_F(AveragesTest, AKilledRunGoesOnToTheSameBytes) {
-  const TrainedRun whole = train("whole", "run.checkpoint_every_steps=1");
-  const Outcome killed = run_shell("LOCKSTEP_ALLOW_INJECT=1 $LOCKSTEP_PROGRAM train " + job_ +
-                                   " run.checkpoint_every_steps=1 run.dir=" + path("killed") +
-                                   " inject.step=13 inject.what=die");
-  EXPECT_NE(killed.exit_code, 0);
-  expect_same_bytes(train("killed", "run.checkpoint_every_steps=1"), whole);
-}
 
 TEST_F(AveragesTest, AreMeasuredTakenForTheWeightsAndProved) {
   const TrainedRun run = train("run");

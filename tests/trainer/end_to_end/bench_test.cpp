@@ -2,14 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// `lockstep bench allreduce` on host and device memory, and what it says where NCCL cannot be.
 #include "common/json_text.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing::bench_allreduce_test {
 

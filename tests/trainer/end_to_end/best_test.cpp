@@ -3,13 +3,8 @@
 /// What a checkpoint says of its accuracy is what an evaluation of it says, and the best weights that were
 /// evaluated are among those that are kept. Three random runs, or as many as LOCKSTEP_CAMPAIGN says.
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <random>
 
 namespace lockstep::testing {
 namespace {

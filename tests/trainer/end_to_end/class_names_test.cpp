@@ -2,14 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Classes are the same where they have the same name: in evaluation, resume, proof and weights to start from.
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

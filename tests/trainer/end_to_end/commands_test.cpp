@@ -1,19 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The commands around training, on one small trained model.
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <filesystem>
 #include <regex>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

@@ -3,15 +3,9 @@
 /// A run knows its data again: evaluation and resume use its own set, and refuse what only has the same name.
 #include "data/pictures/picture.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <string>
 
 namespace lockstep::testing {
 namespace {

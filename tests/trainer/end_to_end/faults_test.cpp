@@ -2,16 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Faults on purpose: refused unless allowed, once in a run, and seen by what is there to see them.
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::testing {
 

@@ -3,15 +3,10 @@
 /// Files that another user has put where the program reads and writes: links, FIFOs, folders, names and
 /// contents made to harm. No file of theirs is changed, nothing hangs, and nothing of it reaches the
 /// terminal raw.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 namespace lockstep::testing {
 namespace {

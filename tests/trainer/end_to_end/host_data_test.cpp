@@ -3,14 +3,8 @@
 /// The ranks of a host share one copy of a set in memory: its files are read by the first, and where that is not
 /// possible, by each.
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

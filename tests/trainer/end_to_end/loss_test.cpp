@@ -2,13 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Runs with another loss than the plain cross-entropy, judged as they say; sets with several labels in every way.
 #include "data/sets/shards.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <iterator>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

@@ -1,19 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Clipping, groups, freezing and optimisers through the whole program: what a run says of them, proofs, and
-/// runs of the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices and stops.
+/// Clipping, groups, freezing and optimisers through the whole program: what a run says of them, and
+/// runs of the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices, stops
+/// and proofs.
 #include "common/safetensors.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::testing::optimizers_test {
 namespace {
@@ -35,22 +28,6 @@ TrainedRun train(const TemporaryDirectory& directory, const std::string& label, 
                  int processes = 1) {
   return train_job(write_job(directory) + " " + overrides, directory.path("run-" + label),
                    processes == 1 ? 0 : processes);
-}
-
-TEST(OptimizersTest, AStageWithoutParametersHearsOfTheNormToo) {
-  const TemporaryDirectory directory;
-  const std::string keys = "train.clip_norm=0.5 ";
-  const TrainedRun alone = train(directory, "alone", keys);
-  for (const std::string device : {"cpu", "emulated"})
-    EXPECT_EQ(train(directory, device,
-                    keys +
-                        "parallel.strategy=pipeline 'parallel.stages=[[pool1], [flatten1, fc1]]' "
-                        "parallel.device=" +
-                        device,
-                    2)
-                  .last_line,
-              alone.last_line)
-        << device;
 }
 
 /// metrics.jsonl has the norm before it is clipped: where nothing moves the weights otherwise, that of the same run
@@ -95,17 +72,6 @@ TEST(OptimizersTest, FrozenTensorsAndWhatIsRememberedOfThemStay) {
     }
     EXPECT_FALSE(same("conv2.weight")) << device;
     EXPECT_FALSE(same("bn1.running_mean")) << device << ": as PyTorch's in train()";
-  }
-}
-
-TEST(OptimizersTest, ARunWithAllOfThemIsProved) {
-  const TemporaryDirectory directory;
-  const TrainedRun run = train(directory, "run",
-                               "train.clip_norm=0.5 'train.groups=[{match: fc*.b*, lr_factor: 3}]' "
-                               "train.optimizer.kind=lamb run.checkpoint_every_steps=4",
-                               2);
-  for (const std::string device : {"cpu", "emulated"}) {
-    succeed("prove " + run.directory + " --device " + device);
   }
 }
 

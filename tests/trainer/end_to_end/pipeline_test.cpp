@@ -1,12 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A pipeline leaves no trace: weights and metrics of one rank, checkpoints that any shape goes on from.
+/// Pipelines of shipped models, of processes, and of stages that users wrote down; what is refused of them.
+/// ways_test.cpp has every key in pipelines.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -28,49 +25,14 @@ class PipelineTest : public ::testing::Test {
   TemporaryDirectory directory_;
 };
 
-class PipelineModelTest : public PipelineTest, public ::testing::WithParamInterface<const char*> {};
-
-TEST_P(PipelineModelTest, EveryShapeEndsInTheWeightsAndMetricsOfOneRank) {
-  const std::string model = std::string("train.epochs=1 model=") + GetParam();
-  const TrainedRun alone = train("alone", model);
-  struct Shape {
-    int ranks, stages;
-    const char* more;
-  };
-  int number = 0;
-  for (const Shape& shape :
-       {Shape{1, 3, ""}, Shape{2, 2, ""}, Shape{3, 3, ""}, Shape{4, 4, ""},
-        Shape{2, 4, " parallel.schedule=gpipe"}, Shape{4, 2, ""}, Shape{6, 3, ""},
-        Shape{4, 4, " parallel.placement=[0,1,1,0]"}, Shape{6, 2, " parallel.schedule=gpipe"}}) {
-    const std::string how =
-        model + stages(std::to_string(shape.stages)) + on_threads(shape.ranks) + shape.more;
-    expect_same(train("run" + std::to_string(number++), how), alone, how);
+/// Several pipelines of several stages, and two stages with a rank.
+TEST_F(PipelineTest, ShippedModelsEndInTheWeightsAndMetricsOfOneRank) {
+  for (const std::string model : {"net", "lenet"}) {
+    const std::string job = "train.epochs=1 model=" + model;
+    const TrainedRun alone = train("alone-" + model, job);
+    for (const std::string& how : {stages("3") + on_threads(6), stages("2") + on_threads(1)})
+      expect_same(train(model + how.substr(how.size() - 1), job + how), alone, model + how);
   }
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, PipelineModelTest, ::testing::Values("net", "lenet", "mlp"),
-                         [](const auto& param) { return std::string(param.param); });
-
-/// Small, for the emulator takes its time: about as long for one sample of a grain as for all of them.
-std::string tiny(const std::string& model) {
-  const std::string size = model == "lenet" ? "data.train_samples=4 data.global_batch=4 parallel.grain=2"
-                                            : "data.train_samples=24 data.global_batch=16 parallel.grain=8";
-  return "model=" + model + " train.epochs=1 data.test_samples=2 " + size + " ";
-}
-
-TEST_P(PipelineModelTest, TheEmulatedDeviceEndsInTheSame) {
-  const std::string model = tiny(GetParam());
-  const TrainedRun alone = train("alone", model);
-  std::vector<std::string> shapes = {stages("2") + on_threads(2), stages("3") + on_threads(3),
-                                     stages("2") + on_threads(4)};
-  if (model.find("mlp") != std::string::npos) {
-    shapes.push_back(stages("3") + on_threads(6) + " parallel.schedule=gpipe");
-    shapes.push_back(stages("4") + on_threads(2));
-  }
-  int number = 0;
-  for (const std::string& shape : shapes)
-    expect_same(train("run" + std::to_string(number++), model + "parallel.device=emulated" + shape), alone,
-                shape);
 }
 
 TEST_F(PipelineTest, ProcessesMakeNoDifference) {
@@ -108,15 +70,18 @@ TEST_F(PipelineTest, AStepThatCannotBeTakenIsNamedAsOnOneRank) {
   EXPECT_EQ(staged.err, alone.err);
 }
 
-/// Branches within stages, and stages without parameters; their trail is that of one rank, too.
-TEST_F(PipelineTest, TheEmulatedDeviceRunsStagesOfEveryKind) {
-  const std::string branched = tiny("mlp") + "model=" + write_branched_model(directory_);
-  const std::string emulated = " parallel.device=emulated";
-  expect_same(train("staged", branched + emulated + stages("5") + on_threads(5)), train("alone", branched),
-              "branches");
-  const std::string views = stages("[[flatten1], [fc1], [relu1], [fc2], [relu2], [fc3]]") + on_threads(3);
-  expect_same(train("views", tiny("mlp") + emulated + views), train("mlp", tiny("mlp")), "views");
-  EXPECT_EQ(read_text(directory_.path("views/trail.bin")), read_text(directory_.path("mlp/trail.bin")));
+/// One that has none still hears of the norm that clips; its trail is that of one rank, too.
+TEST_F(PipelineTest, StagesWithoutParametersTakePartOnBothDevices) {
+  const std::string job =
+      "model=mlp train.epochs=1 train.clip_norm=0.5 data.test_samples=2 data.train_samples=24 "
+      "data.global_batch=16 parallel.grain=8 ";
+  const TrainedRun alone = train("alone", job);
+  for (const std::string device : {"cpu", "emulated"}) {
+    const std::string how = stages("[[flatten1], [fc1], [relu1], [fc2], [relu2], [fc3]]") + on_threads(3);
+    expect_same(train(device, job + "parallel.device=" + device + how), alone, device);
+    EXPECT_EQ(read_text(directory_.path(device + "/trail.bin")),
+              read_text(directory_.path("alone/trail.bin")));
+  }
 }
 
 /// The last of four stages stands still within a long series of steps: between two series no stage is waited for.

@@ -4,24 +4,13 @@
 
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
+#include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <sstream>
-#include <stdexcept>
 
 namespace lockstep::testing {
 

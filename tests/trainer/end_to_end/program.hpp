@@ -4,15 +4,8 @@
 #pragma once
 
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
-
-#include <nlohmann/json.hpp>
-
-#include <cerrno>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 

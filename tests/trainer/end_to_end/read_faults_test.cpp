@@ -5,17 +5,8 @@
 /// which order, however long that takes; and that no step waits for a file system that stalls.
 ///
 /// ctest lets some calls fail. All of them, with three kinds of error: LOCKSTEP_CAMPAIGN=1.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 
@@ -188,12 +179,8 @@ TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
   succeed("verify " + directory.path("run"));
 }
 
-}  // namespace
-
 // Trails on disks that are full or cannot be read: the run says so and ends with 74, and what goes on from there
 // leaves the trail of an undisturbed run, byte for byte.
-
-namespace {
 
 namespace fs = std::filesystem;
 

@@ -1,17 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The page of `lockstep report` says what the files of the run say, and nothing in them becomes markup.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -187,11 +178,7 @@ TEST_F(ReportTest, WhatIsMissingIsANoteAndWhatIsNoRunIsAnError) {
   EXPECT_EQ(lockstep("report " + directory_.path("nothing")).exit_code, 66);
 }
 
-}  // namespace
-
 // What `lockstep eval` says of classes, as text and as JSON, on any number of ranks.
-
-namespace {
 
 class EvalClassesTest : public ::testing::Test {
  protected:

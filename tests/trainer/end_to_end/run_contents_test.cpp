@@ -1,20 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Runs write what the tables of docs/reference say: nothing else, and all of it.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/run/metrics.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <regex>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

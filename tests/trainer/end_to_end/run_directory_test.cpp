@@ -2,16 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Which directory a run takes whose job names none: the newest unfinished one that computes the same, or a
 /// new one, and the first line says so.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <map>
 #include <regex>
-#include <set>
-#include <string>
 
 namespace lockstep::testing {
 namespace {
@@ -174,11 +168,7 @@ TEST_F(RunDirectoryTest, StartsAtTheSameMomentTakeDifferentDirectories) {
   EXPECT_EQ(digests.size(), 1U);
 }
 
-}  // namespace
-
 // Starting a job again after its end.
-
-namespace {
 
 namespace fs = std::filesystem;
 

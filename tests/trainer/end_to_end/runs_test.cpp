@@ -1,12 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep runs, compare, and RUN@best, as a user meets them, on two small runs.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
 
 namespace lockstep::testing {
 namespace {

@@ -6,14 +6,8 @@
 
 #include "common/env.hpp"
 #include "data/dataset.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 
 namespace lockstep::testing {
 namespace {

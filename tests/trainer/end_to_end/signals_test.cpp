@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// A run that is asked to stop saves one and the same step on all ranks, and goes on from there as if nothing
 /// had happened.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <string>
 
 namespace lockstep::testing {
 namespace {

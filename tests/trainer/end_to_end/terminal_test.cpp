@@ -1,14 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What a training looks like on terminals of many widths and kinds.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 
 namespace lockstep::testing {
 namespace {

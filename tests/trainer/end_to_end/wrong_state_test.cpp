@@ -2,15 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// A rank's state goes wrong: no checkpoint has it, and a run goes on from one that is sure, or not at all.
 #include "common/machine.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing::wrong_state_test {
 namespace {

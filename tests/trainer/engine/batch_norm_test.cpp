@@ -5,20 +5,11 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/data_parallel.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {
@@ -87,23 +78,21 @@ std::shared_ptr<TrainTestData> golden_data() {
 /// Who computes it, in what pieces.
 struct Way {
   std::string device = "cpu";
-  int ranks = 1, threads = 1, grain = 8;
-  std::string graph = "on", rest{};
+  int grain = 8;
 };
 
 struct BatchNormRun {
   std::vector<float> first, last;  ///< weights after the first and after the last step
   std::vector<double> losses;
   double evaluated = 0;
-  friend bool operator==(const BatchNormRun&, const BatchNormRun&) = default;
 };
 
 Job job_of(const Way& way) {
   return parse_job(
       fmt::format("{{model: net, data: {{global_batch: 20, shuffle: false}}, train: {{epochs: 25, "
                   "optimizer: {{kind: sgd, lr: 0.05, momentum: 0.5}}}}, parallel: {{device: {}, "
-                  "threads: {}, grain: {}, graph: {}{}}}}}",
-                  way.device, way.threads, way.grain, way.graph, way.rest),
+                  "grain: {}, graph: off}}}}",
+                  way.device, way.grain),
       "job.yaml");
 }
 
@@ -153,10 +142,7 @@ BatchNormRun train_rank(const Job& job, Communicator& comm, int steps) {
 BatchNormRun train_way(const Way& way, int steps) {
   const Job job = job_of(way);
   BatchNormRun run;
-  run_thread_ranks(way.ranks, [&](Communicator& comm) {
-    BatchNormRun mine = train_rank(job, comm, steps);
-    if (comm.rank() == 0) run = std::move(mine);
-  });
+  run_thread_ranks(1, [&](Communicator& comm) { run = train_rank(job, comm, steps); });
   return run;
 }
 
@@ -195,7 +181,7 @@ void expect_golden(const Way& way) {
 /// and nothing of it is kept.
 TEST(BatchNormTest, NanOfOneSampleIsTheUsualFailureEverywhere) {
   for (const std::string device : {"cpu", "emulated"}) {
-    const Job job = job_of({.device = device, .ranks = 2, .grain = 5});
+    const Job job = job_of({.device = device, .grain = 5});
     run_thread_ranks(2, [&](Communicator& comm) {
       const auto data = golden_data();
       data->train.features.data()[17 * kImage.features()] = NAN;
@@ -216,38 +202,12 @@ TEST(BatchNormTest, CpuTrainsAsPytorchDoes) {
 }
 
 TEST(BatchNormTest, DeviceTrainsAsPytorchDoes) {
-  expect_golden({.device = "emulated", .graph = "off"});
-}
-
-/// One rank without a sample in the last batch, which has four; the host reduces between the pieces of a
-/// step.
-TEST(BatchNormTest, RanksAndGraphsLeaveNoTraceOnADevice) {
-  constexpr int kSteps = 8;
-  const BatchNormRun alone = train_way({.device = "emulated", .grain = 5}, kSteps);
-  EXPECT_EQ(train_way({.device = "emulated", .grain = 5, .graph = "off"}, kSteps), alone);
-  for (const int ranks : {2, 4}) {
-    for (const std::string graph : {"on", "off"}) {
-      const Way way{.device = "emulated", .ranks = ranks, .grain = 5, .graph = graph};
-      EXPECT_EQ(train_way(way, kSteps), alone) << ranks << " ranks, graph " << graph;
-    }
-  }
-}
-
-/// Columns that are no samples, grains of which most ranks have none, buckets that leave between the sums.
-TEST(BatchNormTest, RanksThreadsAndBucketsLeaveNoTrace) {
-  constexpr int kSteps = 8;
-  const BatchNormRun alone = train_way({.grain = 5}, kSteps);
-  for (const int ranks : {1, 2, 3, 4}) {
-    for (const int threads : {1, 2}) {
-      const Way way{.ranks = ranks, .threads = threads, .grain = 5, .rest = ", bucket_bytes: 64"};
-      EXPECT_EQ(train_way(way, kSteps), alone) << ranks << " ranks, " << threads << " threads";
-    }
-  }
+  expect_golden({.device = "emulated"});
 }
 
 /// Only the rounding of a grain's own part may show.
 TEST(BatchNormTest, GrainsHardlyMatter) {
-  const BatchNormRun whole = train_way({.grain = 20}, 4), cut = train_way({.grain = 3, .rest = ""}, 4);
+  const BatchNormRun whole = train_way({.grain = 20}, 4), cut = train_way({.grain = 3}, 4);
   for (std::size_t i = 0; i < whole.last.size(); ++i) EXPECT_NEAR(whole.last[i], cut.last[i], 2e-6) << i;
 }
 

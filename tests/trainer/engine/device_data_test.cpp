@@ -6,18 +6,8 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/engine/job_setup.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace lockstep::device_data_test {
 namespace {

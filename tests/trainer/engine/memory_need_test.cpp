@@ -12,6 +12,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "models/device_execution.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -19,14 +20,7 @@
 #include "trainer/run/saved_model.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 
-#include <gtest/gtest.h>
 #include <malloc.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

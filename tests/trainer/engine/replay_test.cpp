@@ -5,15 +5,8 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/machine.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/engine/wrong_rank.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

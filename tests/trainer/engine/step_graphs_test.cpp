@@ -6,17 +6,9 @@
 #include "common/error.hpp"
 #include "models/network.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/engine/device_step.hpp"
 #include "trainer/engine/job_setup.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::test {
 namespace {

@@ -8,14 +8,9 @@
 #include "kernels/cpu/ops.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/job_setup.hpp"
-
-#include <algorithm>
-#include <cstdlib>
-#include <numeric>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

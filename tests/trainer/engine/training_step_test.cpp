@@ -8,18 +8,9 @@
 #include "kernels/cpu/ops.hpp"
 #include "models/network.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/run/progress.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 namespace lockstep {
 namespace {

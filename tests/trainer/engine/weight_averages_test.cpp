@@ -6,14 +6,9 @@
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/weight_update.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <string>
-#include <vector>
 
 namespace lockstep::weight_averages_test {
 namespace {

@@ -10,19 +10,9 @@
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/host_arena.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -6,15 +6,8 @@
 #include "common/safetensors.hpp"
 #include "data/dataset.hpp"
 #include "models/execution.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/run/saved_model.hpp"
-
-#include <algorithm>
-#include <cstdio>
-#include <exception>
-#include <numeric>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

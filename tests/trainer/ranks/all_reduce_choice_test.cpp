@@ -6,16 +6,8 @@
 #include "common/error.hpp"
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/ranks/device_choice.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace lockstep {
 namespace {

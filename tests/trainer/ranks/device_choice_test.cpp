@@ -10,11 +10,7 @@
 #include "kernels/emulation/order.hpp"
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 
@@ -111,10 +107,6 @@ TEST(ChooseDeviceTest, ADeviceIsNotMadeWithoutKernelsForIt) {
                             "CMAKE_CUDA_ARCHITECTURES"});
   EXPECT_NE(emulated::platform().make_device(0), nullptr);
 }
-
-}  // namespace
-
-namespace {
 
 constexpr int kRefused = -1;
 constexpr std::nullopt_t kAny = std::nullopt;

@@ -6,17 +6,11 @@
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
-#include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
-
-#include <array>
-#include <cstdlib>
-#include <functional>
-#include <mutex>
-#include <set>
 
 namespace lockstep {
 
@@ -157,11 +151,7 @@ TEST(EqualRanksTest, AnotherShapeOfTheSameBytesIsADifferenceAndSoAreOtherNames) 
                      {"the shape of synthetic train samples is 1 x 28 x 28", "the names of the classes"});
 }
 
-}  // namespace
-
 // Which of several processes leaves a command to rank 0.
-
-namespace {
 
 /// As mpirun -np 2 lockstep hash RUN sets it.
 class LaunchedRankTest : public ::testing::Test {

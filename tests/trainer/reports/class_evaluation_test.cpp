@@ -6,17 +6,8 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "models/network.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -2,13 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The document as characters and as a page: names stay names, and curves go where their numbers are.
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/reports/report.hpp"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <string>
 
 namespace lockstep {
 namespace {

@@ -3,15 +3,9 @@
 /// Makes run folders for tests of what reads them.
 #pragma once
 
+#include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
-
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 

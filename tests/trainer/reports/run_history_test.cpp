@@ -2,17 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// What is read from run folders: whole ones, damaged ones, and those of runs that came to no end.
 #include "common/json_text.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/reports/runs.hpp"
 
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
-
-#include <filesystem>
-#include <random>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

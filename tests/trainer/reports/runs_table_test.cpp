@@ -6,14 +6,9 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/reports/runs.hpp"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <sstream>
 
 namespace lockstep {
 namespace {

@@ -6,23 +6,10 @@
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/run/metrics.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

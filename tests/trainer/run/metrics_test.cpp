@@ -8,29 +8,14 @@
 #include "common/text_layout.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <mutex>
-#include <optional>
-#include <span>
-#include <sstream>
-#include <string>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 namespace {
 
@@ -168,14 +153,7 @@ TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   EXPECT_EQ(lost, nlohmann::json::parse(R"({"event":"lost","step":12,"lines_noted":30})"));
 }
 
-}  // namespace
-}  // namespace lockstep
-
-namespace lockstep {
-
 // The curve of test accuracy: its rows at any width.
-
-namespace {
 
 TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs) {
   for (const int columns : {40, 80, 200}) {
@@ -191,10 +169,6 @@ TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs)
     EXPECT_EQ(curve_scale(columns).find('0'), curve_row({7, 0.5}, columns, false).find('|'));
   }
 }
-
-}  // namespace
-
-namespace {
 
 TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
   ::testing::internal::CaptureStdout();

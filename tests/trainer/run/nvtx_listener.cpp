@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// Stands in for a profiler: NVTX loads it by $NVTX_INJECTION64_PATH. It appends "begin NAME" and "end" to the file
 /// that $LOCKSTEP_NVTX_FILE names.
+#include "tests/support/prelude.hpp"
+
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <string>
 
 namespace {
 

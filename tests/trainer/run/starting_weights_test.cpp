@@ -10,23 +10,11 @@
 #include "kernels/cpu/ops.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

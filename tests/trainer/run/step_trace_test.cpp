@@ -4,17 +4,9 @@
 #include "trainer/run/step_trace.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
+#include "tests/support/prelude.hpp"
 #include "trace_schema.pb.h"
 #include "trainer/config/job.hpp"
-
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -5,19 +5,11 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/run/run_directory.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <csignal>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 
@@ -86,10 +78,6 @@ TEST(StopSignalTest, TheLimitOnProcessorTimeIsOneRequestHoweverOftenItComes) {
               "^lockstep: SIGXCPU .the limit on processor time.*saving\n$");
 }
 
-}  // namespace
-
-namespace {
-
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
@@ -133,11 +121,7 @@ TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
   EXPECT_EQ(slurm_allocation_end(), std::nullopt);
 }
 
-}  // namespace
-
 // Verdicts: of the last start under one name, of earlier ones under numbers.
-
-namespace {
 
 class VerdictFileTest : public ::testing::Test {
  protected:

@@ -11,21 +11,10 @@
 #include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/held_device.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/worker_pool.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 
@@ -367,10 +356,6 @@ TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
     }
   });
 }
-
-}  // namespace
-
-namespace {
 
 TEST(WorkerPoolTest, EveryThreadWorksOnceInEachRound) {
   for (const int threads : {1, 2, 5}) {

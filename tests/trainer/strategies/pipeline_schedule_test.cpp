@@ -2,14 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Schedules of pipelines: complete, in order, without circles; cuts.
 #include "models/layer.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/strategies/stage_plan.hpp"
-
-#include <gtest/gtest.h>
-
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -5,21 +5,11 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/timeline.hpp"
 #include "models/network.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/strategies/strategy.hpp"
 #include "trainer/tools/bench.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <iterator>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -6,14 +6,11 @@
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/json_text.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/trail.hpp"
-
-#include <algorithm>
-#include <span>
-#include <string_view>
 
 namespace lockstep::testing {
 

@@ -3,18 +3,12 @@
 /// Changes the files of a run and makes all checksums and notes good again, as a forger would.
 #pragma once
 
+#include "tests/support/prelude.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job_schema.hpp"
 
-#include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
-
-#include <cstdint>
-#include <functional>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace lockstep::testing {
 

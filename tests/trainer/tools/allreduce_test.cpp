@@ -7,16 +7,8 @@
 #include "kernels/device_ops.hpp"
 #include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/leak_check.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/tools/bench.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <chrono>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
 
 namespace lockstep::bench {
 
@@ -175,10 +167,6 @@ TEST(AllreduceLossTest, AfterALossNothingMoreIsFreed) {
   EXPECT_GT(first_row.allocated, 0);
   EXPECT_EQ(first_row.freed, 0);
 }
-
-}  // namespace
-
-namespace {
 
 constexpr AllreduceRow kRow{1 << 20, 131072, "int64", {100e-6, 0}, {50e-6, 0}};
 

@@ -1,14 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Each pitfall, made up in what ranks see, is found by its own check and by no other; healthy launches have none.
+#include "tests/support/prelude.hpp"
 #include "trainer/run/rank_diagnosis.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 namespace {

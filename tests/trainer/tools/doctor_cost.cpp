@@ -5,17 +5,10 @@
 /// Prints the median over TIMES (20) looks of the wall-clock time, and of the processor time of one rank's process: of
 /// the rank with the highest.
 #include "comm/agreement.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/rank_diagnosis.hpp"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <ctime>
-#include <vector>
 
 namespace {
 

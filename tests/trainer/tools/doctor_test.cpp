@@ -5,16 +5,8 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/ranks/checks.hpp"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 
@@ -78,11 +70,7 @@ TEST(DiagnosisTest, DataThatAreNotThereAreAFindingAndNotTheEnd) {
   EXPECT_EQ(json.at("ranks").size(), 2U);
 }
 
-}  // namespace
-
 // Pages that launchers really print, and what is recognised in them.
-
-namespace {
 
 struct Page {
   const char* id;
@@ -130,11 +118,7 @@ TEST(LaunchLogTest, AHealthyRunSaysNothing) {
       read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n").empty());
 }
 
-}  // namespace
-
 // What a rank reads of /proc, /sys and /etc, from a made-up root; and what of the environment it shows.
-
-namespace {
 
 namespace fs = std::filesystem;
 

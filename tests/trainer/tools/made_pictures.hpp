@@ -4,10 +4,7 @@
 #pragma once
 
 #include "tests/data/picture_fixture.hpp"
-
-#include <optional>
-#include <string>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
 

@@ -5,18 +5,11 @@
 
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "tests/trainer/tools/made_pictures.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <filesystem>
 #include <iostream>
-#include <memory>
-#include <sstream>
 
 namespace lockstep {
 

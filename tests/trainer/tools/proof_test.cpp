@@ -4,21 +4,9 @@
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_result.hpp"
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <functional>
-#include <iterator>
-#include <numeric>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

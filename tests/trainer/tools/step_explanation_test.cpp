@@ -2,13 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Shares of a made-up step, and the advice that follows from them.
 #include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
 #include "trainer/tools/bench.hpp"
-
-#include <gtest/gtest.h>
-
-#include <sstream>
-#include <string>
-#include <string_view>
 
 namespace lockstep::bench {
 namespace {
