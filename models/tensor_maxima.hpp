@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-/// Of activations and of their gradients those alone that a layer multiplies in 16-bit integers; of all others null. Layers
-/// are counted from the first one of the walk. Recomputation makes the same numbers, whose maxima stay.
+/// Activations and gradients that a layer multiplies in 16-bit integers have a place here, all others null. Layers are
+/// counted from the first one of the walk. Recomputation makes the same numbers, whose maxima stay.
 class TensorMaxima {
  public:
   TensorMaxima(std::span<const Layer* const> layers, std::size_t first_layer, int columns)

@@ -12,7 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/batch_norm.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
-#include "kernels/cpu/int16/column_maxima_inl.hpp"
+#include "kernels/cpu/column_maxima_inl.hpp"
 #include "kernels/cpu/multiply_add_inl.hpp"
 #include "kernels/cpu/sign_bits_inl.hpp"
 

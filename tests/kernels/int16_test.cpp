@@ -161,7 +161,7 @@ Results by_definition(const Problem& p) {
   return results;
 }
 
-/// Of an odd number of samples, the first op that reads an operand finds its maxima for all; otherwise each op its own.
+/// With an odd number of samples the first op that reads an operand finds its maxima for all; otherwise each op its own.
 Results by_ops(const Problem& p) {
   const Conv2dShape& s = p.shape;
   Results results = room_for(p);

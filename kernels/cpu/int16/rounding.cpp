@@ -12,7 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/int16/rounding.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
-#include "kernels/cpu/int16/column_maxima_inl.hpp"
+#include "kernels/cpu/column_maxima_inl.hpp"
 #include "kernels/cpu/lanes_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

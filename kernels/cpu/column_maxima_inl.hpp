@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// Column maxima on the way through a tensor, a vector at a time; compiled once for each SIMD target.
 
-#if defined(LOCKSTEP_CPU_INT16_COLUMN_MAXIMA_INL_HPP) == defined(HWY_TARGET_TOGGLE)
-#ifdef LOCKSTEP_CPU_INT16_COLUMN_MAXIMA_INL_HPP
-#undef LOCKSTEP_CPU_INT16_COLUMN_MAXIMA_INL_HPP
+#if defined(LOCKSTEP_CPU_COLUMN_MAXIMA_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_CPU_COLUMN_MAXIMA_INL_HPP
+#undef LOCKSTEP_CPU_COLUMN_MAXIMA_INL_HPP
 #else
-#define LOCKSTEP_CPU_INT16_COLUMN_MAXIMA_INL_HPP
+#define LOCKSTEP_CPU_COLUMN_MAXIMA_INL_HPP
 #endif
 
 #include "hwy/highway.h"
