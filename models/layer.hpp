@@ -4,6 +4,7 @@
 /// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
+#include "kernels/cpu/int16/column_maxima.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/device_epilogue.hpp"
 #include "kernels/device_ops.hpp"
@@ -187,6 +188,9 @@ struct LayerTensors {
   // Of a BatchLayer:
   cpu::NormSteps steps = {};    ///< of the layers behind it that run with it
   float* stepped_dy = nullptr;  ///< dy before its backward steps, which then is dy
+  // In 16-bit integers, for tensors that are operands; otherwise null. A layer may find those of what it writes.
+  cpu::ColumnMaxima *maxima_of_x = nullptr, *maxima_of_y = nullptr, *maxima_of_dy = nullptr,
+                    *maxima_of_dx = nullptr;
 };
 
 /// Where a layer stands in its network.

@@ -35,6 +35,13 @@ TensorPlan affordable_plan(const Network& network, const NetworkPart& part, int 
   return plan;
 }
 
+std::vector<const Layer*> layers_of(const Network& network, const NetworkPart& part) {
+  std::vector<const Layer*> layers;
+  const std::size_t last = std::min(part.last, network.layers().size());
+  for (std::size_t i = part.first; i < last; ++i) layers.push_back(network.layers()[i].get());
+  return layers;
+}
+
 }  // namespace
 
 LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_batch)
@@ -43,11 +50,11 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_ba
       parameters_(parameters_of(network, part)),
       plan_(affordable_plan(network, part, max_batch)),
       memory_(plan_.bytes),
+      layers_(layers_of(network, part)),
+      maxima_(layers_, part.first, max_batch),
       pass_{.key = {}, .grain = max_batch} {
   LOCKSTEP_CHECK(max_batch > 0 && max_batch % cpu::kLanes == 0);
-  const std::size_t last = std::min(part.last, network.layers().size());
-  for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());
-  read_ = parts_read(network.layers(), part.first, last);
+  read_ = parts_read(network.layers(), part.first, part.first + layers_.size());
   runs_of_.assign(layers_.size(), kNone);
   norms_.assign(layers_.size(), kNone);
   for (std::size_t i = 0; i < layers_.size(); ++i)
@@ -91,6 +98,7 @@ void LayerWalk::begin(const TrainingGrain& grain, bool training) {
   pass_.samples = grain.samples;
   pass_.training = training;
   pass_.key = grain.key;
+  maxima_.forget_activations();
 }
 
 LayerTensors LayerWalk::tensors_at(const Offsets& all, std::size_t i) {
@@ -104,6 +112,8 @@ LayerTensors LayerWalk::tensors_at(const Offsets& all, std::size_t i) {
   if (offsets.branch != TensorPlan::kNone) tensors.branch = at(offsets.branch);
   tensors.saved = reinterpret_cast<std::uint8_t*>(memory_.data() + offsets.saved);
   if (grain_.statistics != nullptr) tensors.statistics = grain_.statistics->of(i);
+  tensors.maxima_of_x = maxima_.of_input(i);
+  tensors.maxima_of_y = maxima_.of_output(i);
   return tensors;
 }
 
@@ -125,6 +135,8 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
   tensors.gradients = gradients + offset_of(i);
   if (offsets.dbranch != TensorPlan::kNone) tensors.dbranch = at(offsets.dbranch);
   tensors.adds_to_dbranch = offsets.adds_to_dbranch;
+  tensors.maxima_of_dy = maxima_.of_output_gradient(i);
+  tensors.maxima_of_dx = maxima_.of_input_gradient(i);
   return tensors;
 }
 
@@ -150,11 +162,12 @@ void LayerWalk::forward_at(const Offsets& offsets, std::size_t i) {
   layer(i).forward(pass_, norms_[i] == i ? tensors_with_steps(offsets, i) : tensors_at(offsets, i));
 }
 
-/// A step that adds has a branch; the other one is a relu, which saves signs.
+/// A step that adds has a branch; the other one is a relu, which saves signs. The last one's output is what is found.
 LayerTensors LayerWalk::tensors_with_steps(const Offsets& offsets, std::size_t i) {
   LayerTensors tensors = tensors_at(offsets, i);
   for (std::size_t step = i + 1; step < size() && norms_[step] == i; ++step) {
     const LayerTensors of_step = tensors_at(offsets, step);
+    tensors.maxima_of_y = of_step.maxima_of_y;
     if (of_step.branch != nullptr) {
       tensors.steps.added = of_step.branch;
     } else {
@@ -263,6 +276,7 @@ void LayerWalk::join_branches(std::size_t i) {
   if (offsets.from_branches == TensorPlan::kNone) return;
   const std::size_t size = std::size_t{1} * layer(i).output().features() * pass_.batch;
   cpu::add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
+  if (cpu::ColumnMaxima* maxima = maxima_.of_output_gradient(i)) maxima->are_found = false;
 }
 
 // GradientScratch: a layer's terms, where there are several, and their sum.

@@ -9,6 +9,7 @@
 #include "models/execution.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
+#include "models/tensor_maxima.hpp"
 #include "models/tensor_plan.hpp"
 
 #include <cstddef>
@@ -73,6 +74,7 @@ class LayerWalk {
   void begin_backward(float* gradient) {
     gradient_of_output_ = gradient;
     made_again_ = kNone;
+    maxima_.forget_gradients();
   }
   /// Before anything of layer i's backward: what it and those before it need, and was not kept, is made again.
   void make_again(std::size_t i);
@@ -130,6 +132,7 @@ class LayerWalk {
   TensorPlan plan_;
   AlignedBuffer<std::byte> memory_;
   std::vector<const Layer*> layers_;
+  TensorMaxima maxima_;
   std::vector<ImagePart> read_;  ///< layer → the part of its output that is read
   std::vector<LayerRun> runs_;
   std::vector<std::size_t> runs_of_;  ///< layer → its run, or kNone

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 namespace lockstep {
 
@@ -17,6 +18,10 @@ namespace {
 
 /// More of them would hardly save anything: what is kept between them grows.
 constexpr std::size_t kMostSegments = 16;
+
+/// From so many bytes on outputs that are made quickly are made again if that leaves at most such a share.
+constexpr std::size_t kMuchMemory = std::size_t{256} << 20;
+constexpr double kWorthwhile = 0.9;
 
 /// The tensors of a part, counted from its input on. A layer may work in place on that, too.
 std::vector<std::size_t> tensors_of_part(const Network& network, const NetworkPart& part) {
@@ -33,8 +38,8 @@ NetworkPart within(const Network& network, NetworkPart part) {
   return part;
 }
 
-/// The moments of a pass over L layers: forward of layer i is moment i, the loss L; then, segment by segment from the
-/// last one, its layers run once more, and backward. Layers are counted from the first one of the part.
+/// The moments of a pass over L layers: forward of layer i is moment i, the loss L; then backward of each layer from the
+/// last one on, and before it the layers that run once more. Layers are counted from the first one of the part.
 class Planner {
  public:
   Planner(const Network& network, int batch, const NetworkPart& part)
@@ -50,17 +55,21 @@ class Planner {
 
   /// @param begins  of all segments but the first one; some of possible_begins()
   TensorPlan plan(const std::vector<std::size_t>& begins = {}) {
-    lifetimes_.clear();
-    branch_users_.assign(layer_count(), 0);
-    number_moments(begins);
+    find_segments(begins);
     choose_remade();
-    keep_activations();
-    keep_gradients();
-    keep_saved();
-    keep_branches();
-    keep_again();
-    keep_runs();
-    return place(plan_memory(lifetimes_));
+    for (std::size_t i = 0; i < layer_count(); ++i) again_before_.push_back(again_in_segment_of(i));
+    return plan_lifetimes();
+  }
+
+  /// Each output of a norm or a route is made again right before backward first reads it: one pass over what is kept.
+  TensorPlan plan_quick_again() {
+    choose_quick();
+    for (std::size_t i = layer_count(); i-- > 0;) {
+      for_each_use(i, [&](std::size_t t, bool in_backward) {
+        if (in_backward && remade_[t]) make_quick_again(tensors_[t].producer, again_before_[i]);
+      });
+    }
+    return plan_lifetimes();
   }
 
   /// Where one tensor alone goes on, and no layer overwrites it.
@@ -143,7 +152,7 @@ class Planner {
   /// Calls use(tensor, whether backward reads it) for all that a layer reads and writes.
   template <typename Use>
   void for_each_use(std::size_t i, const Use& use) const {
-    use(x_[i], layer(i).needs_input());
+    if (layer(i).reads_layer_before()) use(x_[i], layer(i).needs_input());
     use(y_[i], layer(i).output_need() != Layer::OutputNeed::kNothing);
     if (const auto from = branch_of(i)) use(y_[*from], layer(i).needs_branch());
   }
@@ -156,21 +165,70 @@ class Planner {
     return false;
   }
 
-  void number_moments(const std::vector<std::size_t>& begins) {
-    const std::size_t layers = layer_count();
-    segment_.assign(layers, 0);
-    for (std::size_t i = 0; i < layers; ++i)
+  void find_segments(const std::vector<std::size_t>& begins) {
+    segment_.assign(layer_count(), 0);
+    for (std::size_t i = 0; i < layer_count(); ++i)
       segment_[i] = static_cast<std::size_t>(std::ranges::upper_bound(begins, i) - begins.begin());
+    again_before_.clear();
+  }
+
+  /// Once it is known what is made again, and when.
+  TensorPlan plan_lifetimes() {
+    lifetimes_.clear();
+    branch_users_.assign(layer_count(), 0);
+    number_moments();
+    keep_activations();
+    keep_gradients();
+    keep_saved();
+    keep_branches();
+    keep_again();
+    keep_runs();
+    return place(plan_memory(lifetimes_));
+  }
+
+  void number_moments() {
+    const std::size_t layers = layer_count();
     again_moments_.assign(layers, 0);
     backward_moments_.assign(layers + 1, static_cast<int>(layers));
     int moment = static_cast<int>(layers) + 1;
-    for (std::size_t end = layers; end > 0;) {
-      std::size_t first = end - 1;
-      while (first > 0 && segment_[first - 1] == segment_[first]) --first;
-      for (std::size_t i = first; end < layers && i < end; ++i) again_moments_[i] = moment++;
-      for (std::size_t i = end; i > first; --i) backward_moments_[i - 1] = moment++;
-      end = first;
+    for (std::size_t i = layers; i-- > 0;) {
+      for (const std::size_t again : again_before_[i]) again_moments_[again] = moment++;
+      backward_moments_[i] = moment++;
     }
+  }
+
+  /// Tensors that backward reads, and that are the output of a norm with its steps, or of a route, and of no other layer.
+  void choose_quick() {
+    again_.assign(layer_count(), false);
+    again_before_.assign(layer_count(), {});
+    remade_.assign(tensors_.size(), false);
+    for (std::size_t i = 0; i < layer_count(); ++i)
+      for_each_use(i, [&](std::size_t t, bool in_backward) {
+        if (in_backward && t > 0 && t < last_tensor()) remade_[t] = true;
+      });
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      const std::size_t first = tensors_[y_[i]].producer;
+      const bool is_quick =
+          layer(first).over_batch() != nullptr || std::holds_alternative<RouteOp>(layer(first).op());
+      if (!is_quick || i > last_step_of(first)) remade_[y_[i]] = false;
+    }
+  }
+  /// The last step of a norm; of a norm or route without, itself.
+  std::size_t last_step_of(std::size_t i) const {
+    const auto found = std::ranges::find(runs_, i, &ChannelRun::first);
+    return found == runs_.end() ? i : found->last;
+  }
+  /// Appends layer i and its steps, behind those whose outputs they read.
+  void make_quick_again(std::size_t i, std::vector<std::size_t>& layers) {
+    if (again_[i]) return;
+    const std::size_t last = last_step_of(i);
+    for (std::size_t j = i; j <= last; ++j) {
+      again_[j] = true;
+      for_each_use(j, [&](std::size_t t, bool) {
+        if (remade_[t]) make_quick_again(tensors_[t].producer, layers);
+      });
+    }
+    for (std::size_t j = i; j <= last; ++j) layers.push_back(j);
   }
 
   /// Tensors that no other segment reads, and of the layers that make them those without which backward lacks something.
@@ -348,7 +406,7 @@ class Planner {
   }
 
   /// Before backward comes to layer i, which is the last one of a segment: its layers that run once more.
-  std::vector<std::size_t> again_before(std::size_t i) const {
+  std::vector<std::size_t> again_in_segment_of(std::size_t i) const {
     std::vector<std::size_t> layers;
     if (i + 1 == layer_count() || segment_[i] == segment_[i + 1]) return layers;
     for (std::size_t j = 0; j <= i; ++j)
@@ -361,8 +419,8 @@ class Planner {
     for (std::size_t i = 0; i < layer_count(); ++i) {
       plan.layers.push_back(offsets_of(memory, i, false));
       plan.back.push_back(offsets_of(memory, i, true));
-      plan.again.push_back(again_before(i));
     }
+    plan.again = again_before_;
     plan.runs = runs_;
     plan.input = memory.offsets[0];
     if (part_.gives_input_gradient) plan.input_gradient = gradient(memory, 0);
@@ -382,8 +440,9 @@ class Planner {
   std::vector<ChannelRun> runs_;
   std::vector<std::size_t> segment_;  ///< layer → its segment
   std::vector<int> again_moments_,
-      backward_moments_;      ///< layer → its moment; of the loss behind the last one
-  std::vector<bool> again_;   ///< layer → it runs once more
+      backward_moments_;  ///< layer → its moment; of the loss behind the last one
+  std::vector<std::vector<std::size_t>> again_before_;  ///< layer → TensorPlan::again
+  std::vector<bool> again_;                             ///< layer → it runs once more
   std::vector<bool> remade_;  ///< tensor → it has a second life in backward, or none there
   /// Activations, then gradients, one for each tensor; then saved, then gradients of branches, for each layer; then
   /// the second lives of activations, and of what is saved.
@@ -395,6 +454,11 @@ class Planner {
 TensorPlan plan_tensors(const Network& network, int batch, const NetworkPart& part) {
   Planner planner(network, batch, part);
   TensorPlan best = planner.plan();
+  if (best.bytes > kMuchMemory) {
+    TensorPlan plan = planner.plan_quick_again();
+    if (static_cast<double>(plan.bytes) < kWorthwhile * static_cast<double>(best.bytes))
+      best = std::move(plan);
+  }
   for (std::size_t segments = 2; part.recomputes && segments <= kMostSegments; ++segments) {
     TensorPlan plan = planner.plan(planner.begins_of_equal(segments));
     if (plan.bytes < best.bytes) best = std::move(plan);

@@ -74,7 +74,8 @@ struct NetworkPart {
 /// soon as the next layer has read them, and gradients live only between two layers. The input and the last
 /// layer's output keep their place throughout, so that a pass may be repeated and the gradient of the logits
 /// may overwrite them. A part that recomputes is cut where one tensor alone goes on: of the segments but the last one
-/// those tensors alone are kept, and the layers of a segment run once more before backward comes to it.
+/// those tensors alone are kept, and the layers of a segment run once more before backward comes to it. A large part that
+/// does not makes outputs of norms and routes again, each right before backward first reads it.
 struct TensorPlan {
   static constexpr std::size_t kNone = ~std::size_t{0};
 

@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/batch_norm.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
+#include "kernels/cpu/column_maxima_inl.hpp"
 #include "kernels/cpu/multiply_add_inl.hpp"
 #include "kernels/cpu/sign_bits_inl.hpp"
 
@@ -194,9 +195,9 @@ void sums_behind_steps(const BatchNormShape& shape, const NormSteps& steps, cons
 
 enum class Relu { kNone, kForgets, kRemembers };
 
-template <bool kAdds, Relu kRelu>
+template <bool kAdds, Relu kRelu, class Maxima>
 void normalise_and_step(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-                        const float* weight, const float* bias, NormSteps steps, float* y) {
+                        const float* weight, const float* bias, NormSteps steps, float* y, Maxima maxima) {
   const Samples d;
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, y += size) {
@@ -208,6 +209,7 @@ void normalise_and_step(const BatchNormShape& shape, const float* x, const Batch
       if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, steps.added + i));
       if constexpr (kRelu == Relu::kRemembers) store_bits(d, hn::Gt(value, hn::Zero(d)), i, steps.positive);
       if constexpr (kRelu != Relu::kNone) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
+      maxima.take(d, value);
       hn::StoreU(value, d, y + i);
     }
     if constexpr (kAdds) steps.added += size;
@@ -215,16 +217,26 @@ void normalise_and_step(const BatchNormShape& shape, const float* x, const Batch
   }
 }
 
-void normalise(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-               const float* weight, const float* bias, const NormSteps& steps, float* y) {
+template <class Maxima>
+void normalise_finding(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+                       const float* weight, const float* bias, const NormSteps& steps, float* y,
+                       const Maxima& maxima) {
   const auto call = [&]<Relu kRelu>(std::integral_constant<Relu, kRelu>) {
-    const auto step =
-        steps.added == nullptr ? normalise_and_step<false, kRelu> : normalise_and_step<true, kRelu>;
-    step(shape, x, channels, weight, bias, steps, y);
+    const auto step = steps.added == nullptr ? normalise_and_step<false, kRelu, Maxima>
+                                             : normalise_and_step<true, kRelu, Maxima>;
+    step(shape, x, channels, weight, bias, steps, y, maxima);
   };
   if (!steps.has_relu) return call(std::integral_constant<Relu, Relu::kNone>());
   if (steps.positive == nullptr) return call(std::integral_constant<Relu, Relu::kForgets>());
   call(std::integral_constant<Relu, Relu::kRemembers>());
+}
+
+void normalise(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+               const float* weight, const float* bias, const NormSteps& steps, float* y,
+               std::uint32_t* maxima) {
+  if (maxima == nullptr) return normalise_finding(shape, x, channels, weight, bias, steps, y, NoMaxima());
+  const auto batch = static_cast<std::size_t>(shape.batch);
+  normalise_finding(shape, x, channels, weight, bias, steps, y, MaximaOnTheWay(batch, maxima));
 }
 
 /// What the numbers of a channel have in common on the way back.
@@ -250,16 +262,28 @@ void clear_padding(const BatchNormShape& shape, float* dx) {
     std::fill(dx + shape.samples, dx + shape.batch, 0.0F);
 }
 
-void normalise_backward(const BatchNormShape& shape, const float* x, const float* dy,
-                        const BatchNormChannel* channels, const float* weight, float* dx) {
+template <class Maxima>
+void go_back_finding(const BatchNormShape& shape, const float* x, const float* dy,
+                     const BatchNormChannel* channels, const float* weight, float* dx, Maxima maxima) {
   const Samples d;
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, dx += size) {
     const Slope slope(channels[c], weight == nullptr ? nullptr : weight + c);
-    for (std::size_t i = 0; i < size; i += hn::Lanes(d))
-      hn::StoreU(slope.dx(hn::LoadU(d, x + i), hn::LoadU(d, dy + i)), d, dx + i);
+    for (std::size_t i = 0; i < size; i += hn::Lanes(d)) {
+      const auto gradient = slope.dx(hn::LoadU(d, x + i), hn::LoadU(d, dy + i));
+      maxima.take(d, gradient);
+      hn::StoreU(gradient, d, dx + i);
+    }
     if (shape.samples < shape.batch) clear_padding(shape, dx);
   }
+}
+
+void normalise_backward(const BatchNormShape& shape, const float* x, const float* dy,
+                        const BatchNormChannel* channels, const float* weight, float* dx,
+                        std::uint32_t* maxima) {
+  if (maxima == nullptr) return go_back_finding(shape, x, dy, channels, weight, dx, NoMaxima());
+  const auto batch = static_cast<std::size_t>(shape.batch);
+  go_back_finding(shape, x, dy, channels, weight, dx, MaximaOnTheWay(batch, maxima));
 }
 
 }  // namespace
@@ -284,13 +308,15 @@ void batch_norm_gradient_sums(const BatchNormShape& shape, const NormSteps& step
 }
 
 void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-                        const float* weight, const float* bias, const NormSteps& steps, float* y) {
-  HWY_DYNAMIC_DISPATCH(normalise)(shape, x, channels, weight, bias, steps, y);
+                        const float* weight, const float* bias, const NormSteps& steps, float* y,
+                        std::uint32_t* maxima) {
+  HWY_DYNAMIC_DISPATCH(normalise)(shape, x, channels, weight, bias, steps, y, maxima);
 }
 
 void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
-                         const BatchNormChannel* channels, const float* weight, float* dx) {
-  HWY_DYNAMIC_DISPATCH(normalise_backward)(shape, x, dy, channels, weight, dx);
+                         const BatchNormChannel* channels, const float* weight, float* dx,
+                         std::uint32_t* maxima) {
+  HWY_DYNAMIC_DISPATCH(normalise_backward)(shape, x, dy, channels, weight, dx, maxima);
 }
 
 }  // namespace lockstep::cpu

@@ -89,14 +89,18 @@ struct NormSteps {
 };
 /// y = (x - mean) (rstd weight) + bias, one rounding for the latter two; then the steps.
 /// @param weight, bias  [channels]; null: 1 and 0
+/// @param maxima        [N], overwritten with ColumnMaxima::bits of y; null: not wanted
 void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-                        const float* weight, const float* bias, const NormSteps& steps, float* y);
+                        const float* weight, const float* bias, const NormSteps& steps, float* y,
+                        std::uint32_t* maxima = nullptr);
 /// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd; the steps come first, by which dy changes.
 void batch_norm_gradient_sums(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,
                               const BatchNormChannel* channels, std::int64_t* sums);
 /// dx = (dy - mean_dy - xhat mean_dy_xhat) (rstd weight); 0 in padding columns.
+/// @param maxima  likewise, of dx
 void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
-                         const BatchNormChannel* channels, const float* weight, float* dx);
+                         const BatchNormChannel* channels, const float* weight, float* dx,
+                         std::uint32_t* maxima = nullptr);
 
 // layer_norm and group_norm: kernels/sum_cuts.hpp has the order of the sums. x, y, dy, dx [channels, pixels, N].
 /// xhat = (x - mean) rstd; y = xhat weight + bias, one rounding for the latter two. mean, the sum over the group /

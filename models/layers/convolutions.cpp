@@ -112,16 +112,16 @@ class Conv2dLayer final : public WeightedLayer {
   }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16())
-      return cpu::int16::conv2d_forward(shape_of(pass, tensors), pass.samples, tensors.x, tensors.weights,
-                                        bias(tensors), tensors.y);
+      return cpu::int16::conv2d_forward(shape_of(pass, tensors), pass.samples, operand_x(tensors),
+                                        tensors.weights, bias(tensors), tensors.y);
     cpu::conv2d_forward(shape_of(pass, tensors), tensors.x, tensors.weights + weights_before(pass),
                         bias(tensors) + pass.channels.first, tensors.y);
   }
   int gradient_terms(int grain) const override { return is_int16() ? 1 : GradientSplit(shape_, grain).terms; }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(shape_of(pass, tensors), pass.samples, tensors.x, tensors.dy,
-                                          tensors.gradients);
+      cpu::int16::conv2d_backward_weights(shape_of(pass, tensors), pass.samples, operand_x(tensors),
+                                          operand_dy(tensors), tensors.gradients);
       return write_int16_bias_gradient(pass, tensors);
     }
     cpu::conv2d_backward_weights(
@@ -133,8 +133,8 @@ class Conv2dLayer final : public WeightedLayer {
     Conv2dShape shape = shape_of(pass.batch);
     shape.read = tensors.read;
     if (is_int16())
-      return cpu::int16::conv2d_backward_data(shape, pass.samples, tensors.dy, tensors.weights, nullptr,
-                                              tensors.dx);
+      return cpu::int16::conv2d_backward_data(shape, pass.samples, operand_dy(tensors), tensors.weights,
+                                              nullptr, tensors.dx);
     cpu::conv2d_backward_data(shape, tensors.dy, tensors.weights, nullptr, tensors.dx);
   }
   DeviceForm device_form() const override {
@@ -260,7 +260,7 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16())
-      return cpu::int16::conv2d_backward_data(convolution_of(pass.batch), pass.samples, tensors.x,
+      return cpu::int16::conv2d_backward_data(convolution_of(pass.batch), pass.samples, operand_x(tensors),
                                               tensors.weights, bias(tensors), tensors.y);
     cpu::conv2d_backward_data(convolution_of(pass.batch), tensors.x, tensors.weights, bias(tensors),
                               tensors.y);
@@ -272,8 +272,8 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, tensors.dy, tensors.x,
-                                          tensors.gradients);
+      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, operand_dy(tensors),
+                                          operand_x(tensors), tensors.gradients);
       return write_int16_bias_gradient(pass, tensors);
     }
     const int terms = gradient_terms(pass.grain);
@@ -296,8 +296,8 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16())
-      return cpu::int16::conv2d_forward(convolution_of(pass.batch), pass.samples, tensors.dy, tensors.weights,
-                                        nullptr, tensors.dx);
+      return cpu::int16::conv2d_forward(convolution_of(pass.batch), pass.samples, operand_dy(tensors),
+                                        tensors.weights, nullptr, tensors.dx);
     cpu::conv2d_forward(convolution_of(pass.batch), tensors.dy, tensors.weights, nullptr, tensors.dx);
   }
   DeviceForm device_form() const override { return {}; }

@@ -73,7 +73,8 @@ class BatchNormLayer final : public Layer, public BatchLayer {
       of_batch = running.data();
     }
     cpu::batch_norm_forward(shape_of(pass), tensors.x, of_batch, weight_of(tensors.weights),
-                            bias_of(tensors.weights), tensors.steps, tensors.y);
+                            bias_of(tensors.weights), tensors.steps, tensors.y,
+                            cpu::to_find(tensors.maxima_of_y));
   }
   /// The sums are of the whole global batch, so its first grain brings them and no other brings anything.
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
@@ -87,7 +88,7 @@ class BatchNormLayer final : public Layer, public BatchLayer {
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::batch_norm_backward(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
-                             weight_of(tensors.weights), tensors.dx);
+                             weight_of(tensors.weights), tensors.dx, cpu::to_find(tensors.maxima_of_dx));
   }
   DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {

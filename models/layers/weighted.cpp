@@ -89,14 +89,14 @@ class LinearLayer final : public WeightedLayer {
   }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16())
-      return cpu::int16::conv2d_forward(convolution_of(pass.batch), pass.samples, tensors.x, tensors.weights,
-                                        bias(tensors), tensors.y);
+      return cpu::int16::conv2d_forward(convolution_of(pass.batch), pass.samples, operand_x(tensors),
+                                        tensors.weights, bias(tensors), tensors.y);
     cpu::linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, tensors.x, tensors.dy,
-                                          tensors.gradients);
+      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, operand_x(tensors),
+                                          operand_dy(tensors), tensors.gradients);
       return write_int16_bias_gradient(pass, tensors);
     }
     cpu::linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
@@ -104,7 +104,7 @@ class LinearLayer final : public WeightedLayer {
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     if (is_int16())
-      return cpu::int16::conv2d_backward_data(convolution_of(pass.batch), pass.samples, tensors.dy,
+      return cpu::int16::conv2d_backward_data(convolution_of(pass.batch), pass.samples, operand_dy(tensors),
                                               tensors.weights, nullptr, tensors.dx);
     cpu::linear_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
   }

@@ -44,11 +44,13 @@ class WeightedLayer : public Layer {
 
   bool has_bias() const { return has_bias_; }
   bool is_int16() const { return precision() == Precision::kInt16; }
+  static cpu::Operand operand_x(const LayerTensors& tensors) { return {tensors.x, tensors.maxima_of_x}; }
+  static cpu::Operand operand_dy(const LayerTensors& tensors) { return {tensors.dy, tensors.maxima_of_dy}; }
   /// The gradient of the bias, if there is one, of y as dy.
   void write_int16_bias_gradient(const LayerPass& pass, const LayerTensors& tensors) const {
     const ImageShape& y = output();
     if (has_bias_)
-      cpu::int16::bias_gradient(y.channels, y.height * y.width, pass.batch, pass.samples, tensors.dy,
+      cpu::int16::bias_gradient(y.channels, y.height * y.width, pass.batch, pass.samples, operand_dy(tensors),
                                 tensors.gradients + weight_size());
   }
   /// ", no bias", for describe().

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "kernels/cpu/int16/operands.hpp"
 #include "kernels/cpu/int16/ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/memory_tiles.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/trapped_tiles.hpp"
@@ -162,14 +163,20 @@ Results by_definition(const Problem& p) {
   return results;
 }
 
+/// With an odd number of samples the first op that reads an operand finds its maxima for all; otherwise each op its own.
 Results by_ops(const Problem& p) {
   const Conv2dShape& s = p.shape;
   Results results = room_for(p);
-  int16::conv2d_forward(s, p.samples, p.x.data(), p.w.data(), p.b.data(), results.y.data());
-  int16::conv2d_backward_data(s, p.samples, p.dy.data(), p.w.data(), nullptr, results.dx.data());
-  int16::conv2d_backward_weights(s, p.samples, p.x.data(), p.dy.data(), results.dw.data());
-  int16::bias_gradient(s.out_channels, s.out_height() * s.out_width(), s.batch, p.samples, p.dy.data(),
+  std::vector<std::uint32_t> bits(2 * static_cast<std::size_t>(s.batch), 0x7FFFFFFF);
+  cpu::ColumnMaxima of_x{bits.data()}, of_dy{bits.data() + s.batch};
+  const bool are_kept = p.samples % 2 == 1;
+  const cpu::Operand x(p.x.data(), are_kept ? &of_x : nullptr), dy(p.dy.data(), are_kept ? &of_dy : nullptr);
+  int16::conv2d_forward(s, p.samples, x, p.w.data(), p.b.data(), results.y.data());
+  int16::conv2d_backward_data(s, p.samples, dy, p.w.data(), nullptr, results.dx.data());
+  int16::conv2d_backward_weights(s, p.samples, x, dy, results.dw.data());
+  int16::bias_gradient(s.out_channels, s.out_height() * s.out_width(), s.batch, p.samples, dy,
                        results.db.data());
+  EXPECT_EQ(of_x.are_found && of_dy.are_found, are_kept);
   for (Numbers* numbers : {&results.y, &results.dx})
     for (std::size_t i = 0; i < numbers->size(); ++i)
       if (is_padding(p, i)) (*numbers)[i] = 0;
@@ -460,6 +467,52 @@ TEST(Int16Test, TotalsThatNoDoubleHoldsAreRoundedOnce) {
         EXPECT_EQ(int16::round_once(total, 0x1p-208), round_once(total, -208)) << total;  // subnormal
       }
     }
+  }
+}
+
+/// [batch] of [features, batch].
+std::vector<std::uint32_t> maxima_of(const Numbers& numbers, std::size_t batch) {
+  std::vector<std::uint32_t> bits(batch);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    bits[i % batch] = std::max(bits[i % batch], std::bit_cast<std::uint32_t>(numbers[i]) & 0x7FFFFFFFU);
+  return bits;
+}
+
+TEST(Int16Test, BatchNormFindsTheLargestOfEachColumn) {
+  std::mt19937 random(51);
+  for (const std::int64_t target : reference::all_targets()) {
+    const reference::ForcedTarget forced(target);
+    for (const int kind : {0, 1, 3, 5, 6}) {
+      const BatchNormShape shape{.batch = 48, .samples = 48, .channels = 3, .pixels = 5};
+      const Numbers x = draw(random, 48 * 15, kind), dy = draw(random, x.size(), kind),
+                    added = draw(random, x.size(), 0);
+      const std::vector<BatchNormChannel> channels(3, {.mean = 0.25F, .rstd = 1.5F, .mean_dy = 0.125F});
+      Numbers y(x.size()), plain(x.size());
+      std::vector<std::uint8_t> positive(x.size() / 8);
+      for (const cpu::NormSteps& steps :
+           {cpu::NormSteps{}, cpu::NormSteps{added.data(), true, positive.data()}}) {
+        std::vector<std::uint32_t> found(48, 0x7FFFFFFF);
+        cpu::batch_norm_forward(shape, x.data(), channels.data(), nullptr, nullptr, steps, y.data(),
+                                found.data());
+        cpu::batch_norm_forward(shape, x.data(), channels.data(), nullptr, nullptr, steps, plain.data());
+        EXPECT_EQ(first_difference("y", plain, y), "");
+        EXPECT_EQ(found, maxima_of(y, 48)) << hwy::TargetName(target);
+      }
+      std::vector<std::uint32_t> found(48, 0x7FFFFFFF);
+      cpu::batch_norm_backward(shape, x.data(), dy.data(), channels.data(), nullptr, y.data(), found.data());
+      EXPECT_EQ(found, maxima_of(y, 48)) << hwy::TargetName(target);
+    }
+  }
+}
+
+TEST(Int16Test, BiasGradientsOfManyPixelsOverflowNothing) {
+  constexpr int kPixels = 90'000, kBatch = 16;  // more than 31 bits hold of one column
+  const Numbers dy(std::size_t{kPixels} * kBatch, int16::kLargest);
+  for (const std::int64_t target : reference::all_targets()) {
+    const reference::ForcedTarget forced(target);
+    float db = 0;
+    int16::bias_gradient(1, kPixels, kBatch, kBatch, dy.data(), &db);
+    EXPECT_EQ(db, static_cast<float>(std::int64_t{kPixels} * kBatch * 32639)) << hwy::TargetName(target);
   }
 }
 

@@ -3,6 +3,7 @@
 /// What holds for every pass: grains, padding, evaluation, dropout, and the order in which gradients get
 /// ready.
 #include "common/error.hpp"
+#include "models/tensor_plan.hpp"
 #include "tests/models/training_rig.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -200,6 +201,31 @@ TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
       EXPECT_EQ(together.backward(), single.backward());
       EXPECT_EQ(evaluated(together, samples), evaluated(single, samples));
     }
+  }
+}
+
+/// Layers that run once more in a plan for so many columns.
+std::size_t made_again(const Network& network, int columns) {
+  std::size_t count = 0;
+  for (const auto& layers : plan_tensors(network, columns).again) count += layers.size();
+  return count;
+}
+
+/// Sums over 16 and over 32 columns have the same cuts.
+TEST(ExecutionTest, OutputsOfNormsMadeAgainHaveTheSameBits) {
+  const std::string layers =
+      "  - conv2d: {out: 24, kernel: 1}\n  - batch_norm\n  - relu: {name: a}\n"
+      "  - conv2d: {out: 24, kernel: 1}\n  - batch_norm\n  - relu\n"
+      "  - conv2d: {out: 24, kernel: 1}\n  - batch_norm\n  - add: a\n  - relu: {name: b}\n"
+      "  - conv2d: {out: 24, kernel: 1, stride: 2}\n  - batch_norm: {name: c}\n"
+      "  - route: b\n  - conv2d: {out: 24, kernel: 1, stride: 2}\n  - batch_norm\n  - add: c\n"
+      "  - leaky_relu: 0.1\n  - global_avg_pool\n  - linear: classes\n";
+  TrainingRig kept(layers, {2, 128, 128}, kClasses, 16), again(layers, {2, 128, 128}, kClasses, 32);
+  EXPECT_EQ(made_again(kept.network(), 16), 0U);
+  EXPECT_GT(made_again(again.network(), 32), 0U);
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(kept.forward(0, 16), again.forward(0, 16));
+    EXPECT_EQ(kept.backward(), again.backward());
   }
 }
 

@@ -74,8 +74,9 @@ void correlate_many_taps(const Correlation& c, const float* source, const float*
 }
 
 /// All groups.
-void correlate(const Correlation& c, int samples, const float* source, const float* weights,
+void correlate(const Correlation& c, int samples, const Operand& all_sources, const float* weights,
                const float* bias, float* target) {
+  const float* source = all_sources.numbers;
   const auto batch = static_cast<std::size_t>(c.batch), sources = static_cast<std::size_t>(c.sources);
   const std::size_t pixels = std::size_t{1} * c.source_rows * c.source_columns, channels = sources * c.groups;
   const auto taps = static_cast<std::size_t>(c.kernel_rows) * static_cast<std::size_t>(c.kernel_columns);
@@ -84,7 +85,7 @@ void correlate(const Correlation& c, int samples, const float* source, const flo
       static_cast<std::size_t>(c.targets) * c.rows.size() * c.columns.size() * batch;
   static thread_local ColumnUnits of_source;
   static thread_local std::vector<double> units;
-  find_units(channels * pixels, batch, static_cast<std::size_t>(samples), source, of_source);
+  find_units(channels * pixels, batch, static_cast<std::size_t>(samples), all_sources, of_source);
   const Unit of_weights = find_unit(filters * c.groups, weights);
   if (std::isnan(of_weights.value)) {
     std::fill_n(target, target_size * static_cast<std::size_t>(c.groups), kNan);
@@ -132,23 +133,23 @@ GradientShape gradient_shape(const Conv2dShape& s, const FramedImage& image) {
 
 }  // namespace
 
-void conv2d_forward(const Conv2dShape& s, int samples, const float* x, const float* w, const float* b,
+void conv2d_forward(const Conv2dShape& s, int samples, const Operand& x, const float* w, const float* b,
                     float* y) {
   correlate(forward_correlation(s), samples, x, w, b, y);
 }
 
-void conv2d_backward_data(const Conv2dShape& s, int samples, const float* dy, const float* w, const float* b,
-                          float* dx) {
+void conv2d_backward_data(const Conv2dShape& s, int samples, const Operand& dy, const float* w,
+                          const float* b, float* dx) {
   correlate(backward_correlation(s), samples, dy, w, b, dx);
 }
 
-void conv2d_backward_weights(const Conv2dShape& all, int samples, const float* x, const float* dy,
+void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand& all_x, const Operand& all_dy,
                              float* dw) {
   const Conv2dShape s = all.group();
   const auto batch = static_cast<std::size_t>(s.batch), counted = static_cast<std::size_t>(samples);
   static thread_local ColumnUnits of_x, of_dy;
-  find_common_unit(all.in_size() / batch, batch, counted, x, of_x);
-  find_common_unit(all.out_size() / batch, batch, counted, dy, of_dy);
+  find_common_unit(all.in_size() / batch, batch, counted, all_x, of_x);
+  find_common_unit(all.out_size() / batch, batch, counted, all_dy, of_dy);
   const double unit = samples == 0 ? 0 : of_x.value[0] * of_dy.value[0];
   if (std::isnan(unit)) {
     std::fill_n(dw, all.weight_size(), kNan);
@@ -158,6 +159,7 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const float* x
                           static_cast<std::size_t>(s.in_width), static_cast<std::size_t>(s.padding), batch};
   const GradientShape g = gradient_shape(s, image);
   auto* const totals = scratch<std::int64_t, OfSums>(s.weight_size());
+  const float *x = all_x.numbers, *dy = all_dy.numbers;
   for (int group = 0; group < all.groups; ++group) {
     engine().sum_gradients({g, image, x, of_x, dy, of_dy, totals});
     for (std::size_t i = 0; i < s.weight_size(); ++i) dw[i] = round_once(totals[i], unit);
@@ -167,7 +169,7 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const float* x
   }
 }
 
-void bias_gradient(int channels, int pixels, int batch, int samples, const float* dy, float* db) {
+void bias_gradient(int channels, int pixels, int batch, int samples, const Operand& dy, float* db) {
   static thread_local ColumnUnits units;
   const std::size_t columns = static_cast<std::size_t>(batch),
                     channel = static_cast<std::size_t>(pixels) * columns;
@@ -178,14 +180,10 @@ void bias_gradient(int channels, int pixels, int batch, int samples, const float
     std::fill_n(db, channels, kNan);
     return;
   }
-  float* const q = scratch<float, OfGradient>(channel);
-  for (int c = 0; c < channels; ++c) {
-    round_columns(static_cast<std::size_t>(pixels), columns, dy + static_cast<std::size_t>(c) * channel,
-                  units, q);
-    std::int64_t total = 0;
-    for (std::size_t i = 0; i < channel; ++i) total += static_cast<std::int32_t>(q[i]);
-    db[c] = round_once(total, unit);
-  }
+  for (int c = 0; c < channels; ++c)
+    db[c] = round_once(sum_rounded(static_cast<std::size_t>(pixels), columns,
+                                   dy.numbers + static_cast<std::size_t>(c) * channel, units),
+                       unit);
 }
 
 Conv2dShape as_convolution(const LinearShape& s) {

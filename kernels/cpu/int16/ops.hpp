@@ -7,9 +7,11 @@
 ///   weights have one a tensor. Padding samples count nowhere.
 /// - A result is the exact sum of products of integers, times a power of two, rounded once to fp32; then comes the bias.
 /// - NaN or infinity in a unit makes all its results NaN.
+/// Units come from the largest number of each column, which an Operand may bring.
 /// So the order of a sum leaves no trace, nor does the engine.
 #pragma once
 
+#include "kernels/cpu/int16/column_maxima.hpp"
 #include "kernels/shapes.hpp"
 
 #include <string>
@@ -19,16 +21,16 @@
 namespace lockstep::cpu::int16 {
 
 /// As cpu::conv2d_forward; b null: zeros.   @param samples  columns that are samples; the others are padding
-void conv2d_forward(const Conv2dShape& shape, int samples, const float* x, const float* w, const float* b,
+void conv2d_forward(const Conv2dShape& shape, int samples, const Operand& x, const float* w, const float* b,
                     float* y);
 /// As cpu::conv2d_backward_data.
-void conv2d_backward_data(const Conv2dShape& shape, int samples, const float* dy, const float* w,
+void conv2d_backward_data(const Conv2dShape& shape, int samples, const Operand& dy, const float* w,
                           const float* b, float* dx);
 /// dw [K,C,R,S], in one term: a sum of integers needs no others.
-void conv2d_backward_weights(const Conv2dShape& shape, int samples, const float* x, const float* dy,
+void conv2d_backward_weights(const Conv2dShape& shape, int samples, const Operand& x, const Operand& dy,
                              float* dw);
 /// db [channels] of dy [channels,pixels,N], with the unit of the call.
-void bias_gradient(int channels, int pixels, int batch, int samples, const float* dy, float* db);
+void bias_gradient(int channels, int pixels, int batch, int samples, const Operand& dy, float* db);
 /// A fully connected layer is a convolution of images of one pixel.
 Conv2dShape as_convolution(const LinearShape& shape);
 

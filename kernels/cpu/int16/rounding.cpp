@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/int16/rounding.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
+#include "kernels/cpu/column_maxima_inl.hpp"
 #include "kernels/cpu/lanes_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,14 +56,9 @@ HWY_INLINE void store_shorts(IntegerLanes q, std::int16_t* to) {
 
 }  // namespace
 
-/// largest [batch], of zeros: bits of magnitudes, which have the order of these.
-void column_maxima(std::size_t features, std::size_t batch, const float* x, std::int32_t* largest) {
-  for (std::size_t f = 0; f < features; ++f, x += batch) {
-    for (std::size_t n = 0; n < batch; n += kVector) {
-      const IntegerLanes before = hn::LoadU(Integers(), largest + n);
-      hn::StoreU(hn::Max(before, magnitude_bits(x + n)), Integers(), largest + n);
-    }
-  }
+void column_maxima(std::size_t features, std::size_t batch, const float* x, std::uint32_t* bits) {
+  MaximaOnTheWay maxima(batch, bits);
+  for (std::size_t i = 0; i < features * batch; i += kVector) maxima.take(kTag, hn::LoadU(kTag, x + i));
 }
 
 std::int32_t largest_bits(std::size_t size, const float* numbers) {
@@ -82,6 +78,26 @@ void round_columns(std::size_t features, std::size_t batch, const float* x, cons
   for (std::size_t f = 0; f < features; ++f, x += batch, q += batch)
     for (std::size_t n = 0; n < batch; n += kVector)
       store(Factors(first + n, second + n).rounded(x + n), q + n);
+}
+
+std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const float* first,
+                         const float* second) {
+  constexpr std::size_t kMost = 65536;  // terms of 32,639 in 31 bits
+  HWY_ALIGN std::int32_t lanes[kVector];
+  std::int64_t total = 0;
+  IntegerLanes sum = hn::Zero(Integers());
+  const auto flush = [&]() HWY_ATTR {
+    hn::StoreU(sum, Integers(), lanes);
+    for (const std::int32_t lane : lanes) total += lane;
+    sum = hn::Zero(Integers());
+  };
+  for (std::size_t i = 0, n = 0, terms = 0; i < features * batch; i += kVector) {
+    sum = hn::Add(sum, Factors(first + n, second + n).integers(x + i));
+    n = n + kVector == batch ? 0 : n + kVector;
+    if (++terms % kMost == 0) flush();
+  }
+  flush();
+  return total;
 }
 
 /// The last numbers, fewer than a vector, through a buffer.
@@ -141,6 +157,7 @@ namespace lockstep::cpu {
 HWY_EXPORT(column_maxima);
 HWY_EXPORT(largest_bits);
 HWY_EXPORT(round_columns);
+HWY_EXPORT(sum_rounded);
 HWY_EXPORT(round_all);
 HWY_EXPORT(round_pair);
 HWY_EXPORT(round_digits);
@@ -149,11 +166,14 @@ HWY_EXPORT(round_row_to_shorts);
 namespace int16 {
 namespace {
 
-const std::vector<std::int32_t>& maxima_of(std::size_t features, std::size_t batch, const float* x) {
-  static thread_local std::vector<std::int32_t> largest;
-  largest.assign(batch, 0);
-  HWY_DYNAMIC_DISPATCH(column_maxima)(features, batch, x, largest.data());
-  return largest;
+/// ColumnMaxima::bits of x, found here unless they are known.
+const std::uint32_t* maxima_of(std::size_t features, std::size_t batch, const Operand& x) {
+  static thread_local std::vector<std::uint32_t> own;
+  if (x.maxima != nullptr && x.maxima->are_found) return x.maxima->bits;
+  if (x.maxima == nullptr) own.resize(batch);
+  std::uint32_t* const bits = x.maxima == nullptr ? own.data() : to_find(x.maxima);
+  HWY_DYNAMIC_DISPATCH(column_maxima)(features, batch, x.numbers, bits);
+  return bits;
 }
 
 /// @param row  rounds a row of an image
@@ -173,19 +193,17 @@ void frame_rows(const FramedImage& image, const float* x, Number* q, const Row& 
 
 }  // namespace
 
-void find_units(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+void find_units(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
                 ColumnUnits& units) {
-  const auto& largest = maxima_of(features, batch, x);
+  const std::uint32_t* const largest = maxima_of(features, batch, x);
   units.resize(batch);
-  for (std::size_t n = 0; n < samples; ++n) units.set(n, Unit::of(static_cast<std::uint32_t>(largest[n])));
+  for (std::size_t n = 0; n < samples; ++n) units.set(n, Unit::of(largest[n]));
 }
 
-void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
                       ColumnUnits& units) {
-  const auto& largest = maxima_of(features, batch, x);
-  const auto end = largest.begin() + static_cast<std::ptrdiff_t>(samples);
-  const Unit unit =
-      Unit::of(static_cast<std::uint32_t>(samples == 0 ? 0 : *std::max_element(largest.begin(), end)));
+  const std::uint32_t* const largest = maxima_of(features, batch, x);
+  const Unit unit = Unit::of(samples == 0 ? 0 : *std::max_element(largest, largest + samples));
   units.resize(batch);
   for (std::size_t n = 0; n < samples; ++n) units.set(n, unit);
 }
@@ -197,6 +215,10 @@ Unit find_unit(std::size_t size, const float* numbers) {
 void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
                    float* q) {
   HWY_DYNAMIC_DISPATCH(round_columns)(features, batch, x, units.first.data(), units.second.data(), q);
+}
+
+std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units) {
+  return HWY_DYNAMIC_DISPATCH(sum_rounded)(features, batch, x, units.first.data(), units.second.data());
 }
 
 void round_all(std::size_t size, const float* numbers, const Unit& unit, float* q) {

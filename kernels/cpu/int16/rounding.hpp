@@ -3,6 +3,7 @@
 /// From fp32 tensors to rounded operands in the layouts of the engines.
 #pragma once
 
+#include "kernels/cpu/int16/column_maxima.hpp"
 #include "kernels/cpu/int16/operands.hpp"
 
 #include <cstddef>
@@ -11,10 +12,10 @@
 namespace lockstep::cpu::int16 {
 
 /// Each column's unit.   @param x  [features, batch]     @param samples  columns behind them have the unit of nothing
-void find_units(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+void find_units(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
                 ColumnUnits& units);
 /// One unit of all columns but those behind the samples.
-void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const float* x,
+void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
                       ColumnUnits& units);
 /// The unit of a tensor without columns.
 Unit find_unit(std::size_t size, const float* numbers);
@@ -22,6 +23,8 @@ Unit find_unit(std::size_t size, const float* numbers);
 /// q [features, batch]
 void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
                    float* q);
+/// The sum of q.
+std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units);
 /// Rounds numbers of one unit.
 void round_all(std::size_t size, const float* numbers, const Unit& unit, float* q);
 /// Their digits.

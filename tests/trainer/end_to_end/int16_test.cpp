@@ -12,14 +12,20 @@
 namespace lockstep::testing {
 namespace {
 
-/// Convolutions with strides, padding, groups and dilation, a transposed one, norms, a sum of two branches, pools.
+/// Convolutions with strides, padding, groups and dilation, a transposed one, norms, sums of branches, pools. Several layers
+/// read one tensor, and a gradient that a norm makes is joined by that of a branch.
 constexpr const char* kNetwork =
     "layers:\n"
     "  - conv2d: {out: 6, kernel: 3, padding: 1, bias: false}\n"
     "  - batch_norm\n"
     "  - relu: {name: first}\n"
-    "  - conv2d: {out: 6, kernel: 3, padding: 2, dilation: 2, groups: 2}\n"
-    "  - add: first\n"
+    "  - conv2d: {out: 6, kernel: 1, name: joined}\n"
+    "  - batch_norm\n"
+    "  - conv2d: {out: 6, kernel: 3, padding: 2, dilation: 2, groups: 2, name: side}\n"
+    "  - route: first\n"
+    "  - conv2d: {out: 6, kernel: 1}\n"
+    "  - add: joined\n"
+    "  - add: side\n"
     "  - max_pool: 2\n"
     "  - conv_transpose2d: {out: 5, kernel: 3, stride: 2}\n"
     "  - conv2d: {out: 9, kernel: [3, 2], stride: 2}\n"
@@ -35,7 +41,8 @@ class Int16Test : public ::testing::Test {
     write_text(directory_.path("network.yaml"), kNetwork);
     std::string plain = kNetwork;  // no stage computes a batch_norm
     const std::string norm = "  - batch_norm\n";
-    write_text(directory_.path("plain.yaml"), plain.erase(plain.find(norm), norm.size()));
+    while (plain.find(norm) != std::string::npos) plain.erase(plain.find(norm), norm.size());
+    write_text(directory_.path("plain.yaml"), plain);
   }
 
   /// The last grain of a batch has fewer samples than others, and columns that are padding.
@@ -63,6 +70,9 @@ class Int16Test : public ::testing::Test {
 
 TEST_F(Int16Test, WeightsDependOnNoRanksThreadsStagesOrEngines) {
   const TrainedRun alone = train("alone");
+  // As when each op found the units of its operands by itself.
+  EXPECT_EQ(alone.last_line,
+            "weights sha256 9103cf1b0794a2506e1358d18a42f359b928b405f78bb99ae38b4aea42d8524f");
   const auto on = [](int ranks) { return fmt::format("mpirun --bind-to none -np {} ", ranks); };
   expect_same(train("three", "", on(3)), alone, "3 ranks");
   expect_same(train("threads", "parallel.threads=3", on(2)), alone, "2 ranks of 3 threads");
