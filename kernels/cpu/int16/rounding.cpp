@@ -203,18 +203,16 @@ void round_all(std::size_t size, const float* numbers, const Unit& unit, float* 
   HWY_DYNAMIC_DISPATCH(round_all)(size, numbers, unit.first, unit.second, q);
 }
 
-void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* high,
-               std::int16_t* low) {
+void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* q) {
   const std::vector<float> first(kLanes, unit.first), second(kLanes, unit.second);
   const std::size_t whole = size / kLanes;
-  const auto digits = HWY_DYNAMIC_DISPATCH(round_digits);
-  digits(whole, kLanes, numbers, first.data(), second.data(), high, low);
+  const auto round = HWY_DYNAMIC_DISPATCH(round_row_to_shorts);
+  round(whole, kLanes, numbers, first.data(), second.data(), q);
   alignas(64) float rest[kLanes] = {};
-  std::int16_t of_rest[2][kLanes];
+  std::int16_t of_rest[kLanes];
   std::copy(numbers + whole * kLanes, numbers + size, rest);
-  digits(1, kLanes, rest, first.data(), second.data(), of_rest[0], of_rest[1]);
-  std::copy_n(of_rest[0], size % kLanes, high + whole * kLanes);
-  std::copy_n(of_rest[1], size % kLanes, low + whole * kLanes);
+  round(1, kLanes, rest, first.data(), second.data(), of_rest);
+  std::copy_n(of_rest, size % kLanes, q + whole * kLanes);
 }
 
 void round_pairs(std::size_t channels, std::size_t pixels, std::size_t batch, const float* x,
