@@ -166,38 +166,45 @@ void pack_source(const GroupProduct& p, const Packing& packing, std::int32_t* pa
   }
 }
 
+/// The weights of some targets, so many elements of a line.
+template <std::size_t kElements>
+void pack_line(const std::int16_t* q, std::ptrdiff_t element, std::ptrdiff_t target, std::size_t targets,
+               std::int32_t* even, std::int32_t* odd, std::int32_t* digits) {
+  for (std::size_t k = 0; k < targets; ++k, q += target) {
+    std::uint32_t number[4] = {};
+    LOCKSTEP_UNROLL
+    for (std::size_t i = 0; i < kElements; ++i)
+      number[i] = static_cast<std::uint16_t>(q[static_cast<std::ptrdiff_t>(i) * element]);
+    const auto digit = [&](std::size_t i) { return (number[i] + 128) >> 8U & 0xFFU; };
+    even[k] = static_cast<std::int32_t>(number[0] | number[1] << 16U);
+    if constexpr (kElements > 2) odd[k] = static_cast<std::int32_t>(number[2] | number[3] << 16U);
+    digits[k] = static_cast<std::int32_t>(digit(0) | digit(2) << 8U | digit(1) << 16U | digit(3) << 24U);
+  }
+}
+
 /// @param q       rounded weights
 /// @param pairs   [block of targets][pair][line][target of the block]
 /// @param digits  [block of targets][quad][line][target of the block]
 void pack_weights(const Packing& packing, std::size_t targets_of_block, const std::int16_t* q,
                   std::int32_t* pairs, std::int32_t* digits) {
-  const std::ptrdiff_t element = packing.weight_element(), to_target = packing.c.weight_target;
-  for_each_even_block(
-      static_cast<std::size_t>(packing.c.targets), targets_of_block,
-      [&](std::size_t first, std::size_t size) {
-        const std::int16_t* const of_block = q + static_cast<std::ptrdiff_t>(first) * to_target;
-        for (std::size_t e = 0; e < packing.elements(); e += 4) {
-          const std::size_t count = std::min<std::size_t>(4, packing.elements() - e);
-          const std::size_t to_odd = packing.lines() * size;
-          for (std::size_t line = 0; line < packing.lines(); ++line) {
-            const std::int16_t* from = of_block + static_cast<std::ptrdiff_t>(e) * element +
-                                       static_cast<std::ptrdiff_t>(line) * packing.weight_line();
-            for (std::size_t k = 0; k < size; ++k, from += to_target) {
-              std::uint32_t number[4] = {};
-              for (std::size_t i = 0; i < count; ++i)
-                number[i] = static_cast<std::uint16_t>(from[static_cast<std::ptrdiff_t>(i) * element]);
-              const auto digit = [&](std::size_t i) { return (number[i] + 128) >> 8U & 0xFFU; };
-              pairs[k] = static_cast<std::int32_t>(number[0] | number[1] << 16U);
-              if (count > 2) pairs[to_odd + k] = static_cast<std::int32_t>(number[2] | number[3] << 16U);
-              digits[k] =
-                  static_cast<std::int32_t>(digit(0) | digit(2) << 8U | digit(1) << 16U | digit(3) << 24U);
-            }
-            pairs += size;
-            digits += size;
-          }
-          if (count > 2) pairs += to_odd;
-        }
-      });
+  static constexpr std::array kPack = {pack_line<1>, pack_line<2>, pack_line<3>, pack_line<4>};
+  const std::ptrdiff_t element = packing.weight_element(), target = packing.c.weight_target;
+  for_each_even_block(static_cast<std::size_t>(packing.c.targets), targets_of_block,
+                      [&](std::size_t first, std::size_t size) {
+                        const std::int16_t* const of_block = q + static_cast<std::ptrdiff_t>(first) * target;
+                        const std::size_t to_odd = packing.lines() * size;
+                        for (std::size_t e = 0; e < packing.elements(); e += 4) {
+                          const std::size_t count = std::min<std::size_t>(4, packing.elements() - e);
+                          const std::int16_t* from = of_block + static_cast<std::ptrdiff_t>(e) * element;
+                          for (std::size_t line = 0; line < packing.lines();
+                               ++line, from += packing.weight_line()) {
+                            kPack[count - 1](from, element, target, size, pairs, pairs + to_odd, digits);
+                            pairs += size;
+                            digits += size;
+                          }
+                          if (count > 2) pairs += to_odd;
+                        }
+                      });
 }
 
 /// Some targets of one pixel, for some columns.
@@ -206,7 +213,8 @@ struct Pixel {
   const std::int32_t *pairs, *digits;                        ///< of the source, at the first tap
   const std::int32_t *weights_of_pairs, *weights_of_digits;  ///< of the block of targets
   const double* units;
-  const float* bias;  ///< null: zeros
+  const float* normal_units;  ///< the same; null: a result may be subnormal
+  const float* bias;          ///< null: zeros
   float* target;
   std::size_t target_step;
 };
@@ -248,10 +256,43 @@ HWY_NOINLINE void sum_steps(const Step* step, std::size_t count, const std::int3
   if constexpr (kDigits) _mm512_store_si512(sums + K * V, of_weights);
 }
 
+/// Sums of 16 columns in 64 bits, in the order 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15.
+struct LongSums {
+  __m512i half[2];
+
+  LongSums() = default;
+  HWY_INLINE LongSums(__m512i low, __m512i digits) {
+    const __m512i rest = _mm512_sub_epi32(low, _mm512_slli_epi32(digits, 16));
+    const __m512i upper = _mm512_srai_epi32(_mm512_add_epi32(digits, _mm512_srai_epi32(rest, 16)), 16);
+    half[0] = _mm512_unpacklo_epi32(low, upper);
+    half[1] = _mm512_unpackhi_epi32(low, upper);
+  }
+  HWY_INLINE void add(const LongSums& other) {
+    half[0] = _mm512_add_epi64(half[0], other.half[0]);
+    half[1] = _mm512_add_epi64(half[1], other.half[1]);
+  }
+  /// Rounded once, in the columns' order.
+  HWY_INLINE __m512 floats() const {
+    const __m512i order = _mm512_setr_epi32(0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
+    return _mm512_permutex2var_ps(_mm512_castps256_ps512(_mm512_cvtepi64_ps(half[0])), order,
+                                  _mm512_castps256_ps512(_mm512_cvtepi64_ps(half[1])));
+  }
+  /// Times units, rounded once.
+  HWY_NOINLINE __m512 times(const double* units) const {
+    alignas(64) std::int64_t numbers[kVectorColumns];
+    alignas(64) float results[kVectorColumns];
+    _mm512_store_si512(numbers, half[0]);
+    _mm512_store_si512(numbers + kVectorColumns / 2, half[1]);
+    for (std::size_t i = 0; i < kVectorColumns; ++i)
+      results[i] = round_once(numbers[i % 4 / 2 * kVectorColumns / 2 + i / 4 * 2 + i % 2], units[i]);
+    return _mm512_load_ps(results);
+  }
+};
+
 template <std::size_t K, std::size_t V>
 void run_pixel(const Pixel& p) {
   __m512i low[K * V], high[K * V + 1];
-  __m512d totals[K * V][2];
+  std::array<LongSums, K * V> totals;
   const std::size_t quads = p.steps.quads.size();
   std::size_t done = 0;
   do {
@@ -268,19 +309,17 @@ void run_pixel(const Pixel& p) {
       const __m512 bias = _mm512_set1_ps(p.bias == nullptr ? 0.0F : p.bias[k]);
       LOCKSTEP_UNROLL
       for (std::size_t v = 0; v < V; ++v) {
-        const std::size_t i = k * V + v;
-        ExactSums sums(low[i], _mm512_sub_epi32(high[i], of_weights));
-        __m256 result[2];
-        LOCKSTEP_UNROLL
-        for (std::size_t h = 0; h < 2; ++h) {
-          __m512d& half = sums.half[h];
-          if (!is_first) half = _mm512_add_pd(half, totals[i][h]);
-          if (done < quads) totals[i][h] = half;
-          const __m512d unit = _mm512_loadu_pd(p.units + v * kVectorColumns + h * kVectorColumns / 2);
-          result[h] = _mm512_cvtpd_ps(_mm512_mul_pd(half, unit));
+        const std::size_t i = k * V + v, n = v * kVectorColumns;
+        LongSums sums(low[i], _mm512_sub_epi32(high[i], of_weights));
+        if (!is_first) sums.add(totals[i]);
+        if (done < quads) {
+          totals[i] = sums;
+          continue;
         }
-        const __m512 both = _mm512_insertf32x8(_mm512_castps256_ps512(result[0]), result[1], 1);
-        _mm512_storeu_ps(p.target + k * p.target_step + v * kVectorColumns, _mm512_add_ps(both, bias));
+        const __m512 result = p.normal_units == nullptr
+                                  ? sums.times(p.units + n)
+                                  : _mm512_mul_ps(sums.floats(), _mm512_loadu_ps(p.normal_units + n));
+        _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(result, bias));
       }
     }
   } while (done < quads);
@@ -303,7 +342,18 @@ std::size_t vectors_at_once(std::size_t columns) {
 /// The packed operands of a product.
 struct Packed {
   std::int32_t *pairs, *digits, *weights_of_pairs, *weights_of_digits;
+  const float* normal_units;  ///< as Pixel has them, of all columns
 };
+
+/// Units as floats, or null if multiples of one might be subnormal, or one is too large.
+const float* find_normal_units(std::size_t batch, const double* units) {
+  auto* const floats = scratch<float, OfSums>(batch);
+  for (std::size_t n = 0; n < batch; ++n) {
+    if (units[n] != 0 && (units[n] < 0x1p-126 || units[n] > 0x1p127)) return nullptr;
+    floats[n] = static_cast<float>(units[n]);
+  }
+  return floats;
+}
 
 /// The first columns from n on, of all targets and pixels.
 void run_columns(const GroupProduct& p, const Packing& packing, const Packed& packed, std::size_t n,
@@ -325,27 +375,12 @@ void run_columns(const GroupProduct& p, const Packing& packing, const Packed& pa
     kPixels[vectors][size - 1]({*window, packed.pairs + source, packed.digits + source,
                                 packed.weights_of_pairs + weights * packing.pairs(),
                                 packed.weights_of_digits + weights * packing.quads(), p.units + n,
+                                packed.normal_units == nullptr ? nullptr : packed.normal_units + n,
                                 p.bias == nullptr ? nullptr : p.bias + first,
                                 p.target + (first * pixels + row * c.columns.size() + column) * batch + n,
                                 pixels * batch});
   };
-  const auto for_each_target = [&](const auto& use) {
-    for_each_even_block(static_cast<std::size_t>(c.targets), targets_at_once(vectors_at_once(batch)), use);
-  };
-  const auto for_each_pixel = [&](const auto& use) {
-    for (std::size_t row = 0; row < c.rows.size(); ++row)
-      for (std::size_t column = 0; column < c.columns.size(); ++column) use(row, column);
-  };
-  // All weights pass over a window if the second-level cache holds them; else windows pass over some weights.
-  constexpr std::size_t kCachedWeights = 192 * 1024;
-  if (p.filters() <= kCachedWeights)
-    for_each_pixel([&](std::size_t row, std::size_t column) {
-      for_each_target([&](std::size_t first, std::size_t size) { run(first, size, row, column); });
-    });
-  else
-    for_each_target([&](std::size_t first, std::size_t size) {
-      for_each_pixel([&](std::size_t row, std::size_t column) { run(first, size, row, column); });
-    });
+  for_each_target_and_pixel(c, targets_at_once(vectors_at_once(batch)), run);
 }
 
 void correlate(const GroupProduct& p) {
@@ -357,7 +392,8 @@ void correlate(const GroupProduct& p) {
   auto* const packed_weights =
       scratch<std::int32_t, OfWeights>(weights * (packing.pairs() + packing.quads()) + kVectorColumns);
   auto* const rounded = scratch<std::int16_t, OfGradient>(p.filters());
-  const Packed packed{source, source + in_pairs, packed_weights, packed_weights + weights * packing.pairs()};
+  const Packed packed{source, source + in_pairs, packed_weights, packed_weights + weights * packing.pairs(),
+                      find_normal_units(p.batch(), p.units)};
   pack_source(p, packing, packed.pairs, packed.digits);
   round_all(p.filters(), p.weights, p.of_weights, rounded);
   pack_weights(packing, targets_at_once(vectors_at_once(p.batch())), rounded, packed.weights_of_pairs,

@@ -46,20 +46,6 @@ inline constexpr std::size_t kMostQuads = 64;
 inline constexpr std::int64_t kMostAway = std::int64_t{256} * 2 * 127 * 128 + 128 * 128;
 static_assert(4 * kMostQuads * kMostAway < (std::int64_t{1} << 31));
 
-/// Sums of `low` modulo 2^32 and of high digits, as two halves of doubles.
-struct ExactSums {
-  __m512d half[2];
-
-  HWY_INLINE ExactSums(__m512i low, __m512i high) {
-    const __m512i rest = _mm512_sub_epi32(low, _mm512_slli_epi32(high, 16));
-    const __m512d scale = _mm512_set1_pd(65536);
-    half[0] = _mm512_fmadd_pd(_mm512_cvtepi32_pd(_mm512_castsi512_si256(high)), scale,
-                              _mm512_cvtepi32_pd(_mm512_castsi512_si256(rest)));
-    half[1] = _mm512_fmadd_pd(_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(high, 1)), scale,
-                              _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(rest, 1)));
-  }
-};
-
 /// 16 rounded numbers.
 HWY_INLINE __m512i round_vector(const float* x, __m512 first, __m512 second) {
   return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(x), first), second));
