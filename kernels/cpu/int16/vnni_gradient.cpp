@@ -191,6 +191,23 @@ void write_digits(const std::int16_t* numbers, std::size_t size, std::uint8_t* d
   }
 }
 
+/// Writes or adds the parts of `width` filters, some taps at a time, so that these are read from the cache.
+void add_totals(const std::int32_t* parts, std::size_t width, bool writes, std::size_t first,
+                const GroupGradient& gradient) {
+  constexpr std::size_t kTapsAtOnce = 16;
+  const std::size_t taps = gradient.shape.taps.size(),
+                    filters = std::min(width, gradient.shape.filters - first);
+  for (std::size_t tap = 0; tap < taps; tap += kTapsAtOnce) {
+    for (std::size_t k = 0; k < filters; ++k) {
+      std::int64_t* const totals = gradient.totals + (first + k) * taps;
+      for (std::size_t t = tap; t < std::min(taps, tap + kTapsAtOnce); ++t) {
+        const std::int32_t *const upper = parts + 2 * t * width + k, *const lower = upper + width;
+        totals[t] = (writes ? 0 : totals[t]) + std::int64_t{*upper} * 65536 + *lower;
+      }
+    }
+  }
+}
+
 /// Some filters, as many as vectors hold.
 void sum_filters(const GroupGradient& gradient, const PackedImage& x, std::size_t first, std::size_t vectors,
                  PackedLines& lines, std::int32_t* parts) {
@@ -209,13 +226,7 @@ void sum_filters(const GroupGradient& gradient, const PackedImage& x, std::size_
         kLines[vectors - 1][size - 1](lines, x, g.taps.data() + tap, parts + 2 * tap * width);
       });
     }
-    for (std::size_t k = 0; k < std::min(width, g.filters - first); ++k) {
-      std::int64_t* const totals = gradient.totals + (first + k) * taps;
-      for (std::size_t t = 0; t < taps; ++t) {
-        const std::int32_t *const upper = parts + 2 * t * width + k, *const lower = upper + width;
-        totals[t] = (begin == 0 ? 0 : totals[t]) + std::int64_t{*upper} * 65536 + *lower;
-      }
-    }
+    add_totals(parts, width, begin == 0, first, gradient);
   }
 }
 
