@@ -312,8 +312,11 @@ TEST(Int16Test, LargestNumbersDoNotOverflow) {
                                 .out_channels = 18,
                                 .kernel_height = 1,
                                 .kernel_width = 1};
-  for (const auto& [number, weight] :
-       {std::pair{32639.0F, 32639.0F}, {-32639.0F, 32639.0F}, {32639.0F, -128.0F}, {32639.0F, 32511.0F}}) {
+  for (const auto& [number, weight] : {std::pair{32639.0F, 32639.0F},
+                                       {-32639.0F, 32639.0F},
+                                       {32639.0F, -128.0F},
+                                       {32639.0F, 32511.0F},
+                                       {32511.0F, 32639.0F}}) {
     for (const Conv2dShape& shape : {many_taps, many_pixels}) {
       Problem p{.shape = shape, .samples = shape.batch};
       p.x.assign(shape.in_size(), number);

@@ -52,7 +52,7 @@ void add(const std::string& name, double flops, double bytes, const std::functio
   benchmark::RegisterBenchmark(("cpu/" + name).c_str(), run)->Unit(benchmark::kMicrosecond);
 }
 
-/// The same layer in 16-bit integers, on each engine.
+/// Adds the layer in 16-bit integers, on each engine.
 void add_int16(const std::string& name, const Conv2dShape& s, bool first) {
   float *x = make(s.in_size()), *y = make(s.out_size()), *dx = make(s.in_size());
   float *w = make(s.weight_size()), *dw = make(s.weight_size()), *b = make(s.out_channels);
