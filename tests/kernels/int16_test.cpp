@@ -274,8 +274,10 @@ Problem draw_problem(std::mt19937& random) {
     s.batch = 16 * between(1, 5);
     p.samples = between(1, s.batch);
     s.groups = between(0, 3) > 0 ? 1 : between(2, 3);
-    s.in_channels = s.groups * between(1, 6);
-    s.out_channels = s.groups * between(1, 9);
+    const int more =
+        between(0, 5) > 0 ? 0 : 34;  // channels: several vectors of filters, more taps than a sum holds
+    s.in_channels = s.groups * between(1, 6 + more);
+    s.out_channels = s.groups * between(1, 9 + more);
     s.in_height = between(1, 8);
     s.in_width = between(1, 8);
     s.kernel_height = between(1, 4);
@@ -350,24 +352,38 @@ TEST(Int16Test, NumbersThatAreNotFiniteMakeTheirUnitsResultsNaN) {
   }
 }
 
-/// The sums of 32 bits are as large as they may be, and flushed: 16,384 products of the largest numbers and digits.
+/// Sums of 32 bits are as large as they may be, and flushed: 16,384 products of the largest numbers and digits in y,
+/// 14,400 in dw.
 TEST(Int16Test, LargestNumbersDoNotOverflow) {
-  for (const auto& [number, weight] :
-       {std::pair{32639.0F, 32639.0F}, {-32639.0F, 32639.0F}, {32639.0F, -128.0F}, {32639.0F, 32511.0F}}) {
-    Problem p{.shape = {.batch = 32,
-                        .in_channels = 1024,
-                        .in_height = 4,
-                        .in_width = 4,
-                        .out_channels = 2,
-                        .kernel_height = 4,
-                        .kernel_width = 4},
-              .samples = 32};
-    p.x.assign(p.shape.in_size(), number);
-    p.w.assign(p.shape.weight_size(), weight);
-    p.w[0] = 32639;  // so that the unit is 1
-    p.b = {1, 2};
-    p.dy.assign(p.shape.out_size(), number);
-    expect_definition(p);
+  const Conv2dShape many_taps{.batch = 32,
+                              .in_channels = 1024,
+                              .in_height = 4,
+                              .in_width = 4,
+                              .out_channels = 2,
+                              .kernel_height = 4,
+                              .kernel_width = 4};
+  const Conv2dShape many_pixels{.batch = 16,
+                                .in_channels = 2,
+                                .in_height = 30,
+                                .in_width = 30,
+                                .out_channels = 18,
+                                .kernel_height = 1,
+                                .kernel_width = 1};
+  for (const auto& [number, weight] : {std::pair{32639.0F, 32639.0F},
+                                       {-32639.0F, 32639.0F},
+                                       {32639.0F, -128.0F},
+                                       {32639.0F, 32511.0F},
+                                       {32511.0F, 32639.0F}}) {
+    for (const Conv2dShape& shape : {many_taps, many_pixels}) {
+      Problem p{.shape = shape, .samples = shape.batch};
+      p.x.assign(shape.in_size(), number);
+      p.w.assign(shape.weight_size(), weight);
+      p.w[0] = 32639;  // so that the unit is 1
+      p.b.resize(static_cast<std::size_t>(shape.out_channels), 2);
+      p.dy.assign(shape.out_size(), weight);
+      p.dy[0] = 32639;
+      expect_definition(p);
+    }
   }
 }
 
@@ -421,8 +437,8 @@ TEST(Int16Test, LargeImagesHaveExactGradients) {
   Problem p{.shape = {.batch = 16,
                       .in_channels = 1,
                       .in_height = 90,
-                      .in_width = 700,
-                      .out_channels = 1,
+                      .in_width = 250,
+                      .out_channels = 5,
                       .kernel_height = 1,
                       .kernel_width = 1},
             .samples = 16};

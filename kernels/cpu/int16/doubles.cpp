@@ -180,9 +180,8 @@ void correlate(const GroupProduct& p) {
   round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, q);
   round_all(p.filters(), p.weights, p.of_weights, rounded);
   double* next = packed;
-  for_each_weight(
-      p.shape, HWY_DYNAMIC_DISPATCH(targets_of_block)(p.batch()), 1,
-      [&](std::ptrdiff_t place, std::ptrdiff_t, std::size_t, std::size_t) { *next++ = rounded[place]; });
+  for_each_weight(p.shape, HWY_DYNAMIC_DISPATCH(targets_of_block)(p.batch()),
+                  [&](std::ptrdiff_t place) { *next++ = rounded[place]; });
   HWY_DYNAMIC_DISPATCH(correlate_doubles)(p.shape, q, packed, p.units, p.bias, p.target);
 }
 

@@ -97,21 +97,39 @@ void for_each_even_block(std::size_t total, std::size_t limit, const Use& use) {
   }
 }
 
-/// Calls use(place of the weight and of that of the next source, or -1) in the order of for_each_tile, for steps of
-/// `at_once` sources, with the block's size and which of its targets it is.
+/// Calls run(first target, targets, row, column) for all blocks of targets and all pixels. All weights pass over a pixel's
+/// window if the second-level cache holds them; else windows pass over some weights.
+template <class Run>
+void for_each_target_and_pixel(const Correlation& c, std::size_t targets_of_block, const Run& run) {
+  constexpr std::size_t kCachedWeights = 96 * 1024;
+  const auto targets = static_cast<std::size_t>(c.targets);
+  const auto for_each_pixel = [&](const auto& use) {
+    for (std::size_t row = 0; row < c.rows.size(); ++row)
+      for (std::size_t column = 0; column < c.columns.size(); ++column) use(row, column);
+  };
+  if (targets * static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns <= kCachedWeights) {
+    for_each_pixel([&](std::size_t row, std::size_t column) {
+      for_each_even_block(targets, targets_of_block,
+                          [&](std::size_t first, std::size_t size) { run(first, size, row, column); });
+    });
+  } else {
+    for_each_even_block(targets, targets_of_block, [&](std::size_t first, std::size_t size) {
+      for_each_pixel([&](std::size_t row, std::size_t column) { run(first, size, row, column); });
+    });
+  }
+}
+
+/// Calls use(place of a weight) in the order of for_each_tile, for steps of one source.
 template <class Use>
-void for_each_weight(const Correlation& c, std::size_t targets_of_block, std::ptrdiff_t at_once,
-                     const Use& use) {
+void for_each_weight(const Correlation& c, std::size_t targets_of_block, const Use& use) {
   const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
   for_each_even_block(
       static_cast<std::size_t>(c.targets), targets_of_block, [&](std::size_t first, std::size_t size) {
-        for (std::ptrdiff_t source = 0; source < c.sources; source += at_once) {
-          const std::ptrdiff_t next = source + 1 < c.sources ? c.weight_source : -1;
+        for (std::ptrdiff_t source = 0; source < c.sources; ++source) {
           for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
             std::ptrdiff_t place =
                 static_cast<std::ptrdiff_t>(first) * c.weight_target + source * c.weight_source + tap;
-            for (std::size_t k = 0; k < size; ++k, place += c.weight_target)
-              use(place, next < 0 ? -1 : place + next, size, k);
+            for (std::size_t k = 0; k < size; ++k, place += c.weight_target) use(place);
           }
         }
       });
@@ -135,40 +153,34 @@ void for_each_tile(const Correlation& c, std::size_t sources_at_once, std::size_
                        source_channel = source_row * c.source_rows;
   for (std::size_t n = 0, width = 0; n < batch; n += width) {
     width = width_of(batch - n);
-    for_each_even_block(
-        static_cast<std::size_t>(c.targets), targets_of_block, [&](std::size_t first, std::size_t size) {
-          const auto weight_column = static_cast<std::ptrdiff_t>(size * numbers_of_weight);
-          const std::ptrdiff_t weight_row = weight_column * c.kernel_columns;
-          const auto weight_channel = weight_column * static_cast<std::ptrdiff_t>(taps);
-          const Weight* const of_block = packed + first * steps * taps * numbers_of_weight;
-          PixelCall<Source, Weight> call;
-          call.units = units + n;
-          call.bias = bias == nullptr ? nullptr : bias + first;
-          call.target_step = static_cast<std::ptrdiff_t>(pixels * batch);
-          float* to = target + first * pixels * batch + n;
-          for (const TapRange& row : c.rows) {
-            for (const TapRange& column : c.columns) {
-              const bool is_product =
-                  taps == 1 && row.count == 1 && column.count == 1;  // one long row of channels
-              call.taps = is_product ? TapGrid{1, 1, steps, 0, 0, source_channel, 0, 0, weight_channel}
-                                     : TapGrid{steps,
-                                               static_cast<std::size_t>(row.count),
-                                               static_cast<std::size_t>(column.count),
-                                               source_channel,
-                                               source_row * c.source_step,
-                                               source_column * c.source_step,
-                                               weight_channel,
-                                               weight_row * c.tap_step,
-                                               weight_column * c.tap_step};
-              if (row.count == 0 || column.count == 0) call.taps.channels = call.taps.rows = 0;
-              call.source = source + source_row * row.source + source_column * column.source + n;
-              call.weights = of_block + weight_row * row.tap + weight_column * column.tap;
-              call.target = to;
-              tile(size, width, call);
-              to += batch;
-            }
-          }
-        });
+    const auto run = [&](std::size_t first, std::size_t size, std::size_t p, std::size_t q) {
+      const TapRange &row = c.rows[p], &column = c.columns[q];
+      const auto weight_column = static_cast<std::ptrdiff_t>(size * numbers_of_weight);
+      const std::ptrdiff_t weight_row = weight_column * c.kernel_columns;
+      const auto weight_channel = weight_column * static_cast<std::ptrdiff_t>(taps);
+      const bool is_product = taps == 1 && row.count == 1 && column.count == 1;  // one long row of channels
+      PixelCall<Source, Weight> call;
+      call.taps = is_product ? TapGrid{1, 1, steps, 0, 0, source_channel, 0, 0, weight_channel}
+                             : TapGrid{steps,
+                                       static_cast<std::size_t>(row.count),
+                                       static_cast<std::size_t>(column.count),
+                                       source_channel,
+                                       source_row * c.source_step,
+                                       source_column * c.source_step,
+                                       weight_channel,
+                                       weight_row * c.tap_step,
+                                       weight_column * c.tap_step};
+      if (row.count == 0 || column.count == 0) call.taps.channels = call.taps.rows = 0;
+      call.source = source + source_row * row.source + source_column * column.source + n;
+      call.weights = packed + first * steps * taps * numbers_of_weight + weight_row * row.tap +
+                     weight_column * column.tap;
+      call.units = units + n;
+      call.bias = bias == nullptr ? nullptr : bias + first;
+      call.target = target + (first * pixels + p * c.columns.size() + q) * batch + n;
+      call.target_step = static_cast<std::ptrdiff_t>(pixels * batch);
+      tile(size, width, call);
+    };
+    for_each_target_and_pixel(c, targets_of_block, run);
   }
 }
 

@@ -196,14 +196,18 @@ Conv2dShape as_convolution(const LinearShape& s) {
           .kernel_width = 1};
 }
 
-/// As the engine "doubles", which keeps more; but "amx" fills up 16 channels.
+/// As the engine "doubles" keeps them; "amx" fills up 16 channels, and "vnni" keeps a second image of a single channel, and
+/// sums of 32 filters with their dy.
 std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns) {
+  constexpr std::uint64_t kOfSums = 64, kOfGradient = 8192;
   const Conv2dShape s = shape.group();
   const std::uint64_t in = checked_sum(s.in_channels, 16), out = checked_sum(s.out_channels, 16);
   const std::uint64_t image = checked_product(in, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding),
-                      output = checked_product(out, s.out_height(), s.out_width());
+                      output = checked_product(out, s.out_height(), s.out_width()),
+                      taps = s.weight_size() / static_cast<std::size_t>(s.out_channels);
   return checked_sum(checked_product(checked_sum(image, output, output), columns),
-                     checked_product(7, in, out, s.kernel_height, s.kernel_width));
+                     checked_product(7, in, out, s.kernel_height, s.kernel_width),
+                     checked_product(kOfSums, taps), kOfGradient);
 }
 
 // The choice of an engine.

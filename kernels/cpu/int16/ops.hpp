@@ -43,7 +43,7 @@ std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns);
 inline constexpr const char* kEngineVariable = "LOCKSTEP_INTEGER_ENGINE";
 
 /// The engines of this processor, with the instruction set in use, the best one first: of "amx" (8-bit digits on
-/// tiles), "vnni" (AVX-512 VNNI: pairs of 16-bit numbers and 8-bit digits) and "doubles", which every processor has.
+/// tiles), "vnni" (AVX-512 VNNI: 16-bit numbers, and their high digits) and "doubles", which every processor has.
 std::vector<std::string> engine_choices();
 /// The one in use.
 std::string engine_name();

@@ -113,33 +113,6 @@ void round_all(std::size_t size, const float* numbers, float first, float second
   std::copy_n(rest, size - i, q + i);
 }
 
-/// Rounds two channels; the second one may be null.
-void round_pair(std::size_t pixels, std::size_t batch, const float* even, const float* odd,
-                const float* first, const float* second, std::int32_t* q) {
-  const IntegerLanes low_half = hn::Set(Integers(), 0xFFFF);
-  for (std::size_t at = 0; at < pixels * batch; at += batch) {
-    for (std::size_t n = 0; n < batch; n += kVector) {
-      const Factors factors(first + n, second + n);
-      IntegerLanes pair = hn::And(factors.integers(even + at + n), low_half);
-      if (odd != nullptr) pair = hn::Or(pair, hn::ShiftLeft<16>(factors.integers(odd + at + n)));
-      hn::StoreU(pair, Integers(), q + at + n);
-    }
-  }
-}
-
-void round_digits(std::size_t features, std::size_t batch, const float* x, const float* first,
-                  const float* second, std::int16_t* high, std::int16_t* low) {
-  const IntegerLanes half = hn::Set(Integers(), 128), digit = hn::Set(Integers(), 255);
-  for (std::size_t at = 0; at < features * batch; at += batch) {
-    for (std::size_t n = 0; n < batch; n += kVector) {
-      const IntegerLanes q = Factors(first + n, second + n).integers(x + at + n);
-      const IntegerLanes of_low = hn::Sub(hn::And(hn::Add(q, half), digit), half);
-      store_shorts(of_low, low + at + n);
-      store_shorts(hn::ShiftRight<8>(hn::Sub(q, of_low)), high + at + n);
-    }
-  }
-}
-
 /// A row of an image.
 void round_row_to_shorts(std::size_t pixels, std::size_t batch, const float* x, const float* first,
                          const float* second, std::int16_t* q) {
@@ -159,8 +132,6 @@ HWY_EXPORT(largest_bits);
 HWY_EXPORT(round_columns);
 HWY_EXPORT(sum_rounded);
 HWY_EXPORT(round_all);
-HWY_EXPORT(round_pair);
-HWY_EXPORT(round_digits);
 HWY_EXPORT(round_row_to_shorts);
 
 namespace int16 {
@@ -225,31 +196,16 @@ void round_all(std::size_t size, const float* numbers, const Unit& unit, float* 
   HWY_DYNAMIC_DISPATCH(round_all)(size, numbers, unit.first, unit.second, q);
 }
 
-void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* high,
-               std::int16_t* low) {
+void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* q) {
   const std::vector<float> first(kLanes, unit.first), second(kLanes, unit.second);
   const std::size_t whole = size / kLanes;
-  const auto digits = HWY_DYNAMIC_DISPATCH(round_digits);
-  digits(whole, kLanes, numbers, first.data(), second.data(), high, low);
+  const auto round = HWY_DYNAMIC_DISPATCH(round_row_to_shorts);
+  round(whole, kLanes, numbers, first.data(), second.data(), q);
   alignas(64) float rest[kLanes] = {};
-  std::int16_t of_rest[2][kLanes];
+  std::int16_t of_rest[kLanes];
   std::copy(numbers + whole * kLanes, numbers + size, rest);
-  digits(1, kLanes, rest, first.data(), second.data(), of_rest[0], of_rest[1]);
-  std::copy_n(of_rest[0], size % kLanes, high + whole * kLanes);
-  std::copy_n(of_rest[1], size % kLanes, low + whole * kLanes);
-}
-
-void round_pairs(std::size_t channels, std::size_t pixels, std::size_t batch, const float* x,
-                 const ColumnUnits& units, std::int32_t* q) {
-  const std::size_t channel = pixels * batch;
-  for (std::size_t c = 0; c < channels; c += 2, q += channel) HWY_DYNAMIC_DISPATCH(round_pair)
-  (pixels, batch, x + c * channel, c + 1 < channels ? x + (c + 1) * channel : nullptr, units.first.data(),
-   units.second.data(), q);
-}
-
-void round_digits(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
-                  std::int16_t* high, std::int16_t* low) {
-  HWY_DYNAMIC_DISPATCH(round_digits)(features, batch, x, units.first.data(), units.second.data(), high, low);
+  round(1, kLanes, rest, first.data(), second.data(), of_rest);
+  std::copy_n(of_rest, size % kLanes, q + whole * kLanes);
 }
 
 void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, float* q) {

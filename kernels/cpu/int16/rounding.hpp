@@ -27,15 +27,7 @@ void round_columns(std::size_t features, std::size_t batch, const float* x, cons
 std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units);
 /// Rounds numbers of one unit.
 void round_all(std::size_t size, const float* numbers, const Unit& unit, float* q);
-/// Their digits.
-void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* high,
-               std::int16_t* low);
-/// q [channels / 2][pixels][batch]: the number of an even channel in the low half, of the next one or 0 in the high one.
-void round_pairs(std::size_t channels, std::size_t pixels, std::size_t batch, const float* x,
-                 const ColumnUnits& units, std::int32_t* q);
-/// Two balanced digits, q = 256 high + low, each [features, batch].
-void round_digits(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
-                  std::int16_t* high, std::int16_t* low);
+void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* q);
 
 /// Channels of images in a frame of zeros.
 struct FramedImage {

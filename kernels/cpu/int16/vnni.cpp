@@ -1,329 +1,231 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The engine "vnni": vpdpwssd adds two products of 16-bit numbers and 8-bit digits to each of 16 sums of 32 bits. As
-/// many multiply-adds at a time as fp32, since a weight has two digits.
+/// The engine "vnni" (AVX-512 VNNI): forward and data gradient, a tile of targets and columns of one pixel at a time.
 #include "kernels/cpu/int16/engines.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+
+#if defined(__x86_64__)
+#include "kernels/cpu/int16/vnni_packing_inl.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
-#if defined(__x86_64__)
-#include "hwy/base.h"
+HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
 
-#ifndef __clang__  // g++ 12 warns of operands in its header that are meant to be anything (its bug 105593)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
-
-/// Placed before a loop over registers.
-#ifdef __clang__
-#define LOCKSTEP_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define LOCKSTEP_UNROLL _Pragma("GCC unroll 32")
-#endif
-
-HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
-
-namespace lockstep::cpu::int16 {
+namespace lockstep::cpu::int16::vnni {
 namespace {
 
-/// A sum of 32 bits holds so many pairs of products below 32,768 * 128.
-constexpr std::size_t kMostSteps = 256;
-constexpr std::size_t kVectorColumns = 16;
-static_assert(2 * kMostSteps * (std::int64_t{1} << 22) <= (std::int64_t{1} << 31));
+/// Sums in registers: targets times vectors of columns.
+constexpr std::size_t kRegisters = 24, kMostTargets = 12;
 
-using Call = PixelCall<std::int32_t, std::int32_t>;
-
-/// Sums of high and of low digits: 256 high + low.
-struct DigitSums {
-  __m512i high, low;
-
-  HWY_INLINE void clear() { high = low = _mm512_setzero_si512(); }
-  HWY_INLINE __m512d half(int which) const {
-    const __m256i of_high = which == 0 ? _mm512_castsi512_si256(high) : _mm512_extracti64x4_epi64(high, 1);
-    const __m256i of_low = which == 0 ? _mm512_castsi512_si256(low) : _mm512_extracti64x4_epi64(low, 1);
-    return _mm512_fmadd_pd(_mm512_cvtepi32_pd(of_high), _mm512_set1_pd(256), _mm512_cvtepi32_pd(of_low));
-  }
+/// Some targets of one pixel, for some columns.
+struct Pixel {
+  const WindowSteps& steps;
+  const std::int32_t *pairs, *digits;                        ///< of the source, at the first tap
+  const std::int32_t *weights_of_pairs, *weights_of_digits;  ///< of the block of targets
+  const double* units;
+  const float* normal_units;  ///< the same; null: a result may be subnormal
+  const float* bias;          ///< null: zeros
+  float* target;
+  std::size_t target_step;
 };
 
-template <std::size_t K, std::size_t V>
-struct PixelTile {
-  DigitSums sums[K][V];
-  __m512d totals[K][V][2];
-  std::size_t left = kMostSteps;
-
-  HWY_INLINE void begin() {
+/// Sums of all K * V, and behind them one for each target: 128 times its digits.
+template <std::size_t K, std::size_t V, bool kDigits>
+HWY_NOINLINE void sum_steps(const Step* step, std::size_t count, const std::int32_t* source,
+                            const std::int32_t* weights, __m512i* sums) {
+  __m512i sum[K][V], of_weights = _mm512_setzero_si512();
+  LOCKSTEP_UNROLL
+  for (std::size_t k = 0; k < K; ++k) {
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) sum[k][v] = _mm512_setzero_si512();
+  }
+  for (const Step* const end = step + count; step != end; ++step) {
+    const std::int32_t* const from = source + step->source;
+    const std::int32_t* const weight = weights + step->weight * static_cast<std::ptrdiff_t>(K);
+    __m512i x[V];
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) x[v] = _mm512_loadu_si512(from + v * kVectorColumns);
+    if constexpr (kDigits) of_weights = add_128_times(of_weights, _mm512_loadu_si512(weight));
     LOCKSTEP_UNROLL
     for (std::size_t k = 0; k < K; ++k) {
+      const __m512i w = _mm512_set1_epi32(weight[k]);
       LOCKSTEP_UNROLL
       for (std::size_t v = 0; v < V; ++v) {
-        sums[k][v].clear();
-        totals[k][v][0] = totals[k][v][1] = _mm512_setzero_pd();
+        if constexpr (kDigits)
+          sum[k][v] = _mm512_dpbusd_epi32(sum[k][v], x[v], w);
+        else
+          sum[k][v] = _mm512_dpwssd_epi32(sum[k][v], x[v], w);
       }
     }
   }
-
-  HWY_INLINE void flush() {
+  LOCKSTEP_UNROLL
+  for (std::size_t k = 0; k < K; ++k) {
     LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < K; ++k) {
-      LOCKSTEP_UNROLL
-      for (std::size_t v = 0; v < V; ++v) {
-        LOCKSTEP_UNROLL
-        for (int half = 0; half < 2; ++half)
-          totals[k][v][half] = _mm512_add_pd(totals[k][v][half], sums[k][v].half(half));
-        sums[k][v].clear();
-      }
-    }
-    left = kMostSteps;
+    for (std::size_t v = 0; v < V; ++v) _mm512_store_si512(sums + k * V + v, sum[k][v]);
   }
-
-  HWY_INLINE void add_row(const std::int32_t* source, const std::int32_t* weights, const TapGrid& taps) {
-    for (std::size_t s = 0; s < taps.columns;) {
-      const std::size_t some = std::min(taps.columns - s, left);
-      for (std::size_t i = 0; i < some; ++i, source += taps.source_column, weights += taps.weight_column) {
-        __m512i x[V];
-        LOCKSTEP_UNROLL
-        for (std::size_t v = 0; v < V; ++v) x[v] = _mm512_loadu_si512(source + v * kVectorColumns);
-        LOCKSTEP_UNROLL
-        for (std::size_t k = 0; k < K; ++k) {
-          const __m512i high = _mm512_set1_epi32(weights[k]), low = _mm512_set1_epi32(weights[K + k]);
-          LOCKSTEP_UNROLL
-          for (std::size_t v = 0; v < V; ++v) {
-            sums[k][v].high = _mm512_dpwssd_epi32(sums[k][v].high, x[v], high);
-            sums[k][v].low = _mm512_dpwssd_epi32(sums[k][v].low, x[v], low);
-          }
-        }
-      }
-      s += some;
-      left -= some;
-      if (left == 0) flush();
-    }
-  }
-
-  HWY_INLINE void store(const Call& call) {
-    flush();
-    float* target = call.target;
-    for (std::size_t k = 0; k < K; ++k, target += call.target_step) {
-      const __m512 bias = _mm512_set1_ps(call.bias == nullptr ? 0.0F : call.bias[k]);
-      LOCKSTEP_UNROLL
-      for (std::size_t v = 0; v < V; ++v) {
-        const double* units = call.units + v * kVectorColumns;
-        const __m256 first = _mm512_cvtpd_ps(_mm512_mul_pd(totals[k][v][0], _mm512_loadu_pd(units)));
-        const __m256 second = _mm512_cvtpd_ps(_mm512_mul_pd(totals[k][v][1], _mm512_loadu_pd(units + 8)));
-        const __m512 both = _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1);
-        _mm512_storeu_ps(target + v * kVectorColumns, _mm512_add_ps(both, bias));
-      }
-    }
-  }
-};
-
-template <std::size_t K, std::size_t V>
-void run_pixel(const Call& call) {
-  PixelTile<K, V> tile;
-  tile.begin();
-  const TapGrid& taps = call.taps;
-  for (std::size_t c = 0; c < taps.channels; ++c) {
-    for (std::size_t r = 0; r < taps.rows; ++r) {
-      const auto channel = static_cast<std::ptrdiff_t>(c), row = static_cast<std::ptrdiff_t>(r);
-      tile.add_row(call.source + channel * taps.source_channel + row * taps.source_row,
-                   call.weights + channel * taps.weight_channel + row * taps.weight_row, taps);
-    }
-  }
-  tile.store(call);
+  if constexpr (kDigits) _mm512_store_si512(sums + K * V, of_weights);
 }
 
-using PixelFunction = void (*)(const Call&);
+/// Sums of 16 columns in 64 bits, in the order 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15.
+struct LongSums {
+  __m512i half[2];
+
+  LongSums() = default;
+  HWY_INLINE LongSums(__m512i low, __m512i digits) {
+    const __m512i rest = _mm512_sub_epi32(low, _mm512_slli_epi32(digits, 16));
+    const __m512i upper = _mm512_srai_epi32(_mm512_add_epi32(digits, _mm512_srai_epi32(rest, 16)), 16);
+    half[0] = _mm512_unpacklo_epi32(low, upper);
+    half[1] = _mm512_unpackhi_epi32(low, upper);
+  }
+  HWY_INLINE void add(const LongSums& other) {
+    half[0] = _mm512_add_epi64(half[0], other.half[0]);
+    half[1] = _mm512_add_epi64(half[1], other.half[1]);
+  }
+  /// Rounded once, in the columns' order.
+  HWY_INLINE __m512 floats() const {
+    const __m512i order = _mm512_setr_epi32(0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
+    return _mm512_permutex2var_ps(_mm512_castps256_ps512(_mm512_cvtepi64_ps(half[0])), order,
+                                  _mm512_castps256_ps512(_mm512_cvtepi64_ps(half[1])));
+  }
+  /// Times units, rounded once.
+  HWY_NOINLINE __m512 times(const double* units) const {
+    alignas(64) std::int64_t numbers[kVectorColumns];
+    alignas(64) float results[kVectorColumns];
+    _mm512_store_si512(numbers, half[0]);
+    _mm512_store_si512(numbers + kVectorColumns / 2, half[1]);
+    for (std::size_t i = 0; i < kVectorColumns; ++i)
+      results[i] = round_once(numbers[i % 4 / 2 * kVectorColumns / 2 + i / 4 * 2 + i % 2], units[i]);
+    return _mm512_load_ps(results);
+  }
+};
+
+template <std::size_t K, std::size_t V>
+void run_pixel(const Pixel& p) {
+  __m512i low[K * V], high[K * V + 1];
+  std::array<LongSums, K * V> totals;
+  const std::size_t quads = p.steps.quads.size();
+  std::size_t done = 0;
+  do {
+    const bool is_first = done == 0;
+    const std::size_t some = std::min(kMostQuads, quads - done), pairs = p.steps.pairs_of(done);
+    sum_steps<K, V, false>(p.steps.pairs.data() + pairs, p.steps.pairs_of(done + some) - pairs, p.pairs,
+                           p.weights_of_pairs, low);
+    sum_steps<K, V, true>(p.steps.quads.data() + done, some, p.digits, p.weights_of_digits, high);
+    done += some;
+    alignas(64) std::int32_t excess[kVectorColumns];
+    _mm512_store_si512(excess, high[K * V]);
+    for (std::size_t k = 0; k < K; ++k) {
+      const __m512i of_weights = _mm512_set1_epi32(excess[k]);
+      const __m512 bias = _mm512_set1_ps(p.bias == nullptr ? 0.0F : p.bias[k]);
+      LOCKSTEP_UNROLL
+      for (std::size_t v = 0; v < V; ++v) {
+        const std::size_t i = k * V + v, n = v * kVectorColumns;
+        LongSums sums(low[i], _mm512_sub_epi32(high[i], of_weights));
+        if (!is_first) sums.add(totals[i]);
+        if (done < quads) {
+          totals[i] = sums;
+          continue;
+        }
+        const __m512 result = p.normal_units == nullptr
+                                  ? sums.times(p.units + n)
+                                  : _mm512_mul_ps(sums.floats(), _mm512_loadu_ps(p.normal_units + n));
+        _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(result, bias));
+      }
+    }
+  } while (done < quads);
+}
+
+using PixelFunction = void (*)(const Pixel&);
 template <std::size_t V, std::size_t... K>
-constexpr std::array<PixelFunction, sizeof...(K)> pixels_of(std::index_sequence<K...> /*unused*/) {
+constexpr std::array<PixelFunction, kMostTargets> pixels_of(std::index_sequence<K...> /*unused*/) {
   return {&run_pixel<K + 1, V>...};
 }
 
-// Weight gradients.
-
-constexpr std::size_t kFilters = 4, kTaps = 3;
-
-/// The origin of a vector of 32 numbers of 16 bits: one pixel, or 16 samples of each of two, which follow one another or not;
-/// or of the last pixel of a row, with zeros behind them.
-enum class Vector { kPixel, kNeighbours, kTwoPixels, kLast };
-
-/// @param next  to the other pixel
-template <Vector kOf>
-HWY_INLINE __m512i load(const std::int16_t* numbers, std::size_t next) {
-  if constexpr (kOf == Vector::kPixel || kOf == Vector::kNeighbours) {
-    return _mm512_loadu_si512(numbers);
-  } else {
-    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(numbers));
-    if constexpr (kOf == Vector::kLast) return _mm512_zextsi256_si512(first);
-    return _mm512_inserti64x4(_mm512_castsi256_si512(first),
-                              _mm256_loadu_si256(reinterpret_cast<const __m256i*>(numbers + next)), 1);
-  }
+/// At a time, with so many vectors of columns.
+std::size_t targets_at_once(std::size_t vectors) {
+  return std::min(kMostTargets, kRegisters / vectors);
+}
+std::size_t vectors_at_once(std::size_t columns) {
+  return columns >= 4 * kVectorColumns ? 4 : columns >= 2 * kVectorColumns ? 2 : 1;
 }
 
-/// The operands of a block of filters and taps.
-struct GradientBlock {
-  const std::int16_t *x[kTaps], *high[kFilters], *low[kFilters];
+/// The packed operands of a product.
+struct Packed {
+  std::int32_t *pairs, *digits, *weights_of_pairs, *weights_of_digits;
+  const float* normal_units;  ///< as Pixel has them, of all columns
 };
 
-struct GradientTile {
-  DigitSums sums[kFilters][kTaps];
-
-  HWY_INLINE void begin() {
-    LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < kFilters; ++k) {
-      LOCKSTEP_UNROLL
-      for (std::size_t t = 0; t < kTaps; ++t) sums[k][t].clear();
-    }
+/// Units as floats, or null if multiples of one might be subnormal, or one is too large.
+const float* find_normal_units(std::size_t batch, const double* units) {
+  auto* const floats = scratch<float, OfSums>(batch);
+  for (std::size_t n = 0; n < batch; ++n) {
+    if (units[n] != 0 && (units[n] < 0x1p-126 || units[n] > 0x1p127)) return nullptr;
+    floats[n] = static_cast<float>(units[n]);
   }
-  HWY_INLINE void flush(double* to) {
-    LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < kFilters; ++k) {
-      LOCKSTEP_UNROLL
-      for (std::size_t t = 0; t < kTaps; ++t) {
-        const __m512d lanes = _mm512_add_pd(sums[k][t].half(0), sums[k][t].half(1));
-        to[k * kTaps + t] += _mm512_reduce_add_pd(lanes);
-        sums[k][t].clear();
-      }
-    }
-  }
-  template <Vector kOf>
-  HWY_INLINE void add(const GradientBlock& block, std::size_t at_x, std::size_t next_x, std::size_t at_dy,
-                      std::size_t next_dy) {
-    __m512i x[kTaps];
-    LOCKSTEP_UNROLL
-    for (std::size_t t = 0; t < kTaps; ++t) x[t] = load<kOf>(block.x[t] + at_x, next_x);
-    LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < kFilters; ++k) {
-      const __m512i high = load<kOf>(block.high[k] + at_dy, next_dy),
-                    low = load<kOf>(block.low[k] + at_dy, next_dy);
-      LOCKSTEP_UNROLL
-      for (std::size_t t = 0; t < kTaps; ++t) {
-        sums[k][t].high = _mm512_dpwssd_epi32(sums[k][t].high, x[t], high);
-        sums[k][t].low = _mm512_dpwssd_epi32(sums[k][t].low, x[t], low);
-      }
-    }
-  }
-};
-
-template <Vector kOf>
-void add_pixels(const GradientShape& g, const GradientBlock& block, const PixelBlock& pixels, double* sums) {
-  constexpr bool kIsOne = kOf == Vector::kPixel;
-  constexpr std::size_t kSamples = kIsOne ? 32 : 16, kPixels = kIsOne ? 1 : 2;
-  const std::size_t steps = g.batch / kSamples;
-  GradientTile tile;
-  tile.begin();
-  std::size_t left = kMostSteps;
-  for (std::size_t p = pixels.first_row; p < pixels.last_row; ++p) {
-    std::size_t at_x = p * g.x_row + pixels.first_column * g.x_column,
-                at_dy = p * g.dy_row + pixels.first_column * g.batch;
-    for (std::size_t q = pixels.first_column; q < pixels.last_column; q += kPixels) {
-      if (left < steps) {
-        tile.flush(sums);
-        left = kMostSteps;
-      }
-      left -= steps;
-      const bool has_next = !kIsOne && q + 1 < pixels.last_column;
-      for (std::size_t n = 0; n < g.batch; n += kSamples) {
-        if (kIsOne || has_next)
-          tile.add<kOf>(block, at_x + n, g.x_column, at_dy + n, g.batch);
-        else
-          tile.add<Vector::kLast>(block, at_x + n, 0, at_dy + n, 0);
-      }
-      at_x += kPixels * g.x_column;
-      at_dy += kPixels * g.batch;
-    }
-  }
-  tile.flush(sums);
+  return floats;
 }
 
-/// Targets of a block of packed weights: times the vectors of columns that are computed at once, twelve.
-std::size_t targets_of_block(int batch) {
-  return batch >= 64 ? 3 : batch >= 32 ? 6 : 12;
-}
-
-/// The high digits of a block's targets, then their low ones, of two sources each.
-void pack_digit_pairs(const Correlation& c, const std::int16_t* high, const std::int16_t* low,
-                      std::int32_t* packed) {
-  const auto pair = [](const std::int16_t* digits, std::ptrdiff_t even, std::ptrdiff_t odd) {
-    const auto upper = static_cast<std::uint32_t>(odd < 0 ? 0 : digits[odd]);
-    return static_cast<std::int32_t>((upper << 16U) | static_cast<std::uint16_t>(digits[even]));
+/// The first columns from n on, of all targets and pixels.
+void run_columns(const GroupProduct& p, const Packing& packing, const Packed& packed, std::size_t n,
+                 std::size_t vectors, std::vector<WindowSteps>& windows) {
+  static constexpr std::array<std::array<PixelFunction, kMostTargets>, 5> kPixels = {
+      {{},
+       pixels_of<1>(std::make_index_sequence<12>()),
+       pixels_of<2>(std::make_index_sequence<12>()),
+       {},
+       pixels_of<4>(std::make_index_sequence<6>())}};
+  const Correlation& c = p.shape;
+  const std::size_t batch = p.batch(), pixels = c.rows.size() * c.columns.size();
+  const auto run = [&](std::size_t first, std::size_t size, std::size_t row, std::size_t column) {
+    const TapRange &r = c.rows[row], &q = c.columns[column];
+    auto window = std::ranges::find_if(windows, [&](const WindowSteps& w) { return w.is_of(r, q); });
+    if (window == windows.end()) window = windows.insert(window, packing.steps(r, q));
+    const std::ptrdiff_t source = packing.first(r, q) + static_cast<std::ptrdiff_t>(n);
+    const std::size_t weights = first * packing.lines();
+    kPixels[vectors][size - 1]({*window, packed.pairs + source, packed.digits + source,
+                                packed.weights_of_pairs + weights * packing.pairs(),
+                                packed.weights_of_digits + weights * packing.quads(), p.units + n,
+                                packed.normal_units == nullptr ? nullptr : packed.normal_units + n,
+                                p.bias == nullptr ? nullptr : p.bias + first,
+                                p.target + (first * pixels + row * c.columns.size() + column) * batch + n,
+                                pixels * batch});
   };
-  for_each_weight(c, targets_of_block(c.batch), 2,
-                  [&](std::ptrdiff_t even, std::ptrdiff_t odd, std::size_t size, std::size_t k) {
-                    packed[k] = pair(high, even, odd);
-                    packed[size + k] = pair(low, even, odd);
-                    if (k + 1 == size) packed += 2 * size;
-                  });
-}
-
-/// @param source  [source / 2][row][column][sample], two channels in an element
-/// @param packed  as for_each_tile: pairs of high and of low digits
-void correlate_packed(const Correlation& c, const std::int32_t* source, const std::int32_t* packed,
-                      const double* units, const float* bias, float* target) {
-  static constexpr auto kOneVector = pixels_of<1>(std::make_index_sequence<12>());
-  static constexpr auto kTwoVectors = pixels_of<2>(std::make_index_sequence<6>());
-  static constexpr auto kFourVectors = pixels_of<4>(std::make_index_sequence<3>());
-  for_each_tile<std::int32_t, std::int32_t>(
-      c, 2, 2, targets_of_block(c.batch), source, packed, units, bias, target,
-      [](std::size_t left) {
-        return kVectorColumns * (left >= 4 * kVectorColumns ? 4 : left >= 2 * kVectorColumns ? 2 : 1);
-      },
-      [](std::size_t targets, std::size_t columns, const Call& call) {
-        const std::size_t vectors = columns / kVectorColumns;
-        (vectors == 4   ? kFourVectors[targets - 1]
-         : vectors == 2 ? kTwoVectors[targets - 1]
-                        : kOneVector[targets - 1])(call);
-      });
+  for_each_target_and_pixel(c, targets_at_once(vectors_at_once(batch)), run);
 }
 
 void correlate(const GroupProduct& p) {
-  const std::size_t pairs = (p.sources() + 1) / 2;
-  auto* const q = scratch<std::int32_t, OfSource>(pairs * p.pixels() * p.batch());
-  auto* const digits = scratch<std::int16_t, OfRounded>(2 * p.filters());
-  auto* const packed =
-      scratch<std::int32_t, OfWeights>(2 * pairs * p.taps() * static_cast<std::size_t>(p.shape.targets));
-  round_pairs(p.sources(), p.pixels(), p.batch(), p.source, p.of_source, q);
-  round_all(p.filters(), p.weights, p.of_weights, digits, digits + p.filters());
-  pack_digit_pairs(p.shape, digits, digits + p.filters(), packed);
-  correlate_packed(p.shape, q, packed, p.units, p.bias, p.target);
+  const Packing packing(p.shape);
+  const std::size_t in_pairs = packing.numbers_of(packing.pairs()),
+                    in_quads = packing.numbers_of(packing.quads());
+  const std::size_t weights = packing.lines() * static_cast<std::size_t>(p.shape.targets);
+  auto* const source = scratch<std::int32_t, OfSource>(in_pairs + in_quads);
+  auto* const packed_weights =
+      scratch<std::int32_t, OfWeights>(weights * (packing.pairs() + packing.quads()) + kVectorColumns);
+  auto* const rounded = scratch<std::int16_t, OfGradient>(p.filters());
+  const Packed packed{source, source + in_pairs, packed_weights, packed_weights + weights * packing.pairs(),
+                      find_normal_units(p.batch(), p.units)};
+  pack_source(p, packing, packed.pairs, packed.digits);
+  round_all(p.filters(), p.weights, p.of_weights, rounded);
+  pack_weights(packing, targets_at_once(vectors_at_once(p.batch())), rounded, packed.weights_of_pairs,
+               packed.weights_of_digits);
+  std::vector<WindowSteps> windows;
+  for (std::size_t n = 0, vectors = 0; n < p.batch(); n += vectors * kVectorColumns) {
+    vectors = vectors_at_once(p.batch() - n);
+    run_columns(p, packing, packed, n, vectors, windows);
+  }
 }
 
-/// Blocks at the end name their last filter or tap more than once.
-void sum_gradients(const GroupGradient& gradient) {
-  const GradientShape& g = gradient.shape;
-  const std::size_t outputs = g.filters * g.dy_channel;
-  auto* const x = scratch<std::int16_t, OfSource>(gradient.image.channels * gradient.image.channel());
-  auto* const high = scratch<std::int16_t, OfGradient>(2 * outputs);
-  auto* const low = high + outputs;
-  round_image(gradient.image, gradient.x, gradient.of_x, x);
-  round_digits(outputs / g.batch, g.batch, gradient.dy, gradient.of_dy, high, low);
-  const auto add = g.batch % 32 == 0                        ? add_pixels<Vector::kPixel>
-                   : g.batch == 16 && g.x_column == g.batch ? add_pixels<Vector::kNeighbours>
-                                                            : add_pixels<Vector::kTwoPixels>;
-  sum_in_blocks<kFilters, kTaps>(
-      g, 2 * sizeof(std::int16_t), scratch<double, OfSums>(numbers_of_sums(g)), gradient.totals,
-      [&](std::size_t k, std::size_t t, const PixelBlock& pixels, double* of_block) {
-        GradientBlock block;
-        for (std::size_t i = 0; i < kFilters; ++i) {
-          const std::size_t at = std::min(k + i, g.filters - 1) * g.dy_channel;
-          block.high[i] = high + at;
-          block.low[i] = low + at;
-        }
-        for (std::size_t i = 0; i < kTaps; ++i) block.x[i] = x + g.taps[std::min(t + i, g.taps.size() - 1)];
-        add(g, block, pixels, of_block);
-      });
+void sum_some_gradients(const GroupGradient& gradient) {
+  (gradient.shape.filters < kFewestFilters ? kDoubles.sum_gradients : sum_gradients)(gradient);
 }
 
 }  // namespace
-}  // namespace lockstep::cpu::int16
+}  // namespace lockstep::cpu::int16::vnni
 
 HWY_POP_ATTRIBUTES
 
@@ -336,7 +238,7 @@ bool is_here() {
 
 }  // namespace
 
-const Engine kVnni = {"vnni", is_here, correlate, sum_gradients};
+const Engine kVnni = {"vnni", is_here, vnni::correlate, vnni::sum_some_gradients};
 
 }  // namespace lockstep::cpu::int16
 

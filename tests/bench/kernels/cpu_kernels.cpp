@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The ops of a CPU, one core, 64 samples a call; and the program itself.
 #include "common/buffers.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/optimizers/update_rule.hpp"
@@ -9,6 +10,11 @@
 #include "tests/bench/kernels/bench.hpp"
 #include "tests/support/prelude.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+#include <exception>
 #include <type_traits>
 
 namespace lockstep::bench {
@@ -46,7 +52,27 @@ void add(const std::string& name, double flops, double bytes, const std::functio
   benchmark::RegisterBenchmark(("cpu/" + name).c_str(), run)->Unit(benchmark::kMicrosecond);
 }
 
+/// Adds the layer in 16-bit integers, on each engine.
+void add_int16(const std::string& name, const Conv2dShape& s, bool first) {
+  float *x = make(s.in_size()), *y = make(s.out_size()), *dx = make(s.in_size());
+  float *w = make(s.weight_size()), *dw = make(s.weight_size()), *b = make(s.out_channels);
+  const double flops = cpu::conv2d_flops(s), bytes = bytes_of(s.in_size() + s.out_size() + s.weight_size());
+  for (const std::string& engine : cpu::int16::engine_choices()) {
+    const auto add_op = [&](const char* op, const std::function<void()>& call) {
+      add(fmt::format("int16 {} {} {}", engine, name, op), flops, bytes, [=] {
+        cpu::int16::choose_engine(engine);
+        call();
+      });
+    };
+    add_op("forward", [=] { cpu::int16::conv2d_forward(s, s.batch, x, w, b, y); });
+    add_op("weight gradient", [=] { cpu::int16::conv2d_backward_weights(s, s.batch, x, y, dw); });
+    if (first) continue;
+    add_op("data gradient", [=] { cpu::int16::conv2d_backward_data(s, s.batch, y, w, nullptr, dx); });
+  }
+}
+
 void add_conv2d(const std::string& name, const Conv2dShape& s, bool first = false) {
+  add_int16(name, s, first);
   const auto outputs = static_cast<std::size_t>(s.out_channels), gradients = s.weight_size() + outputs;
   float *x = make(s.in_size()), *y = make(s.out_size()), *w = make(s.weight_size()), *b = make(outputs);
   float* dw = make(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * gradients);
@@ -61,6 +87,7 @@ void add_conv2d(const std::string& name, const Conv2dShape& s, bool first = fals
 }
 
 void add_linear(const std::string& name, const LinearShape& s) {
+  add_int16(name, cpu::int16::as_convolution(s), false);
   const auto in = static_cast<std::size_t>(s.in_features * s.batch),
              out = static_cast<std::size_t>(s.out_features * s.batch);
   float *x = make(in), *dx = make(in), *y = make(out);
@@ -84,8 +111,13 @@ void add_layers() {
   add_conv2d("LeNet conv1 20@3x3 of 1x28x28", read({n, 1, 28, 28, 20, 3, 3}, {24, 24}), true);
   add_conv2d("LeNet conv2 50@5x5 of 20x13x13", read({n, 20, 13, 13, 50, 5, 5}, {8, 8}));
   add_linear("LeNet fc1 800-128", {n, 800, 128});
+  add_conv2d("ResNet 16@3x3 of 1x28x28", {n, 1, 28, 28, 16, 3, 3, 1, 1}, true);
   add_conv2d("ResNet 16@3x3 of 16x28x28", {n, 16, 28, 28, 16, 3, 3, 1, 1});
+  add_conv2d("ResNet 32@3x3 stride 2 of 16x28x28", {n, 16, 28, 28, 32, 3, 3, 2, 1});
+  add_conv2d("ResNet 32@3x3 of 32x14x14", {n, 32, 14, 14, 32, 3, 3, 1, 1});
   add_conv2d("ResNet 64@3x3 of 64x7x7", {n, 64, 7, 7, 64, 3, 3, 1, 1});
+  add_conv2d("ResNet18 64@7x7 stride 2 of 3x56x56", {16, 3, 56, 56, 64, 7, 7, 2, 3}, true);
+  add_conv2d("ResNet18 256@3x3 of 256x14x14", {16, 256, 14, 14, 256, 3, 3, 1, 1});
   add_conv2d("ResNet 128@3x3 stride 2 of 64x28x28", {n, 64, 28, 28, 128, 3, 3, 2, 1});
   add_conv2d("ResNet 128@1x1 stride 2 of 64x28x28", {n, 64, 28, 28, 128, 1, 1, 2, 0});
 }

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The arithmetic of the engine "vnni": a sum of products of 16-bit numbers in three multiply-adds for four of them.
+///
+/// vpdpwssd gives the sum modulo 2^32, two products at a time. vpdpbusd gives the sum of products of high digits, four
+/// at a time; times 2^16 it is less than 2^31 away from the sum, for kMostQuads steps. Both together are the sum.
+/// Numbers are q = 256 high + low, -128 <= low < 128. vpdpbusd wants one side without a sign: it is high + 128, and the
+/// sum of 128 times the other side is taken off.
+#pragma once
+
+#include "hwy/base.h"
+#include "kernels/cpu/int16/engines.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+#ifndef __clang__  // g++ 12 warns of operands in its header that are meant to be anything (its bug 105593)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
+
+/// Placed before a loop over registers.
+#ifndef LOCKSTEP_UNROLL
+#ifdef __clang__
+#define LOCKSTEP_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LOCKSTEP_UNROLL _Pragma("GCC unroll 32")
+#endif
+#endif
+
+#define LOCKSTEP_VNNI "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
+
+HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
+
+namespace lockstep::cpu::int16::vnni {
+
+inline constexpr std::size_t kVectorColumns = 16;
+/// Four products at a time.
+inline constexpr std::size_t kMostQuads = 64;
+/// The largest distance of 256 (high low' + low high') + low low' from 0.
+inline constexpr std::int64_t kMostAway = std::int64_t{256} * 2 * 127 * 128 + 128 * 128;
+static_assert(4 * kMostQuads * kMostAway < (std::int64_t{1} << 31));
+
+/// 16 rounded numbers.
+HWY_INLINE __m512i round_vector(const float* x, __m512 first, __m512 second) {
+  return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(x), first), second));
+}
+
+/// So that the upper byte of each number is its high digit.
+HWY_INLINE __m512i add_half(__m512i numbers) {
+  return _mm512_add_epi16(numbers, _mm512_set1_epi16(128));
+}
+/// High digits of two pairs, with signs: of even 0, odd 0, even 1, odd 1 in the order that weights have, too.
+HWY_INLINE __m512i high_digits(__m512i even, __m512i odd) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFF00FF00));
+  return _mm512_or_si512(_mm512_and_si512(upper, add_half(odd)),
+                         _mm512_andnot_si512(upper, _mm512_srli_epi32(add_half(even), 8)));
+}
+/// Digits + 128.
+HWY_INLINE __m512i without_sign(__m512i digits) {
+  return _mm512_xor_si512(digits, _mm512_set1_epi32(static_cast<int>(0x80808080)));
+}
+/// 128 times four digits, added to each sum.
+HWY_INLINE __m512i add_128_times(__m512i sum, __m512i digits) {
+  return _mm512_dpbusd_epi32(sum, _mm512_set1_epi32(static_cast<int>(0x80808080)), digits);
+}
+
+/// The weight gradient of at least kFewestFilters filters.
+void sum_gradients(const GroupGradient& gradient);
+inline constexpr std::size_t kFewestFilters = 5;
+
+}  // namespace lockstep::cpu::int16::vnni
+
+HWY_POP_ATTRIBUTES
