@@ -44,9 +44,11 @@ class WeightedLayer : public Layer {
 
   bool has_bias() const { return has_bias_; }
   bool is_int16() const { return precision() == Precision::kInt16; }
-  /// The gradient of the bias, if there is one, of y as dy.
+  /// The gradient of the bias, if there is one, of y as dy; which is counted where that is asked for.
   void write_int16_bias_gradient(const LayerPass& pass, const LayerTensors& tensors) const {
     const ImageShape& y = output();
+    cpu::int16::count_rounding(std::size_t{1} * y.channels * y.height * y.width, pass.batch, pass.samples,
+                               tensors.dy);
     if (has_bias_)
       cpu::int16::bias_gradient(y.channels, y.height * y.width, pass.batch, pass.samples, tensors.dy,
                                 tensors.gradients + weight_size());
