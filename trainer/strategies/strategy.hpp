@@ -205,7 +205,7 @@ inline void broadcast_units(Communicator& comm, GradientUnits& units) {
   units.restore(exponents, changed_at);
 }
 
-// What int16 rounds away.
+// The share that int16 rounds away.
 
 inline bool counts_rounding(const Network& network, const DistributedSampler& sampler,
                             const StepPosition& position) {

@@ -258,7 +258,7 @@ void print_json(const StepReport& report, const std::optional<Explanation>& expl
   print("{}\n", json_text_in_ascii(object));
 }
 
-/// What a step's products of each layer would take a thread at the peak. The first layer with weights has no data
+/// Seconds that a step's products of each layer would take a thread at the peak. The first layer with weights has no data
 /// gradient.
 std::map<std::string, double> seconds_at_peak(const StepReport& report) {
   const auto& layers = report.network.layers();

@@ -36,7 +36,7 @@ Conv2dShape as_convolution(const LinearShape& shape);
 
 // How much of a gradient is rounded away.
 
-/// Of gradients of outputs: numbers that are not 0, and those of them that become 0 in the unit of a weight gradient.
+/// Numbers of gradients of outputs that are not 0, and those of them that become 0 in the unit of a weight gradient.
 struct RoundingCount {
   std::int64_t nonzero = 0, to_zero = 0;
 };
