@@ -3,14 +3,15 @@
 """The rival of versus_torch_step: a training step of a ResNet in PyTorch on one core, the batch in memory.
 
 Prints the median milliseconds of a step: forward, loss, backward and SGD with momentum. --way: eager, channels_last,
-compile or channels_last+compile. --shards DIR writes instead a small set of noise of 3x224x224 for Lockstep
-(docs/shard-format.md).
+compile or channels_last+compile; --precision bf16: under autocast. Exit code 69: this PyTorch cannot. --shards DIR
+writes instead a small set of noise of 3x224x224 for Lockstep (docs/shard-format.md).
 """
 import argparse
 import hashlib
 import json
 import os
 import statistics
+import sys
 import time
 
 
@@ -49,10 +50,12 @@ def make(name):
     return MODELS[name](), torch.rand(64, 1, 28, 28), torch.arange(64) % 10
 
 
-def measure(name, way, steps):
+def measure(name, way, precision, steps):
     import torch
     import torch.nn.functional as F
 
+    if "compile" in way and not hasattr(torch, "compile"):
+        sys.exit(69)
     torch.set_num_threads(1)
     model, x, y = make(name)
     if "channels_last" in way:
@@ -63,7 +66,9 @@ def measure(name, way, steps):
     for _ in range(steps + 3):
         start = time.perf_counter()
         optimizer.zero_grad()
-        F.cross_entropy(forward(x), y).backward()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
+            logits = forward(x)
+        F.cross_entropy(logits.float(), y).backward()
         optimizer.step()
         seconds.append(time.perf_counter() - start)
     return 1000 * statistics.median(seconds[3:])
@@ -73,13 +78,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?", choices=["resnet8", "resnet20", "resnet18"], default="resnet8")
     parser.add_argument("--way", default="eager")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--shards", metavar="DIR")
     arguments = parser.parse_args()
     if arguments.shards:
         write_shards(arguments.shards)
     else:
-        print(f"{measure(arguments.model, arguments.way, arguments.steps):.2f}")
+        print(f"{measure(arguments.model, arguments.way, arguments.precision, arguments.steps):.2f}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -530,6 +532,31 @@ TEST(Int16Test, BiasGradientsOfManyPixelsOverflowNothing) {
     int16::bias_gradient(1, kPixels, kBatch, kBatch, dy.data(), &db);
     EXPECT_EQ(db, static_cast<float>(std::int64_t{kPixels} * kBatch * 32639)) << hwy::TargetName(target);
   }
+}
+
+/// The unit of 1 is 2^-14: half of it is rounded to 0, and what is a little more is not.
+TEST(Int16Test, WhatRoundsToZeroIsCounted) {
+  constexpr float kHalf = 0x1p-15F, kMore = 0x1.000002p-15F, kLeast = 0x1p-149F;
+  Numbers dy(32);
+  std::ranges::copy(std::array{1.0F, kHalf, 0.0F}, dy.begin());
+  std::ranges::copy(std::array{-kMore, -kHalf, -kLeast}, dy.begin() + 16);
+  dy[3] = dy[31] = 1000;  // in padding
+  int16::count_rounding(2, 16, 3, dy.data());
+  int16::begin_count();
+  int16::count_rounding(2, 16, 3, dy.data());
+  const int16::RoundingCount once = int16::take_count();
+  EXPECT_EQ(once.nonzero, 5);
+  EXPECT_EQ(once.to_zero, 3);
+  int16::begin_count();
+  const Numbers zeros(32), least(16, kLeast);
+  int16::count_rounding(2, 16, 16, zeros.data());
+  int16::count_rounding(1, 16, 2, least.data());  // a multiple of their unit
+  int16::count_rounding(2, 16, 0, dy.data());
+  int16::count_rounding(2, 16, 3, dy.data());
+  const int16::RoundingCount sum = int16::take_count();
+  EXPECT_EQ(sum.nonzero, 7);
+  EXPECT_EQ(sum.to_zero, 3);
+  EXPECT_EQ(int16::take_count().nonzero, 0);
 }
 
 TEST(Int16Test, EnginesThatAreNotThereAreRefused) {

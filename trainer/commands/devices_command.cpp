@@ -6,6 +6,7 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device.hpp"
 #include "kernels/nvml.hpp"
@@ -37,7 +38,8 @@ there is no GPU. With --cuda the exit code is 69 then, for scripts that need one
    "links": [[null, {"p2p": true, "nvlink": true, "performance_rank": 0}], ...]}
 memory_free_bytes is null where it is not known; links[a][b] is how a reaches b, the lowest rank is the fastest.
 Without a GPU: {"devices": [], "reason": "..."}. "processors": {"model", "cores",
-"simd": "AVX-512", "memory_free_bytes"} stands in both; cores are those that this process may use.)";
+"simd": "AVX-512", "int16": "vnni", "memory_free_bytes"} stands in both; cores are those that this process
+may use, int16 is the engine of train.precision: int16.)";
 
 DeviceReport report_of(bool emulated) {
   if (emulated) return report_devices(emulated::platform(), nullptr);
@@ -236,14 +238,15 @@ Processors report_processors(const std::filesystem::path& root) {
   Processors found{.model = model_of_processor(root),
                    .cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1,
                    .simd = cpu::simd_name(),
+                   .int16 = cpu::int16::engine_name(),
                    .free_bytes = free_memory(1, root).bytes};
   return found;
 }
 
 std::string to_text(const Processors& processors) {
   return "no GPU: ranks compute on processors\n\n" +
-         aligned({{"cores", "name", "instructions", "memory free"},
-                  {fmt::to_string(processors.cores), processors.model, processors.simd,
+         aligned({{"cores", "name", "instructions", "int16 by", "memory free"},
+                  {fmt::to_string(processors.cores), processors.model, processors.simd, processors.int16,
                    format_memory(processors.free_bytes)}});
 }
 
@@ -251,6 +254,7 @@ nlohmann::json to_json(const Processors& processors) {
   return {{"model", processors.model},
           {"cores", processors.cores},
           {"simd", processors.simd},
+          {"int16", processors.int16},
           {"memory_free_bytes", processors.free_bytes}};
 }
 

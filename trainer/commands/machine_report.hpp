@@ -46,13 +46,14 @@ struct Processors {
   std::string model;  ///< "AMD EPYC 9575F 64-Core Processor"; the architecture where Linux does not say
   int cores = 0;      ///< that this process may use
   std::string simd;   ///< "AVX-512"
+  std::string int16;  ///< the engine of train.precision: int16, "vnni"
   std::uint64_t free_bytes = 0;
 };
 
 /// @param root  where /proc lies
 Processors report_processors(const std::filesystem::path& root = "/");
 std::string to_text(const Processors& processors);
-/// {"model": ..., "cores": ..., "simd": ..., "memory_free_bytes": ...}
+/// {"model": ..., "cores": ..., "simd": ..., "int16": ..., "memory_free_bytes": ...}
 nlohmann::json to_json(const Processors& processors);
 
 /// @param nvml  null: free memory is asked of CUDA, which occupies some for that; and what can be told of

@@ -114,6 +114,10 @@ nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
   return event;
 }
 
+void add_rounding(nlohmann::ordered_json& event, std::optional<double> rounded_to_zero) {
+  if (rounded_to_zero) event["rounded_to_zero"] = *rounded_to_zero;
+}
+
 nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations) {
   nlohmann::ordered_json event = {
       {"event", "evaluation"}, {"epoch", state.position.epoch + 1}, {"step", state.position.global_step}};

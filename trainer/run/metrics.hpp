@@ -47,6 +47,8 @@ nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& windo
 /// Of the epoch whose steps are all taken.
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
                                    const Evaluations& evaluations, double train_seconds);
+/// Behind it, where it is known: ParallelStrategy::rounded_to_zero().
+void add_rounding(nlohmann::ordered_json& event, std::optional<double> rounded_to_zero);
 /// Of an evaluation within an epoch.
 nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations);
 nlohmann::ordered_json end_event(const RunState& state, const Evaluations& evaluations, double seconds);

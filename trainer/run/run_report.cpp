@@ -82,8 +82,10 @@ std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
 /// Collective.
 void TrainingRun::tell_epoch() {
   const auto ranks = epoch_clock_.all_ranks(*strategy_, setup_.device.gpu.get(), comm_);
+  const std::optional<double> rounded_to_zero = strategy_->rounded_to_zero();
   if (!directory_) return;
   auto event = epoch_event(state_, learning_rate(), evaluations_, epoch_seconds_);
+  add_rounding(event, rounded_to_zero);
   event["epoch_seconds"] = seconds_since(epoch_start_);
   epoch_clock_.add_to(event, ranks);
   directory_->write(event);

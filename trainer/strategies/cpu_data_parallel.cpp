@@ -50,6 +50,7 @@ class CpuDataParallel final : public DataParallel {
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
   std::optional<double> gradient_norm() override { return norm_of_all(arena_.gradient_squares()); }
+  std::optional<double> rounded_to_zero() override { return share_rounded_to_zero(comm_, rounding_); }
   StepTimes times() const override;
 
  private:
@@ -67,6 +68,7 @@ class CpuDataParallel final : public DataParallel {
   SumFingerprints parts_of_share(const GradientReducer& reducer) const;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
+  cpu::int16::RoundingCount count_of_threads();
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
   void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains);
   /// Loads its samples and begins its forward pass.
@@ -96,7 +98,8 @@ class CpuDataParallel final : public DataParallel {
   std::function<void(std::span<float>, int)> outputs_probe_;
   std::atomic<bool> outputs_are_shown_ = true;
   CutStep cut_step_;
-  std::int64_t series_steps_ = 0;  ///< taken of the series under way
+  std::int64_t series_steps_ = 0;                      ///< taken of the series under way
+  std::optional<cpu::int16::RoundingCount> rounding_;  ///< of this rank, in the step taken last
   StepTimes times_;
 };
 
@@ -133,7 +136,10 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
   const LargestSums largest_sums = arena_.largest_sums();
   notes_terms_ = largest_sums && arena_.units().is_refined_at(position.global_step);
   const auto reduce = [&] {
+    const bool counts = counts_rounding(network_, sampler_, position);
+    if (counts) pool_.run([](int) { cpu::int16::begin_count(); });
     compute(position, grains, stop_requested);
+    rounding_ = counts ? std::optional(count_of_threads()) : std::nullopt;
     activity.enter(Phase::kReducing);
     times_.exposed += reducer_.wait();
     if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
@@ -195,6 +201,17 @@ void CpuDataParallel::compute(const StepPosition& position, const std::vector<Gr
     ThreadContext& thread = threads_[static_cast<std::size_t>(index)];
     for (std::size_t g = next++; g < grains.size(); g = next++) compute_grain(thread, position, grains[g]);
   });
+}
+
+cpu::int16::RoundingCount CpuDataParallel::count_of_threads() {
+  std::vector<cpu::int16::RoundingCount> counts(threads_.size());
+  pool_.run([&](int index) { counts[static_cast<std::size_t>(index)] = cpu::int16::take_count(); });
+  cpu::int16::RoundingCount sum;
+  for (const cpu::int16::RoundingCount& count : counts) {
+    sum.nonzero += count.nonzero;
+    sum.to_zero += count.to_zero;
+  }
+  return sum;
 }
 
 void CpuDataParallel::compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain) {

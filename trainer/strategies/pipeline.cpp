@@ -128,7 +128,10 @@ StepSums Pipeline::reduce(const StepPosition& position, bool stop_requested) {
 
 StageSums Pipeline::compute(const StepPosition& position) {
   sampler_.set_epoch(position.epoch);
+  const bool counts = counts_rounding(setup_.network, sampler_, position);
+  if (counts) cpu::int16::begin_count();
   train(position, replica(), [&](int grains) { engine_->begin_step(position, units_, grains); });
+  rounding_ = counts ? std::optional(cpu::int16::take_count()) : std::nullopt;
   StageSums sums;
   try {
     sums = engine_->reduce();

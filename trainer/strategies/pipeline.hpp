@@ -131,6 +131,7 @@ class Pipeline final : public ParallelStrategy {
 
   std::optional<std::vector<std::int64_t>> held_tensors() const override;
   std::optional<double> gradient_norm() override;
+  std::optional<double> rounded_to_zero() override { return share_rounded_to_zero(comm_, rounding_); }
   /// All but the sums behind their reduction; those on their way where there are replicas.
   void probe_next_step(const StepProbe& probe) override;
 
@@ -174,8 +175,9 @@ class Pipeline final : public ParallelStrategy {
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's
   std::vector<TensorRefusals> refusals_;
-  std::size_t slots_of_row_;  ///< of the trail; 0: the job keeps none
-  double wall_seconds_ = 0;   ///< in steps, without their updates
+  std::optional<cpu::int16::RoundingCount> rounding_;  ///< of this rank's stages, in the step taken last
+  std::size_t slots_of_row_;                           ///< of the trail; 0: the job keeps none
+  double wall_seconds_ = 0;                            ///< in steps, without their updates
 };
 
 // Around the steps of a pipeline: what must fit before its ranks allocate, what a run says of its stages, and which

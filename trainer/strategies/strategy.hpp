@@ -9,12 +9,15 @@
 #include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "data/sampler.hpp"
+#include "kernels/cpu/int16/ops.hpp"
+#include "models/network.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/training_step.hpp"
 #include "trainer/engine/weight_update.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -161,6 +164,10 @@ class ParallelStrategy {
   /// The L2 norm of the mean gradient of the step taken last: the same bits on any ranks where sums are exact.
   /// Nothing where the gradient is not at hand: on a GPU, whose update does not keep it, and under hogwild. Collective.
   virtual std::optional<double> gradient_norm() { return std::nullopt; }
+  /// With train.precision: int16, of an epoch's last step: over all layers, the share of the nonzero gradients of
+  /// outputs that become 0 in the units of weight gradients. The same bits on any ranks. Nothing where that was not the
+  /// step taken last. Collective.
+  virtual std::optional<double> rounded_to_zero() { return std::nullopt; }
   /// Of strategies that measure it.
   virtual StepTimes times() const { return {}; }
   /// What is worth saying when the run has ended, on rank 0. Collective.
@@ -196,6 +203,22 @@ inline void broadcast_units(Communicator& comm, GradientUnits& units) {
   comm.broadcast(std::as_writable_bytes(std::span(exponents)), 0);
   comm.broadcast(std::as_writable_bytes(std::span(&changed_at, 1)), 0);
   units.restore(exponents, changed_at);
+}
+
+// The share that int16 rounds away.
+
+inline bool counts_rounding(const Network& network, const DistributedSampler& sampler,
+                            const StepPosition& position) {
+  return network.precision() == Precision::kInt16 && position.step_in_epoch + 1 == sampler.steps_per_epoch();
+}
+
+/// Collective, unless nothing was counted, on all ranks alike.
+inline std::optional<double> share_rounded_to_zero(Communicator& comm,
+                                                   const std::optional<cpu::int16::RoundingCount>& own) {
+  if (!own) return std::nullopt;
+  std::array<std::int64_t, 2> counts = {own->nonzero, own->to_zero};
+  comm.all_reduce(std::span<std::int64_t>(counts));
+  return counts[0] == 0 ? 0.0 : static_cast<double>(counts[1]) / static_cast<double>(counts[0]);
 }
 
 // Fingerprints of steps of which several ranks hold copies.

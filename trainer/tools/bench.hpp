@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -134,6 +135,7 @@ struct StepSurroundings {
   bool oversubscribed = false;   ///< more ranks on this host than cores
   double exposed = 0, skew = 0;  ///< shares of a step: as `bench step` measures them
   double share_of_peak = 0;
+  std::map<std::string, double> layer_seconds_at_peak = {};  ///< by name: a step's, of those with products
 };
 
 /// What would help most, a sentence each, the most first; never none.

@@ -182,9 +182,10 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   const Evaluations& evaluations = numbers.evaluations;
   if (line.event == "evaluation")
     return differing_numbers(said, evaluation_event(state, evaluations), leave_out);
-  return differing_numbers(
-      said, line.event == "end" ? end_of_run(state, evaluations) : epoch_event(state, rate, evaluations, 0),
-      leave_out);
+  if (line.event == "end") return differing_numbers(said, end_of_run(state, evaluations), leave_out);
+  auto own = epoch_event(state, rate, evaluations, 0);
+  add_rounding(own, numbers.rounded_to_zero);
+  return differing_numbers(said, own, leave_out);
 }
 
 nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evaluations& evaluations) const {

@@ -178,7 +178,9 @@ void Replay::take_series() {
   if (order_.test || order_.validate) strategy_->collect();
   std::optional<double> norm;
   if (order_.norm) norm = strategy_->gradient_norm();
-  if (leads() && !order_.stop) claims_.compare_lines(state_, {series.last, norm, evaluations_});
+  const std::optional<double> rounded_to_zero = strategy_->rounded_to_zero();
+  if (leads() && !order_.stop)
+    claims_.compare_lines(state_, {series.last, norm, rounded_to_zero, evaluations_});
   if (order_.meet) meetings_.meet();
 }
 

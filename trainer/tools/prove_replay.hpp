@@ -164,8 +164,9 @@ class ClaimCheck {
   /// What the replay knows of the step just taken.
   struct StepNumbers {
     StepTotals totals;
-    std::optional<double> gradient_norm;  ///< where it was wanted, and this device has it
-    Evaluations evaluations;              ///< those that were wanted
+    std::optional<double> gradient_norm;    ///< where it was wanted, and this device has it
+    std::optional<double> rounded_to_zero;  ///< at the end of an epoch in int16
+    Evaluations evaluations;                ///< those that were wanted
   };
   /// Whether an event tells of the gradient of this step.
   bool wants_gradient_norm(std::int64_t step) const;

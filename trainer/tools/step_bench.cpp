@@ -9,9 +9,11 @@
 #include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "common/timeline.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
+#include "models/tensor_plan.hpp"
 #include "trainer/run/step_trace.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 #include "trainer/tools/bench.hpp"
@@ -21,6 +23,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -158,7 +161,7 @@ struct StepReport {
   const BucketPlan& plan;
   const Candidate& world;
   const Candidate& off;
-  double peak = 0;  ///< FLOP/s of a core
+  double peak = 0;  ///< FLOP/s of a core; with int16 of its engine there
 };
 
 double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
@@ -180,8 +183,10 @@ void print_tables(const StepReport& report) {
   print("{}: {}, {}; global batch {}, grain {}\n", network.name(),
         counted(network.parameters().size, "parameter"), flops_in_words(network), job.data.global_batch,
         job.parallel.grain);
-  print("{} x {}, backend {}, {}; peak {:.1f} GFLOP/s a core\n", counted(comm.size(), "rank"),
-        counted(job.parallel.threads, "thread"), comm.backend(), cpu::simd_name(), peak * 1e-9);
+  const bool is_int16 = network.precision() == Precision::kInt16;
+  print("{} x {}, backend {}, {}{}; peak {:.1f} GFLOP/s a core\n", counted(comm.size(), "rank"),
+        counted(job.parallel.threads, "thread"), comm.backend(), cpu::simd_name(),
+        is_int16 ? ", int16 by " + cpu::int16::engine_name() : "", peak * 1e-9);
   print("napkin limit: {:.0f} us a step at the peak\n",
         1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
   const std::string forecast = plan.forecast();
@@ -239,16 +244,35 @@ void print_json(const StepReport& report, const std::optional<Explanation>& expl
                                    {"threads", job.parallel.threads},
                                    {"backend", comm.backend()},
                                    {"simd", cpu::simd_name()},
+                                   {"precision", spelt(network.precision())},
                                    {"peak_flops", peak},
                                    {"buckets", plan.buckets.size()},
                                    {"ways", {json_of(world, report), json_of(off, report)}},
                                    {"world_over_off", median_ratio(world.seconds, off.seconds)}};
+  if (network.precision() == Precision::kInt16) object["int16"] = cpu::int16::engine_name();
   if (explanation) {
     object["traced"] = explanation_json(explanation->shares, explanation->around);
     object["traced"]["under_way_measured_seconds"] = explanation->under_way;
     object["traced"]["hidden_measured_seconds"] = explanation->hidden;
   }
   print("{}\n", json_text_in_ascii(object));
+}
+
+/// Seconds that a step's products of each layer would take a thread at the peak. The first layer with weights has no data
+/// gradient.
+std::map<std::string, double> seconds_at_peak(const StepReport& report) {
+  const auto& layers = report.network.layers();
+  const std::vector<ImagePart> read = parts_read(layers, 0, layers.size());
+  const double samples =
+      static_cast<double>(report.job.data.global_batch) / (report.comm.size() * report.job.parallel.threads);
+  std::map<std::string, double> seconds;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i]->parameters().empty()) continue;
+    const int directions = seconds.empty() ? 2 : 3;
+    seconds[layers[i]->name()] =
+        directions * samples * layers[i]->needed_flops_per_sample(read[i]) / report.peak;
+  }
+  return seconds;
 }
 
 /// Steps more, which are traced. Collective. Nothing where none are wanted.
@@ -283,7 +307,8 @@ std::optional<Explanation> explain(Communicator& comm, const StepOptions& option
                  .oversubscribed = comm.oversubscribed(),
                  .exposed = world.exposed.back(),
                  .skew = world.skew.back(),
-                 .share_of_peak = share_of_peak},
+                 .share_of_peak = share_of_peak,
+                 .layer_seconds_at_peak = seconds_at_peak(report)},
       .under_way = world.under_way.back(),
       .hidden = world.beside_backward.back()};
   world.forget_last_turn();
@@ -316,7 +341,8 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
     world.turn(comm, options.steps_per_round);
     off.turn(comm, options.steps_per_round);
   }
-  const double peak = median(peaks);
+  const bool is_int16 = network.precision() == Precision::kInt16;
+  const double peak = median(peaks) * (is_int16 ? cpu::int16::engine_peak() : 1);
   const StepReport report{job, comm, network, world.setup.plan, world, off, peak};
   const std::optional<Explanation> explanation = explain(comm, options, world, report);
   if (comm.rank() != 0) return;

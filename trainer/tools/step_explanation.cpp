@@ -11,6 +11,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <utility>
 
 namespace lockstep::bench {
@@ -210,6 +211,22 @@ std::vector<std::string> advice_for(const StepShares& shares, const StepSurround
   return advice;
 }
 
+namespace {
+
+/// 0: nothing is multiplied there. Layers that run together are joined by plus signs.
+double peak_share(const LayerTime& layer, const StepSurroundings& around) {
+  double at_peak = 0;
+  std::istringstream names(layer.name);
+  for (std::string name; std::getline(names, name, '+');) {
+    const auto found = around.layer_seconds_at_peak.find(name);
+    if (found != around.layer_seconds_at_peak.end()) at_peak += found->second;
+  }
+  const double seconds = layer.forward + layer.backward;
+  return seconds > 0 ? at_peak / seconds : 0;
+}
+
+}  // namespace
+
 std::string explanation_text(const StepShares& shares, const StepSurroundings& around) {
   const auto share = [&](double seconds) { return shares.seconds > 0 ? 100 * seconds / shares.seconds : 0; };
   std::string text = fmt::format("Where a step of rank 0 goes (mean of {}, {:.0f} us each):\n",
@@ -228,13 +245,17 @@ std::string explanation_text(const StepShares& shares, const StepSurroundings& a
                         shares.under_way * 1e6, shares.hidden * 1e6,
                         shares.under_way > 0 ? 100 * shares.hidden / shares.under_way : 0);
   }
-  text += fmt::format("Arithmetic runs at {:.0f} % of the peak of a core.\nThe slowest layers:\n",
-                      100 * around.share_of_peak);
+  text += fmt::format(
+      "Arithmetic runs at {:.0f} % of the peak of a core.\nThe slowest layers, and their shares of the "
+      "peak:\n",
+      100 * around.share_of_peak);
   for (std::size_t i = 0; i < std::min(kMostLayers, shares.layers.size()); ++i) {
     const LayerTime& layer = shares.layers[i];
-    text += fmt::format("  {:<28} {:>5.1f} %  forward {:.1f} us, backward {:.1f} us\n",
-                        clip_middle(layer.name, 28), share(layer.forward + layer.backward),
-                        layer.forward * 1e6, layer.backward * 1e6);
+    const double of_peak = peak_share(layer, around);
+    text +=
+        fmt::format("  {:<24} {:>5.1f} %  forward {:.0f} us, backward {:.0f} us{}\n",
+                    clip_middle(layer.name, 24), share(layer.forward + layer.backward), layer.forward * 1e6,
+                    layer.backward * 1e6, of_peak > 0 ? fmt::format(", at {:.0f} %", 100 * of_peak) : "");
   }
   text += "What would help most:\n";
   for (const std::string& advice : advice_for(shares, around)) text += "  - " + advice + "\n";
@@ -245,8 +266,10 @@ nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurr
   nlohmann::ordered_json works, layers = nlohmann::ordered_json::array();
   for (const NamedWork& entry : kNamed) works[entry.name] = shares.of(entry.work);
   works["the rest"] = shares.rest();
-  for (const LayerTime& layer : shares.layers)
+  for (const LayerTime& layer : shares.layers) {
     layers.push_back({{"name", layer.name}, {"forward", layer.forward}, {"backward", layer.backward}});
+    if (const double of_peak = peak_share(layer, around); of_peak > 0) layers.back()["peak_share"] = of_peak;
+  }
   return {{"steps", shares.steps},
           {"seconds", shares.seconds},
           {"work_seconds", works},

@@ -133,7 +133,8 @@ bool is_here() {
 
 }  // namespace
 
-const Engine kAmx = {"amx", is_here, correlate, sum_gradients};
+/// 256 products of 16 bits a cycle, beside the 32 multiply-adds of two units of 512 bits.
+const Engine kAmx = {"amx", is_here, correlate, sum_gradients, 8};
 
 }  // namespace lockstep::cpu::int16
 

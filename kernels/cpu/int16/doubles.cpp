@@ -197,7 +197,7 @@ void sum_gradients(const GroupGradient& g) {
 
 }  // namespace
 
-const Engine kDoubles = {"doubles", [] { return true; }, correlate, sum_gradients};
+const Engine kDoubles = {"doubles", [] { return true; }, correlate, sum_gradients, 0.5};
 
 }  // namespace int16
 }  // namespace lockstep::cpu

@@ -48,6 +48,7 @@ struct Engine {
   bool (*is_here)();
   void (*correlate)(const GroupProduct& product);
   void (*sum_gradients)(const GroupGradient& gradient);
+  double fma_peaks = 1;  ///< the most products a second, in those of fp32 multiply-adds on the same core
 };
 
 /// Intel AMX (kernels/cpu/int16/amx.cpp).

@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 namespace lockstep::cpu::int16 {
@@ -186,6 +188,46 @@ void bias_gradient(int channels, int pixels, int batch, int samples, const Opera
                        unit);
 }
 
+// How much of a gradient is rounded away.
+
+namespace {
+
+thread_local std::optional<RoundingCount> counted;
+
+std::uint32_t magnitude_of(float number) {
+  return std::bit_cast<std::uint32_t>(number) & 0x7FFFFFFFU;
+}
+
+}  // namespace
+
+void begin_count() {
+  counted = RoundingCount{};
+}
+
+RoundingCount take_count() {
+  return std::exchange(counted, std::nullopt).value_or(RoundingCount{});
+}
+
+/// Half a unit is rounded to even, to 0. Magnitudes have the order of their bits.
+void count_rounding(std::size_t features, int batch, int samples, const float* dy) {
+  if (!counted || samples == 0) return;
+  static thread_local ColumnUnits units;
+  const auto columns = static_cast<std::size_t>(batch), used = static_cast<std::size_t>(samples);
+  find_common_unit(features, columns, used, dy, units);
+  if (std::isnan(units.value[0])) return;
+  const std::uint32_t half = magnitude_of(static_cast<float>(units.value[0] / 2));
+  for (std::size_t f = 0; f < features; ++f, dy += columns) {
+    std::uint32_t nonzero = 0, to_zero = 0;
+    for (std::size_t n = 0; n < used; ++n) {
+      const std::uint32_t magnitude = magnitude_of(dy[n]);
+      nonzero += magnitude != 0 ? 1 : 0;
+      to_zero += magnitude != 0 && magnitude <= half ? 1 : 0;
+    }
+    counted->nonzero += nonzero;
+    counted->to_zero += to_zero;
+  }
+}
+
 Conv2dShape as_convolution(const LinearShape& s) {
   return {.batch = s.batch,
           .in_channels = s.in_features,
@@ -221,6 +263,10 @@ std::vector<std::string> engine_choices() {
 
 std::string engine_name() {
   return engine().name;
+}
+
+double engine_peak() {
+  return engine().fma_peaks;
 }
 
 void choose_engine(std::string_view name) {

@@ -14,6 +14,8 @@
 #include "kernels/cpu/int16/column_maxima.hpp"
 #include "kernels/shapes.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,18 @@ void bias_gradient(int channels, int pixels, int batch, int samples, const Opera
 /// A fully connected layer is a convolution of images of one pixel.
 Conv2dShape as_convolution(const LinearShape& shape);
 
+// How much of a gradient is rounded away.
+
+/// Numbers of gradients of outputs that are not 0, and those of them that become 0 in the unit of a weight gradient.
+struct RoundingCount {
+  std::int64_t nonzero = 0, to_zero = 0;
+};
+/// From now until take_count() this thread counts what count_rounding() is given.
+void begin_count();
+RoundingCount take_count();
+/// dy [features,N] of a weight gradient. Costs nothing where nothing is counted.
+void count_rounding(std::size_t features, int batch, int samples, const float* dy);
+
 /// Numbers of scratch memory that a thread keeps for these ops on a layer, at most.
 std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns);
 
@@ -47,6 +61,8 @@ inline constexpr const char* kEngineVariable = "LOCKSTEP_INTEGER_ENGINE";
 std::vector<std::string> engine_choices();
 /// The one in use.
 std::string engine_name();
+/// The most products a second that it can do, in those of fp32 multiply-adds on the same core.
+double engine_peak();
 /// From now on. Call before any of these ops runs, at most once; an empty name changes nothing.
 /// @throws UsageError  there is no such engine; DeviceError  this processor does not have it
 void choose_engine(std::string_view name);

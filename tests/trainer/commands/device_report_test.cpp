@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device_ops.hpp"
 #include "tests/support/prelude.hpp"
@@ -99,11 +100,12 @@ TEST(DeviceReportTest, ProcessorsAreNamedWhereThereIsNoGpu) {
   const Processors processors = report_processors(root);
   EXPECT_EQ(processors.model, "Made Up 9000");
   EXPECT_EQ(processors.simd, cpu::simd_name());
+  EXPECT_EQ(processors.int16, cpu::int16::engine_name());
   EXPECT_GE(processors.cores, 1);
-  EXPECT_EQ(to_text({"Made Up 9000", 2, "AVX-512", std::uint64_t{3} << 30}),
+  EXPECT_EQ(to_text({"Made Up 9000", 2, "AVX-512", "vnni", std::uint64_t{3} << 30}),
             "no GPU: ranks compute on processors\n\n"
-            "cores  name          instructions  memory free\n"
-            "2      Made Up 9000  AVX-512       3.0 GiB\n");
+            "cores  name          instructions  int16 by  memory free\n"
+            "2      Made Up 9000  AVX-512       vnni      3.0 GiB\n");
   std::filesystem::remove_all(root);
   EXPECT_NE(report_processors(root).model, "") << "the architecture stands in";
 }

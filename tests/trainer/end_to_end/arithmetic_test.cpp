@@ -31,7 +31,7 @@ std::vector<std::string> rows_of(const std::string& file) {
   return rows;
 }
 
-std::vector<Known> known_runs() {
+std::vector<Known> known_runs(const std::string& jobs = "jobs.txt") {
   std::map<std::string, Known> shortest;
   for (const std::string& row : rows_of("hashes.txt")) {
     Known known;
@@ -43,7 +43,7 @@ std::vector<Known> known_runs() {
     if (!is_new && known.samples < at->second.samples) at->second = known;
   }
   std::vector<Known> list;
-  for (std::string row : rows_of("jobs.txt")) {
+  for (std::string row : rows_of(jobs)) {
     for (auto at = row.find("HERE"); at != std::string::npos; at = row.find("HERE"))
       row.replace(at, 4, folder());
     const auto end_of_name = row.find(' ');
@@ -117,6 +117,16 @@ TEST(ArithmeticTest, EndsInTheKnownWeightsOnEveryInstructionSet) {
       if (!is_network(known) && simd != others.back()) continue;
       train(directory, known, 1, "parallel.device=cpu", "LOCKSTEP_SIMD=" + simd);
     }
+  }
+}
+
+/// Those on data made in memory; tests/arithmetic/run --devices int16 has the large ones.
+TEST(ArithmeticTest, EndsInTheKnownWeightsInIntegers) {
+  const TemporaryDirectory directory;
+  for (const Known& known : known_runs("int16_jobs.txt")) {
+    if (known.changes.find("PICTURES") != std::string::npos) continue;
+    train(directory, known, 1, "parallel.device=cpu");
+    train(directory, known, 3, "parallel.device=cpu parallel.threads=2", "LOCKSTEP_INTEGER_ENGINE=doubles");
   }
 }
 

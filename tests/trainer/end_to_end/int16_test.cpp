@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// train.precision: int16 ends in the same weights in every way in which it can be run.
+#include "common/json_text.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
+#include "tests/trainer/support/forged_run.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -87,6 +90,29 @@ TEST_F(Int16Test, WeightsDependOnNoRanksThreadsStagesOrEngines) {
   EXPECT_NE(alone.last_line, train("fp32", "train.precision=fp32").last_line);
 }
 
+/// The tests above compare it on ranks, threads, stages and engines.
+TEST_F(Int16Test, EpochsSayWhatRoundsToZero) {
+  const auto shares_of = [](const TrainedRun& run) {
+    std::vector<double> shares;
+    for (const auto& event : run.metrics)
+      if (event.contains("rounded_to_zero")) shares.push_back(event.at("rounded_to_zero"));
+    return shares;
+  };
+  const TrainedRun alone = train("alone"), first = train("first", "train.epochs=1");
+  ASSERT_EQ(shares_of(alone).size(), 2U);
+  EXPECT_EQ(shares_of(first), std::vector(1, shares_of(alone).front()));
+  for (const double share : shares_of(alone)) {
+    EXPECT_GT(share, 0);
+    EXPECT_LT(share, 0.5);
+  }
+  EXPECT_TRUE(shares_of(train("fp32", "train.precision=fp32")).empty());
+  forge_metrics(alone.directory, [](std::vector<nlohmann::json>& events) {
+    for (auto& event : events)
+      if (event.contains("rounded_to_zero")) event.at("rounded_to_zero") = 0.75;
+  });
+  expect_says(command("prove " + alone.directory), 1, {"rounded_to_zero is 0.75, and came to 0.0"});
+}
+
 TEST_F(Int16Test, StoppedAnywhereItGoesOnElsewhere) {
   const TrainedRun alone = train("alone");
   const std::string stopped = arguments("stopped", "train.max_steps=3");
@@ -126,11 +152,24 @@ TEST_F(Int16Test, WhatHasNoIntegersIsRefused) {
                 {"LOCKSTEP_INTEGER_ENGINE=amx: this processor does not have it, but", "doubles"});
 }
 
-TEST_F(Int16Test, StartNamesTheEngine) {
-  const std::string best = cpu::int16::engine_choices().front();
+TEST_F(Int16Test, StartAndCommandsNameTheEngine) {
+  const std::string best = cpu::int16::engine_choices().front(), forced = "LOCKSTEP_INTEGER_ENGINE=doubles ";
   expect_says(command(arguments("run", "")), 0, {", int16 by " + best});
   expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=doubles $LOCKSTEP_PROGRAM " + arguments("other", "")), 0,
               {", int16 by doubles"});
+  EXPECT_EQ(parse_json(command("devices --json").out).at("processors").at("int16"), best);
+  expect_says(run_shell(forced + "$LOCKSTEP_PROGRAM devices"), 0, {"int16 by", "  doubles  "});
+  const auto bench = [&](const std::string& more) {
+    return run_shell(forced + "$LOCKSTEP_PROGRAM bench step " + directory_.path("job.yaml") +
+                     " --rounds 1 --steps 1 " + more);
+  };
+  expect_says(bench("--explain"), 0, {", int16 by doubles; peak", "their shares of the peak", " us, at "});
+  const auto named = parse_json(bench("--json").out),
+             plain = parse_json(bench("--json train.precision=fp32").out);
+  EXPECT_EQ(named.at("precision"), "int16");
+  EXPECT_EQ(named.at("int16"), "doubles");
+  EXPECT_EQ(plain.at("precision"), "fp32");
+  EXPECT_FALSE(plain.contains("int16"));
 }
 
 }  // namespace

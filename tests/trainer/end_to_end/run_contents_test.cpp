@@ -118,6 +118,8 @@ TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {
   train(job + kThreads + directory.path("further") + " train.partial=true train.initial_weights=" + run +
         " model=" + directory.path("head.yaml"));
   seen.add_run(directory.path("further"));
+  train(job + kThreads + directory.path("int16") + " train.precision=int16");
+  seen.add_run(directory.path("int16"));
   add_rare_events(seen);
 
   auto written = seen.take();

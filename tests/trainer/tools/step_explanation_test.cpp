@@ -66,6 +66,16 @@ TEST(StepExplanationTest, WhereNothingStandsOutItSaysSo) {
             "nothing stands out: this step is arithmetic, at 74 % of the peak");
 }
 
+/// 650 ns of conv1 in the made-up step.
+TEST(StepExplanationTest, LayersSayTheirShareOfThePeak) {
+  Timeline timeline;
+  const StepShares shares = shares_of(made_up_step(timeline), 1);
+  const StepSurroundings around{.layer_seconds_at_peak = {{"conv1", 325e-9}, {"conv2", 1}}};
+  test::expect_words(explanation_text(shares, around), {"backward 0 us, at 50 %\n"});
+  EXPECT_NEAR(explanation_json(shares, around)["layers"][0]["peak_share"], 0.5, 1e-9);
+  EXPECT_FALSE(explanation_json(shares, {})["layers"][0].contains("peak_share"));
+}
+
 TEST(StepExplanationTest, TheTextFitsATerminal) {
   Timeline timeline;
   const StepShares shares = shares_of(made_up_step(timeline), 1);

@@ -100,6 +100,7 @@ const kCharts = [
   { title: "Memory, MiB", scale: kMiB, parts: [["now", "epoch", "resident_bytes"], ["peak", "epoch", "peak_resident_bytes"],
     ["device", "epoch", "device_bytes"], ["devicePeak", "epoch", "peak_device_bytes"]] },
   { title: "Exposed communication, seconds an epoch", parts: [["number", "epoch", "exposed_seconds"]] },
+  { title: "Rounded to zero: of the nonzero gradients in int16", percent: true, parts: [["number", "epoch", "rounded_to_zero"]] },
   { title: "Rank skew: the slowest above the mean", percent: true, parts: [["number", "epoch", "rank_skew"]] },
 ];
 
