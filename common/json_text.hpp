@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-/// What may be missing is null in JSON.
+/// A missing value is null in JSON.
 template <typename Value>
 struct nlohmann::adl_serializer<std::optional<Value>> {
   template <typename Json>

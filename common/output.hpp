@@ -106,7 +106,7 @@ class ProgressBar {
   void restart();
   /// Since restart().
   double seconds() const { return seconds_since(start_); }
-  /// Whether it is time to draw. Call draw() then.
+  /// True when it is time to draw. Call draw() then.
   bool is_due();
   /// @param fraction  of a bar that is filled, 0 to 1
   void draw(const std::vector<Field>& fields, double fraction) const;

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Of the numbers along an axis.
+/// The least and the largest number along an axis.
 struct Extent {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();

@@ -121,7 +121,7 @@ std::vector<Finding> find_missing_cpus_per_task(Views ranks) {
   return {};
 }
 
-/// What the machine does not have no launcher can hand on: the doctor says so, a run does not.
+/// No launcher can hand on what the machine does not have: the doctor says so, a run does not.
 std::vector<Finding> find_crowded_hosts(Views ranks) {
   std::vector<Finding> findings;
   if (!find_missing_cpus_per_task(ranks).empty()) return findings;  // srun has them

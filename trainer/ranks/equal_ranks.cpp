@@ -177,7 +177,7 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }
 
-/// What ends a program whose ranks differ in a kind, and what would help.
+/// The exit code of a program whose ranks differ in a kind, and what would help.
 struct KindOfDifference {
   ExitCode code;
   const char* advice;  ///< {} is the script that fetches data

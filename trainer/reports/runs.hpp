@@ -32,7 +32,7 @@ enum class RunStatus {
 /// "running"; "no run"
 std::string_view spelt(RunStatus status);
 
-/// What an evaluation came to; what is null in its line, or absent, is nothing here.
+/// The numbers of an evaluation; what is null in its line, or absent, is nothing here.
 struct EvaluationRecord {
   std::optional<double> test_loss, test_accuracy;  ///< accuracy from 0 to 1
   std::optional<double> validation_loss, validation_accuracy;
