@@ -6,8 +6,22 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
+
+/// A missing value is null in JSON.
+template <typename Value>
+struct nlohmann::adl_serializer<std::optional<Value>> {
+  template <typename Json>
+  static void to_json(Json& json, const std::optional<Value>& value) {
+    json = value ? Json(*value) : Json(nullptr);
+  }
+  template <typename Json>
+  static void from_json(const Json& json, std::optional<Value>& value) {
+    value = json.is_null() ? std::nullopt : std::optional(json.template get<Value>());
+  }
+};
 
 namespace lockstep {
 

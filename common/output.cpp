@@ -204,6 +204,10 @@ std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int 
   return with_bar_of(std::min(kShortestBar + left, kLongestBar));
 }
 
+namespace {
+
+/// Draws it over what is there. The cursor goes back to its start: wherever a window that becomes narrower puts the
+/// rest of it, it stays in front, and what is printed next lies over it.
 void draw_bar(const std::string& line, const OutputTerminal& output, int columns) {
   const int width = display_width(line);
   if (output.escapes) {
@@ -216,10 +220,42 @@ void draw_bar(const std::string& line, const OutputTerminal& output, int columns
   drawn_bar.columns = width;
 }
 
+}  // namespace
+
 void wipe_bar() {
   const int columns = drawn_bar.columns.exchange(0);
   if (columns == 0) return;
   write_out(drawn_bar.escapes ? std::string("\r") + kClearBehind : "\r" + spaces(columns) + "\r");
+}
+
+ProgressBar::ProgressBar(Style style, const OutputTerminal& output)
+    : style_(output.redraws ? Style::kBar : style), output_(output) {
+  if (style_ == Style::kBar) call_before_errors(wipe_bar);
+  restart();
+}
+
+ProgressBar::~ProgressBar() {
+  if (style_ == Style::kBar) wipe_bar();
+}
+
+void ProgressBar::restart() {
+  start_ = last_ = Clock::now();
+  if (style_ == Style::kBar) last_ -= kInterval;
+}
+
+bool ProgressBar::is_due() {
+  constexpr std::chrono::seconds kPlainInterval{5};
+  const auto now = Clock::now();
+  const Clock::duration interval = style_ == Style::kBar ? Clock::duration(kInterval) : kPlainInterval;
+  if (style_ == Style::kSilent || now - last_ < interval) return false;
+  last_ = now;
+  return true;
+}
+
+void ProgressBar::draw(const std::vector<Field>& fields, double fraction) const {
+  const int columns = output_columns();
+  if (style_ == Style::kPlain) return write_out(fit(fields, columns) + "\n");
+  draw_bar(fit_with_bar(fields, fraction, columns, output_.unicode), output_, columns);
 }
 
 }  // namespace lockstep

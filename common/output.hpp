@@ -4,6 +4,7 @@
 /// (common/printable.hpp says what is escaped.)
 #pragma once
 
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -71,9 +72,6 @@ int last_output_columns() noexcept;
 
 // The line at the bottom of a terminal that is drawn over and over while something goes on. There is one on one screen.
 
-/// How often one is drawn.
-inline constexpr std::chrono::milliseconds kBarInterval{100};
-
 /// Writes to standard output, in one piece, so that a launcher does not pass on half a line. What can no longer be read
 /// more is dropped: the terminal is gone, or `... | head -1` has seen enough. Any other reason is said once.
 void write_out(const std::string& text);
@@ -82,11 +80,41 @@ void write_out(const std::string& text);
 /// @param fraction  of the bar that is filled, 0 to 1
 std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int columns, bool unicode);
 
-/// Draws it over what is there. The cursor goes back to its start: wherever a window that becomes narrower puts the
-/// rest of it, it stays in front, and what is printed next lies over it.
-void draw_bar(const std::string& line, const OutputTerminal& output, int columns);
-
 /// Wipes it, if there is one, before something else is written to the terminal. From any thread.
 void wipe_bar();
+
+/// How far something is: a bar on a terminal that can draw over a line, elsewhere a line every few seconds, or nothing.
+class ProgressBar {
+ public:
+  enum class Style { kSilent, kPlain, kBar };
+  /// How often a bar is drawn.
+  static constexpr std::chrono::milliseconds kInterval{100};
+
+  /// A bar where standard output can have one. It is wiped before an error is printed.
+  /// @param otherwise  kPlain or kSilent   @param speaks  false: silent in any case
+  explicit ProgressBar(Style otherwise, bool speaks = true)
+      : ProgressBar(speaks ? otherwise : Style::kSilent, speaks ? output_terminal() : OutputTerminal{}) {}
+  /// For an output as described. @param style  where it cannot redraw
+  ProgressBar(Style style, const OutputTerminal& output);
+  /// Wipes it.
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  Style style() const { return style_; }
+  /// Begins what is told of now. A bar is due at once.
+  void restart();
+  /// Since restart().
+  double seconds() const { return seconds_since(start_); }
+  /// True when it is time to draw. Call draw() then.
+  bool is_due();
+  /// @param fraction  of a bar that is filled, 0 to 1
+  void draw(const std::vector<Field>& fields, double fraction) const;
+
+ private:
+  Style style_;
+  OutputTerminal output_;
+  Clock::time_point start_, last_;
+};
 
 }  // namespace lockstep

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 namespace lockstep {
 namespace {
@@ -18,19 +17,6 @@ namespace {
 constexpr int kNarrowestPlot = 24, kLowestPlot = 2;
 /// Those of terminals that can be told apart on light and dark: blue, red, green, magenta, cyan, yellow.
 constexpr std::array kColours = {34, 31, 32, 35, 36, 33};
-
-struct Extent {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  /// The share of the way from low to high, 0 to 1; halves keep the difference of any two numbers finite.
-  double share(double value) const { return high > low ? (value / 2 - low / 2) / (high / 2 - low / 2) : 0.5; }
-  double at(double share) const { return low * (1 - share) + high * share; }
-};
 
 bool is_finite(const std::pair<double, double>& point) {
   return std::isfinite(point.first) && std::isfinite(point.second);

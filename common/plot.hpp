@@ -3,11 +3,28 @@
 /// Pictures of curves on a terminal, in braille or ASCII.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace lockstep {
+
+/// The least and the largest number along an axis.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  /// The share of the way from low to high, 0 to 1; halves keep the difference of any two numbers finite.
+  double share(double value) const { return high > low ? (value / 2 - low / 2) / (high / 2 - low / 2) : 0.5; }
+  double at(double share) const { return low * (1 - share) + high * share; }
+};
 
 struct PlotCurve {
   char mark = 'A';  ///< stands at its end, and in ASCII all along

@@ -225,22 +225,37 @@ std::string fill(std::string_view paragraph, int columns, int indent) {
   return text + margin + line;
 }
 
-std::string align_columns(const std::vector<std::vector<std::string>>& rows,
-                          const std::vector<std::size_t>& right) {
-  std::vector<int> widths(rows.empty() ? 0 : rows.front().size(), 0);
-  for (const auto& row : rows)
+std::string align_columns(const TableRows& rows, const std::vector<std::size_t>& right, int indent) {
+  std::vector<int> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  }
   std::string text;
   for (const auto& row : rows) {
-    std::string line;
+    std::string line(static_cast<std::size_t>(indent), ' ');
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string gap(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
       const bool is_right = std::ranges::find(right, i) != right.end();
       line += is_right ? gap + row[i] + "  " : row[i] + gap + "  ";
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += without_spaces_behind(std::move(line)) + "\n";
   }
+  return text;
+}
+
+int widest_line(std::string_view text) {
+  int widest = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    widest = std::max(widest, display_width(line));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return widest;
+}
+
+std::string without_spaces_behind(std::string text) {
+  text.erase(text.find_last_not_of(' ') + 1);
   return text;
 }
 
@@ -287,14 +302,18 @@ std::string with_thousands(std::int64_t value) {
   return digits;
 }
 
-std::string list_of(std::string_view thing, const std::vector<int>& numbers) {
-  std::string text = plural(numbers.size(), thing);
+std::string ranges_text(const std::vector<int>& numbers) {
+  std::string text;
   for (std::size_t first = 0, last = 0; first < numbers.size(); first = ++last) {
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += fmt::format("{} {}", first == 0 ? "" : ",", numbers[first]);
+    text += fmt::format("{}{}", first == 0 ? "" : ", ", numbers[first]);
     if (last > first) text += fmt::format("-{}", numbers[last]);
   }
   return text;
+}
+
+std::string list_of(std::string_view thing, const std::vector<int>& numbers) {
+  return plural(numbers.size(), thing) + " " + ranges_text(numbers);
 }
 
 }  // namespace lockstep

@@ -39,10 +39,18 @@ std::string fold_lines(std::string_view text, int columns);
 /// it. No line break at the end.
 std::string fill(std::string_view paragraph, int columns, int indent = 0);
 
-/// A table, a line for each row: columns as wide as their widest text, two spaces apart. Rows have one length.
+/// A row for each entry of a table, a text for each column. Rows may lack the last ones.
+using TableRows = std::vector<std::vector<std::string>>;
+
+/// A table, a line for each row: columns as wide as their widest text, two spaces apart.
 /// @param right  columns, by number, whose texts end below one another, as numbers do
-std::string align_columns(const std::vector<std::vector<std::string>>& rows,
-                          const std::vector<std::size_t>& right = {});
+std::string align_columns(const TableRows& rows, const std::vector<std::size_t>& right = {}, int indent = 0);
+
+/// How wide the widest line is.
+int widest_line(std::string_view text);
+
+/// The text without spaces at its end.
+std::string without_spaces_behind(std::string text);
 
 /// At most `columns` wide: the middle of what is wider gives way to "...".
 std::string clip_middle(std::string_view text, int columns);
@@ -67,7 +75,9 @@ std::string plural(Count count, std::string_view thing) {
       thing.ends_with("s") || thing.ends_with("x") || (thing.ends_with("ch") && !thing.ends_with("epoch"));
   return std::string(thing) + (hisses ? "es" : "s");
 }
-/// "rank 3", "ranks 0-2, 5": which of the things, ascending, neighbours as a range.
+/// "0-2, 5": ascending numbers, neighbours as a range.
+std::string ranges_text(const std::vector<int>& numbers);
+/// "rank 3", "ranks 0-2, 5": which of the things.
 std::string list_of(std::string_view thing, const std::vector<int>& numbers);
 /// "1 rank", "60,000 images": every count that people read, so that no message says "1 ranks".
 template <std::integral Count>

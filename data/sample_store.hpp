@@ -100,7 +100,7 @@ class SampleStore {
 class ShardStore final : public SampleStore {
  public:
   struct Contents {
-    std::vector<std::filesystem::path> files;
+    std::vector<std::filesystem::path> files = {};
     std::int64_t samples = 0;
     std::uint64_t sample_bytes = 0;
     std::uint64_t block_bytes = 0;     ///< that have a digest

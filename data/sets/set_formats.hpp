@@ -136,15 +136,15 @@ struct SetFormat {
   std::string_view name;  ///< in data/sets/catalogue.txt
 
   /// What a directory must hold to be taken for a set of this format; null: it is made in memory.
-  std::vector<FileNames> (*files)(const SetEntry& set);
+  std::vector<FileNames> (*files)(const SetEntry& set) = nullptr;
   /// From files found so: all of train and test, and validation where the options ask for files.
   /// @throws DataError
-  TrainTestData (*load)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
+  TrainTestData (*load)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
   /// What the files' headers say, for sets of which nothing else is known; null: there are none in this
   /// format.
-  SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
+  SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
   /// Without files.
-  TrainTestData (*make)(const DatasetOptions& options);
+  TrainTestData (*make)(const DatasetOptions& options) = nullptr;
 
   bool has_pictures = false;      ///< its samples are decoded, in the form that is asked for
   bool may_stay_on_disk = false;  ///< its samples; otherwise `load` always brings them into memory

@@ -111,9 +111,7 @@ ShardHalf read_half(const HeadReader& head, const ShardIndex& index) {
   ShardHalf half{.samples = head.number("samples", 1, kMostSamples),
                  .label_count = index.has_label_sets ? head.number("label_count", 0, kMostLabels) : 0,
                  .labels = head.digest("labels_sha256"),
-                 .blocks = head.digest("blocks_sha256"),
-                 .values = {},
-                 .squares = {}};
+                 .blocks = head.digest("blocks_sha256")};
   if (!index.is_fp32) {
     half.values = head.sums("values", index.shape.channels);
     half.squares = head.sums("squares", index.shape.channels);

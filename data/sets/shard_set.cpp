@@ -166,7 +166,6 @@ Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& in
   const std::uint64_t bytes = index.bytes_of(half);
   const auto parts_of = [bytes](std::uint64_t size) { return (bytes + size - 1) / size; };
   ShardStore::Contents contents{
-      .files = {},
       .samples = half.samples,
       .sample_bytes = index.sample_bytes(),
       .block_bytes = index.sizes.block_bytes,

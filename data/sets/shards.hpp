@@ -42,9 +42,10 @@ struct ShardSizes {
 
 struct ShardHalf {
   std::int64_t samples = 0;
-  std::int64_t label_count = 0;                ///< of all samples, where they have any number of labels
-  Sha256Digest labels{}, blocks{};             ///< of those two files
-  std::vector<std::uint64_t> values, squares;  ///< [channel] sums over all pixels; of fp32 features empty
+  std::int64_t label_count = 0;     ///< of all samples, where they have any number of labels
+  Sha256Digest labels{}, blocks{};  ///< of those two files
+  std::vector<std::uint64_t> values = {},
+                             squares = {};  ///< [channel] sums over all pixels; of fp32 features empty
 };
 
 /// What shards.index says.

@@ -174,8 +174,6 @@ TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std
     for (std::size_t i = 0; i < halves[half].size(); ++i)
       look_at(halves[half][i], all, [&] { return name_of ? " of " + name_of(half, i) : std::string(); });
   TarLabels found{.class_names = class_names_of(all, std::move(names), what),
-                  .halves = {},
-                  .sets = {},
                   .are_names = !all.first_name.empty()};
   if (all.has_lists) found.sets.emplace(found.class_names.size(), what);
   for (const auto& words : halves)

@@ -85,9 +85,9 @@ struct TarHalfLabels {
 
 struct TarLabels {
   std::vector<std::string> class_names;
-  std::vector<TarHalfLabels> halves;
-  std::optional<LabelSets> sets;  ///< there are lists: each sample has any number of labels
-  bool are_names = false;         ///< rather than numbers
+  std::vector<TarHalfLabels> halves = {};
+  std::optional<LabelSets> sets = {};  ///< there are lists: each sample has any number of labels
+  bool are_names = false;              ///< rather than numbers
 };
 
 /// Names a sample for messages: by its half and its place in it.

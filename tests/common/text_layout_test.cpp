@@ -172,25 +172,26 @@ TEST(ProgressLineTest, FitsEveryWidth) {
   for (const ProgressStatus& facts : progress_of_all_sizes()) {
     for (int columns = 39; columns <= 199; ++columns) {
       for (const bool unicode : {false, true}) {
-        const auto line = progress_line_with_bar(facts, columns, unicode);
+        const auto line = fit_with_bar(progress_fields(facts), progress_fraction(facts), columns, unicode);
         EXPECT_LE(display_width(line), columns) << line;
         EXPECT_EQ(line.find("epoch"), 0U) << line;
       }
-      EXPECT_LE(display_width(progress_line(facts, columns)), columns);
+      EXPECT_LE(display_width(fit(progress_fields(facts), columns)), columns);
     }
   }
 }
 
 TEST(ProgressLineTest, UsesTheRoomThereIs) {
   const ProgressStatus facts = progress_of_all_sizes()[1];
-  EXPECT_EQ(progress_line_with_bar(facts, 119, false),
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 119, false),
             "epoch  3/10  ######..................  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
-  EXPECT_EQ(progress_line_with_bar(facts, 79, false),
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 79, false),
             "epoch  3/10  ##.......  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
-  EXPECT_EQ(progress_line_with_bar(facts, 59, false),
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 59, false),
             "epoch  3/10  ##......  120/469 steps  loss 0.1234  ETA 1:05");
-  EXPECT_EQ(progress_line_with_bar(facts, 39, false), "epoch  3/10  loss 0.1234  ETA 1:05");
-  EXPECT_EQ(progress_line(facts, kAnyWidth),
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 39, false),
+            "epoch  3/10  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(fit(progress_fields(facts), kAnyWidth),
             "epoch  3/10  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
 }
 

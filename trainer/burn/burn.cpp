@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/cpu/simd_choice.hpp"
@@ -19,6 +20,12 @@
 #include <array>
 
 namespace lockstep::burn {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BurnFinding, grade, kind, what, fix)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkView, with, received, damaged, wrong_sums, seconds, bytes, latency)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankResult, rank, host, device, uuid, processor, simd, threads,
+                                   oversubscribed, exercised, measures, findings, links, answers,
+                                   wrong_sums_of_all, wrong_jobs_of_all)
+
 namespace {
 
 struct CheckEntry {
@@ -34,52 +41,6 @@ constexpr std::array<std::string_view, 3> kChecks{kEntries[0].name, kEntries[1].
 bool is_left_out(const BurnOptions& options, std::string_view check) {
   return std::ranges::find(options.without, check) != options.without.end();
 }
-
-/// How far the burn is: a bar on a terminal, a line every few seconds elsewhere, on rank 0.
-class BurnProgress {
- public:
-  BurnProgress(bool speaks, int level, double seconds)
-      : speaks_(speaks),
-        output_(output_terminal()),
-        level_(level),
-        seconds_(seconds),
-        start_(Clock::now()),
-        last_(start_) {
-    if (speaks_ && output_.redraws) call_before_errors(wipe_bar);
-  }
-  ~BurnProgress() {
-    if (speaks_ && output_.redraws) wipe_bar();
-  }
-  BurnProgress(const BurnProgress&) = delete;
-  BurnProgress& operator=(const BurnProgress&) = delete;
-
-  void draw(std::string_view check, int round) {
-    constexpr double kPlainSeconds = 5;
-    const double since = seconds_since(last_), passed = seconds_since(start_);
-    if (!speaks_ ||
-        since < (output_.redraws ? std::chrono::duration<double>(kBarInterval).count() : kPlainSeconds))
-      return;
-    last_ = Clock::now();
-    const std::vector<Field> fields = {
-        {"burn", 5},
-        {fmt::format("level {}", level_), 1},
-        {fmt::format("round {}", round + 1), 2},
-        {std::string(check), 3},
-        {fmt::format("{} left", format_duration(std::max(0.0, seconds_ - passed))), 4}};
-    const int columns = output_columns();
-    if (output_.redraws)
-      return draw_bar(fit_with_bar(fields, std::min(passed / seconds_, 1.0), columns, output_.unicode),
-                      output_, columns);
-    write_out(fit(fields, page_columns()) + "\n");
-  }
-
- private:
-  bool speaks_;
-  OutputTerminal output_;
-  int level_;
-  double seconds_;
-  Clock::time_point start_, last_;
-};
 
 /// Its share of the cores that it may use: of ranks bound to the same cores each takes a part. Collective.
 int threads_of(Communicator& comm, const BurnOptions& options) {
@@ -99,9 +60,9 @@ class Burn {
         options_(options),
         start_(Clock::now()),
         device_(choose_device(parallel_section(), comm)),
-        progress_(options.shows_progress && comm.rank() == 0, options.level, options.seconds),
+        progress_(ProgressBar::Style::kPlain, options.shows_progress && comm.rank() == 0),
         rank_{comm, options_, device_, threads_of(comm, options),
-              [this](std::string_view check) { progress_.draw(check, round_); }} {
+              [this](std::string_view check) { show_progress(check); }} {
     for (std::size_t i = 0; i < kEntries.size(); ++i)
       if (!is_left_out(options, kEntries[i].name)) checks_[i] = kEntries[i].make(rank_);
   }
@@ -118,6 +79,16 @@ class Burn {
   }
 
  private:
+  void show_progress(std::string_view check) {
+    if (!progress_.is_due()) return;
+    const double passed = progress_.seconds();
+    progress_.draw({{"burn", 5},
+                    {fmt::format("level {}", options_.level), 1},
+                    {fmt::format("round {}", round_ + 1), 2},
+                    {std::string(check), 3},
+                    {fmt::format("{} left", format_duration(std::max(0.0, options_.seconds - passed))), 4}},
+                   std::min(passed / options_.seconds, 1.0));
+  }
   ParallelSection parallel_section() const {
     ParallelSection parallel;
     parallel.device = options_.device;
@@ -173,10 +144,10 @@ class Burn {
 
   /// Collective.
   BurnReport report() {
-    const auto texts = gather_text(comm_, to_message(result_of_this_rank()));
+    const auto texts = gather_text(comm_, json_text(nlohmann::json(result_of_this_rank())));
     BurnReport report;
     if (comm_.rank() != 0) return report;
-    for (const std::string& text : texts) report.ranks.push_back(result_of(text));
+    for (const std::string& text : texts) report.ranks.push_back(parse_json(text).get<RankResult>());
     compare_ranks(report.ranks, !is_left_out(options_, "speed"));
     report.level = options_.level;
     report.seconds = seconds_since(start_);
@@ -200,22 +171,13 @@ class Burn {
     if (on_gpu)
       missing.emplace_back("tensor cores (bf16, fp16, int8), and GPU to GPU but by the gradients of jobs");
     if (comm_.size() == 1) missing.emplace_back("links between ranks: there is one rank");
-    if (count_hosts_of(report) == 1 && comm_.size() > 1)
+    if (report.hosts() == 1 && comm_.size() > 1)
       missing.emplace_back("the network between hosts: there is one host");
     if (comm_.size() == 1) missing.emplace_back("its speed beside others: there is one rank");
     if (comm_.size() == 2)
       missing.emplace_back("the speed of the one link: two ranks have no other to compare it with");
     missing.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
   }
-  static std::size_t count_hosts_of(const BurnReport& report) {
-    std::vector<std::string> hosts;
-    for (const RankResult& result : report.ranks) hosts.push_back(result.host);
-    std::ranges::sort(hosts);
-    return static_cast<std::size_t>(std::unique(hosts.begin(), hosts.end()) - hosts.begin());
-  }
-
-  static std::string to_message(const RankResult& result);
-  static RankResult result_of(const std::string& message);
 
   Communicator& comm_;
   const BurnOptions options_;
@@ -223,32 +185,10 @@ class Burn {
   DeviceChoice device_;
   int round_ = 0;
   bool stopped_ = false;
-  BurnProgress progress_;
+  ProgressBar progress_;
   BurnRank rank_;
   std::array<std::unique_ptr<BurnCheck>, kEntries.size()> checks_;
 };
-
-}  // namespace
-
-NLOHMANN_JSON_SERIALIZE_ENUM(Grade, {{Grade::kPass, "PASS"},
-                                     {Grade::kSlow, "SLOW"},
-                                     {Grade::kNotTested, "NOT TESTED"},
-                                     {Grade::kWrong, "WRONG"}})
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BurnFinding, grade, kind, what, fix)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkView, with, received, damaged, wrong_sums, seconds, bytes, latency)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankResult, rank, host, device, uuid, processor, simd, threads,
-                                   oversubscribed, exercised, measures, findings, links, answers,
-                                   wrong_sums_of_all, wrong_jobs_of_all)
-
-namespace {
-
-std::string Burn::to_message(const RankResult& result) {
-  return nlohmann::json(result).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-RankResult Burn::result_of(const std::string& message) {
-  return nlohmann::json::parse(message).get<RankResult>();
-}
 
 }  // namespace
 

@@ -94,6 +94,9 @@ struct BurnReport {
   std::vector<std::string> not_exercised;  ///< sentences: what this burn says nothing about
   std::string stopped_by;                  ///< a signal's name; empty: none
   std::string compiler, driver, library;   ///< what was burnt with
+
+  /// How many hosts the ranks are on.
+  std::size_t hosts() const;
 };
 
 /// Of a rank: the worst of its findings.

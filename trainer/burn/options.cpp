@@ -66,6 +66,12 @@ std::string_view spelt(Grade grade) {
   return kNames[static_cast<std::size_t>(grade)];
 }
 
+std::size_t BurnReport::hosts() const {
+  std::set<std::string> names;
+  for (const RankResult& result : ranks) names.insert(result.host);
+  return names.size();
+}
+
 Grade grade_of(const RankResult& result) {
   Grade worst = Grade::kPass;
   for (const BurnFinding& finding : result.findings) worst = std::max(worst, finding.grade);

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 namespace lockstep::burn {
 namespace {
@@ -18,12 +17,6 @@ using nlohmann::ordered_json;
 std::size_t count_of(const BurnReport& report, Grade grade) {
   return static_cast<std::size_t>(
       std::ranges::count_if(report.ranks, [&](const RankResult& r) { return grade_of(r) == grade; }));
-}
-
-std::size_t count_hosts(const BurnReport& report) {
-  std::set<std::string> hosts;
-  for (const RankResult& result : report.ranks) hosts.insert(result.host);
-  return hosts.size();
 }
 
 const BurnFinding& worst_of(const RankResult& result) {
@@ -66,7 +59,7 @@ std::string verdict_line(const BurnReport& report) {
   const auto worst = std::ranges::max_element(report.ranks, {}, grade_of);
   const Grade grade = grade_of(*worst);
   const std::string ranks =
-      fmt::format("{} on {}", counted(report.ranks.size(), "rank"), counted(count_hosts(report), "host"));
+      fmt::format("{} on {}", counted(report.ranks.size(), "rank"), counted(report.hosts(), "host"));
   std::string text;
   if (grade == Grade::kPass) {
     text = report.stopped_by.empty() ? "PASS " + ranks
@@ -181,8 +174,8 @@ std::string to_share(const BurnReport& report) {
   if (!report.driver.empty()) text += fmt::format("driver      {}\n", report.driver);
   text += fmt::format("built with  {}\n", report.compiler);
   text += fmt::format("library     {}\n", report.library.empty() ? "none" : report.library);
-  text += fmt::format("ranks       {} on {}, {} each\n", report.ranks.size(),
-                      counted(count_hosts(report), "host"), counted(first.threads, "thread"));
+  text += fmt::format("ranks       {} on {}, {} each\n", report.ranks.size(), counted(report.hosts(), "host"),
+                      counted(first.threads, "thread"));
   text += fmt::format("burn        level {}, {}, {} PASS, {} SLOW, {} NOT TESTED, {} WRONG\n", report.level,
                       format_duration(report.seconds), count_of(report, Grade::kPass),
                       count_of(report, Grade::kSlow), count_of(report, Grade::kNotTested),

@@ -3,6 +3,7 @@
 /// What is in a checkpoint, and how two of them differ.
 #include "trainer/checkpoint/inspect.hpp"
 
+#include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/numerics/sums.hpp"
@@ -40,10 +41,6 @@ std::string on_one_line(std::string value) {
   return value;
 }
 
-nlohmann::ordered_json or_null(std::optional<double> number) {
-  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
-}
-
 std::string facts_text(const CheckpointFacts& facts) {
   std::string text = line("step", fmt::format("{}", facts.step));
   if (!facts.average.empty()) text += line("weights", "their average " + facts.average);
@@ -71,21 +68,6 @@ std::string facts_text(const CheckpointFacts& facts) {
 
 constexpr std::size_t kNameColumns = 27;  // all columns together fit a terminal of 80
 
-/// A longer name gets a line of its own.
-std::string tensor_row(const std::string& name, const std::vector<std::size_t>& shape,
-                       std::span<const float> values) {
-  std::string row =
-      fmt::format("{:{}} {:17}", name, kNameColumns, fmt::format("[{}]", fmt::join(shape, ", ")));
-  if (name.size() > kNameColumns) row.insert(name.size(), "\n" + std::string(kNameColumns, ' '));
-  if (values.empty()) return row + " no elements\n";
-  const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  const auto odd = std::count_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-  row += fmt::format(" {:>10.4g} {:>10.4g} {:>10.4g}\n", *smallest, *largest, mean);
-  return odd == 0 ? row
-                  : row + fmt::format("  {} of {} NaN or infinite\n", odd, counted(values.size(), "element"));
-}
-
 nlohmann::ordered_json tensor_json(const std::string& name, const std::vector<std::size_t>& shape,
                                    std::span<const float> values) {
   nlohmann::ordered_json json = {{"tensor", name}, {"shape", shape}};
@@ -107,15 +89,27 @@ void add_arena(const std::vector<CheckpointParameter>& parameters, const std::st
   }
 }
 
-std::string arena_rows(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
-                       std::span<const float> arena) {
-  std::string text;
-  for (const CheckpointParameter& parameter : parameters) {
-    const std::size_t size = arena_size({parameter});
-    text += tensor_row(prefix + parameter.name, parameter.shape, arena.first(size));
-    arena = arena.subspan(size);
-  }
-  return text;
+nlohmann::ordered_json tensors_json(const CheckpointState& state) {
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+  add_arena(state.facts.tensors(), "", state.weights, &tensors);
+  for (const OptimizerBuffer& buffer : state.optimizer)
+    add_arena(state.facts.parameters, tensor_prefix(buffer.name), buffer.values, &tensors);
+  return tensors;
+}
+
+/// A longer name gets a line of its own.
+std::string tensor_row(const nlohmann::ordered_json& tensor) {
+  const std::string name = tensor["tensor"];
+  const std::vector<std::size_t> shape = tensor["shape"];
+  std::string row =
+      fmt::format("{:{}} {:17}", name, kNameColumns, fmt::format("[{}]", fmt::join(shape, ", ")));
+  if (name.size() > kNameColumns) row.insert(name.size(), "\n" + std::string(kNameColumns, ' '));
+  if (!tensor.contains("mean")) return row + " no elements\n";
+  row += fmt::format(" {:>10.4g} {:>10.4g} {:>10.4g}\n", tensor["smallest"].get<double>(),
+                     tensor["largest"].get<double>(), tensor["mean"].get<double>());
+  const auto odd = tensor["not_finite"].get<std::int64_t>();
+  const std::size_t size = arena_size({{name, shape}});
+  return odd == 0 ? row : row + fmt::format("  {} of {} NaN or infinite\n", odd, counted(size, "element"));
 }
 
 }  // namespace
@@ -124,18 +118,12 @@ std::string inspect_checkpoint(const std::string& path, const CheckpointState& s
   std::string text = line("checkpoint", path) + facts_text(state.facts);
   text += fmt::format("\n{:{}} {:17} {:>10} {:>10} {:>10}\n", "tensor", kNameColumns, "shape", "smallest",
                       "largest", "mean");
-  text += arena_rows(state.facts.tensors(), "", state.weights);
-  for (const OptimizerBuffer& buffer : state.optimizer)
-    text += arena_rows(state.facts.parameters, tensor_prefix(buffer.name), buffer.values);
+  for (const auto& tensor : tensors_json(state)) text += tensor_row(tensor);
   return text + fmt::format("\nweights sha256 {}\n", weights_sha256(state.weights));
 }
 
 nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state) {
   const CheckpointFacts& facts = state.facts;
-  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
-  add_arena(facts.tensors(), "", state.weights, &tensors);
-  for (const OptimizerBuffer& buffer : state.optimizer)
-    add_arena(facts.parameters, tensor_prefix(buffer.name), buffer.values, &tensors);
   return {{"format", kInspectFormat},
           {"checkpoint", path},
           {"average", facts.average},
@@ -143,14 +131,14 @@ nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointSta
           {"epoch", facts.epoch},
           {"step_in_epoch", facts.step_in_epoch},
           {"seed", facts.seed},
-          {"test_accuracy", or_null(facts.test_accuracy)},
-          {"validation_accuracy", or_null(facts.validation_accuracy)},
+          {"test_accuracy", facts.test_accuracy},
+          {"validation_accuracy", facts.validation_accuracy},
           {"computation", computation_digest(facts)},
           {"world", facts.world},
           {"data", facts.data},
           {"job", facts.job},
           {"model", facts.model},
-          {"tensors", tensors},
+          {"tensors", tensors_json(state)},
           {"weights_sha256", weights_sha256(state.weights)}};
 }
 
@@ -161,8 +149,8 @@ nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& ne
                     {"step", checkpoint.step},
                     {"epoch", checkpoint.epoch},
                     {"step_in_epoch", checkpoint.step_in_epoch},
-                    {"test_accuracy", or_null(checkpoint.test_accuracy)},
-                    {"validation_accuracy", or_null(checkpoint.validation_accuracy)},
+                    {"test_accuracy", checkpoint.test_accuracy},
+                    {"validation_accuracy", checkpoint.validation_accuracy},
                     {"damage", checkpoint.damage}});
   }
   return list;

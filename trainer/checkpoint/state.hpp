@@ -142,7 +142,7 @@ inline constexpr const char *kEmaBuffer = "ema", *kSwaBuffer = "swa";
 struct CheckpointState {
   CheckpointFacts facts;
   std::vector<float> weights;
-  std::vector<OptimizerBuffer> optimizer;
+  std::vector<OptimizerBuffer> optimizer = {};
 };
 
 /// Elements of all parameters.

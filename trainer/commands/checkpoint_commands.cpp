@@ -62,12 +62,11 @@ int hash(const std::string& path, bool json) {
   const std::string digest = weights_sha256(found.state.weights);
   const PublishedComparison published = compare_with_published(found.state.facts, digest);
   if (json) {
-    print_on_one_line(
-        {{"format", kInspectFormat},
-         {"checkpoint", found.path},
-         {"step", found.state.facts.step},
-         {"weights_sha256", digest},
-         {"published_hash", published.same ? nlohmann::ordered_json(*published.same) : nullptr}});
+    print_on_one_line({{"format", kInspectFormat},
+                       {"checkpoint", found.path},
+                       {"step", found.state.facts.step},
+                       {"weights_sha256", digest},
+                       {"published_hash", published.same}});
   } else {
     print("{}{}weights sha256 {}\n", published.line, published.line.empty() ? "" : "\n", digest);
   }
@@ -194,17 +193,13 @@ struct ExportOptions {
 int export_to(const ExportOptions& options) {
   if (options.npz.empty() && options.onnx.empty())
     throw UsageError("export: say what to write: --npz FILE or --onnx FILE");
-  if (!options.npz.empty()) {
-    const auto bytes = export_npz(load(options.checkpoint));
-    write_output_file(Env::posix(), options.npz, bytes, options.force);
-    print("{}: {} bytes; numpy.load(\"{}\") reads it\n", options.npz, bytes.size(), options.npz);
-  }
-  if (!options.onnx.empty()) {
-    const auto bytes = export_onnx(options.checkpoint);
-    write_output_file(Env::posix(), options.onnx, bytes, options.force);
-    print("{}: {} bytes; onnxruntime.InferenceSession(\"{}\") reads it\n", options.onnx, bytes.size(),
-          options.onnx);
-  }
+  const auto write = [&](const std::string& file, const std::vector<std::byte>& bytes, const char* reader) {
+    write_output_file(Env::posix(), file, bytes, options.force);
+    print("{}: {} bytes; {}(\"{}\") reads it\n", file, bytes.size(), reader, file);
+  };
+  if (!options.npz.empty()) write(options.npz, export_npz(load(options.checkpoint)), "numpy.load");
+  if (!options.onnx.empty())
+    write(options.onnx, export_onnx(options.checkpoint), "onnxruntime.InferenceSession");
   return 0;
 }
 
@@ -294,8 +289,7 @@ int import_on(Communicator& comm, const Job& job) {
     state.note(judge, strategy->evaluate(judge, never_leave).accuracy());
   const TrainedState trained = strategy->whole_state();
   CheckpointState imported{.facts = checkpoint_facts(state, job, setup, comm, trained.units),
-                           .weights = {trained.weights.begin(), trained.weights.end()},
-                           .optimizer = {}};
+                           .weights = {trained.weights.begin(), trained.weights.end()}};
   for (const OptimizerBufferView& buffer : trained.optimizer)
     imported.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
   std::error_code error;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/commands/command_line.hpp"
 
+#include "comm/launcher.hpp"
 #include "comm/nccl/nccl.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
@@ -24,7 +25,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -74,7 +74,7 @@ int end_with(ExitCode code, const std::string& message) {
     print_error(message);
   } else {
     std::this_thread::sleep_for(std::chrono::seconds(3));
-    print_error("rank " + std::to_string(launched_rank()) + ": " + message);
+    print_error("rank " + std::to_string(this_launch().rank) + ": " + message);
   }
   return static_cast<int>(code);
 }

@@ -23,7 +23,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -76,35 +75,16 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"duplicates", duplicates_json(duplicates)}};
 }
 
-/// How far it is: a bar on a terminal, elsewhere a line every few seconds. Silent while JSON is asked for.
-class ConversionProgress {
- public:
-  void show(std::size_t done, std::size_t all) {
-    if (done == 1) start_ = Clock::now();  // also where all are read once more
-    const bool draws = output_.redraws;
-    if (seconds_since(last_) < (draws ? std::chrono::duration<double>(kBarInterval).count() : kPlainSeconds))
-      return;
-    last_ = Clock::now();
-    const double each = seconds_since(start_) / static_cast<double>(done);
-    const std::vector<Field> fields = {
-        {fmt::format("{}/{}", with_thousands(static_cast<std::int64_t>(done)), counted(all, "picture")), 3},
-        {fmt::format("{} a second", with_thousands(static_cast<std::int64_t>(1 / each))), 1},
-        {fmt::format("ETA {}", format_duration(each * static_cast<double>(all - done))), 2}};
-    const int columns = output_columns();
-    if (draws) {
-      draw_bar(fit_with_bar(fields, static_cast<double>(done) / static_cast<double>(all), columns,
-                            output_.unicode),
-               output_, columns);
-    } else {
-      write_out(fit(fields, columns) + "\n");
-    }
-  }
-
- private:
-  static constexpr double kPlainSeconds = 5;
-  OutputTerminal output_ = output_terminal();
-  Clock::time_point start_ = Clock::now(), last_ = start_;
-};
+void show_progress(ProgressBar& bar, std::size_t done, std::size_t all) {
+  if (done == 1) bar.restart();  // also where all are read once more
+  if (!bar.is_due()) return;
+  const double each = bar.seconds() / static_cast<double>(done);
+  bar.draw(
+      {{fmt::format("{}/{}", with_thousands(static_cast<std::int64_t>(done)), counted(all, "picture")), 3},
+       {fmt::format("{} a second", with_thousands(static_cast<std::int64_t>(1 / each))), 1},
+       {fmt::format("ETA {}", format_duration(each * static_cast<double>(all - done))), 2}},
+      static_cast<double>(done) / static_cast<double>(all));
+}
 
 void say_what_was_left_out(const Conversion& done) {
   for (const std::string& remark : remarks_on(done.pictures)) print_error(remark);
@@ -130,10 +110,9 @@ void say_what_was_changed(const ConversionOptions& options, const Conversion& do
 }
 
 int convert(ConversionOptions options, bool json) {
-  ConversionProgress progress;
-  if (!json) options.on_progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
+  ProgressBar bar(ProgressBar::Style::kPlain);
+  if (!json) options.on_progress = [&](std::size_t done, std::size_t all) { show_progress(bar, done, all); };
   const Conversion done = [&] {
-    call_before_errors(wipe_bar);
     try {
       return convert_pictures(Env::posix(), options);
     } catch (const DamagedPicturesError& error) {
@@ -253,8 +232,7 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
           "--validation",
           [&choice](const std::string& text) { choice.validation = *read_share_of_class(text); },
           "So much of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
-          "files; "
-          "default: none")
+          "files; default: none")
       ->check(is_share);
   command.add_option("--seed,--split-seed", choice.seed, "Of the choice of test and validation samples")
       ->check([](const std::string& text) {

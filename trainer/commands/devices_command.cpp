@@ -19,7 +19,6 @@
 #include <nlohmann/json.hpp>
 #include <sched.h>
 
-#include <algorithm>
 #include <memory>
 
 namespace lockstep {
@@ -101,8 +100,6 @@ void add_devices_command(CLI::App& app, Action& action) {
 
 namespace {
 
-using Row = std::vector<std::string>;
-
 /// 0 if the device cannot be used, which is no reason not to list it.
 std::size_t free_bytes_by_cuda(const Platform& platform, int index) {
   try {
@@ -128,20 +125,6 @@ void ask_about_nvlink(const Nvml& nvml, DeviceReport& report) {
   }
 }
 
-std::string aligned(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], widths[i] + 2);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 std::string in_units_of(double unit, std::size_t bytes, int decimals) {
   return bytes == 0 ? "?" : fmt::format("{:.{}f}", static_cast<double>(bytes) / unit, decimals);
 }
@@ -157,8 +140,7 @@ double gigabytes_per_second(const DeviceProperties& device) {
 
 std::string facts_table(const DeviceReport& report) {
   constexpr double kKib = 1 << 10, kMib = 1 << 20, kGib = 1 << 30;
-  std::vector<Row> rows = {
-      {"GPU", "name", "compute", "SMs", "MHz", "GiB", "free", "GB/s", "L2 MiB", "shared KiB"}};
+  TableRows rows = {{"GPU", "name", "compute", "SMs", "MHz", "GiB", "free", "GB/s", "L2 MiB", "shared KiB"}};
   for (const DeviceProperties& device : report.devices)
     rows.push_back({fmt::to_string(device.index), device.name, compute_capability(device),
                     fmt::to_string(device.multiprocessors), fmt::to_string(device.clock_mhz),
@@ -166,14 +148,14 @@ std::string facts_table(const DeviceReport& report) {
                     fmt::format("{:.0f}", gigabytes_per_second(device)),
                     in_units_of(kMib, device.l2_bytes, 0),
                     in_units_of(kKib, device.max_shared_bytes_per_block, 0)});
-  return aligned(rows);
+  return align_columns(rows);
 }
 
 std::string names_table(const DeviceReport& report) {
-  std::vector<Row> rows = {{"GPU", "PCI bus", "UUID"}};
+  TableRows rows = {{"GPU", "PCI bus", "UUID"}};
   for (const DeviceProperties& device : report.devices)
     rows.push_back({fmt::to_string(device.index), device.pci_bus, device.uuid});
-  return aligned(rows);
+  return align_columns(rows);
 }
 
 std::string symbol(const PeerLink& link) {
@@ -182,20 +164,16 @@ std::string symbol(const PeerLink& link) {
 }
 
 std::string links_table(const DeviceReport& report) {
-  Row head = {"GPU"};
+  std::vector<std::string> head = {"GPU"};
   for (const DeviceProperties& device : report.devices) head.push_back(fmt::to_string(device.index));
-  std::vector<Row> rows = {head};
+  TableRows rows = {head};
   for (std::size_t from = 0; from < report.links.size(); ++from) {
-    Row row = {fmt::to_string(report.devices[from].index)};
+    std::vector<std::string> row = {fmt::to_string(report.devices[from].index)};
     for (std::size_t to = 0; to < report.links[from].size(); ++to)
       row.push_back(from == to ? "." : symbol(report.links[from][to]));
     rows.push_back(row);
   }
-  return aligned(rows) + "NVL: NVLink; P2P: reads the other's memory directly; -: through the host\n";
-}
-
-nlohmann::json known_or_null(std::size_t bytes) {
-  return bytes == 0 ? nlohmann::json() : nlohmann::json(bytes);
+  return align_columns(rows) + "NVL: NVLink; P2P: reads the other's memory directly; -: through the host\n";
 }
 
 nlohmann::json device_json(const DeviceProperties& device) {
@@ -204,7 +182,7 @@ nlohmann::json device_json(const DeviceProperties& device) {
           {"uuid", device.uuid},
           {"pci_bus", device.pci_bus},
           {"memory_total_bytes", device.total_bytes},
-          {"memory_free_bytes", known_or_null(device.free_bytes)},
+          {"memory_free_bytes", device.free_bytes > 0 ? std::optional(device.free_bytes) : std::nullopt},
           {"compute_capability", compute_capability(device)},
           {"multiprocessors", device.multiprocessors},
           {"clock_mhz", device.clock_mhz},
@@ -215,39 +193,27 @@ nlohmann::json device_json(const DeviceProperties& device) {
           {"max_shared_bytes_per_block", device.max_shared_bytes_per_block}};
 }
 
-nlohmann::json links_json(const DeviceReport& report) {
-  auto links = nlohmann::json::array();
-  for (std::size_t from = 0; from < report.links.size(); ++from) {
-    auto row = nlohmann::json::array();
-    for (std::size_t to = 0; to < report.links[from].size(); ++to) {
-      const PeerLink& link = report.links[from][to];
-      row.push_back(
-          {{"p2p", link.access}, {"nvlink", link.nvlink}, {"performance_rank", link.performance_rank}});
-      if (from == to) row.back() = nullptr;
-    }
-    links.push_back(row);
-  }
-  return links;
-}
-
 }  // namespace
+
+static void to_json(nlohmann::json& json, const PeerLink& link) {
+  json = {{"p2p", link.access}, {"nvlink", link.nvlink}, {"performance_rank", link.performance_rank}};
+}
 
 Processors report_processors(const std::filesystem::path& root) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
-  Processors found{.model = model_of_processor(root),
-                   .cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1,
-                   .simd = cpu::simd_name(),
-                   .int16 = cpu::int16::engine_name(),
-                   .free_bytes = free_memory(1, root).bytes};
-  return found;
+  return {.model = model_of_processor(root),
+          .cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1,
+          .simd = cpu::simd_name(),
+          .int16 = cpu::int16::engine_name(),
+          .free_bytes = free_memory(1, root).bytes};
 }
 
 std::string to_text(const Processors& processors) {
   return "no GPU: ranks compute on processors\n\n" +
-         aligned({{"cores", "name", "instructions", "int16 by", "memory free"},
-                  {fmt::to_string(processors.cores), processors.model, processors.simd, processors.int16,
-                   format_memory(processors.free_bytes)}});
+         align_columns({{"cores", "name", "instructions", "int16 by", "memory free"},
+                        {fmt::to_string(processors.cores), processors.model, processors.simd,
+                         processors.int16, format_memory(processors.free_bytes)}});
 }
 
 nlohmann::json to_json(const Processors& processors) {
@@ -280,7 +246,9 @@ std::string to_text(const DeviceReport& report) {
 nlohmann::json to_json(const DeviceReport& report) {
   auto devices = nlohmann::json::array();
   for (const DeviceProperties& device : report.devices) devices.push_back(device_json(device));
-  return {{"versions", report.versions}, {"devices", devices}, {"links", links_json(report)}};
+  nlohmann::json links = report.links;
+  for (std::size_t i = 0; i < links.size(); ++i) links[i][i] = nullptr;
+  return {{"versions", report.versions}, {"devices", devices}, {"links", links}};
 }
 
 }  // namespace lockstep

@@ -186,10 +186,8 @@ int predict_folder(const std::string& path, PictureColour colour, Answerer& answ
 int predict_table(const std::string& path, TableOptions options, const ImageShape& shape,
                   Answerer& answerer) {
   if (!is_called_a_table(path))
-    throw UsageError(
-        fmt::format("{}: the network was trained on a table; give it files called .csv, .tsv, .npy or "
-                    ".npz",
-                    path));
+    throw UsageError(fmt::format(
+        "{}: the network was trained on a table; give it files called .csv, .tsv, .npy or .npz", path));
   options.from = path;
   const auto table = open_table(options);
   if (table->shape().features() != shape.features())

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The commands about a run: train, validate, prove.
+#include "comm/launcher.hpp"
 #include "common/buffers.hpp"
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
@@ -67,8 +68,7 @@ void add_train_command(CLI::App& app, Action& action) {
       ->required();
   command->add_option("overrides", *overrides,
                       "key=value, in place of what the file says, e.g. train.epochs=2; the value is taken as "
-                      "it is, unless it begins "
-                      "with a quote or bracket: then it is YAML");
+                      "it is, unless it begins with a quote or bracket: then it is YAML");
   command->footer(
       "Examples:\n"
       "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"
@@ -202,7 +202,8 @@ int validate(const ValidateOptions& options) {
   const auto& [path, overrides, for_launch, json, data_too, pictures, force] = options;
   const Job asked = load_job(path, overrides);
   if (for_launch) print("{}", launch_text(asked));
-  const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
+  const Job job =
+      for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, this_launch().world_size));
   const SetOutline data = outline_of(dataset_options(job));
   const auto network = Network::load(job.model, data.shape, data.classes, job.train.precision);
   if (for_launch) return 0;
@@ -279,8 +280,7 @@ void add_prove_command(CLI::App& app, Action& action) {
   command
       ->add_option("--sample", options->question.sample,
                    "So many of those steps, at random, always the last one and that of the last checkpoint; "
-                   "each is replayed "
-                   "from the nearest checkpoint before it")
+                   "each is replayed from the nearest checkpoint before it")
       ->check(CLI::Range(1, 1000000000));
   auto* seed =
       command->add_option("--seed", options->question.seed, "Of the sample; default another each time");

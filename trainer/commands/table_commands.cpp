@@ -161,10 +161,8 @@ void add_recipe_options(CLI::App& command, TableOptions& table) {
                                                  : MissingCells::kDropped;
           },
           "Of text: what becomes of empty cells, and of NA, NaN, null, None and ?: the mean or median of "
-          "their "
-          "column in the training half, which predict takes, too; drop leaves their rows out; default: they "
-          "are "
-          "refused")
+          "their column in the training half, which predict takes, too; drop leaves their rows out; default: "
+          "they are refused")
       ->check(CLI::IsMember({"mean", "median", "drop"}));
 }
 

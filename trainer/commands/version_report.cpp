@@ -9,11 +9,11 @@
 #include "kernels/device.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/machine_report.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <link.h>
 #include <nlohmann/json.hpp>
 
 #include <exception>
@@ -36,11 +36,6 @@ std::string or_why_not(const std::function<std::string()>& find) {
   } catch (const std::exception& error) {
     return error.what();
   }
-}
-
-std::string path_of_program() {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored).string();
 }
 
 /// The first of the folders that exists.
@@ -75,40 +70,50 @@ long own_version(const std::string& path) {
 
 /// The libraries of GPUs that are in memory: their files, and behind them what they say.
 std::vector<std::string> gpu_libraries() {
-  std::vector<std::string> files;
-  const auto add = [](dl_phdr_info* info, std::size_t /*size*/, void* found) {
-    const std::string name = fs::path(info->dlpi_name).filename().string();
-    for (const std::string_view library : {"libcuda.so", "libnccl.so", "libcudnn.so", "libcublas.so"})
-      if (name.starts_with(library))
-        static_cast<std::vector<std::string>*>(found)->push_back(info->dlpi_name);
-    return 0;
-  };
-  dl_iterate_phdr(add, &files);
-  for (std::string& file : files) {
+  std::vector<std::string> texts;
+  for (const fs::path& file : loaded_libraries({"libcuda.so", "libnccl.so", "libcudnn.so", "libcublas.so"})) {
     std::error_code ignored;
-    const long version = own_version(file);
-    file = fs::canonical(file, ignored).string();
-    if (version != 0) file += fmt::format(" ({})", version);
+    const long version = own_version(file.string());
+    texts.push_back(fs::canonical(file, ignored).string());
+    if (version != 0) texts.back() += fmt::format(" ({})", version);
   }
-  return files;
+  return texts;
 }
 
-struct VersionFacts {
-  BuildFacts build = build_facts();
-  std::string mpi = or_why_not(mpi_library);
-  std::string simd = cpu::simd_name();
-  std::vector<std::string> simd_choices = cpu::simd_choices();
-  std::string gpu = or_why_not([] { return cuda::platform().versions(); });
-  std::string nccl = plugin_state({.name = "lockstep_nccl", .needs = "NCCL", .otherwise = "do without it"},
-                                  "lockstep_nccl_shares_gpus");
-  std::string vendor =
-      plugin_state({.name = "lockstep_vendor", .needs = "cuDNN and cuBLAS", .otherwise = "do without it"},
-                   "lockstep_make_vendor_ops");
-  std::vector<std::string> libraries = gpu_libraries();  ///< after the plugins, which load them
-  std::string program = path_of_program();
-  std::string models = or_why_not([] { return fs::path(find_model("net")).parent_path().string(); });
-  std::string jobs = jobs_folder();
+/// A line for people, and a key for programs.
+struct VersionFact {
+  std::string_view label;  ///< of a line
+  const char* key;
+  nlohmann::ordered_json value;  ///< a text; of a list each has its line
 };
+
+std::vector<VersionFact> version_facts() {
+  const BuildFacts build = build_facts();
+  return {
+      {"commit", "commit", build.commit},
+      {"compiler", "compiler", build.compiler},
+      {"flags", "flags", build.flags},
+      {"GPU kernels", "gpu_kernels", build.gpu},
+      {"MPI", "mpi", or_why_not(mpi_library)},
+      {"processor", "simd", {{"in_use", cpu::simd_name()}, {"choices", cpu::simd_choices()}}},
+      {"CUDA", "cuda", or_why_not([] { return cuda::platform().versions(); })},
+      {"NCCL", "nccl",
+       plugin_state({.name = "lockstep_nccl", .needs = "NCCL", .otherwise = "do without it"},
+                    "lockstep_nccl_shares_gpus")},
+      {"cuDNN", "cudnn",
+       plugin_state({.name = "lockstep_vendor", .needs = "cuDNN and cuBLAS", .otherwise = "do without it"},
+                    "lockstep_make_vendor_ops")},
+      {"loaded", "gpu_libraries", gpu_libraries()},  // after the plugins, which load them
+      {"program", "program", program_path()},
+      {"models", "models", or_why_not([] { return fs::path(find_model("net")).parent_path().string(); })},
+      {"jobs", "jobs", jobs_folder()}};
+}
+
+std::string text_of(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value;
+  return fmt::format("{} in use, of {}", std::string(value["in_use"]),
+                     fmt::join(value["choices"].get<std::vector<std::string>>(), ", "));
+}
 
 }  // namespace
 
@@ -117,44 +122,17 @@ std::string version_line() {
 }
 
 std::string version_report() {
-  const VersionFacts facts;
   std::string text = version_line();
-  const auto add = [&](std::string_view what, std::string_view value) {
-    text += fmt::format("\n{:<12} {}", what, value);
-  };
-  add("commit", facts.build.commit);
-  add("compiler", facts.build.compiler);
-  add("flags", facts.build.flags);
-  add("GPU kernels", facts.build.gpu);
-  add("MPI", facts.mpi);
-  add("processor", fmt::format("{} in use, of {}", facts.simd, fmt::join(facts.simd_choices, ", ")));
-  add("CUDA", facts.gpu);
-  add("NCCL", facts.nccl);
-  add("cuDNN", facts.vendor);
-  for (const std::string& library : facts.libraries) add("loaded", library);
-  add("program", facts.program);
-  add("models", facts.models);
-  add("jobs", facts.jobs);
+  for (const VersionFact& fact : version_facts()) {
+    const auto lines = fact.value.is_array() ? fact.value : nlohmann::ordered_json::array({fact.value});
+    for (const auto& line : lines) text += fmt::format("\n{:<12} {}", fact.label, text_of(line));
+  }
   return text;
 }
 
 std::string version_json() {
-  const VersionFacts facts;
-  const nlohmann::ordered_json json = {{"format", 1},
-                                       {"version", LOCKSTEP_VERSION},
-                                       {"commit", facts.build.commit},
-                                       {"compiler", facts.build.compiler},
-                                       {"flags", facts.build.flags},
-                                       {"gpu_kernels", facts.build.gpu},
-                                       {"mpi", facts.mpi},
-                                       {"simd", {{"in_use", facts.simd}, {"choices", facts.simd_choices}}},
-                                       {"cuda", facts.gpu},
-                                       {"nccl", facts.nccl},
-                                       {"cudnn", facts.vendor},
-                                       {"gpu_libraries", facts.libraries},
-                                       {"program", facts.program},
-                                       {"models", facts.models},
-                                       {"jobs", facts.jobs}};
+  nlohmann::ordered_json json = {{"format", 1}, {"version", LOCKSTEP_VERSION}};
+  for (const VersionFact& fact : version_facts()) json[fact.key] = fact.value;
   return json_text_in_ascii(json);
 }
 

@@ -69,7 +69,7 @@ void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, s
   for (const int rank : own.ranks) named[static_cast<std::size_t>(rank)] = 1;
   comm.all_reduce(std::span(named));
   const std::vector<Doubt> doubts = gather(comm, own.doubt);
-  WrongNumbers all{.step = step, .what = first_said(whats), .help = first_said(helps), .ranks = {}};
+  WrongNumbers all{.step = step, .what = first_said(whats), .help = first_said(helps)};
   for (std::size_t rank = 0; rank < named.size(); ++rank)
     if (named[rank] > 0) all.ranks.push_back(static_cast<int>(rank));
   all.doubt = *std::ranges::max_element(doubts);
@@ -187,8 +187,7 @@ WrongNumbers numbers_of(const ReplayVerdict& verdict, const ReplayedPart& part, 
                                     "which of them is wrong",
                                     describe(part)),
           .help = part.arrived ? "look at that host's network, and leave it out if it happens again"
-                               : "test that host's memory and processor, and leave it out",
-          .ranks = {}};
+                               : "test that host's memory and processor, and leave it out"};
 }
 
 void add_name(WrongNumbers& numbers, const std::vector<std::string>& named) {

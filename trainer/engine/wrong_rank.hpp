@@ -43,10 +43,10 @@ enum class Doubt {
 
 /// What turned out to be wrong in a step; the same on all ranks.
 struct WrongNumbers {
-  std::int64_t step = 0;   ///< counted from 1
-  std::string what;        ///< "rank 2 on node3 (cpu) sent other sums of ..."
-  std::string help;        ///< what a person can do
-  std::vector<int> ranks;  ///< that are named; may be none
+  std::int64_t step = 0;        ///< counted from 1
+  std::string what;             ///< "rank 2 on node3 (cpu) sent other sums of ..."
+  std::string help;             ///< what a person can do
+  std::vector<int> ranks = {};  ///< that are named; may be none
   Doubt doubt = Doubt::kNone;
 };
 

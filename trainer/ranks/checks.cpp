@@ -22,42 +22,7 @@ namespace {
 constexpr double kMostClockSeconds = 2;
 constexpr std::uint64_t kLeastDiskBytes = 64ULL << 20;
 
-constexpr std::array kChecks{
-    Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
-    Check{"tasks", "as many processes were started as Slurm has tasks", true, find_unused_tasks},
-    Check{"cores", "the launcher hands all of its cores on", true, find_crowded_cores},
-    Check{"host-cores", "every thread of every rank has a core of its own", false, find_crowded_hosts},
-    Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task,
-          Needs::kSrun},
-    Check{"shared-gpu", "no two ranks on one GPU", false, find_shared_gpu, Needs::kGpus},
-    Check{"gpu-driver", "all hosts have the same GPU driver", false, find_other_drivers, Needs::kGpus},
-    Check{"oom-kill", "nothing was killed for its memory", false, find_oom_kills},
-    Check{"clocks", "the hosts' clocks agree", true, find_clocks_apart, Needs::kHosts},
-    Check{"shared-directory", "all hosts see the run directory", false, find_unshared_directory,
-          Needs::kHosts},
-    Check{"disk", "the run directory's disk has room", true, find_full_disk}};
-
-}  // namespace
-
-std::span<const Check> checks() {
-  return kChecks;
-}
-
-std::string missing(Needs needs, Views ranks) {
-  switch (needs) {
-    case Needs::kSrun:
-      return std::ranges::any_of(ranks, [](const RankView& v) { return v.launcher == "srun"; }) ? "" : "srun";
-    case Needs::kGpus:
-      return std::ranges::any_of(ranks, [](const RankView& v) { return v.device.kind == "cuda"; }) ? ""
-                                                                                                   : "GPUs";
-    case Needs::kHosts:
-      return on_several_hosts(ranks) ? "" : "several hosts";
-    case Needs::kNothing:
-      break;
-  }
-  return "";
-}
-
+/// The first rank of each host, in order of ranks.
 std::vector<const RankView*> one_of_each_host(Views ranks) {
   std::vector<const RankView*> hosts;
   for (const RankView& view : ranks)
@@ -66,13 +31,7 @@ std::vector<const RankView*> one_of_each_host(Views ranks) {
   return hosts;
 }
 
-bool on_several_hosts(Views ranks) {
-  return one_of_each_host(ranks).size() > 1;
-}
-
 // How ranks were started and placed: sizes, cores, GPUs.
-
-namespace {
 
 /// The ranks of a host together: no core counts twice.
 struct HostLoad {
@@ -100,8 +59,6 @@ std::vector<HostLoad> loads_of_hosts(Views ranks) {
   }
   return loads;
 }
-
-}  // namespace
 
 std::vector<Finding> find_other_world_size(Views ranks) {
   const RankView& first = ranks.front();
@@ -147,23 +104,6 @@ std::vector<Finding> find_crowded_cores(Views ranks) {
   return {};
 }
 
-/// What the machine does not have no launcher can hand on: the doctor says so, a run does not.
-std::vector<Finding> find_crowded_hosts(Views ranks) {
-  std::vector<Finding> findings;
-  if (!find_missing_cpus_per_task(ranks).empty()) return findings;  // srun has them
-  for (const HostLoad& load : loads_of_hosts(ranks)) {
-    if (!load.is_crowded() || load.launcher_has_more()) continue;
-    findings.push_back({fmt::format("{} on {} with {} have {} together",
-                                    counted(static_cast<std::size_t>(load.ranks), "rank"), load.first->host,
-                                    counted(static_cast<std::size_t>(load.threads), "thread"),
-                                    counted(load.cores.size(), "core")),
-                        "start fewer ranks there, or set fewer parallel.threads; where the machine has more "
-                        "cores, taskset, a "
-                        "container or the batch system keeps them back"});
-  }
-  return findings;
-}
-
 /// Slurm 22.05's srun no longer takes it from the job.
 std::vector<Finding> find_missing_cpus_per_task(Views ranks) {
   for (const RankView& view : ranks) {
@@ -179,6 +119,22 @@ std::vector<Finding> find_missing_cpus_per_task(Views ranks) {
              fmt::format("srun --cpus-per-task={0} (or export SRUN_CPUS_PER_TASK={0})", wanted)}};
   }
   return {};
+}
+
+/// No launcher can hand on what the machine does not have: the doctor says so, a run does not.
+std::vector<Finding> find_crowded_hosts(Views ranks) {
+  std::vector<Finding> findings;
+  if (!find_missing_cpus_per_task(ranks).empty()) return findings;  // srun has them
+  for (const HostLoad& load : loads_of_hosts(ranks)) {
+    if (!load.is_crowded() || load.launcher_has_more()) continue;
+    findings.push_back({fmt::format("{} on {} with {} have {} together",
+                                    counted(static_cast<std::size_t>(load.ranks), "rank"), load.first->host,
+                                    counted(static_cast<std::size_t>(load.threads), "thread"),
+                                    counted(load.cores.size(), "core")),
+                        "start fewer ranks there, or set fewer parallel.threads; where the machine has more "
+                        "cores, taskset, a container or the batch system keeps them back"});
+  }
+  return findings;
 }
 
 std::vector<Finding> find_shared_gpu(Views ranks) {
@@ -246,6 +202,42 @@ std::vector<Finding> find_full_disk(Views ranks) {
   return {{fmt::format("the disk of the run directory on {} has {} left", writer.host,
                        format_memory(writer.disk_free_bytes)),
            "free some, or set run.dir to another disk; run.keep.last=1 keeps fewer checkpoints"}};
+}
+
+constexpr std::array kChecks{
+    Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
+    Check{"tasks", "as many processes were started as Slurm has tasks", true, find_unused_tasks},
+    Check{"cores", "the launcher hands all of its cores on", true, find_crowded_cores},
+    Check{"host-cores", "every thread of every rank has a core of its own", false, find_crowded_hosts},
+    Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task,
+          Needs::kSrun},
+    Check{"shared-gpu", "no two ranks on one GPU", false, find_shared_gpu, Needs::kGpus},
+    Check{"gpu-driver", "all hosts have the same GPU driver", false, find_other_drivers, Needs::kGpus},
+    Check{"oom-kill", "nothing was killed for its memory", false, find_oom_kills},
+    Check{"clocks", "the hosts' clocks agree", true, find_clocks_apart, Needs::kHosts},
+    Check{"shared-directory", "all hosts see the run directory", false, find_unshared_directory,
+          Needs::kHosts},
+    Check{"disk", "the run directory's disk has room", true, find_full_disk}};
+
+}  // namespace
+
+std::span<const Check> checks() {
+  return kChecks;
+}
+
+std::string missing(Needs needs, Views ranks) {
+  switch (needs) {
+    case Needs::kSrun:
+      return std::ranges::any_of(ranks, [](const RankView& v) { return v.launcher == "srun"; }) ? "" : "srun";
+    case Needs::kGpus:
+      return std::ranges::any_of(ranks, [](const RankView& v) { return v.device.kind == "cuda"; }) ? ""
+                                                                                                   : "GPUs";
+    case Needs::kHosts:
+      return one_of_each_host(ranks).size() > 1 ? "" : "several hosts";
+    case Needs::kNothing:
+      break;
+  }
+  return "";
 }
 
 // A view as JSON, field by field.

@@ -83,26 +83,6 @@ std::string missing(Needs needs, Views ranks);
 /// All of them, in the order in which they are shown. A new one is a function and a line in checks.cpp.
 std::span<const Check> checks();
 
-/// What `find` functions share.
-bool on_several_hosts(Views ranks);
-/// The first rank of each host, in order of ranks.
-std::vector<const RankView*> one_of_each_host(Views ranks);
-
-// How ranks were started and placed.
-std::vector<Finding> find_other_world_size(Views ranks);
-std::vector<Finding> find_unused_tasks(Views ranks);
-std::vector<Finding> find_crowded_cores(Views ranks);
-std::vector<Finding> find_crowded_hosts(Views ranks);
-std::vector<Finding> find_missing_cpus_per_task(Views ranks);
-std::vector<Finding> find_shared_gpu(Views ranks);
-std::vector<Finding> find_other_drivers(Views ranks);
-
-// The hosts and what is between them.
-std::vector<Finding> find_oom_kills(Views ranks);
-std::vector<Finding> find_clocks_apart(Views ranks);
-std::vector<Finding> find_unshared_directory(Views ranks);
-std::vector<Finding> find_full_disk(Views ranks);
-
 // How a view looks as JSON: the names are those of the fields. Part of what 'lockstep doctor --json' promises.
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankDevice, kind, description, uuid, pci_bus, driver)

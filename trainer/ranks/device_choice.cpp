@@ -95,8 +95,6 @@ DeviceChoice choose_cpu(Communicator& comm, const std::string& remark) {
   const std::string slow = simd_remark();
   return {.kind = "cpu",
           .description = "cpu (" + cpu::simd_name() + ")",
-          .gpu = nullptr,
-          .communication = "",
           .backend = std::string(comm.backend()),
           .remark = remark.empty() || slow.empty() ? remark + slow : remark + "; " + slow};
 }
@@ -112,8 +110,7 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
           .description = gpu->device->properties().name,
           .gpu = gpu,
           .communication = "gradients: " + setup.description,
-          .backend = setup.backend,
-          .remark = ""};
+          .backend = setup.backend};
 }
 
 }  // namespace
@@ -341,15 +338,11 @@ AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::option
   AllReduceSituation situation{.wanted = wanted,
                                .device_kind = std::string(device.kind()),
                                .world_size = comm.size(),
-                               .shared_gpus = find_shared_gpus(gather_gpus(comm, device.properties())),
-                               .problems = {}};
+                               .shared_gpus = find_shared_gpus(gather_gpus(comm, device.properties()))};
   if (wanted && !situation.shared_gpus.empty())
     situation.may_share_gpus = all_may_share(device_reducer(*wanted), comm);
   const auto decision = agree_on_all_reduce(comm, std::move(situation));
-  AllReduceSetup setup{.all_reduce = nullptr,
-                       .description = "",
-                       .backend = std::string(comm.backend()),
-                       .path = decision.path};
+  AllReduceSetup setup{.backend = std::string(comm.backend()), .path = decision.path};
   const DeviceReducer* reducer = reducer_of(decision);
   if (reducer != nullptr) setup.all_reduce = reducer->make(comm, device);
   if (reducer != nullptr && !reducer->name.empty()) setup.backend = reducer->name;

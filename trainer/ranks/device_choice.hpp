@@ -10,7 +10,6 @@
 #include "kernels/device_ops.hpp"
 #include "trainer/config/job.hpp"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,14 +70,14 @@ struct Gpu {
 };
 
 struct DeviceChoice {
-  std::string kind;          ///< "cpu", "cuda", "emulated"
-  std::string description;   ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"
-  std::shared_ptr<Gpu> gpu;  ///< otherwise
+  std::string kind;               ///< "cpu", "cuda", "emulated"
+  std::string description;        ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"
+  std::shared_ptr<Gpu> gpu = {};  ///< otherwise
   /// How gradients travel, and why so: "NCCL 2.28.9", "mpi through pinned memory: ranks 0 and 1 share a GPU".
-  std::string communication;
+  std::string communication = {};
   std::string backend;  ///< "mpi", "thread", "nccl"; "none": one rank alone
   /// Why `auto` took no GPU on a machine that seems to have one; otherwise empty.
-  std::string remark;
+  std::string remark = {};
 };
 
 /// Collective: all ranks choose the same kind of device and the same way to communicate.
@@ -98,10 +97,10 @@ struct AllReduceSituation {
   std::optional<GradientPath> wanted;  ///< by the backend's name; nothing: the best that works
   std::string device_kind;             ///< "cpu", "cuda", "emulated"
   int world_size = 1;
-  std::vector<SharedGpu> shared_gpus;
+  std::vector<SharedGpu> shared_gpus = {};
   bool may_share_gpus = false;  ///< the wanted path can do with that here, for tests
   /// Why a rank cannot load what a path needs; empty: all can. Not there: not tried.
-  std::map<GradientPath, std::string> problems;
+  std::map<GradientPath, std::string> problems = {};
 };
 
 struct AllReduceDecision {
@@ -119,9 +118,9 @@ AllReduceDecision choose_all_reduce(const AllReduceSituation& situation);
 std::string binding_advice(int usable, int all);
 
 struct AllReduceSetup {
-  std::unique_ptr<DeviceAllReduce> all_reduce;  ///< null: GradientPath::kNone
+  std::unique_ptr<DeviceAllReduce> all_reduce = {};  ///< null: GradientPath::kNone
   /// "NCCL 2.28.9"; "mpi through pinned memory: ranks 0 and 1 share GPU-8f0c... on node7"
-  std::string description;
+  std::string description = {};
   std::string backend;  ///< "nccl"; or the control plane's, which carries the sums: "mpi", "thread"
   GradientPath path = GradientPath::kNone;
 };

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <optional>
 #include <set>
 #include <span>
@@ -177,27 +177,25 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }
 
-std::string advice_for(FactKind kind) {
-  switch (kind) {
-    case FactKind::kProgram:
-      return "install the same build of lockstep on every host and start that one";
-    case FactKind::kLibrary:
-      return "make every host load the same version of it (look at LD_LIBRARY_PATH and modules)";
-    case FactKind::kMachine:
-      return "leave out the hosts that cannot compute the same bits, or set parallel.determinism=off";
-    case FactKind::kJob:
-      return "start every rank with the same command line and job file";
-    case FactKind::kNetwork:
-      return "give every rank the same model file";
-    case FactKind::kCheckpoint:
-      return "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see";
-    case FactKind::kData:
-      return fmt::format(
-          "give every host the same files; {} fetches them, data.root or LOCKSTEP_DATA says where they are",
-          script_command("get-data"));
-  }
-  return "";
-}
+/// The exit code of a program whose ranks differ in a kind, and what would help.
+struct KindOfDifference {
+  ExitCode code;
+  const char* advice;  ///< {} is the script that fetches data
+};
+
+/// By FactKind.
+constexpr std::array<KindOfDifference, kKinds> kDifferences{
+    {{ExitCode::kDeviceUnavailable, "install the same build of lockstep on every host and start that one"},
+     {ExitCode::kDeviceUnavailable,
+      "make every host load the same version of it (look at LD_LIBRARY_PATH and modules)"},
+     {ExitCode::kDeviceUnavailable,
+      "leave out the hosts that cannot compute the same bits, or set parallel.determinism=off"},
+     {ExitCode::kUsage, "start every rank with the same command line and job file"},
+     {ExitCode::kUsage, "give every rank the same model file"},
+     {ExitCode::kDataDamaged,
+      "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see"},
+     {ExitCode::kDataDamaged,
+      "give every host the same files; {} fetches them, data.root or LOCKSTEP_DATA says where they are"}}};
 
 /// Keys in the order in which ranks name them, kinds in theirs.
 std::vector<std::pair<FactKind, std::string>> all_keys(const std::vector<RankFacts>& facts) {
@@ -215,19 +213,7 @@ std::vector<std::pair<FactKind, std::string>> all_keys(const std::vector<RankFac
 }  // namespace
 
 ExitCode exit_code_of(FactKind kind) {
-  switch (kind) {
-    case FactKind::kProgram:
-    case FactKind::kLibrary:
-    case FactKind::kMachine:
-      return ExitCode::kDeviceUnavailable;
-    case FactKind::kJob:
-    case FactKind::kNetwork:
-      return ExitCode::kUsage;
-    case FactKind::kCheckpoint:
-    case FactKind::kData:
-      return ExitCode::kDataDamaged;
-  }
-  return ExitCode::kInternal;
+  return kDifferences[static_cast<std::size_t>(kind)].code;
 }
 
 RankDifference describe_difference(const std::vector<RankFacts>& facts,
@@ -242,7 +228,8 @@ RankDifference describe_difference(const std::vector<RankFacts>& facts,
   }
   LOCKSTEP_CHECK(kind.has_value());
   return {*kind, fmt::format("the ranks differ, so nothing was started: {}; {}", fmt::join(lines, "; "),
-                             advice_for(*kind))};
+                             fmt::format(fmt::runtime(kDifferences[static_cast<std::size_t>(*kind)].advice),
+                                         script_command("get-data")))};
 }
 
 }  // namespace lockstep

@@ -12,7 +12,10 @@
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
+#include <filesystem>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -47,6 +50,11 @@ RankDifference describe_difference(const std::vector<RankFacts>& facts,
                                    const std::vector<std::string>& hosts);
 
 // Facts of a rank that all others must have, too.
+
+/// The file of this program.
+std::string program_path();
+/// The files, as the loader calls them, of the libraries in memory whose names begin with one of these.
+std::vector<std::filesystem::path> loaded_libraries(std::initializer_list<std::string_view> beginnings);
 
 /// Starts hashing the running executable on a thread of its own, so that program_facts need not wait. To be
 /// called before MPI is brought up.

@@ -12,13 +12,12 @@
 #include <fmt/ranges.h>
 #include <link.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -39,34 +38,31 @@ std::string file_digest(const fs::path& path) {
   return file ? quick_digest(std::as_bytes(std::span(bytes))) : "unreadable";
 }
 
-std::string program_path() {
-  std::error_code unreadable;
-  return fs::read_symlink(kSelf, unreadable).string();
-}
-
-/// The files behind the shared libraries of GPUs that are in memory: their names end in the version.
-int add_gpu_library(dl_phdr_info* info, std::size_t /*size*/, void* facts) {
-  const fs::path name = info->dlpi_name;
-  for (const std::string_view library : {"libnccl", "libcudnn", "libcublas", "libcudart"}) {
-    if (!name.filename().string().starts_with(library)) continue;
-    std::error_code ignored;
-    const fs::path file = fs::canonical(name, ignored);
-    static_cast<RankFacts*>(facts)->push_back({.kind = FactKind::kLibrary,
-                                               .key = name.filename().string(),
-                                               .value = file.filename().string(),
-                                               .note = file.parent_path().string()});
-    break;
-  }
-  return 0;
-}
-
-/// The file is that of the process, whatever stands under its name by now. Made by the first call.
 const std::string& program_digest() {
   static const std::string digest = file_digest(kSelf);
   return digest;
 }
 
 }  // namespace
+
+std::string program_path() {
+  std::error_code unreadable;
+  return fs::read_symlink(kSelf, unreadable).string();
+}
+
+std::vector<fs::path> loaded_libraries(std::initializer_list<std::string_view> beginnings) {
+  std::vector<fs::path> files;
+  const auto add = [](dl_phdr_info* info, std::size_t /*size*/, void* found) {
+    static_cast<std::vector<fs::path>*>(found)->emplace_back(info->dlpi_name);
+    return 0;
+  };
+  dl_iterate_phdr(add, &files);
+  std::erase_if(files, [&](const fs::path& file) {
+    return std::ranges::none_of(
+        beginnings, [&](std::string_view name) { return file.filename().string().starts_with(name); });
+  });
+  return files;
+}
 
 void hash_program_in_advance() {
   // What is made later is taken down earlier at exit: libcrypto must not be gone while the thread still uses
@@ -119,7 +115,14 @@ RankFacts device_facts(const DeviceChoice& device) {
   for (const fs::path& plugin : loaded_plugins()) {
     facts.push_back({FactKind::kProgram, plugin.filename().string(), file_digest(plugin), plugin.string()});
   }
-  dl_iterate_phdr(add_gpu_library, &facts);
+  for (const fs::path& name : loaded_libraries({"libnccl", "libcudnn", "libcublas", "libcudart"})) {
+    std::error_code ignored;
+    const fs::path file = fs::canonical(name, ignored);
+    facts.push_back({.kind = FactKind::kLibrary,
+                     .key = name.filename().string(),
+                     .value = file.filename().string(),
+                     .note = file.parent_path().string()});
+  }
   return facts;
 }
 

@@ -66,7 +66,7 @@ bool wanted_by_all(Communicator& comm, bool wanted) {
 
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const std::chrono::duration<double> timeout(parallel.timeout_seconds);
-  RankWatch watch(launched_ranks());
+  RankWatch watch(this_launch().world_size);
   watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
   const MpiRuntime runtime(nullptr, nullptr);
   const auto comm = make_mpi_communicator(runtime, timeout);
@@ -83,11 +83,12 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
 }
 
 int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
-  if (launched_ranks() > 1) {
-    throw UsageError(fmt::format(
-        "the launcher started {} processes, and each of them would run all ranks as threads: "
-        "start one process, without mpirun or srun, or leave out {}",
-        launched_ranks(), parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
+  if (this_launch().world_size > 1) {
+    throw UsageError(
+        fmt::format("the launcher started {} processes, and each of them would run all ranks as threads: "
+                    "start one process, without mpirun or srun, or leave out {}",
+                    this_launch().world_size,
+                    parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
   }
   std::atomic<int> code = 0;
   const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
@@ -136,20 +137,12 @@ bool has_value(const char* name, const std::string& value) {
 
 }  // namespace
 
-int launched_rank() {
-  return this_launch().rank;
-}
-
-int launched_ranks() {
-  return this_launch().world_size;
-}
-
 bool speaks_for_all() {
-  return launched_rank() == 0;
+  return this_launch().rank == 0;
 }
 
 bool repeats_rank_0(int argc, const char* const* argv) {
-  return launched_rank() != 0 && has_value("OMPI_NUM_APP_CTX", "1") &&
+  return this_launch().rank != 0 && has_value("OMPI_NUM_APP_CTX", "1") &&
          has_value("OMPI_COMMAND", without_directory(argv[0])) && has_value("OMPI_ARGV", joined(argc, argv));
 }
 

@@ -23,12 +23,6 @@ int run_on_ranks(const ParallelSection& parallel, const std::function<int(Commun
 
 // What the launcher (mpirun, srun) says about this process in its environment, before MPI is up.
 
-/// This process's rank as the launcher set it; 0 when it was started alone.
-int launched_rank();
-
-/// How many ranks the launcher started; 1 when this process was started alone.
-int launched_ranks();
-
 /// Whether mpirun started this process with the same command line as rank 0, which therefore does the same.
 /// Not so behind a script that may give each rank arguments of its own.
 bool repeats_rank_0(int argc, const char* const* argv);

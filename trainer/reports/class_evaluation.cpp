@@ -4,6 +4,7 @@
 #include "trainer/reports/class_evaluation.hpp"
 
 #include "common/env.hpp"
+#include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/names.hpp"
@@ -16,7 +17,6 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
 namespace lockstep {
@@ -27,10 +27,7 @@ constexpr int kWidestMatrix = 20;  ///< classes
 
 ClassEvaluation nothing_seen(int classes, LossKind loss) {
   const auto width = static_cast<std::size_t>(classes);
-  return {.classes = classes,
-          .loss = loss,
-          .counts = std::vector<std::int64_t>(width * (width + 1), 0),
-          .mistakes = {}};
+  return {.classes = classes, .loss = loss, .counts = std::vector<std::int64_t>(width * (width + 1), 0)};
 }
 
 bool is_surer(const Mistake& a, const Mistake& b) {
@@ -245,25 +242,11 @@ std::string sureness_text(LossKind loss, float score) {
   return are_probabilities(loss) ? score_text(loss, score) + " sure" : "output " + score_text(loss, score);
 }
 
-std::string padded(const std::string& text, int width, bool to_the_right) {
-  const std::string spaces(static_cast<std::size_t>(std::max(0, width - display_width(text))), ' ');
-  return to_the_right ? spaces + text : text + spaces;
-}
-
-/// Columns of spaces between; the first stands left, the others right, a last one without a width as it is.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<int> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line = "  " + padded(row[0], widths[0], false);
-    for (std::size_t c = 1; c < row.size(); ++c) line += "  " + padded(row[c], widths[c], true);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
+/// The first column is of names, the others are of numbers.
+std::string table(const TableRows& rows) {
+  std::vector<std::size_t> numbers(rows.front().size() - 1);
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return align_columns(rows, numbers, 2);
 }
 
 std::string percent(std::optional<double> share) {
@@ -271,8 +254,7 @@ std::string percent(std::optional<double> share) {
 }
 
 std::string class_table(const ClassEvaluation& found, const std::vector<std::string>& names) {
-  std::vector<std::vector<std::string>> rows = {
-      {"class", "samples", "right", "precision", "recall", "F1", "most often taken for"}};
+  TableRows rows = {{"class", "samples", "right", "precision", "recall", "F1", "most often taken for"}};
   for (int c = 0; c < found.classes; ++c) {
     const auto other = found.most_taken_for(c);
     rows.push_back({names[static_cast<std::size_t>(c)], with_thousands(found.samples(c)),
@@ -287,7 +269,7 @@ std::string class_table(const ClassEvaluation& found, const std::vector<std::str
 
 std::string matrix(const ClassEvaluation& found, const std::vector<std::string>& names) {
   constexpr int kColumn = 10;
-  std::vector<std::vector<std::string>> rows(1, {"class"});
+  TableRows rows(1, {"class"});
   for (int c = 0; c < found.classes; ++c)
     rows[0].push_back(fit({{names[static_cast<std::size_t>(c)]}}, kColumn));
   for (int label = 0; label < found.classes; ++label) {
@@ -324,15 +306,14 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
 
 nlohmann::ordered_json classes_json(const ClassEvaluation& found, const std::vector<std::string>& names) {
   using Json = nlohmann::ordered_json;
-  const auto number = [](std::optional<double> share) { return share ? Json(*share) : Json(nullptr); };
   Json classes = Json::array(), confusion = Json::array(), mistakes = Json::array();
   for (int c = 0; c < found.classes; ++c) {
     classes.push_back({{"name", names[static_cast<std::size_t>(c)]},
                        {"samples", found.samples(c)},
                        {"correct", found.count(c, c)},
-                       {"precision", number(found.precision(c))},
-                       {"recall", number(found.recall(c))},
-                       {"f1", number(f1_of(found, c))}});
+                       {"precision", found.precision(c)},
+                       {"recall", found.recall(c)},
+                       {"f1", f1_of(found, c)}});
     Json row = Json::array();
     for (int answer = 0; answer < found.classes; ++answer) row.push_back(found.count(c, answer));
     confusion.push_back(std::move(row));

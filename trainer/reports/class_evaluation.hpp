@@ -36,8 +36,9 @@ struct ClassEvaluation {
   LossKind loss = LossKind::kCrossEntropy;  ///< says what scores are
   /// [label][classes + 1]: how many samples of that label got that answer; the last column: outputs that are NaN.
   std::vector<std::int64_t> counts;
-  std::vector<Mistake> mistakes;  ///< surest first, among equals the earlier sample; at most kMistakesKept
-  bool interrupted = false;       ///< it was left before its end: the numbers are worth nothing
+  std::vector<Mistake> mistakes =
+      {};                    ///< surest first, among equals the earlier sample; at most kMistakesKept
+  bool interrupted = false;  ///< it was left before its end: the numbers are worth nothing
 
   std::int64_t count(int label, int answer) const;
   std::int64_t samples(int label) const;   ///< that have this label

@@ -9,7 +9,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -215,11 +214,6 @@ Json log_lines(Env& env, const std::string& directory) {
   return lines;
 }
 
-template <typename Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 /// "runs/mnist/" → "mnist"; "." → the name of the directory.
 std::string name_of(const std::string& directory) {
   std::error_code error;
@@ -232,8 +226,7 @@ Json checkpoints_json(const RunHistory& run) {
   for (const CheckpointEntry& entry : run.checkpoints) {
     const auto epoch = std::ranges::find(run.epochs, entry.step, &EpochRecord::step);
     checkpoints.push_back(
-        {{"step", entry.step},
-         {"accuracy", epoch == run.epochs.end() ? Json(nullptr) : or_null(epoch->accuracy())}});
+        {{"step", entry.step}, {"accuracy", epoch == run.epochs.end() ? std::nullopt : epoch->accuracy()}});
   }
   return checkpoints;
 }
@@ -245,13 +238,13 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
       {"directory", run.path},
       {"state", spelt(run.status)},
       {"steps", run.step},
-      {"accuracy", or_null(run.test_accuracy)},
-      {"test_loss", or_null(run.test_loss)},
+      {"accuracy", run.test_accuracy},
+      {"test_loss", run.test_loss},
       {"best", nullptr},
-      {"seconds", or_null(run.seconds)},
+      {"seconds", run.seconds},
       {"samples_per_second", mean_speed(events.epoch)},
       {"sha256", run.weights_sha256},
-      {"published", or_null(run.published)},
+      {"published", run.published},
       {"trail", env.exists(run.path + "/trail.bin") ? "kept" : "none"},
       {"start", events.start},
       {"end", events.end},

@@ -5,6 +5,7 @@
 #include "common/json_text.hpp"
 #include "trainer/reports/report.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <string_view>
@@ -23,18 +24,10 @@ namespace {
 std::string json_in_html(const nlohmann::ordered_json& json) {
   std::string text;
   for (const char c : json_text_in_ascii(json)) {
-    switch (c) {
-      case '<':
-        text += "\\u003c";
-        break;
-      case '>':
-        text += "\\u003e";
-        break;
-      case '&':
-        text += "\\u0026";
-        break;
-      default:
-        text += c;
+    if (c == '<' || c == '>' || c == '&') {
+      text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      text += c;
     }
   }
   return text;

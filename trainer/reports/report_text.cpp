@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -68,30 +67,6 @@ std::vector<ChartOfRuns> charts_of(const Json& report) {
   return charts;
 }
 
-struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-
-  void take(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  /// 0 at the low end, 1 at the high one.
-  double place(double value) const { return high > low ? (value - low) / (high - low) : 0.5; }
-};
-
-struct ChartFrame {
-  Range x, y;
-
-  explicit ChartFrame(const ChartOfRuns& chart) {
-    for (const CurveOfRun& curve : chart.curves) {
-      for (const auto& [step, value] : curve.points) {
-        x.take(step);
-        y.take(value);
-      }
-    }
-  }
-};
-
 std::string number_text(double value, bool is_share) {
   return is_share ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.4g}", value);
 }
@@ -115,27 +90,29 @@ char mark_of(const CurveOfRun& curve, bool several) {
 
 std::string drawn(const ChartOfRuns& chart, int columns, bool unicode, bool several) {
   constexpr int kRows = 12, kLabels = 10;
-  const ChartFrame frame(chart);
+  Extent x, y;
+  for (const CurveOfRun& curve : chart.curves)
+    for (const auto& [step, value] : curve.points) x.add(step), y.add(value);
   const PlotStyle style{.unicode = unicode && !several};
   DotCanvas canvas(std::max(20, columns - kLabels), kRows, style);
   for (const CurveOfRun& curve : chart.curves) {
     std::optional<DotCanvas::Dot> before;
     for (const auto& [step, value] : curve.points) {
-      const DotCanvas::Dot at{frame.x.place(step) * (canvas.width() - 1),
-                              (1 - frame.y.place(value)) * (canvas.height() - 1)};
+      const DotCanvas::Dot at{x.share(step) * (canvas.width() - 1),
+                              (1 - y.share(value)) * (canvas.height() - 1)};
       canvas.line(before.value_or(at), at, mark_of(curve, several));
       before = at;
     }
   }
   std::string text = chart.title + "\n";
   for (int row = 0; row < kRows; ++row) {
-    const std::string label = row == 0           ? number_text(frame.y.high, chart.is_share)
-                              : row == kRows - 1 ? number_text(frame.y.low, chart.is_share)
+    const std::string label = row == 0           ? number_text(y.high, chart.is_share)
+                              : row == kRows - 1 ? number_text(y.low, chart.is_share)
                                                  : "";
     const std::string line = fmt::format("{:>{}} {}", label, kLabels - 2, canvas.row(row));
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    text += without_spaces_behind(line) + "\n";
   }
-  return text + fmt::format("{:>{}} step {} to {}\n", "", kLabels - 2, frame.x.low, frame.x.high);
+  return text + fmt::format("{:>{}} step {} to {}\n", "", kLabels - 2, x.low, x.high);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Tables with a column for each run, or a line for each where they are too many.
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -110,25 +111,14 @@ std::vector<std::string> cell_texts(const std::vector<std::optional<std::string>
   return told_apart.size() == all.size() ? clipped : whole;
 }
 
-/// A row is a name and a value for each run.
-using Rows = std::vector<std::vector<std::string>>;
-
-int widest_line_of(const Rows& rows) {
-  std::vector<int> widths(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
-  int all = -2;
-  for (const int width : widths) all += width + 2;
-  return all;
-}
-
-/// A column for each run; where they do not fit, a line for each.
-std::string columns_or_lines(const std::string& title, const Rows& rows, int columns) {
-  Rows table = {{title}};
+/// A row is a name and a value for each run. A column for each run; where they do not fit, a line for each.
+std::string columns_or_lines(const std::string& title, const TableRows& rows, int columns) {
+  TableRows table = {{title}};
   for (std::size_t run = 0; run + 1 < rows[0].size(); ++run) table[0].push_back(mark_of(run));
   table.insert(table.end(), rows.begin(), rows.end());
-  if (widest_line_of(table) <= columns) return align_columns(table) + "\n";
-  std::string text = title + "\n";
+  std::string text = align_columns(table);
+  if (widest_line(text) <= columns) return text + "\n";
+  text = title + "\n";
   for (const auto& row : rows) {
     text += row[0] + "\n";
     for (std::size_t run = 0; run + 1 < row.size(); ++run)
@@ -149,7 +139,7 @@ std::string legend(const RunComparison& comparison, int columns) {
 
 std::string keys_text(const RunComparison& comparison, int columns) {
   if (comparison.keys.empty()) return "their jobs are the same, but for run.dir\n\n";
-  Rows rows;
+  TableRows rows;
   for (const DifferingKey& key : comparison.keys) {
     rows.push_back({clip_middle(printable_line(key.key), kWidestValue)});
     for (std::string& value : cell_texts(key.values)) rows.back().push_back(std::move(value));
@@ -170,7 +160,7 @@ bool any_validated(const std::vector<RunHistory>& runs) {
 }
 
 std::string numbers_text(const RunComparison& comparison, int columns) {
-  Rows rows;
+  TableRows rows;
   const auto row = [&](const char* name, const auto& value) {
     rows.push_back({name});
     for (const RunHistory& run : comparison.runs) rows.back().push_back(value(run));
@@ -192,7 +182,7 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
   row("test loss", [](const RunHistory& run) { return loss_text(run.test_loss); });
   row(validated ? "lowest loss" : "lowest test loss",
       [](const RunHistory& run) { return best_value(run.best_loss, loss_text); });
-  row("train loss", [](const RunHistory& run) { return loss_text(run.loss); });
+  row("train loss", [](const RunHistory& run) { return loss_text(run.train_loss); });
   row("time", [](const RunHistory& run) { return seconds_text(run.seconds); });
   row("ranks", [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; });
   row("weights sha256", [](const RunHistory& run) {
@@ -231,25 +221,15 @@ bool spans_decades(const std::vector<PlotCurve>& curves) {
 }
 
 nlohmann::ordered_json epochs_json(const RunHistory& run) {
-  const auto json_of = [](std::optional<double> number) {
-    return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
-  };
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const EpochRecord& epoch : run.epochs)
-    list.push_back({{"epoch", epoch.epoch},
-                    {"step", epoch.step},
-                    {"train_loss", json_of(epoch.train_loss)},
-                    {"test_loss", json_of(epoch.test_loss)},
-                    {"test_accuracy", json_of(epoch.test_accuracy)},
-                    {"validation_loss", json_of(epoch.validation_loss)},
-                    {"validation_accuracy", json_of(epoch.validation_accuracy)},
-                    {"ema_accuracy", json_of(epoch.ema_accuracy)},
-                    {"swa_accuracy", json_of(epoch.swa_accuracy)}});
+  for (const EpochRecord& epoch : run.epochs) {
+    list.push_back({{"epoch", epoch.epoch}, {"step", epoch.step}, {"train_loss", epoch.train_loss}});
+    list.back().update(to_json(static_cast<const EvaluationRecord&>(epoch)));
+  }
   return list;
 }
 
-}  // namespace
-
+/// Memory is that of both trails, as far as metrics and checkpoints tell of their steps, and a little more.
 TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& b) {
   TrailComparison result;
   try {
@@ -266,6 +246,8 @@ TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& 
   }
   return result;
 }
+
+}  // namespace
 
 RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
   if (paths.size() < 2 || paths.size() > kMostCompared)
@@ -326,16 +308,13 @@ nlohmann::ordered_json comparison_json(const RunComparison& comparison) {
     runs.back()["curve"] = epochs_json(run);
   }
   for (const DifferingKey& key : comparison.keys) {
-    auto& values = keys[key.key] = nlohmann::ordered_json::array();
-    for (const auto& value : key.values)
-      values.push_back(value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr));
+    keys[key.key] = key.values;
   }
   for (std::size_t i = 0; i < comparison.trails.size(); ++i) {
     const TrailComparison& trail = comparison.trails[i];
     trails.push_back({{"runs", {comparison.runs[0].path, comparison.runs[i + 1].path}},
                       {"steps_compared", trail.compared},
-                      {"first_step", trail.first_step ? nlohmann::ordered_json(*trail.first_step)
-                                                      : nlohmann::ordered_json(nullptr)},
+                      {"first_step", trail.first_step},
                       {"tensor", trail.what},
                       {"why_not", trail.why_not}});
   }

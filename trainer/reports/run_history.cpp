@@ -97,35 +97,29 @@ std::optional<double> accuracy_of(const MetricsEvent& event, const std::string& 
   return event.number(average + half);
 }
 
-/// The evaluation that an "epoch", "evaluation" or "end" tells of. @param epoch  0: within one
+/// The evaluation that an "epoch", "evaluation" or "end" tells of.
+EvaluationRecord evaluation_in(const MetricsEvent& event) {
+  return {.test_loss = event.number("test_loss"),
+          .test_accuracy = event.number("test_accuracy"),
+          .validation_loss = event.number("validation_loss"),
+          .validation_accuracy = event.number("validation_accuracy"),
+          .ema_accuracy = accuracy_of(event, "ema"),
+          .swa_accuracy = accuracy_of(event, "swa")};
+}
+
+/// @param epoch  0: within one
 void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epoch) {
-  run.test_loss = event.number("test_loss");
-  run.test_accuracy = event.number("test_accuracy");
-  run.validation_loss = event.number("validation_loss");
-  run.validation_accuracy = event.number("validation_accuracy");
-  run.ema_accuracy = accuracy_of(event, "ema");
-  run.swa_accuracy = accuracy_of(event, "swa");
-  if (const auto accuracy = run.last_accuracy())
+  static_cast<EvaluationRecord&>(run) = evaluation_in(event);
+  if (const auto accuracy = run.accuracy())
     keep_better(run.best_accuracy, {epoch, run.step, *accuracy}, /*larger=*/true);
-  if (const auto loss = run.last_loss())
-    keep_better(run.best_loss, {epoch, run.step, *loss}, /*larger=*/false);
+  if (const auto loss = run.loss()) keep_better(run.best_loss, {epoch, run.step, *loss}, /*larger=*/false);
 }
 
 void add_epoch(RunHistory& run, const MetricsEvent& event) {
   const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
-  run.epochs.push_back({.epoch = epoch,
-                        .step = run.step,
-                        .train_loss = event.number("train_loss"),
-                        .train_accuracy = event.number("train_accuracy"),
-                        .train_seconds = event.number("train_seconds"),
-                        .learning_rate = event.number("learning_rate"),
-                        .test_loss = event.number("test_loss"),
-                        .test_accuracy = event.number("test_accuracy"),
-                        .validation_loss = event.number("validation_loss"),
-                        .validation_accuracy = event.number("validation_accuracy"),
-                        .ema_accuracy = accuracy_of(event, "ema"),
-                        .swa_accuracy = accuracy_of(event, "swa")});
-  run.loss = event.number("train_loss");
+  run.train_loss = event.number("train_loss");
+  run.epochs.push_back({evaluation_in(event), epoch, run.step, run.train_loss, event.number("train_accuracy"),
+                        event.number("train_seconds"), event.number("learning_rate")});
   add_evaluation(run, event, epoch);
 }
 
@@ -151,7 +145,7 @@ void add_event(RunHistory& run, const MetricsEvent& event) {
   run.step = std::max(run.step, event.integer("step").value_or(0));
   const std::string_view name = event.name();
   if (name == "step" || name == "loss") {
-    if (name == "step") run.loss = event.number("loss");
+    if (name == "step") run.train_loss = event.number("loss");
   } else if (name == "epoch") {
     add_epoch(run, event);
   } else if (name == "evaluation") {

@@ -32,11 +32,8 @@ enum class RunStatus {
 /// "running"; "no run"
 std::string_view spelt(RunStatus status);
 
-/// An epoch as its line tells it; what is null there, or absent, is nothing here.
-struct EpochRecord {
-  std::int64_t epoch = 0;  ///< from 1
-  std::int64_t step = 0;   ///< after which it was evaluated
-  std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
+/// The numbers of an evaluation; what is null in its line, or absent, is nothing here.
+struct EvaluationRecord {
   std::optional<double> test_loss, test_accuracy;  ///< accuracy from 0 to 1
   std::optional<double> validation_loss, validation_accuracy;
   std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
@@ -46,6 +43,12 @@ struct EpochRecord {
   std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
 };
 
+struct EpochRecord : EvaluationRecord {
+  std::int64_t epoch = 0;  ///< from 1
+  std::int64_t step = 0;   ///< after which it was evaluated
+  std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
+};
+
 /// Where a number was best, and what it was.
 struct BestRecord {
   std::int64_t epoch = 0;  ///< 0: within an epoch
@@ -53,7 +56,8 @@ struct BestRecord {
   double value = 0;
 };
 
-struct RunHistory {
+/// The evaluation is the last one.
+struct RunHistory : EvaluationRecord {
   std::string path;
   RunStatus status = RunStatus::kNoRun;
   std::string remark;  ///< why that status, in a few words; may be empty
@@ -67,12 +71,9 @@ struct RunHistory {
 
   MetricsLines lines;
   std::vector<EpochRecord> epochs;
-  std::int64_t step = 0;                           ///< the last that is told of
-  std::optional<double> loss;                      ///< of the last step or epoch of training that is told of
-  std::optional<double> test_loss, test_accuracy;  ///< of the last evaluation
-  std::optional<double> validation_loss, validation_accuracy;
-  std::optional<double> ema_accuracy, swa_accuracy;    ///< as last_accuracy(), of averages of the weights
-  std::optional<BestRecord> best_accuracy, best_loss;  ///< by EpochRecord::accuracy(); the first among equals
+  std::int64_t step = 0;             ///< the last that is told of
+  std::optional<double> train_loss;  ///< of the last step or epoch of training that is told of
+  std::optional<BestRecord> best_accuracy, best_loss;  ///< by accuracy(); the first among equals
   std::optional<double> seconds;  ///< of the start that came to the end; otherwise of the epochs' training
   std::string weights_sha256;     ///< "": it did not come to its end
   std::optional<bool> published;  ///< whether that is the published hash; nothing: none was published
@@ -80,11 +81,6 @@ struct RunHistory {
   std::vector<CheckpointEntry> checkpoints;  ///< newest first, by their names alone
   std::optional<std::int64_t> when;          ///< seconds since 1970: when the run last wrote down what it did
 
-  /// As of an epoch.
-  std::optional<double> last_loss() const { return validation_accuracy ? validation_loss : test_loss; }
-  std::optional<double> last_accuracy() const {
-    return validation_accuracy ? validation_accuracy : test_accuracy;
-  }
   /// The value of a key of job.yaml, or nothing.
   std::optional<std::string> key(std::string_view path) const;
   /// The job as nested objects, lists, numbers and texts; null where job.yaml cannot be read.
@@ -133,6 +129,8 @@ void sort_runs(std::vector<RunHistory>& runs, const std::string& key, bool rever
 /// A line for each run. Of the columns those that matter least are left out where `columns` are too few.
 std::string runs_text(const std::vector<RunHistory>& runs, int columns);
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory);
+void to_json(nlohmann::ordered_json& json, const BestRecord& best);
+nlohmann::ordered_json to_json(const EvaluationRecord& evaluation);
 /// Of one run, epochs left out.
 nlohmann::ordered_json run_json(const RunHistory& run);
 
@@ -141,8 +139,6 @@ nlohmann::ordered_json run_json(const RunHistory& run);
 std::string accuracy_text(std::optional<double> accuracy);  ///< "98.02"; "-" where there is none
 std::string loss_text(std::optional<double> loss);
 std::string seconds_text(std::optional<double> seconds);
-/// In local time: "11-23 13:09"; of another year "2025-11-23".
-std::string when_text(std::optional<std::int64_t> when);
 
 // Runs beside each other: what their jobs say differently, their curves, what they came to, and the first step at
 // which they parted: `lockstep compare`.
@@ -154,9 +150,6 @@ struct TrailComparison {
   std::string what;                        ///< of which tensor first: "fc1.weight"; "" where none differs
   std::string why_not;                     ///< nothing can be compared: why; otherwise ""
 };
-
-/// Memory is that of both trails, as far as metrics and checkpoints tell of their steps, and a little more.
-TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& b);
 
 /// A key of the job, and its value in each run; nothing where a run has no such key.
 struct DifferingKey {

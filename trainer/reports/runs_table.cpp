@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A table of runs whose columns are rows of a table themselves.
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <ctime>
 #include <functional>
-#include <limits>
 #include <span>
 #include <string_view>
 
@@ -123,15 +123,25 @@ std::string published_text(const RunHistory& run) {
   return !run.published ? "-" : *run.published ? "yes" : "no";
 }
 
+/// In local time: "11-23 13:09"; of another year "2025-11-23".
+std::string when_text(std::optional<std::int64_t> when) {
+  if (!when) return "-";
+  const std::time_t time = *when, now = std::time(nullptr);
+  std::tm local{}, today{};
+  if (localtime_r(&time, &local) == nullptr || localtime_r(&now, &today) == nullptr) return "-";
+  return local.tm_year == today.tm_year ? fmt::format("{:%m-%d %H:%M}", local)
+                                        : fmt::format("{:%Y-%m-%d}", local);
+}
+
 const std::vector<Column>& columns_of_runs() {
   static const std::vector<Column> columns = {
       {"state", 99, false, [](const RunHistory& run) { return std::string(spelt(run.status)); }},
       {"epochs", 7, true, epochs_text},
-      {"last %", 8, true, [](const RunHistory& run) { return accuracy_text(run.last_accuracy()); }},
+      {"last %", 8, true, [](const RunHistory& run) { return accuracy_text(run.accuracy()); }},
       {"best % @", 9, true, best_text},
       {"ema %", 7, true, [](const RunHistory& run) { return accuracy_text(run.ema_accuracy); }, true},
       {"swa %", 7, true, [](const RunHistory& run) { return accuracy_text(run.swa_accuracy); }, true},
-      {"loss", 6, true, [](const RunHistory& run) { return loss_text(run.last_loss()); }},
+      {"loss", 6, true, [](const RunHistory& run) { return loss_text(run.loss()); }},
       {"seconds", 3, true, [](const RunHistory& run) { return seconds_text(run.seconds); }},
       {"ranks", 2, true,
        [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; }},
@@ -147,7 +157,7 @@ const std::vector<Column>& columns_of_runs() {
 
 std::string table_text(const std::vector<RunHistory>& runs, const std::vector<const Column*>& columns,
                        int name_columns) {
-  std::vector<std::vector<std::string>> rows = {{"run"}};
+  TableRows rows = {{"run"}};
   std::vector<std::size_t> right;
   for (const Column* column : columns) {
     if (column->is_number) right.push_back(rows[0].size());
@@ -158,16 +168,6 @@ std::string table_text(const std::vector<RunHistory>& runs, const std::vector<co
     for (const Column* column : columns) rows.back().push_back(column->text(run));
   }
   return align_columns(rows, right);
-}
-
-int widest_line(std::string_view text) {
-  int widest = 0;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    widest = std::max(widest, display_width(line));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-  }
-  return widest;
 }
 
 /// First names are clipped, then columns go.
@@ -215,24 +215,14 @@ const std::vector<SortKey>& sort_keys() {
       {"state", [](const RunHistory& run) { return static_cast<double>(run.status); }},
       {"epochs", [](const RunHistory& run) { return -static_cast<double>(run.epochs.size()); }},
       {"accuracy", [](const RunHistory& run) { return negated(best_of(run)); }},
-      {"last", [](const RunHistory& run) { return negated(run.last_accuracy()); }},
-      {"loss", [](const RunHistory& run) { return run.last_loss(); }},
+      {"last", [](const RunHistory& run) { return negated(run.accuracy()); }},
+      {"loss", [](const RunHistory& run) { return run.loss(); }},
       {"seconds", [](const RunHistory& run) { return run.seconds; }},
       {"ranks", [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
       {"when", [](const RunHistory& run) {
          return run.when ? std::optional(-static_cast<double>(*run.when)) : std::nullopt;
        }}};
   return keys;
-}
-
-nlohmann::ordered_json json_of(const std::optional<BestRecord>& best) {
-  if (!best) return nullptr;
-  return {{"epoch", best->epoch}, {"step", best->step}, {"value", best->value}};
-}
-
-template <typename Value>
-nlohmann::ordered_json json_of(const std::optional<Value>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 }  // namespace
@@ -306,15 +296,6 @@ std::string seconds_text(std::optional<double> seconds) {
   return *seconds < 60 ? format_seconds(*seconds) : format_duration(*seconds);
 }
 
-std::string when_text(std::optional<std::int64_t> when) {
-  if (!when) return "-";
-  const std::time_t time = *when, now = std::time(nullptr);
-  std::tm local{}, today{};
-  if (localtime_r(&time, &local) == nullptr || localtime_r(&now, &today) == nullptr) return "-";
-  return local.tm_year == today.tm_year ? fmt::format("{:%m-%d %H:%M}", local)
-                                        : fmt::format("{:%Y-%m-%d}", local);
-}
-
 std::string runs_text(const std::vector<RunHistory>& runs, int columns) {
   if (runs.empty()) return "";
   std::string text = table_within(runs, columns);
@@ -328,40 +309,49 @@ std::string runs_text(const std::vector<RunHistory>& runs, int columns) {
   return text;
 }
 
+void to_json(nlohmann::ordered_json& json, const BestRecord& best) {
+  json = {{"epoch", best.epoch}, {"step", best.step}, {"value", best.value}};
+}
+
+nlohmann::ordered_json to_json(const EvaluationRecord& evaluation) {
+  return {{"test_loss", evaluation.test_loss},
+          {"test_accuracy", evaluation.test_accuracy},
+          {"validation_loss", evaluation.validation_loss},
+          {"validation_accuracy", evaluation.validation_accuracy},
+          {"ema_accuracy", evaluation.ema_accuracy},
+          {"swa_accuracy", evaluation.swa_accuracy}};
+}
+
 nlohmann::ordered_json run_json(const RunHistory& run) {
   nlohmann::ordered_json checkpoints = nlohmann::ordered_json::array();
   for (auto entry = run.checkpoints.rbegin(); entry != run.checkpoints.rend(); ++entry)
     checkpoints.push_back(entry->step);
-  return {{"run", run.path},
-          {"state", spelt(run.status)},
-          {"remark", run.remark},
-          {"model", run.model},
-          {"data", run.data},
-          {"device", run.device},
-          {"version", run.version},
-          {"ranks", run.ranks},
-          {"hosts", run.hosts},
-          {"parameters", run.parameters},
-          {"epochs", run.epochs.size()},
-          {"epochs_asked", run.epochs_asked()},
-          {"steps", run.step},
-          {"train_loss", json_of(run.loss)},
-          {"test_loss", json_of(run.test_loss)},
-          {"test_accuracy", json_of(run.test_accuracy)},
-          {"validation_loss", json_of(run.validation_loss)},
-          {"validation_accuracy", json_of(run.validation_accuracy)},
-          {"ema_accuracy", json_of(run.ema_accuracy)},
-          {"swa_accuracy", json_of(run.swa_accuracy)},
-          {"best_accuracy", json_of(run.best_accuracy)},
-          {"best_loss", json_of(run.best_loss)},
-          {"seconds", json_of(run.seconds)},
-          {"when", json_of(run.when)},
-          {"weights_sha256", run.weights_sha256},
-          {"published_hash", json_of(run.published)},
-          {"checkpoints", checkpoints},
-          {"damaged_lines", run.lines.damaged},
-          {"job", run.job},
-          {"config", run.config()}};
+  nlohmann::ordered_json json = {{"run", run.path},
+                                 {"state", spelt(run.status)},
+                                 {"remark", run.remark},
+                                 {"model", run.model},
+                                 {"data", run.data},
+                                 {"device", run.device},
+                                 {"version", run.version},
+                                 {"ranks", run.ranks},
+                                 {"hosts", run.hosts},
+                                 {"parameters", run.parameters},
+                                 {"epochs", run.epochs.size()},
+                                 {"epochs_asked", run.epochs_asked()},
+                                 {"steps", run.step},
+                                 {"train_loss", run.train_loss}};
+  json.update(to_json(static_cast<const EvaluationRecord&>(run)));
+  json.update({{"best_accuracy", run.best_accuracy},
+               {"best_loss", run.best_loss},
+               {"seconds", run.seconds},
+               {"when", run.when},
+               {"weights_sha256", run.weights_sha256},
+               {"published_hash", run.published},
+               {"checkpoints", checkpoints},
+               {"damaged_lines", run.lines.damaged},
+               {"job", run.job},
+               {"config", run.config()}});
+  return json;
 }
 
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory) {

@@ -20,23 +20,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::chrono::seconds kPlainInterval{5};
-
 constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr double kWorthSaying = 5, kBetweenWords = 30;  ///< seconds of a wait for data
 
 }  // namespace
-
-Progress Progress::for_rank(int rank) {
-  if (rank != 0) return Progress(Style::kSilent);
-  call_before_errors(wipe_bar);
-  const OutputTerminal output = output_terminal();
-  return Progress(output.redraws ? Style::kBar : Style::kPlain, output);
-}
-
-Progress::~Progress() {
-  wipe_bar();
-}
 
 DataWatch::DataWatch(int rank, std::string host, bool silent)
     : who_(fmt::format("rank {} on {}", rank, host)) {
@@ -72,11 +59,11 @@ void DataWatch::look() {
 }
 
 void Progress::say(std::string_view line) {
-  if (style_ != Style::kSilent) print(fold(printable(line), output_columns()));
+  if (bar_.style() != ProgressBar::Style::kSilent) print(fold(printable(line), output_columns()));
 }
 
 void Progress::say(const std::vector<Field>& fields) {
-  if (style_ != Style::kSilent) print(fit(fields, output_columns()));
+  if (bar_.style() != ProgressBar::Style::kSilent) print(fit(fields, output_columns()));
 }
 
 void Progress::print(const std::string& line) {
@@ -90,37 +77,20 @@ void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t
   done_before_ = steps_done;
   left_in_run_ = steps_left_in_run;
   samples_ = 0;
-  start_ = last_ = Clock::now();
-  if (style_ == Style::kBar) last_ -= kBarInterval;  // there from the first step on
+  bar_.restart();
 }
 
 void Progress::steps(std::int64_t count, std::int64_t samples, double mean_loss) {
-  if (style_ == Style::kSilent) return;
   facts_.step += count;
   samples_ += samples;
   facts_.loss = mean_loss;
-  const auto now = Clock::now();
-  if (now - last_ < (style_ == Style::kBar ? Clock::duration(kBarInterval) : Clock::duration(kPlainInterval)))
-    return;
-  last_ = now;
-  draw(std::chrono::duration<double>(now - start_).count());
-}
-
-void Progress::end_epoch() {
-  wipe_bar();
-}
-
-void Progress::draw(double seconds) {
+  if (!bar_.is_due()) return;
+  const double seconds = bar_.seconds();
   const auto taken = facts_.step - done_before_;
   facts_.samples_per_second = static_cast<double>(samples_) / seconds;
   facts_.eta_seconds = seconds / static_cast<double>(std::max<std::int64_t>(taken, 1)) *
                        static_cast<double>(std::max<std::int64_t>(left_in_run_ - taken, 0));
-  const int columns = output_columns();
-  if (style_ == Style::kPlain) {
-    write_out(progress_line(facts_, columns) + "\n");
-    return;
-  }
-  draw_bar(progress_line_with_bar(facts_, columns, output_.unicode), output_, columns);
+  bar_.draw(progress_fields(facts_), progress_fraction(facts_));
 }
 
 // Which fields a line has, and how much each of them matters.
@@ -133,7 +103,8 @@ std::string samples_per_second(double rate) {
          " samples/s";
 }
 
-/// Importance: epoch, loss, ETA, steps, bar, speed.
+}  // namespace
+
 std::vector<Field> progress_fields(const ProgressStatus& facts) {
   return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
           {fmt::format("{}/{} {}", facts.step, facts.steps, plural(facts.steps, "step")), 3},
@@ -142,16 +113,8 @@ std::vector<Field> progress_fields(const ProgressStatus& facts) {
           {fmt::format("ETA {}", format_duration(facts.eta_seconds)), 4}};
 }
 
-}  // namespace
-
-std::string progress_line(const ProgressStatus& facts, int columns) {
-  return fit(progress_fields(facts), columns);
-}
-
-std::string progress_line_with_bar(const ProgressStatus& facts, int columns, bool unicode) {
-  const double fraction =
-      static_cast<double>(facts.step) / static_cast<double>(std::max<std::int64_t>(facts.steps, 1));
-  return fit_with_bar(progress_fields(facts), fraction, columns, unicode);
+double progress_fraction(const ProgressStatus& facts) {
+  return static_cast<double>(facts.step) / static_cast<double>(std::max<std::int64_t>(facts.steps, 1));
 }
 
 std::vector<Field> epoch_fields(const EpochSummary& facts) {

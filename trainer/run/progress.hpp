@@ -27,12 +27,11 @@ struct ProgressStatus {
   double eta_seconds = 0;  ///< of the run
 };
 
-/// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; what matters least goes first where
-/// `columns` are too few.
-std::string progress_line(const ProgressStatus& facts, int columns);
-/// The same with a bar behind the epoch, as long as the others leave room for one.
-std::string progress_line_with_bar(const ProgressStatus& facts, int columns, bool unicode);
-
+/// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; in order of importance: epoch, loss, ETA,
+/// steps, bar, speed.
+std::vector<Field> progress_fields(const ProgressStatus& facts);
+/// The part of the epoch that is done.
+double progress_fraction(const ProgressStatus& facts);
 struct EpochSummary {
   std::int64_t epoch = 0, epochs = 0;
   double train_loss = 0;
@@ -53,12 +52,8 @@ class Progress {
  public:
   /// For this rank: a bar where the terminal can draw over a line, plain lines elsewhere, nothing on ranks
   /// other than 0.
-  static Progress for_rank(int rank);
-
-  enum class Style { kSilent, kPlain, kBar };
-  explicit Progress(Style style, OutputTerminal output = {}) : style_(style), output_(output) {}
-  ~Progress();
-
+  explicit Progress(int rank) : bar_(ProgressBar::Style::kPlain, rank == 0) {}
+  explicit Progress(ProgressBar::Style style) : bar_(style, OutputTerminal{}) {}
   /// A line of its own, above the bar; folded where it is too wide.
   void say(std::string_view line);
   /// The same of fields, of which those that matter least are left out where the line would be too wide.
@@ -70,17 +65,14 @@ class Progress {
   /// step's.
   void steps(std::int64_t count, std::int64_t samples, double mean_loss);
   /// Wipes the bar.
-  void end_epoch();
+  void end_epoch() { wipe_bar(); }
 
  private:
-  void draw(double seconds);
   void print(const std::string& line);
 
-  Style style_;
-  OutputTerminal output_;
+  ProgressBar bar_;
   std::int64_t done_before_ = 0, left_in_run_ = 0, samples_ = 0;
   ProgressStatus facts_;
-  Clock::time_point start_, last_;
 };
 
 /// Looks from a thread of its own whether this process waits for a file of its data, says on standard error which rank

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The newest unfinished run with the same determining keys is gone on with; else the next free number.
 #include "comm/agreement.hpp"
+#include "comm/launcher.hpp"
 #include "common/error.hpp"
 #include "common/output_file.hpp"
 #include "common/printable.hpp"
@@ -208,7 +209,7 @@ void require_line_at_most(Env& env, const std::string& file) {
 void tell_run_directory(Communicator& comm, const std::string& run_directory) {
   const std::string line = gather_text(comm, comm.rank() == 0 ? run_directory + "\n" : "").front();
   const char* file = std::getenv("LOCKSTEP_RUN_FILE");  // NOLINT(concurrency-mt-unsafe): it does not change
-  const bool speaks_for_process = comm.rank() == launched_rank();  // ranks may be threads
+  const bool speaks_for_process = comm.rank() == this_launch().rank;  // ranks may be threads
   if (file == nullptr || *file == '\0' || !speaks_for_process) return;
   require_line_at_most(Env::posix(), file);
   write_output_file(Env::posix(), file, std::as_bytes(std::span(line)), true);

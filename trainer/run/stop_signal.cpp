@@ -3,6 +3,7 @@
 /// Everything that the handler touches is lock-free or set before it is installed.
 #include "trainer/run/stop_signal.hpp"
 
+#include "comm/launcher.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -110,7 +111,7 @@ void prepare_line_start() {
   const std::string_view behind_bar = output.escapes ? "\r\033[J" : output.redraws ? "\n" : "";
   wipe_size = behind_bar.size();
   const auto text =
-      fmt::format("{}lockstep: {}", behind_bar, speaker ? "" : fmt::format("rank {}: ", launched_rank()));
+      fmt::format("{}lockstep: {}", behind_bar, speaker ? "" : fmt::format("rank {}: ", this_launch().rank));
   text.copy(line_start.data(), line_start.size() - 1);
 }
 

@@ -30,7 +30,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       strategy_(find_strategy(job).make(job, setup_, comm)),
       time_limit_(time_limit),
       steps_per_epoch_(strategy_->sampler().steps_per_epoch()),
-      progress_(Progress::for_rank(comm.rank())),
+      progress_(comm.rank()),
       judge_(judging_part(job)),
       trail_slots_(
           keeps_trail(job) ? trail_head(job, setup_, strategy_->weight_update().buffer_names()).slots() : 0) {

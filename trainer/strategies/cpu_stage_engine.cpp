@@ -10,7 +10,6 @@
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/stage_engine.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>

@@ -156,7 +156,6 @@ StrategyDescription DataParallel::describe() const {
   const bool alone = comm_.size() == 1;
   const std::string buckets = alone ? "none, one rank" : setup_.plan.describe();
   return {.sums = alone ? "buckets: " + buckets : buckets,
-          .lines = {},
           .facts = {{"buckets", buckets}},
           .for_log = alone ? "" : setup_.plan.forecast()};
 }

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <new>
 #include <span>
 
 namespace lockstep {
@@ -235,8 +234,7 @@ void require_one_host(const Job& job, const Communicator& comm) {
   if (comm.local_size() == comm.size()) return;
   throw ConfigError(
       fmt::format("{}parallel.strategy: hogwild shares the memory of one host, and {} of {} ranks are on {}; "
-                  "start all ranks on "
-                  "one host, or use parallel.strategy=data",
+                  "start all ranks on one host, or use parallel.strategy=data",
                   place_of(job, "parallel.strategy"), comm.local_size(), comm.size(), comm.host()));
 }
 

@@ -245,8 +245,7 @@ Evaluation Pipeline::evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluatio
     for (const std::int64_t end = std::min(last, next + round); next < end; ++next) {
       const std::int64_t samples = std::min(grain, data.size() - next * grain);
       grains.push_back({.indices = std::span<const std::int32_t>(order).subspan(
-                            static_cast<std::size_t>(next * grain), static_cast<std::size_t>(samples)),
-                        .key = {}});
+                            static_cast<std::size_t>(next * grain), static_cast<std::size_t>(samples))});
     }
     worker_.evaluate(grains);
     links_->flush();

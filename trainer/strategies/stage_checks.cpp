@@ -71,8 +71,7 @@ void StageChecks::throw_wrong_message(std::int64_t step) const {
   const auto who = descriptions(parts_.comm, parts_.setup.device.description);
   WrongNumbers numbers{.step = step,
                        .what = "messages between stages are not those that were sent",
-                       .help = "look at that host's network, and leave it out if it happens again",
-                       .ranks = {}};
+                       .help = "look at that host's network, and leave it out if it happens again"};
   for (int first = parts_.comm.size() - parts_.plan.width; first >= 0; first -= parts_.plan.width) {
     for (const Link& link : links()) {
       const int sender = first + parts_.plan.rank_of(link.first),

@@ -56,7 +56,7 @@ HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
 /// A micro-batch of one round of passes.
 struct StageGrain {
   std::span<const std::int32_t> indices;      ///< of its samples, in the data set
-  PassKey key;                                ///< in training
+  PassKey key = {};                           ///< in training
   std::int64_t epoch = 0;                     ///< in training
   std::span<const SampleMix> mixes = {};      ///< of the samples; empty: none is mixed
   const MixedLabel* second_labels = nullptr;  ///< of the samples; null: none is mixed

@@ -51,8 +51,8 @@ using StrategyFacts = std::vector<std::pair<std::string, std::string>>;
 
 /// What rank 0 says of a strategy when a run starts.
 struct StrategyDescription {
-  std::string sums;                ///< how gradients are added up: "buckets: none, one rank"
-  std::vector<std::string> lines;  ///< whole lines more; may be none
+  std::string sums;                     ///< how gradients are added up: "buckets: none, one rank"
+  std::vector<std::string> lines = {};  ///< whole lines more; may be none
   StrategyFacts facts;
   std::string for_log = {};  ///< a line for experts, which the log alone gets; may be empty
   bool has_graphs = true;    ///< on a GPU, steps may be graphs

@@ -104,9 +104,7 @@ void require_host_backend(Communicator& comm, const AllreduceOptions& options) {
   agree(comm, [&] {
     choose_all_reduce({.wanted = backend_named(options.backend).gradients,
                        .device_kind = "cpu",
-                       .world_size = comm.size(),
-                       .shared_gpus = {},
-                       .problems = {}});
+                       .world_size = comm.size()});
   });
 }
 
@@ -122,7 +120,6 @@ std::unique_ptr<DeviceSide> take_device(Communicator& comm, const AllreduceOptio
   if (side->setup.all_reduce == nullptr) {
     auto all_reduce = device_reducer(GradientPath::kStaged).make(comm, *side->device);
     side->setup = {.all_reduce = std::move(all_reduce),
-                   .description = "",
                    .backend = std::string(comm.backend()),
                    .path = GradientPath::kStaged};
     side->setup.description = side->setup.all_reduce->name();

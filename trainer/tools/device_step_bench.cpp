@@ -11,7 +11,6 @@
 #include "trainer/strategies/data_parallel.hpp"
 #include "trainer/tools/bench.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -17,25 +17,11 @@ namespace lockstep {
 
 namespace {
 
-using Row = std::vector<std::string>;
 using nlohmann::ordered_json;
-
-/// "0-3, 8"
-std::string ranges(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
-    fmt::format_to(std::back_inserter(text), "{}{}", text.empty() ? "" : ", ", numbers[i]);
-    if (end > i) fmt::format_to(std::back_inserter(text), "-{}", numbers[end]);
-    i = end + 1;
-  }
-  return text;
-}
 
 std::string place(const RankView& view) {
   if (!view.device.uuid.empty()) return view.device.uuid;
-  return plural(view.cores.size(), "core") + " " + ranges(view.cores);
+  return plural(view.cores.size(), "core") + " " + ranges_text(view.cores);
 }
 
 std::string versions(const RankView& view) {
@@ -46,7 +32,7 @@ std::string versions(const RankView& view) {
   return text;
 }
 
-Row row_of(const RankView& view) {
+std::vector<std::string> row_of(const RankView& view) {
   return {std::to_string(view.rank),
           view.host,
           std::to_string(view.local_rank),
@@ -120,7 +106,7 @@ ordered_json json_of(const Finding& finding) {
 
 std::string to_text(const Diagnosis& diagnosis, bool unicode) {
   if (diagnosis.ranks.empty()) return check_lines(diagnosis, unicode);
-  std::vector<Row> rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
+  TableRows rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
   for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
   return align_columns(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
          check_lines(diagnosis, unicode);

@@ -118,9 +118,9 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
   if (style.top == 0 && style.class_names.size() > kMostBars) with_bars.top = kMostBars;
   for (const int c : shown(prediction, with_bars, true)) {
     const float score = prediction.scores[static_cast<std::size_t>(c)];
-    const std::string line = fmt::format("  {:>{}} {:>8} {}", name_of(c, style), width_of_names(style),
-                                         score_text(style.loss, score), bar(score, style.unicode));
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    text += without_spaces_behind(fmt::format("  {:>{}} {:>8} {}", name_of(c, style), width_of_names(style),
+                                              score_text(style.loss, score), bar(score, style.unicode))) +
+            "\n";
   }
   return text;
 }
@@ -186,10 +186,10 @@ std::string PredictionSummary::to_text(const std::string& name, const ReportStyl
   std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures(), style.thing), unsure_);
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const double share = static_cast<double>(counts_[c]) / all;
-    const std::string line =
-        fmt::format("  {:>{}} {:>7} {:>6.2f} % {}", style.class_names[c], width_of_names(style), counts_[c],
-                    100 * share, bar(share, style.unicode));
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    text += without_spaces_behind(fmt::format("  {:>{}} {:>7} {:>6.2f} % {}", style.class_names[c],
+                                              width_of_names(style), counts_[c], 100 * share,
+                                              bar(share, style.unicode))) +
+            "\n";
   }
   return text;
 }
@@ -262,8 +262,7 @@ void Predictor::add_scores(const GatherShape& input, std::vector<std::vector<flo
     if (std::ranges::all_of(of_sample, [](float score) { return std::isfinite(score); })) continue;
     throw InternalError(
         fmt::format("{}: the network's outputs for a picture are NaN or infinite, since its weights are too "
-                    "large; use an "
-                    "earlier checkpoint, or train again with a smaller train.optimizer.lr",
+                    "large; use an earlier checkpoint, or train again with a smaller train.optimizer.lr",
                     model_.checkpoint));
   }
 }

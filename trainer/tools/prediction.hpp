@@ -178,7 +178,7 @@ class SetSamples {
  private:
   struct Half {
     std::shared_ptr<TrainTestData> data;
-    SampleNames originals;
+    SampleNames originals = {};
   };
   const Half& load(const SampleName& name);
 

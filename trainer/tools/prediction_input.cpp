@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -138,8 +137,7 @@ std::optional<SampleName> parse_sample_name(const std::string& text) {
 const SetSamples::Half& SetSamples::load(const SampleName& name) {
   const std::pair key{name.directory, name.half};
   if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second;
-  Half half{.data = std::make_shared<TrainTestData>(load_dataset(options_for(model_.data.options, name))),
-            .originals = {}};
+  Half half{.data = std::make_shared<TrainTestData>(load_dataset(options_for(model_.data.options, name)))};
   if (const std::string& directory = half.data->directory; !directory.empty())
     half.originals = read_sample_names(Env::posix(), sample_names_in(directory, name.half),
                                        half.data->half(name.half).size());

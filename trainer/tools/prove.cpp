@@ -29,13 +29,15 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace lockstep {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StartPoint, step, checkpoint)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, start, last, end)
+
 namespace {
 
 /// RUN/job.yaml, to be computed with what is at hand.
@@ -105,36 +107,18 @@ std::string head_differences(const Trail& trail, const Job& job, const JobSetup&
       job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
 }
 
-nlohmann::json interval_json(const Interval& interval) {
-  return {{"start", interval.start.step},
-          {"checkpoint", interval.start.checkpoint},
-          {"last", interval.last},
-          {"end", interval.end}};
-}
-
-Interval interval_from(const nlohmann::json& json) {
-  return {.start = {json.at("start").get<std::int64_t>(), json.at("checkpoint").get<std::string>()},
-          .last = json.at("last").get<std::int64_t>(),
-          .end = json.at("end").get<std::string>()};
-}
-
 /// What rank 0 has decided, on every rank.
 struct Plan {
   std::vector<Interval> intervals;
   std::vector<std::size_t> bucket_sizes;
 };
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, intervals, bucket_sizes)
+
 Plan share_plan(Communicator& comm, const Survey& survey) {
-  nlohmann::json json;
-  if (comm.rank() == 0) {
-    json["bucket_sizes"] = survey.bucket_sizes;
-    json["intervals"] = nlohmann::json::array();
-    for (const Interval& interval : survey.intervals) json["intervals"].push_back(interval_json(interval));
-  }
-  json = parse_json(gather_text(comm, comm.rank() == 0 ? json_text(json) : "").front());
-  Plan plan{.intervals = {}, .bucket_sizes = json.at("bucket_sizes").get<std::vector<std::size_t>>()};
-  for (const auto& entry : json.at("intervals")) plan.intervals.push_back(interval_from(entry));
-  return plan;
+  const Plan plan{survey.intervals, survey.bucket_sizes};  // of rank 0
+  const auto texts = gather_text(comm, comm.rank() == 0 ? json_text(nlohmann::json(plan)) : "");
+  return parse_json(texts.front()).get<Plan>();
 }
 
 /// The group of ranks that this one works in. A group has an interval after another, its ranks share the grains.
@@ -209,8 +193,8 @@ class Proof {
     agree(comm_, [&] {
       if (error) std::rethrow_exception(error);
     });
-    for (const std::string& text : gather_text(comm_, json_text(to_json(mine))))
-      add(survey_.verdict, result_from_json(parse_json(text)));
+    for (const std::string& text : gather_text(comm_, to_message(mine)))
+      add(survey_.verdict, from_message(text));
     if (comm_.rank() != 0) return 0;
     judge_together();
     const ProofCircumstances circumstances{.run = options_.run,

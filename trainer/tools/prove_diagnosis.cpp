@@ -150,15 +150,11 @@ class StepDiagnosis {
 
   Discrepancy finding(const char* what, const Slot& slot) const {
     const Parameter& tensor = tensors_[slot.tensor];
-    Discrepancy finding{.step = here_.step,
-                        .what = what,
-                        .parameter = tensor.name,
-                        .bucket = bucket_of(facts_.bucket_sizes, tensor.offset, facts_.parameters.size),
-                        .flipped = {},
-                        .text = {},
-                        .cause = {},
-                        .first_replayed = here_.first_replayed};
-    return finding;
+    return {.step = here_.step,
+            .what = what,
+            .parameter = tensor.name,
+            .bucket = bucket_of(facts_.bucket_sizes, tensor.offset, facts_.parameters.size),
+            .first_replayed = here_.first_replayed};
   }
 
   std::optional<FlippedBit> flipped_in(const Slot& slot, std::uint64_t difference) const {
@@ -254,24 +250,17 @@ class StepDiagnosis {
       found.cause = "a flipped bit in the memory of that rank, before this step and after the one before it";
       return found;
     }
-    Discrepancy found{.step = here_.step,
-                      .what = "ranks",
-                      .parameter = {},
-                      .bucket = {},
-                      .flipped = {},
-                      .text = named("a rank other than 0") +
-                              " had other weights, optimiser state or sums than the other ranks",
-                      .cause = "an update that was computed wrongly there, or memory that was overwritten",
-                      .first_replayed = here_.first_replayed};
-    return found;
+    return {.step = here_.step,
+            .what = "ranks",
+            .text = named("a rank other than 0") +
+                    " had other weights, optimiser state or sums than the other ranks",
+            .cause = "an update that was computed wrongly there, or memory that was overwritten",
+            .first_replayed = here_.first_replayed};
   }
 
   Discrepancy ranks_here() const {
     return {.step = here_.step,
             .what = "here",
-            .parameter = {},
-            .bucket = {},
-            .flipped = {},
             .text = "the ranks that replay it do not agree with each other",
             .cause = "the memory or a processor of a machine here: prove again on others",
             .first_replayed = here_.first_replayed};
@@ -351,8 +340,6 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
           .step = checkpoint.facts.step,
           .what = "checkpoint",
           .parameter = tensor.name,
-          .bucket = {},
-          .flipped = {},
           .text = fmt::format("in its checkpoint, {} of {} {} not what the step left",
                               counted(apart.count, "element"), what, apart.count == 1 ? "is" : "are"),
           .cause =

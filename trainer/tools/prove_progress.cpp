@@ -9,45 +9,21 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 
 // The line that is drawn: steps done, how fast, how long still.
 
-ProofProgress::ProofProgress(bool speaks, std::string what, std::int64_t steps)
-    : output_(speaks ? output_terminal() : OutputTerminal()),
-      what_(std::move(what)),
-      steps_(steps),
-      start_(Clock::now()),
-      last_(start_ - kBarInterval) {
-  if (output_.redraws) call_before_errors(wipe_bar);
-}
-
-ProofProgress::~ProofProgress() {
-  if (output_.redraws) wipe_bar();
-}
-
 void ProofProgress::add(std::int64_t steps) {
   done_ += steps;
-  const auto now = Clock::now();
-  if (!output_.redraws || now - last_ < kBarInterval) return;
-  last_ = now;
-  const double seconds = std::max(seconds_since(start_), 1e-9), done = static_cast<double>(done_);
+  if (!bar_.is_due()) return;
+  const double seconds = std::max(bar_.seconds(), 1e-9), done = static_cast<double>(done_);
   const double left = static_cast<double>(std::max<std::int64_t>(steps_ - done_, 0));
-  const std::vector<Field> fields = {
-      {what_, 5},
-      {fmt::format("{}/{}", with_thousands(done_), counted(steps_, "step")), 4},
-      {fmt::format("{} steps/s", with_thousands(static_cast<std::int64_t>(done / seconds))), 1},
-      {fmt::format("ETA {}", format_duration(seconds / std::max(done, 1.0) * left)), 3}};
-  const int columns = output_columns();
-  draw_bar(fit_with_bar(fields, std::min(done / std::max(done + left, 1.0), 1.0), columns, output_.unicode),
-           output_, columns);
-}
-
-void ProofProgress::leave_out(std::int64_t steps) {
-  steps_ -= steps;
+  bar_.draw({{what_, 5},
+             {fmt::format("{}/{}", with_thousands(done_), counted(steps_, "step")), 4},
+             {fmt::format("{} steps/s", with_thousands(static_cast<std::int64_t>(done / seconds))), 1},
+             {fmt::format("ETA {}", format_duration(seconds / std::max(done, 1.0) * left)), 3}},
+            std::min(done / std::max(done + left, 1.0), 1.0));
 }
 
 ProofMeetings::ProofMeetings(Communicator& comm) : comm_(comm), last_(Clock::now()) {}

@@ -81,21 +81,17 @@ class ProofProgress {
   /// @param speaks  this is rank 0, and people are spoken to; otherwise every call does nothing
   /// @param what    "proving"
   /// @param steps   that are to be replayed
-  ProofProgress(bool speaks, std::string what, std::int64_t steps);
-  ~ProofProgress();
-  ProofProgress(const ProofProgress&) = delete;
-  ProofProgress& operator=(const ProofProgress&) = delete;
-
+  ProofProgress(bool speaks, std::string what, std::int64_t steps)
+      : bar_(ProgressBar::Style::kSilent, speaks), what_(std::move(what)), steps_(steps) {}
   /// So many more are done; draws when enough time has passed.
   void add(std::int64_t steps);
   /// So many are not replayed after all.
-  void leave_out(std::int64_t steps);
+  void leave_out(std::int64_t steps) { steps_ -= steps; }
 
  private:
-  OutputTerminal output_;  ///< redraws: there is a bar
+  ProgressBar bar_;
   std::string what_;
   std::int64_t done_ = 0, steps_;
-  Clock::time_point start_, last_;
 };
 
 /// Groups of ranks replay for different times. Every few seconds all ranks meet, so no wait for another rank's work is

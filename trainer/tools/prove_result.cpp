@@ -4,76 +4,37 @@
 #include "trainer/tools/prove_result.hpp"
 
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 namespace lockstep {
 namespace {
 
-template <class Json>
+using Json = nlohmann::ordered_json;
+
 Json ranges_json(const std::vector<StepRange>& ranges) {
   Json list = Json::array();
   for (const StepRange& range : ranges) list.push_back({{"from", range.first}, {"to", range.last}});
   return list;
 }
 
-std::vector<StepRange> ranges_from(const nlohmann::json& list) {
-  std::vector<StepRange> ranges;
-  for (const auto& entry : list)
-    ranges.push_back({entry.at("from").get<std::int64_t>(), entry.at("to").get<std::int64_t>()});
-  return ranges;
-}
-
-template <class Json>
 Json finding_json(const Discrepancy& finding) {
-  Json json;
-  json["step"] = finding.step;
-  json["what"] = finding.what;
+  Json json = {{"step", finding.step}, {"what", finding.what}};
   if (!finding.parameter.empty()) json["parameter"] = finding.parameter;
   if (finding.bucket) json["bucket"] = *finding.bucket;
-  if (finding.flipped) {
-    json["element"] = finding.flipped->index;
-    json["bit"] = finding.flipped->bit;
-  }
+  if (finding.flipped) json.update({{"element", finding.flipped->index}, {"bit", finding.flipped->bit}});
   if (finding.rank) {
-    json["rank"] = finding.rank->number;
-    json["host"] = finding.rank->place.host;
-    json["device"] = finding.rank->place.device;
-    if (!finding.rank->place.uuid.empty()) json["uuid"] = finding.rank->place.uuid;
+    const RankPlace& place = finding.rank->place;
+    json.update({{"rank", finding.rank->number}, {"host", place.host}, {"device", place.device}});
+    if (!place.uuid.empty()) json["uuid"] = place.uuid;
   }
-  json["text"] = finding.text;
-  json["cause"] = finding.cause;
-  return json;
-}
-
-Discrepancy finding_from(const nlohmann::json& json) {
-  Discrepancy finding;
-  finding.step = json.at("step").get<std::int64_t>();
-  finding.what = json.at("what").get<std::string>();
-  finding.parameter = json.value("parameter", "");
-  if (json.contains("bucket")) finding.bucket = json.at("bucket").get<int>();
-  if (json.contains("bit"))
-    finding.flipped = {json.at("element").get<std::vector<std::int64_t>>(), json.at("bit").get<int>()};
-  if (json.contains("rank"))
-    finding.rank = {json.at("rank").get<int>(),
-                    {.host = json.at("host").get<std::string>(),
-                     .device = json.at("device").get<std::string>(),
-                     .uuid = json.value("uuid", "")}};
-  finding.text = json.at("text").get<std::string>();
-  finding.cause = json.at("cause").get<std::string>();
-  finding.first_replayed = json.value("first_replayed", false);
-  return finding;
-}
-
-template <class Json>
-Json not_proved_json(const std::vector<NotProved>& list) {
-  Json json = Json::array();
-  for (const NotProved& entry : list)
-    json.push_back({{"from", entry.steps.first}, {"to", entry.steps.last}, {"why", entry.why}});
+  json.update({{"text", finding.text}, {"cause", finding.cause}});
   return json;
 }
 
@@ -103,43 +64,27 @@ int ProofResult::exit_code() const {
   return static_cast<int>(lacks_arithmetic ? ExitCode::kDeviceUnavailable : ExitCode::kDataMissing);
 }
 
-nlohmann::json to_json(const ProofResult& verdict) {
-  using Json = nlohmann::json;
-  Json json;
-  json["asked"] = ranges_json<Json>(verdict.asked);
-  json["proved"] = ranges_json<Json>(verdict.proved);
-  json["findings"] = Json::array();
-  for (const Discrepancy& finding : verdict.findings) {
-    json["findings"].push_back(finding_json<Json>(finding));
-    json["findings"].back()["first_replayed"] = finding.first_replayed;
-  }
-  json["not_proved"] = not_proved_json<Json>(verdict.not_proved);
-  json["replayed"] = verdict.replayed;
-  json["lacks_arithmetic"] = verdict.lacks_arithmetic;
-  return json;
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepRange, first, last)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlippedBit, index, bit)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankPlace, host, device, uuid)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WrongRank, number, place)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Discrepancy, step, what, parameter, bucket, flipped, text, cause,
+                                   first_replayed, rank)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NotProved, steps, why)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProofResult, asked, proved, findings, not_proved, replayed,
+                                   lacks_arithmetic)
+
+std::string to_message(const ProofResult& verdict) {
+  return json_text(nlohmann::json(verdict));
 }
 
-ProofResult result_from_json(const nlohmann::json& json) {
-  ProofResult verdict;
-  verdict.asked = ranges_from(json.at("asked"));
-  verdict.proved = ranges_from(json.at("proved"));
-  for (const auto& entry : json.at("findings")) verdict.findings.push_back(finding_from(entry));
-  for (const auto& entry : json.at("not_proved")) {
-    verdict.not_proved.push_back({{entry.at("from").get<std::int64_t>(), entry.at("to").get<std::int64_t>()},
-                                  entry.at("why").get<std::string>()});
-  }
-  verdict.replayed = json.at("replayed").get<std::int64_t>();
-  verdict.lacks_arithmetic = json.at("lacks_arithmetic").get<bool>();
-  return verdict;
+ProofResult from_message(const std::string& message) {
+  return parse_json(message).get<ProofResult>();
 }
 
 void refute(ProofResult& verdict, std::int64_t step, const char* what, std::string text, std::string cause) {
-  Discrepancy finding;
-  finding.step = step;
-  finding.what = what;
-  finding.text = std::move(text);
-  finding.cause = std::move(cause);
-  verdict.findings.push_back(std::move(finding));
+  verdict.findings.push_back(
+      {.step = step, .what = what, .text = std::move(text), .cause = std::move(cause)});
 }
 
 void add(ProofResult& verdict, const ProofResult& more) {
@@ -174,23 +119,23 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
   return text;
 }
 
-nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances) {
-  using Json = nlohmann::ordered_json;
-  Json json;
-  json["format"] = kProofFormat;
-  json["run"] = circumstances.run;
-  json["verdict"] = word_of(verdict);
-  json["steps_asked"] = count_steps(verdict.asked);
-  json["steps_proved"] = proved_of_asked(verdict);
-  json["steps_replayed"] = verdict.replayed;
-  json["proved"] = ranges_json<Json>(verdict.proved);
-  json["refuted"] = Json::array();
-  for (const Discrepancy& finding : verdict.findings) json["refuted"].push_back(finding_json<Json>(finding));
-  json["not_proved"] = not_proved_json<Json>(verdict.not_proved);
-  json["device"] = circumstances.device;
-  json["ranks"] = circumstances.ranks;
-  json["seconds"] = circumstances.seconds;
-  return json;
+Json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances) {
+  Json refuted = Json::array(), not_proved = Json::array();
+  for (const Discrepancy& finding : verdict.findings) refuted.push_back(finding_json(finding));
+  for (const NotProved& entry : verdict.not_proved)
+    not_proved.push_back({{"from", entry.steps.first}, {"to", entry.steps.last}, {"why", entry.why}});
+  return {{"format", kProofFormat},
+          {"run", circumstances.run},
+          {"verdict", word_of(verdict)},
+          {"steps_asked", count_steps(verdict.asked)},
+          {"steps_proved", proved_of_asked(verdict)},
+          {"steps_replayed", verdict.replayed},
+          {"proved", ranges_json(verdict.proved)},
+          {"refuted", refuted},
+          {"not_proved", not_proved},
+          {"device", circumstances.device},
+          {"ranks", circumstances.ranks},
+          {"seconds", circumstances.seconds}};
 }
 
 }  // namespace lockstep

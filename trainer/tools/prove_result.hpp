@@ -115,11 +115,11 @@ struct Discrepancy {
   std::int64_t step = 0;
   /// "gradient", "weights", "optimizer", "ranks"; of files "trail", "checkpoint", "manifest", "metrics", "job"
   std::string what;
-  std::string parameter;      ///< empty: none in particular
-  std::optional<int> bucket;  ///< of the run's plan, from 1, in the order in which they leave
-  std::optional<FlippedBit> flipped;
-  std::string text;                    ///< what differs, in a sentence
-  std::string cause;                   ///< the likely one, in a sentence
+  std::string parameter = {};      ///< empty: none in particular
+  std::optional<int> bucket = {};  ///< of the run's plan, from 1, in the order in which they leave
+  std::optional<FlippedBit> flipped = {};
+  std::string text = {};               ///< what differs, in a sentence
+  std::string cause = {};              ///< the likely one, in a sentence
   bool first_replayed = false;         ///< it is the first step behind a checkpoint
   std::optional<WrongRank> rank = {};  ///< nothing: it cannot be told
 };
@@ -155,8 +155,8 @@ struct ProofCircumstances {
 };
 
 /// What ranks tell each other.
-nlohmann::json to_json(const ProofResult& verdict);
-ProofResult result_from_json(const nlohmann::json& json);
+std::string to_message(const ProofResult& verdict);
+ProofResult from_message(const std::string& message);
 /// What another found, added. Ranges are merged, findings sorted by step.
 void add(ProofResult& verdict, const ProofResult& more);
 

@@ -322,8 +322,7 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
   }
   leave_out(left, why_no_beginning.empty()
                       ? "there is no checkpoint to replay from"
-                      : "there is no checkpoint to replay from, and the beginning is not at "
-                        "hand: " +
+                      : "there is no checkpoint to replay from, and the beginning is not at hand: " +
                             why_no_beginning);
 }
 
@@ -349,8 +348,7 @@ Trail trail_of(Env& env, const Job& job) {
     if (!is_run(env, run_dir)) throw MissingDataError(why_no_run(env, run_dir));
     throw MissingDataError(
         fmt::format("{}: this run left no trail: it was made with run.trail=false, under "
-                    "parallel.determinism: off or as hogwild; only runs with one can be "
-                    "proved",
+                    "parallel.determinism: off or as hogwild; only runs with one can be proved",
                     run_dir));
   }
   const Trail head = read_trail(env, path, 0);

@@ -22,8 +22,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>

@@ -4,6 +4,7 @@
 #include "trainer/ranks/equal_ranks.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/launcher.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -174,7 +175,7 @@ class LaunchedRankTest : public ::testing::Test {
 };
 
 TEST_F(LaunchedRankTest, ARankWithTheSameCommandLineRepeatsRank0) {
-  EXPECT_EQ(launched_rank(), 1);
+  EXPECT_EQ(this_launch().rank, 1);
   EXPECT_TRUE(repeats());
 }
 

@@ -172,7 +172,7 @@ TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs)
 
 TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
   ::testing::internal::CaptureStdout();
-  Progress progress = Progress::for_rank(1);
+  Progress progress(1);
   progress.say("hello");
   progress.say(std::vector<Field>{{"hello"}});
   progress.start_epoch(1, 1, 0, 10, 10);
@@ -184,13 +184,13 @@ TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
 /// 4 of 10 steps were taken before a resume; 100 of 160 samples and 2 steps since the last line.
 TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   ::testing::internal::CaptureStdout();
-  Progress progress(Progress::Style::kBar);
+  Progress progress(ProgressBar::Style::kBar);
   const auto before = Clock::now();
   progress.start_epoch(2, 3, 4, 10, 200'000);
   const auto between = Clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(120));
   progress.steps(1, 60, 2.5);  // drawn, the first
-  std::this_thread::sleep_for(kBarInterval);
+  std::this_thread::sleep_for(ProgressBar::kInterval);
   const double least = seconds_since(between);
   progress.steps(2, 100, 1.25);
   const double most = seconds_since(before);
@@ -211,7 +211,7 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
 
 TEST(ProgressTest, BehindTheLastStepNoTimeIsLeft) {
   ::testing::internal::CaptureStdout();
-  Progress progress(Progress::Style::kBar);
+  Progress progress(ProgressBar::Style::kBar);
   progress.start_epoch(1, 1, 0, 3, 3);
   std::this_thread::sleep_for(
       std::chrono::milliseconds(600));  // as a mean of three steps it would be a second
