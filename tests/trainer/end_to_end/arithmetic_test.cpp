@@ -44,6 +44,7 @@ std::vector<Known> known_runs(const std::string& jobs = "jobs.txt") {
   }
   std::vector<Known> list;
   for (std::string row : rows_of(jobs)) {
+    if (row.find("PICTURES") != std::string::npos) continue;  // which tests/arithmetic/run draws
     for (auto at = row.find("HERE"); at != std::string::npos; at = row.find("HERE"))
       row.replace(at, 4, folder());
     const auto end_of_name = row.find(' ');
@@ -124,7 +125,6 @@ TEST(ArithmeticTest, EndsInTheKnownWeightsOnEveryInstructionSet) {
 TEST(ArithmeticTest, EndsInTheKnownWeightsInIntegers) {
   const TemporaryDirectory directory;
   for (const Known& known : known_runs("int16_jobs.txt")) {
-    if (known.changes.find("PICTURES") != std::string::npos) continue;
     train(directory, known, 1, "parallel.device=cpu");
     train(directory, known, 3, "parallel.device=cpu parallel.threads=2", "LOCKSTEP_INTEGER_ENGINE=doubles");
   }
