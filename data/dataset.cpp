@@ -4,7 +4,6 @@
 #include "data/dataset.hpp"
 
 #include "common/digest.hpp"
-#include "common/error.hpp"
 #include "common/machine.hpp"
 #include "data/augmentation.hpp"
 #include "data/byte_source.hpp"
@@ -14,15 +13,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <numeric>
-#include <span>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 

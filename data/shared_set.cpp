@@ -5,7 +5,6 @@
 
 #include "common/error.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +12,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace lockstep {

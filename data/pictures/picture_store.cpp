@@ -13,8 +13,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <utility>
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,6 @@
 #include "data/pictures/picture.hpp"
 #include "data/sets/catalogue.hpp"
 
-#include <array>
 #include <string>
 #include <vector>
 

@@ -19,7 +19,6 @@
 #include <span>
 #include <system_error>
 #include <unordered_map>
-#include <utility>
 
 namespace lockstep {
 namespace {

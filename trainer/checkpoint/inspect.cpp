@@ -7,7 +7,6 @@
 #include "common/text_layout.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +19,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <span>
 
 namespace lockstep {
 

@@ -10,7 +10,6 @@
 #include "kernels/device_ops.hpp"
 #include "trainer/config/job.hpp"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

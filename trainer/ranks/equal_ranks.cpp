@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <optional>
 #include <set>
 #include <span>
@@ -157,7 +157,7 @@ std::string named(const std::vector<int>& ranks, const std::vector<std::string>&
   std::string text = list_of("rank", ranks);
   if (std::ranges::count(hosts, hosts[0]) == std::ssize(hosts)) return text;
   std::set<std::string> names;
-  for (const int rank : ranks) names.insert(hosts[static_cast<std::size_t>(rank)]);
+  for (const int rank : ranks) names.insert(at(hosts, rank));
   if (names.size() > kMostHosts) return fmt::format("{} ({} hosts)", text, names.size());
   return fmt::format("{} ({})", text, fmt::join(names, ", "));
 }
@@ -177,26 +177,29 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }
 
+/// The end of a start whose ranks differ in such a fact, and how to mend it; {} stands for the script that fetches data.
+struct DifferenceRow {
+  ExitCode code;
+  const char* advice;
+};
+/// By FactKind.
+constexpr std::array<DifferenceRow, kKinds> kDifferences{{
+    {ExitCode::kDeviceUnavailable, "install the same build of lockstep on every host and start that one"},
+    {ExitCode::kDeviceUnavailable,
+     "make every host load the same version of it (look at LD_LIBRARY_PATH and modules)"},
+    {ExitCode::kDeviceUnavailable,
+     "leave out the hosts that cannot compute the same bits, or set parallel.determinism=off"},
+    {ExitCode::kUsage, "start every rank with the same command line and job file"},
+    {ExitCode::kUsage, "give every rank the same model file"},
+    {ExitCode::kDataDamaged,
+     "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see"},
+    {ExitCode::kDataDamaged,
+     "give every host the same files; {} fetches them, data.root or LOCKSTEP_DATA says where they are"},
+}};
+
 std::string advice_for(FactKind kind) {
-  switch (kind) {
-    case FactKind::kProgram:
-      return "install the same build of lockstep on every host and start that one";
-    case FactKind::kLibrary:
-      return "make every host load the same version of it (look at LD_LIBRARY_PATH and modules)";
-    case FactKind::kMachine:
-      return "leave out the hosts that cannot compute the same bits, or set parallel.determinism=off";
-    case FactKind::kJob:
-      return "start every rank with the same command line and job file";
-    case FactKind::kNetwork:
-      return "give every rank the same model file";
-    case FactKind::kCheckpoint:
-      return "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see";
-    case FactKind::kData:
-      return fmt::format(
-          "give every host the same files; {} fetches them, data.root or LOCKSTEP_DATA says where they are",
-          script_command("get-data"));
-  }
-  return "";
+  return fmt::format(fmt::runtime(at(kDifferences, static_cast<int>(kind)).advice),
+                     script_command("get-data"));
 }
 
 /// Keys in the order in which ranks name them, kinds in theirs.
@@ -215,19 +218,7 @@ std::vector<std::pair<FactKind, std::string>> all_keys(const std::vector<RankFac
 }  // namespace
 
 ExitCode exit_code_of(FactKind kind) {
-  switch (kind) {
-    case FactKind::kProgram:
-    case FactKind::kLibrary:
-    case FactKind::kMachine:
-      return ExitCode::kDeviceUnavailable;
-    case FactKind::kJob:
-    case FactKind::kNetwork:
-      return ExitCode::kUsage;
-    case FactKind::kCheckpoint:
-    case FactKind::kData:
-      return ExitCode::kDataDamaged;
-  }
-  return ExitCode::kInternal;
+  return at(kDifferences, static_cast<int>(kind)).code;
 }
 
 RankDifference describe_difference(const std::vector<RankFacts>& facts,

@@ -14,11 +14,9 @@
 
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace lockstep {

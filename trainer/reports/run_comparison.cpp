@@ -192,7 +192,7 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
   row("test loss", [](const RunHistory& run) { return loss_text(run.test_loss); });
   row(validated ? "lowest loss" : "lowest test loss",
       [](const RunHistory& run) { return best_value(run.best_loss, loss_text); });
-  row("train loss", [](const RunHistory& run) { return loss_text(run.loss); });
+  row("train loss", [](const RunHistory& run) { return loss_text(run.train_loss); });
   row("time", [](const RunHistory& run) { return seconds_text(run.seconds); });
   row("ranks", [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; });
   row("weights sha256", [](const RunHistory& run) {

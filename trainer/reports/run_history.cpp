@@ -75,7 +75,7 @@ void read_job(Env& env, RunHistory& run, std::string* damage) {
   const std::string path = run.path + "/job.yaml";
   try {
     const auto bytes = read_patiently(env, [&] { return env.read_first(path, kMaxYamlBytes + 1); });
-    run.job_text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    run.job_text = as_text(bytes);
     run.job = flat_job(run.job_text, path);
     if (run.job.empty()) *damage = "job.yaml holds no job";
   } catch (const MissingDataError&) {
@@ -91,41 +91,20 @@ void keep_better(std::optional<BestRecord>& best, const BestRecord& now, bool la
   if (!best || (larger ? now.value > best->value : now.value < best->value)) best = now;
 }
 
-/// Of an average of the weights, on what the weights themselves are judged by.
-std::optional<double> accuracy_of(const MetricsEvent& event, const std::string& average) {
-  const char* half = event.number("validation_accuracy") ? "_validation_accuracy" : "_test_accuracy";
-  return event.number(average + half);
-}
-
 /// The evaluation that an "epoch", "evaluation" or "end" tells of. @param epoch  0: within one
 void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epoch) {
-  run.test_loss = event.number("test_loss");
-  run.test_accuracy = event.number("test_accuracy");
-  run.validation_loss = event.number("validation_loss");
-  run.validation_accuracy = event.number("validation_accuracy");
-  run.ema_accuracy = accuracy_of(event, "ema");
-  run.swa_accuracy = accuracy_of(event, "swa");
-  if (const auto accuracy = run.last_accuracy())
+  static_cast<ToldEvaluation&>(run) = told_evaluation(event);
+  if (const auto accuracy = run.accuracy())
     keep_better(run.best_accuracy, {epoch, run.step, *accuracy}, /*larger=*/true);
-  if (const auto loss = run.last_loss())
-    keep_better(run.best_loss, {epoch, run.step, *loss}, /*larger=*/false);
+  if (const auto loss = run.loss()) keep_better(run.best_loss, {epoch, run.step, *loss}, /*larger=*/false);
 }
 
 void add_epoch(RunHistory& run, const MetricsEvent& event) {
   const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
-  run.epochs.push_back({.epoch = epoch,
-                        .step = run.step,
-                        .train_loss = event.number("train_loss"),
-                        .train_accuracy = event.number("train_accuracy"),
-                        .train_seconds = event.number("train_seconds"),
-                        .learning_rate = event.number("learning_rate"),
-                        .test_loss = event.number("test_loss"),
-                        .test_accuracy = event.number("test_accuracy"),
-                        .validation_loss = event.number("validation_loss"),
-                        .validation_accuracy = event.number("validation_accuracy"),
-                        .ema_accuracy = accuracy_of(event, "ema"),
-                        .swa_accuracy = accuracy_of(event, "swa")});
-  run.loss = event.number("train_loss");
+  run.epochs.push_back({told_evaluation(event), epoch, run.step, event.number("train_loss"),
+                        event.number("train_accuracy"), event.number("train_seconds"),
+                        event.number("learning_rate")});
+  run.train_loss = event.number("train_loss");
   add_evaluation(run, event, epoch);
 }
 
@@ -151,7 +130,7 @@ void add_event(RunHistory& run, const MetricsEvent& event) {
   run.step = std::max(run.step, event.integer("step").value_or(0));
   const std::string_view name = event.name();
   if (name == "step" || name == "loss") {
-    if (name == "step") run.loss = event.number("loss");
+    if (name == "step") run.train_loss = event.number("loss");
   } else if (name == "epoch") {
     add_epoch(run, event);
   } else if (name == "evaluation") {

@@ -33,17 +33,10 @@ enum class RunStatus {
 std::string_view spelt(RunStatus status);
 
 /// An epoch as its line tells it; what is null there, or absent, is nothing here.
-struct EpochRecord {
+struct EpochRecord : ToldEvaluation {
   std::int64_t epoch = 0;  ///< from 1
   std::int64_t step = 0;   ///< after which it was evaluated
   std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
-  std::optional<double> test_loss, test_accuracy;  ///< accuracy from 0 to 1
-  std::optional<double> validation_loss, validation_accuracy;
-  std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
-
-  /// By which a run is judged: on what is held out, or on the test set.
-  std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
-  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
 };
 
 /// Where a number was best, and what it was.
@@ -53,7 +46,8 @@ struct BestRecord {
   double value = 0;
 };
 
-struct RunHistory {
+/// Its evaluation is the last one.
+struct RunHistory : ToldEvaluation {
   std::string path;
   RunStatus status = RunStatus::kNoRun;
   std::string remark;  ///< why that status, in a few words; may be empty
@@ -67,11 +61,8 @@ struct RunHistory {
 
   MetricsLines lines;
   std::vector<EpochRecord> epochs;
-  std::int64_t step = 0;                           ///< the last that is told of
-  std::optional<double> loss;                      ///< of the last step or epoch of training that is told of
-  std::optional<double> test_loss, test_accuracy;  ///< of the last evaluation
-  std::optional<double> validation_loss, validation_accuracy;
-  std::optional<double> ema_accuracy, swa_accuracy;    ///< as last_accuracy(), of averages of the weights
+  std::int64_t step = 0;             ///< the last that is told of
+  std::optional<double> train_loss;  ///< of the last step or epoch of training that is told of
   std::optional<BestRecord> best_accuracy, best_loss;  ///< by EpochRecord::accuracy(); the first among equals
   std::optional<double> seconds;  ///< of the start that came to the end; otherwise of the epochs' training
   std::string weights_sha256;     ///< "": it did not come to its end
@@ -80,11 +71,6 @@ struct RunHistory {
   std::vector<CheckpointEntry> checkpoints;  ///< newest first, by their names alone
   std::optional<std::int64_t> when;          ///< seconds since 1970: when the run last wrote down what it did
 
-  /// As of an epoch.
-  std::optional<double> last_loss() const { return validation_accuracy ? validation_loss : test_loss; }
-  std::optional<double> last_accuracy() const {
-    return validation_accuracy ? validation_accuracy : test_accuracy;
-  }
   /// The value of a key of job.yaml, or nothing.
   std::optional<std::string> key(std::string_view path) const;
   /// The job as nested objects, lists, numbers and texts; null where job.yaml cannot be read.

@@ -9,11 +9,9 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "common/yaml.hpp"
 #include "data/sampler.hpp"
 #include "models/batch_layer.hpp"
-#include "trainer/checkpoint/directory.hpp"
-#include "trainer/engine/job_setup.hpp"
+#include "trainer/checkpoint/json_fields.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -29,11 +27,9 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {
@@ -105,36 +101,26 @@ std::string head_differences(const Trail& trail, const Job& job, const JobSetup&
       job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
 }
 
-nlohmann::json interval_json(const Interval& interval) {
-  return {{"start", interval.start.step},
-          {"checkpoint", interval.start.checkpoint},
-          {"last", interval.last},
-          {"end", interval.end}};
-}
-
-Interval interval_from(const nlohmann::json& json) {
-  return {.start = {json.at("start").get<std::int64_t>(), json.at("checkpoint").get<std::string>()},
-          .last = json.at("last").get<std::int64_t>(),
-          .end = json.at("end").get<std::string>()};
-}
-
 /// What rank 0 has decided, on every rank.
 struct Plan {
   std::vector<Interval> intervals;
   std::vector<std::size_t> bucket_sizes;
 };
 
+constexpr auto kPlanFields = [](auto&& archive, Plan& plan) {
+  archive("bucket_sizes", plan.bucket_sizes);
+  archive.list("intervals", "intervals", plan.intervals, [](auto&& inner, Interval& interval) {
+    inner("start", interval.start.step);
+    inner("checkpoint", interval.start.checkpoint);
+    inner("last", interval.last);
+    inner("end", interval.end);
+  });
+};
+
 Plan share_plan(Communicator& comm, const Survey& survey) {
-  nlohmann::json json;
-  if (comm.rank() == 0) {
-    json["bucket_sizes"] = survey.bucket_sizes;
-    json["intervals"] = nlohmann::json::array();
-    for (const Interval& interval : survey.intervals) json["intervals"].push_back(interval_json(interval));
-  }
-  json = parse_json(gather_text(comm, comm.rank() == 0 ? json_text(json) : "").front());
-  Plan plan{.intervals = {}, .bucket_sizes = json.at("bucket_sizes").get<std::vector<std::size_t>>()};
-  for (const auto& entry : json.at("intervals")) plan.intervals.push_back(interval_from(entry));
-  return plan;
+  const Plan mine{survey.intervals, survey.bucket_sizes};
+  const std::string text = comm.rank() == 0 ? json_text(json_of_fields(mine, kPlanFields)) : "";
+  return read_fields<Plan>(parse_json(gather_text(comm, text).front()), "the plan", kPlanFields);
 }
 
 /// The group of ranks that this one works in. A group has an interval after another, its ranks share the grains.

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/checkpoint/json_fields.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,68 +15,48 @@
 namespace lockstep {
 namespace {
 
-template <class Json>
-Json ranges_json(const std::vector<StepRange>& ranges) {
-  Json list = Json::array();
-  for (const StepRange& range : ranges) list.push_back({{"from", range.first}, {"to", range.last}});
-  return list;
-}
+constexpr auto kRangeFields = [](auto&& archive, StepRange& range) {
+  archive("from", range.first);
+  archive("to", range.last);
+};
 
-std::vector<StepRange> ranges_from(const nlohmann::json& list) {
-  std::vector<StepRange> ranges;
-  for (const auto& entry : list)
-    ranges.push_back({entry.at("from").get<std::int64_t>(), entry.at("to").get<std::int64_t>()});
-  return ranges;
-}
+constexpr auto kNotProvedFields = [](auto&& archive, NotProved& entry) {
+  kRangeFields(archive, entry.steps);
+  archive("why", entry.why);
+};
 
-template <class Json>
-Json finding_json(const Discrepancy& finding) {
-  Json json;
-  json["step"] = finding.step;
-  json["what"] = finding.what;
-  if (!finding.parameter.empty()) json["parameter"] = finding.parameter;
-  if (finding.bucket) json["bucket"] = *finding.bucket;
-  if (finding.flipped) {
-    json["element"] = finding.flipped->index;
-    json["bit"] = finding.flipped->bit;
+constexpr auto kFindingFields = [](auto&& archive, Discrepancy& finding) {
+  archive("step", finding.step);
+  archive("what", finding.what);
+  optional_field(archive, "parameter", finding.parameter);
+  optional_field(archive, "bucket", finding.bucket);
+  if (archive.has("bit", finding.flipped.has_value())) {
+    archive("element", held(finding.flipped).index);
+    archive("bit", held(finding.flipped).bit);
   }
-  if (finding.rank) {
-    json["rank"] = finding.rank->number;
-    json["host"] = finding.rank->place.host;
-    json["device"] = finding.rank->place.device;
-    if (!finding.rank->place.uuid.empty()) json["uuid"] = finding.rank->place.uuid;
+  if (archive.has("rank", finding.rank.has_value())) {
+    WrongRank& rank = held(finding.rank);
+    archive("rank", rank.number);
+    archive("host", rank.place.host);
+    archive("device", rank.place.device);
+    optional_field(archive, "uuid", rank.place.uuid);
   }
-  json["text"] = finding.text;
-  json["cause"] = finding.cause;
-  return json;
-}
+  archive("text", finding.text);
+  archive("cause", finding.cause);
+};
 
-Discrepancy finding_from(const nlohmann::json& json) {
-  Discrepancy finding;
-  finding.step = json.at("step").get<std::int64_t>();
-  finding.what = json.at("what").get<std::string>();
-  finding.parameter = json.value("parameter", "");
-  if (json.contains("bucket")) finding.bucket = json.at("bucket").get<int>();
-  if (json.contains("bit"))
-    finding.flipped = {json.at("element").get<std::vector<std::int64_t>>(), json.at("bit").get<int>()};
-  if (json.contains("rank"))
-    finding.rank = {json.at("rank").get<int>(),
-                    {.host = json.at("host").get<std::string>(),
-                     .device = json.at("device").get<std::string>(),
-                     .uuid = json.value("uuid", "")}};
-  finding.text = json.at("text").get<std::string>();
-  finding.cause = json.at("cause").get<std::string>();
-  finding.first_replayed = json.value("first_replayed", false);
-  return finding;
-}
-
-template <class Json>
-Json not_proved_json(const std::vector<NotProved>& list) {
-  Json json = Json::array();
-  for (const NotProved& entry : list)
-    json.push_back({{"from", entry.steps.first}, {"to", entry.steps.last}, {"why", entry.why}});
-  return json;
-}
+/// Between ranks.
+constexpr auto kResultFields = [](auto&& archive, ProofResult& verdict) {
+  archive.list("asked", "asked", verdict.asked, kRangeFields);
+  archive.list("proved", "proved", verdict.proved, kRangeFields);
+  archive.list("findings", "findings", verdict.findings, [](auto&& inner, Discrepancy& finding) {
+    kFindingFields(inner, finding);
+    inner("first_replayed", finding.first_replayed);
+  });
+  archive.list("not_proved", "not_proved", verdict.not_proved, kNotProvedFields);
+  archive("replayed", verdict.replayed);
+  archive("lacks_arithmetic", verdict.lacks_arithmetic);
+};
 
 std::string place_of(const Discrepancy& finding) {
   std::string place = "step " + with_thousands(finding.step);
@@ -103,34 +84,12 @@ int ProofResult::exit_code() const {
   return static_cast<int>(lacks_arithmetic ? ExitCode::kDeviceUnavailable : ExitCode::kDataMissing);
 }
 
-nlohmann::json to_json(const ProofResult& verdict) {
-  using Json = nlohmann::json;
-  Json json;
-  json["asked"] = ranges_json<Json>(verdict.asked);
-  json["proved"] = ranges_json<Json>(verdict.proved);
-  json["findings"] = Json::array();
-  for (const Discrepancy& finding : verdict.findings) {
-    json["findings"].push_back(finding_json<Json>(finding));
-    json["findings"].back()["first_replayed"] = finding.first_replayed;
-  }
-  json["not_proved"] = not_proved_json<Json>(verdict.not_proved);
-  json["replayed"] = verdict.replayed;
-  json["lacks_arithmetic"] = verdict.lacks_arithmetic;
-  return json;
+nlohmann::ordered_json to_json(const ProofResult& verdict) {
+  return json_of_fields(verdict, kResultFields);
 }
 
 ProofResult result_from_json(const nlohmann::json& json) {
-  ProofResult verdict;
-  verdict.asked = ranges_from(json.at("asked"));
-  verdict.proved = ranges_from(json.at("proved"));
-  for (const auto& entry : json.at("findings")) verdict.findings.push_back(finding_from(entry));
-  for (const auto& entry : json.at("not_proved")) {
-    verdict.not_proved.push_back({{entry.at("from").get<std::int64_t>(), entry.at("to").get<std::int64_t>()},
-                                  entry.at("why").get<std::string>()});
-  }
-  verdict.replayed = json.at("replayed").get<std::int64_t>();
-  verdict.lacks_arithmetic = json.at("lacks_arithmetic").get<bool>();
-  return verdict;
+  return read_fields<ProofResult>(json, "a rank's result", kResultFields);
 }
 
 void refute(ProofResult& verdict, std::int64_t step, const char* what, std::string text, std::string cause) {
@@ -174,22 +133,20 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
   return text;
 }
 
-nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances) {
-  using Json = nlohmann::ordered_json;
-  Json json;
-  json["format"] = kProofFormat;
-  json["run"] = circumstances.run;
-  json["verdict"] = word_of(verdict);
-  json["steps_asked"] = count_steps(verdict.asked);
-  json["steps_proved"] = proved_of_asked(verdict);
-  json["steps_replayed"] = verdict.replayed;
-  json["proved"] = ranges_json<Json>(verdict.proved);
-  json["refuted"] = Json::array();
-  for (const Discrepancy& finding : verdict.findings) json["refuted"].push_back(finding_json<Json>(finding));
-  json["not_proved"] = not_proved_json<Json>(verdict.not_proved);
-  json["device"] = circumstances.device;
-  json["ranks"] = circumstances.ranks;
-  json["seconds"] = circumstances.seconds;
+nlohmann::ordered_json report_json(ProofResult verdict, const ProofCircumstances& circumstances) {
+  nlohmann::ordered_json json = {{"format", kProofFormat},
+                                 {"run", circumstances.run},
+                                 {"verdict", word_of(verdict)},
+                                 {"steps_asked", count_steps(verdict.asked)},
+                                 {"steps_proved", proved_of_asked(verdict)},
+                                 {"steps_replayed", verdict.replayed}};
+  JsonFieldsWriter archive(json);
+  archive.list("proved", "proved", verdict.proved, kRangeFields);
+  archive.list("refuted", "refuted", verdict.findings, kFindingFields);
+  archive.list("not_proved", "not_proved", verdict.not_proved, kNotProvedFields);
+  archive("device", circumstances.device);
+  archive("ranks", circumstances.ranks);
+  archive("seconds", circumstances.seconds);
   return json;
 }
 

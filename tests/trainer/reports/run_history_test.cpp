@@ -46,7 +46,7 @@ TEST_F(RunHistoryTest, ARunThatHoldsSamplesOutIsJudgedByThem) {
             line("end", 469,
                  R"("validation_loss":0.5,"validation_accuracy":0.5,"test_loss":0.1,"test_accuracy":0.9)")});
   const RunHistory run = read("a");
-  EXPECT_EQ(run.last_accuracy(), 0.5);
+  EXPECT_EQ(run.accuracy(), 0.5);
   EXPECT_EQ(run.test_accuracy, 0.9);
   ASSERT_TRUE(run.best_accuracy.has_value());
   EXPECT_EQ(run.best_accuracy->value, 0.75);
@@ -67,7 +67,7 @@ TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
   EXPECT_EQ(run.epochs[1].step, 938);
   EXPECT_EQ(run.epochs[1].test_accuracy, 0.6894);
   EXPECT_EQ(run.test_accuracy, 0.4534);
-  EXPECT_EQ(run.loss, 0.75);
+  EXPECT_EQ(run.train_loss, 0.75);
   EXPECT_EQ(run.seconds, 12.5);
   EXPECT_EQ(run.weights_sha256, std::string(64, 'a'));
   EXPECT_EQ(run.published, true);
