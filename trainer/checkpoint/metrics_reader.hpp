@@ -42,7 +42,7 @@ class MetricsEvent {
   std::vector<std::pair<std::string_view, std::string_view>> fields_;
 };
 
-/// What an event tells of an evaluation; what is null there, or absent, is nothing here. Accuracies are from 0 to 1.
+/// The numbers of an evaluation that an event tells; what is null there, or absent, is nothing here. Accuracies are from 0 to 1.
 struct ToldEvaluation {
   std::optional<double> test_loss, test_accuracy, validation_loss, validation_accuracy;
   std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights

@@ -62,7 +62,7 @@ class DataParallel : public ParallelStrategy {
   virtual void fetch_state() {}
   virtual void put_weights() {}
   virtual void commit_state() {}
-  /// Of sums, outputs and what is reduced, those that the probe wants to see.
+  /// Shows sums, outputs and what is reduced, where the probe wants to see them.
   virtual void probe_parts(const StepProbe& probe) = 0;
   /// Before the first step with compute_share(), of so many grains. Collective. @returns false: this rank cannot
   virtual bool prepare_shares(std::size_t most_grains) = 0;

@@ -205,7 +205,7 @@ inline std::uint64_t whole_fingerprint(std::span<const std::uint64_t> row) {
   return std::accumulate(row.begin(), row.end(), std::uint64_t{0});
 }
 
-/// Of steps, from the ranks' rows [steps][slots]; one all-reduce. Collective.
+/// Adds up the fingerprints of steps over the ranks, from their rows [steps][slots], in one all-reduce. Collective.
 /// @param parts   added up over the ranks they become the rows of the first copy; empty: all ranks have whole rows
 /// @param copies  of each row, over all ranks
 CombinedFingerprints combine_rows(Communicator& comm, std::span<std::uint64_t> rows, std::size_t slots,

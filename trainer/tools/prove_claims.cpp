@@ -31,7 +31,7 @@ std::vector<std::int64_t> carried(const std::vector<std::int64_t>& units) {
   return {sum.limbs.begin(), sum.limbs.end()};
 }
 
-/// What a replay knows, under the manifest's names: those of an object's fields as "gradient_units.exponents".
+/// The facts that a replay computes, under the manifest's names: those of an object's fields as "gradient_units.exponents".
 nlohmann::ordered_json computed_facts(const CheckpointFacts& facts) {
   static const std::set<std::string> kOthers = {"test_step", "trail", "metrics",     "replayed",    "job",
                                                 "data",      "world", "bucket_plan", "bucket_sizes"};
