@@ -3,17 +3,12 @@
 /// Messages of ranks beside gradients: values and texts of all, errors that end all.
 #include "comm/agreement.hpp"
 
-#include "common/error.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <exception>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 
@@ -47,7 +42,7 @@ void agree(Communicator& comm, const std::function<void()>& action) {
   const Outcome mine = attempt(action);
   const auto codes = gather(comm, mine.code);
   for (int rank = 0; rank < comm.size(); ++rank) {
-    const int code = codes[static_cast<std::size_t>(rank)];
+    const int code = at(codes, rank);
     if (code == 0) continue;
     const auto text = rank == comm.rank() ? named(comm, mine.message) : fmt::format("rank {} failed", rank);
     throw AgreedError(static_cast<ExitCode>(code), text, rank);

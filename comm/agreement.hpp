@@ -7,11 +7,9 @@
 #include "common/error.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>

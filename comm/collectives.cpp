@@ -4,11 +4,7 @@
 #include "comm/collectives.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/communicator.hpp"
 #include "common/error.hpp"
-
-#include <algorithm>
-#include <memory>
 
 namespace lockstep {
 namespace {
@@ -34,44 +30,34 @@ class Messages {
   std::vector<std::unique_ptr<PendingCollective>> pending_;
 };
 
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
-/// Where each rank's piece begins, and behind the last one how long the whole is.
-std::vector<std::size_t> offsets_of(std::span<const std::size_t> sizes) {
-  std::vector<std::size_t> offsets{0};
-  for (const std::size_t size : sizes) offsets.push_back(offsets.back() + size);
-  return offsets;
+/// Visits the pieces of a whole, in order of rank, on its root.
+template <typename Byte, typename Visit>
+void for_each_piece(Communicator& comm, std::span<Byte> whole, std::span<const std::size_t> bytes, int root,
+                    const Visit& visit) {
+  LOCKSTEP_CHECK(root >= 0 && root < comm.size());
+  if (comm.rank() != root) return;
+  LOCKSTEP_CHECK(std::ssize(bytes) == comm.size() &&
+                 std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}) == whole.size());
+  std::size_t begin = 0;
+  for (int rank = 0; rank < comm.size(); begin += at(bytes, rank++))
+    visit(whole.subspan(begin, at(bytes, rank)), rank);
 }
 
 }  // namespace
 
 void scatter(Communicator& comm, std::span<const std::byte> whole, std::span<const std::size_t> bytes,
              std::span<std::byte> mine, int root) {
-  LOCKSTEP_CHECK(root >= 0 && root < comm.size());
   Messages messages(comm);
   messages.receive(mine, root);
-  if (comm.rank() == root) {
-    const auto offsets = offsets_of(bytes);
-    LOCKSTEP_CHECK(bytes.size() == at(comm.size()) && offsets.back() == whole.size());
-    for (int rank = 0; rank < comm.size(); ++rank)
-      messages.send(whole.subspan(offsets[at(rank)], bytes[at(rank)]), rank);
-  }
+  for_each_piece(comm, whole, bytes, root, [&](auto piece, int rank) { messages.send(piece, rank); });
   messages.wait("a scatter");
 }
 
 void gather_to(Communicator& comm, std::span<const std::byte> mine, std::span<const std::size_t> bytes,
                std::span<std::byte> whole, int root) {
-  LOCKSTEP_CHECK(root >= 0 && root < comm.size());
   Messages messages(comm);
   messages.send(mine, root);
-  if (comm.rank() == root) {
-    const auto offsets = offsets_of(bytes);
-    LOCKSTEP_CHECK(bytes.size() == at(comm.size()) && offsets.back() == whole.size());
-    for (int rank = 0; rank < comm.size(); ++rank)
-      messages.receive(whole.subspan(offsets[at(rank)], bytes[at(rank)]), rank);
-  }
+  for_each_piece(comm, whole, bytes, root, [&](auto piece, int rank) { messages.receive(piece, rank); });
   messages.wait("a gather");
 }
 

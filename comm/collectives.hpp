@@ -41,15 +41,6 @@ void scatter(Communicator& comm, std::span<const std::byte> whole, std::span<con
 void gather_to(Communicator& comm, std::span<const std::byte> mine, std::span<const std::size_t> bytes,
                std::span<std::byte> whole, int root);
 
-/// The same of numbers. `counts`, of every rank's piece, is known to all ranks. Returns this rank's piece.
-template <typename T>
-std::vector<T> scatter(Communicator& comm, std::span<const T> whole, std::span<const std::size_t> counts,
-                       int root);
-/// Returns the whole on `root`, nothing on the others.
-template <typename T>
-std::vector<T> gather_to(Communicator& comm, std::span<const T> mine, std::span<const std::size_t> counts,
-                         int root);
-
 /// Runs `body` on every rank at the same time; returns when all are done. An error of any rank is one of all:
 /// @throws AgreedError  on every rank, with the code of the lowest that failed
 void parallel_apply(Communicator& comm, const std::function<void()>& body);
@@ -73,14 +64,16 @@ std::vector<std::size_t> bytes_of(std::span<const std::size_t> counts) {
   return bytes;
 }
 
+/// The same of numbers. `counts`, of every rank's piece, is known to all ranks. Returns this rank's piece.
 template <typename T>
 std::vector<T> scatter(Communicator& comm, std::span<const T> whole, std::span<const std::size_t> counts,
                        int root) {
-  std::vector<T> mine(counts[static_cast<std::size_t>(comm.rank())]);
+  std::vector<T> mine(at(counts, comm.rank()));
   scatter(comm, std::as_bytes(whole), bytes_of<T>(counts), std::as_writable_bytes(std::span(mine)), root);
   return mine;
 }
 
+/// Returns the whole on `root`, nothing on the others.
 template <typename T>
 std::vector<T> gather_to(Communicator& comm, std::span<const T> mine, std::span<const std::size_t> counts,
                          int root) {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -171,17 +172,23 @@ class Communicator {
   PeerWatch* watch_ = nullptr;
 };
 
+/// Every rank has the value that rank 0 had. Collective.
+template <typename T>
+void broadcast(Communicator& comm, T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  comm.broadcast(std::as_writable_bytes(std::span(&value, 1)), 0);
+}
+template <typename T>
+void broadcast(Communicator& comm, std::span<T> values) {
+  comm.broadcast(std::as_writable_bytes(values), 0);
+}
+
 // The addition of an all-reduce: integers wrap around instead of overflowing, as they do in hardware and in
 // MPI.
 
 /// Overwrites: sum[i] = a[i] + b[i]. Same sizes; `sum` may be `a`.
 void add_up(std::span<const std::int64_t> a, std::span<const std::int64_t> b, std::span<std::int64_t> sum);
 void add_up(std::span<const float> a, std::span<const float> b, std::span<float> sum);
-/// Accumulates: sum[i] += term[i]. Same sizes.
-template <typename T>
-void sum_into(std::span<T> sum, std::span<const T> term) {
-  add_up(sum, term, sum);
-}
 
 // One piece of memory that all ranks of a host read and write.
 

@@ -5,7 +5,6 @@
 
 #include "common/machine.hpp"
 
-#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -85,36 +84,6 @@ RankStatus RankActivity::status() const {
   }
   now.place.back() = '\0';
   return now;
-}
-
-void RankActivity::set_device(const std::string& device) {
-  const std::lock_guard lock(texts_mutex_);
-  device_ = device;
-}
-
-std::string RankActivity::device() const {
-  const std::lock_guard lock(texts_mutex_);
-  return device_;
-}
-
-void RankActivity::set_restart_advice(const std::string& advice) {
-  const std::lock_guard lock(texts_mutex_);
-  restart_advice_ = advice;
-}
-
-std::string RankActivity::restart_advice() const {
-  const std::lock_guard lock(texts_mutex_);
-  return restart_advice_;
-}
-
-void RankActivity::set_verdict_file(const std::string& path) {
-  const std::lock_guard lock(texts_mutex_);
-  verdict_file_ = path;
-}
-
-std::string RankActivity::verdict_file() const {
-  const std::lock_guard lock(texts_mutex_);
-  return verdict_file_;
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -89,6 +90,30 @@ struct RankStatus {
 /// Nanoseconds of Clock.
 std::int64_t clock_ns();
 
+/// The entry of a list that has one for each rank, stage or thread.
+template <typename List>
+decltype(auto) at(List&& list, std::integral auto number) {
+  return list[static_cast<std::size_t>(number)];
+}
+
+/// A text that any thread may set and read.
+class SharedText {
+ public:
+  explicit SharedText(std::string text = "") : text_(std::move(text)) {}
+  void set(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    text_ = text;
+  }
+  std::string get() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
 /// Writing never waits. Any thread may read; one thread at a time calls
 /// begin_step, enter, begin_wait and end_wait, and one at a time bucket_leaves.
 class RankActivity {
@@ -110,17 +135,9 @@ class RankActivity {
   /// Fields may be of two neighbouring moments, but not where nothing has changed for a while.
   RankStatus status() const;
 
-  /// What the rank computes on, for people. Once, before it matters.
-  void set_device(const std::string& device);
-  std::string device() const;
-
-  /// What to do when a rank was lost, for people. Once, before it matters; until then to start again.
-  void set_restart_advice(const std::string& advice);
-  std::string restart_advice() const;
-
-  /// Where a verdict on this start is written, by the first rank that says one. Until then, and empty: nowhere.
-  void set_verdict_file(const std::string& path);
-  std::string verdict_file() const;
+  SharedText device;                            ///< what the rank computes on, for people
+  SharedText restart_advice{"start it again"};  ///< what to do when a rank was lost, for people
+  SharedText verdict_file;  ///< where the first verdict on this start is written; or empty
 
   /// From now on waits are written down there, too, while it is open. Once, before other threads write.
   void trace_with(std::unique_ptr<Timeline> timeline) { timeline_ = std::move(timeline); }
@@ -136,8 +153,6 @@ class RankActivity {
   std::atomic<std::uint64_t> collective_{0};
   std::atomic<std::int32_t> bucket_{-1};
   std::array<std::atomic<std::uint64_t>, kPlaceBytes / 8> place_{};
-  mutable std::mutex texts_mutex_;
-  std::string device_, verdict_file_, restart_advice_ = "start it again";
   std::unique_ptr<Timeline> timeline_;
   TimeSlice wait_;  ///< under way; begin_ns 0: none that is traced
 };

@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -15,10 +16,24 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 namespace lockstep {
+
+/// Bytes of a file as text. Borrowed.
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The number that all of a text is; nothing: it is none.
+template <typename Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
 
 /// A new file that is being written. Destroying one closes it without a word: call close() to learn whether
 /// it worked.

@@ -3,7 +3,6 @@
 /// Reading files with plain read(2), and memory.
 #include "data/byte_source.hpp"
 
-#include "common/error.hpp"
 #include "common/installed.hpp"
 
 #include <fcntl.h>
@@ -16,7 +15,6 @@
 #include <cstring>
 #include <new>
 #include <system_error>
-#include <vector>
 
 namespace lockstep {
 

@@ -4,7 +4,6 @@
 #include "data/dataset.hpp"
 
 #include "common/digest.hpp"
-#include "common/error.hpp"
 #include "common/machine.hpp"
 #include "data/augmentation.hpp"
 #include "data/byte_source.hpp"
@@ -16,12 +15,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <numeric>
-#include <span>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 

@@ -3,7 +3,6 @@
 /// The IDX reader.
 #include "data/idx.hpp"
 
-#include "common/error.hpp"
 #include "data/byte_source.hpp"
 
 #include <fmt/format.h>

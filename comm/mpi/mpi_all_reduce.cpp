@@ -3,7 +3,6 @@
 /// Rounds of receives and sends, mostly one of each; what arrives to be added is added when its round is complete.
 #include "comm/mpi/mpi_all_reduce.hpp"
 
-#include "comm/communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 
 #include <algorithm>

@@ -4,20 +4,16 @@
 #include "comm/mpi/mpi_communicator.hpp"
 
 #include "comm/mpi/mpi_all_reduce.hpp"
-#include "comm/mpi/mpi_runtime.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 
 #include <fmt/format.h>
-#include <mpi.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <exception>
 #include <limits>
-#include <utility>
 
 namespace lockstep {
 namespace {

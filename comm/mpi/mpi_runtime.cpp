@@ -4,7 +4,6 @@
 #include "comm/mpi/mpi_runtime.hpp"
 
 #include "comm/launcher.hpp"
-#include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"

@@ -6,8 +6,6 @@
 
 #include "comm/launcher.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
-#include "common/error.hpp"
-#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 

@@ -4,11 +4,8 @@
 /// of its own.
 #include "comm/nccl/nccl_communicator.hpp"
 
-#include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +15,6 @@
 #include <cstdio>
 #include <future>
 #include <memory>
-#include <span>
 #include <thread>
 
 namespace lockstep {
@@ -77,11 +73,11 @@ class SignalHandlersKept {
   SignalHandlersKept() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &before_[i]);
   }
+  SignalHandlersKept(const SignalHandlersKept&) = delete;
+  SignalHandlersKept& operator=(const SignalHandlersKept&) = delete;
   ~SignalHandlersKept() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   }
-  SignalHandlersKept(const SignalHandlersKept&) = delete;
-  SignalHandlersKept& operator=(const SignalHandlersKept&) = delete;
 
  private:
   static constexpr std::array<int, 2> kSignals{SIGUSR1, SIGUSR2};
@@ -102,7 +98,7 @@ constexpr std::chrono::milliseconds kPollInterval{1};
 ncclUniqueId shared_id(Communicator& comm) {
   ncclUniqueId id{};
   if (comm.rank() == 0) LOCKSTEP_NCCL(ncclGetUniqueId(&id));
-  comm.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+  broadcast(comm, id);
   comm.barrier();
   return id;
 }

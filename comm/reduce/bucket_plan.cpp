@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 
 namespace lockstep {
@@ -165,11 +164,6 @@ constexpr std::size_t kGrowth = 4;
 constexpr int kLeastRounds = 3;  // the first one warms up connections and caches
 constexpr int kMostRounds = 20;
 
-template <typename T>
-void broadcast_from_first(Communicator& comm, std::span<T> data) {
-  comm.broadcast(std::as_writable_bytes(data), 0);
-}
-
 double time_once(Communicator& comm, std::span<std::int64_t> data) {
   const auto start = Clock::now();
   comm.all_reduce(data);
@@ -179,7 +173,7 @@ double time_once(Communicator& comm, std::span<std::int64_t> data) {
 /// Rank 0's clock decides for all.
 bool agree_on_another_round(Communicator& comm, int rounds_done, bool time_left) {
   std::uint8_t go_on = rounds_done < kLeastRounds || (rounds_done < kMostRounds && time_left) ? 1 : 0;
-  broadcast_from_first(comm, std::span(&go_on, 1));
+  broadcast(comm, go_on);
   return go_on != 0;
 }
 
@@ -207,7 +201,7 @@ std::vector<LatencyPoint> measure_latency(Communicator& comm, std::size_t max_by
       point.seconds = std::min(point.seconds, seconds);
     }
   }
-  broadcast_from_first(comm, std::span(points));
+  broadcast(comm, std::span(points));
   return points;
 }
 

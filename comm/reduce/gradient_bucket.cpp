@@ -3,7 +3,6 @@
 /// A bucket, and the counters that travel behind the last one.
 #include "comm/reduce/gradient_bucket.hpp"
 
-#include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 

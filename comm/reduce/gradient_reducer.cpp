@@ -13,16 +13,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
-#include <cstddef>
 #include <deque>
 #include <iterator>
 #include <mutex>
-#include <optional>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {
@@ -89,7 +85,7 @@ struct GradientReducer::State {
   }
 
   void count(int index, std::int64_t amount) {
-    counters[static_cast<std::size_t>(index)].fetch_add(amount, std::memory_order_relaxed);
+    at(counters, index).fetch_add(amount, std::memory_order_relaxed);
   }
 
   StepCounters own_counters() const {
@@ -271,7 +267,7 @@ void GradientReducer::pass_over(std::size_t offset, std::size_t size) {
 void GradientReducer::add_sums(const LossSums& sums, int samples) {
   State& s = *state_;
   const StepCounters counters = loss_counters(sums, samples, s.narrow_limit);
-  for (int i = 0; i < kStepCounters; ++i) s.count(i, counters.values[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < kStepCounters; ++i) s.count(i, at(counters.values, i));
   if (s.buckets.back().arrived(1)) s.launch_ready();
 }
 

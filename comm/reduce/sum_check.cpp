@@ -5,7 +5,6 @@
 #include "comm/reduce/sum_check.hpp"
 
 #include "comm/agreement.hpp"
-#include "common/error.hpp"
 
 #include <algorithm>
 

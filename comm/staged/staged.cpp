@@ -3,8 +3,6 @@
 /// Device memory by way of the host: for ranks that share a GPU, and for machines without NCCL.
 #include "comm/staged/staged.hpp"
 
-#include "comm/collectives.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -93,7 +93,7 @@ std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t se
                     "collectives in the same order; please report this",
                     rank, kind.describe(), collective->kind.describe()));
   }
-  collective->contributions[static_cast<std::size_t>(rank)] = contribution;
+  at(collective->contributions, rank) = contribution;
   if (++collective->arrived < size_) return collective;
   open_.erase(sequence);
   if (collective->abandoned) return collective;
@@ -213,7 +213,7 @@ std::unique_ptr<SharedMemory> share_thread_memory(Communicator& comm, std::size_
   std::shared_ptr<Block> block;
   if (comm.rank() == 0) block = std::make_shared<Block>(bytes);
   const std::shared_ptr<Block>* owner = &block;
-  comm.broadcast(std::as_writable_bytes(std::span(&owner, 1)), 0);
+  broadcast(comm, owner);
   std::shared_ptr<Block> mine = *owner;
   comm.barrier();  // rank 0's own stays where it is until all have theirs
   return std::make_unique<ThreadSharedMemory>(std::move(mine));

@@ -4,7 +4,6 @@
 #include "comm/thread/thread_ranks.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/communicator.hpp"
 #include "comm/thread/thread_group.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
@@ -14,7 +13,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -138,9 +136,7 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
   LOCKSTEP_CHECK(ranks >= 1);
   ThreadGroup group(ranks);
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(ranks));
-  const auto run = [&](int rank) {
-    outcomes[static_cast<std::size_t>(rank)] = run_rank(group, rank, body, timeout);
-  };
+  const auto run = [&](int rank) { at(outcomes, rank) = run_rank(group, rank, body, timeout); };
   std::vector<std::thread> threads;
   threads.reserve(outcomes.size());
   std::exception_ptr not_started;
@@ -259,7 +255,7 @@ std::unique_ptr<Communicator> ThreadCommunicator::make_part(int colour) {
   std::shared_ptr<ThreadGroup> part;
   if (first == rank_) part = std::make_shared<ThreadGroup>(members, &group_);
   const auto makers = gather(*this, &part);
-  std::shared_ptr<ThreadGroup> mine = *makers[static_cast<std::size_t>(first)];
+  std::shared_ptr<ThreadGroup> mine = *at(makers, first);
   barrier();  // until then the makers' variables must stay
   return std::make_unique<ThreadCommunicator>(std::move(mine), static_cast<int>(before), *this);
 }

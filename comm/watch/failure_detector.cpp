@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -55,7 +54,7 @@ Findings FailureDetector::look(std::int64_t now_ns, const std::vector<Peer>& pee
   memory_.resize(peers.size());
   Findings findings;
   if (over_) return findings;
-  learn(now_ns, peers[static_cast<std::size_t>(rank_)].where);
+  learn(now_ns, at(peers, rank_).where);
   findings.adopted = over_ = must_follow(now_ns, peers);
   if (over_) return findings;
   for (const auto find : {&FailureDetector::find_deaths, &FailureDetector::find_silence,
@@ -93,7 +92,7 @@ bool FailureDetector::is_silent(const Peer& peer, std::int64_t now_ns) const {
 
 bool FailureDetector::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   for (int rank = 0; rank < rank_; ++rank) {
-    const Peer& peer = peers[static_cast<std::size_t>(rank)];
+    const Peer& peer = at(peers, rank);
     if (can_speak(peer) && !is_silent(peer, now_ns)) return false;
   }
   return true;
@@ -126,7 +125,7 @@ void FailureDetector::notice_silence(std::int64_t now_ns, const std::vector<Peer
   const Scene scene{rank_, now_ns, limits_.timeout_seconds};
   for (const Peer& peer : peers) {
     if (peer.who.rank == rank_) continue;
-    Memory& memory = memory_[static_cast<std::size_t>(peer.who.rank)];
+    Memory& memory = at(memory_, peer.who.rank);
     const bool was_silent = std::exchange(memory.silent, is_silent(peer, now_ns));
     if (memory.silent && !was_silent) memory.silent_since = peer.heard_ns;
     if (memory.silent && speaker && !std::exchange(memory.said, true))
@@ -140,7 +139,7 @@ void FailureDetector::notice_silence(std::int64_t now_ns, const std::vector<Peer
 void FailureDetector::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
   const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) &&
                    std::ranges::any_of(peers, [&](const Peer& peer) { return is_silent(peer, now_ns); });
-  const Peer& self = peers[static_cast<std::size_t>(rank_)];
+  const Peer& self = at(peers, rank_);
   if (cut && cut_since_ns_ == 0) {
     cut_since_ns_ = now_ns;
     for (const Peer& peer : peers)
@@ -156,7 +155,7 @@ void FailureDetector::notice_stuck(std::int64_t now_ns, const std::vector<Peer>&
   const auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_notice_seconds, 10, longest_wait_ns_));
   const bool speaker = speaks(now_ns, peers);
   for (const Peer& peer : peers) {
-    Memory& memory = memory_[static_cast<std::size_t>(peer.who.rank)];
+    Memory& memory = at(memory_, peer.who.rank);
     const bool is_late = std::ranges::find(late, peer.who.rank) != late.end();
     if (is_late && !memory.stuck && speaker)
       findings.notices.push_back(stuck_notice(peer, {rank_, now_ns, limits_.timeout_seconds}));
@@ -167,7 +166,7 @@ void FailureDetector::notice_stuck(std::int64_t now_ns, const std::vector<Peer>&
 /// Ranks that this one waits for, which are alive, do not wait themselves, and have not moved for so long.
 std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const std::vector<Peer>& peers,
                                            double seconds) const {
-  const RankStatus& own = peers[static_cast<std::size_t>(rank_)].where;
+  const RankStatus& own = at(peers, rank_).where;
   std::vector<int> ranks;
   if (!own.waits() || seconds_since(own.since_ns, now_ns) < seconds) return ranks;
   for (const Peer& peer : peers) {
@@ -221,7 +220,7 @@ std::optional<Verdict> FailureDetector::find_silence(std::int64_t now_ns,
 
 std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns,
                                                    const std::vector<Peer>& peers) const {
-  const RankStatus& own = peers[static_cast<std::size_t>(rank_)].where;
+  const RankStatus& own = at(peers, rank_).where;
   if (own.step < kStepsToLearn || held_by_debugger(peers)) return std::nullopt;
   // Ranks that work equally hardly wait, however long their steps are.
   const std::int64_t longest_ns = std::max(longest_wait_ns_, longest_step_ns_);
@@ -234,7 +233,7 @@ std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns,
 std::optional<Verdict> FailureDetector::find_out_of_step(std::int64_t now_ns,
                                                          const std::vector<Peer>& peers) const {
   std::map<std::string, std::vector<const Peer*>> places;
-  const std::uint64_t collective = peers[static_cast<std::size_t>(rank_)].where.collective;
+  const std::uint64_t collective = at(peers, rank_).where.collective;
   for (const Peer& peer : peers) {
     if (peer.who.rank != rank_ && !is_there(peer)) continue;
     const RankStatus& where = peer.where;
@@ -269,7 +268,7 @@ Verdict FailureDetector::find_overdue(std::int64_t now_ns, const std::vector<Pee
   verdict.cut_off = verdict.initiating.size() > 1 && may_be_cut_off(now_ns, peers);
   if (!verdict.initiating.empty()) return verdict;
   verdict.cause = Cause::kStuck;
-  const RankStatus& own = peers[static_cast<std::size_t>(rank_)].where;
+  const RankStatus& own = at(peers, rank_).where;
   for (const Peer& peer : peers) {
     const bool behind = is_behind(peer.where, own);
     if (peer.who.rank != rank_ && is_there(peer) && behind) verdict.initiating.push_back(peer.who.rank);

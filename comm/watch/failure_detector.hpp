@@ -5,7 +5,6 @@
 
 #include "comm/watch/message.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -60,10 +60,10 @@ bool Heartbeat::on_message(Connection& connection, const Message& message) {
   if (!connection.known() || std::holds_alternative<Died>(message)) return false;
   const int rank = connection.rank();
   const std::int64_t now = clock_ns();
-  peers_[static_cast<std::size_t>(rank)].heard_ns = now;
+  at(peers_, rank).heard_ns = now;
   if (const auto* relay = std::get_if<Relay>(&message)) return on_relay(rank, *relay, now);
   if (const auto* beat = std::get_if<Beat>(&message)) {
-    Link& link = links_[static_cast<std::size_t>(rank)];
+    Link& link = at(links_, rank);
     link.unanswered = 0;
     if (relays()) link.fresh = *beat;
     on_beat(rank, *beat, now);
@@ -83,7 +83,7 @@ bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
     if (relayed.rank >= peers_.size()) return false;
     if (rank == rank_) continue;
     const std::int64_t when = now_ns - std::clamp<std::int64_t>(relayed.age_ns, 0, now_ns);
-    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    Peer& peer = at(peers_, rank);
     const auto* beat = std::get_if<Beat>(&relayed.said);
     if (beat != nullptr && when > peer.heard_ns) {
       peer.watched = !peer.ended && !peer.leaving;
@@ -100,7 +100,7 @@ bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
 
 /// What ends a rank, said at that time of this rank's clock. False: it is nothing, or known.
 bool Heartbeat::on_news(int rank, const Message& said, std::int64_t when_ns) {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Peer& peer = at(peers_, rank);
   if (const auto* leaving = std::get_if<Leaving>(&said)) {
     const bool known = peer.leaving && (peer.farewell.spoken || !leaving->spoken);
     peer.leaving = true;
@@ -115,7 +115,7 @@ bool Heartbeat::on_news(int rank, const Message& said, std::int64_t when_ns) {
 }
 
 void Heartbeat::on_beat(int rank, const Beat& beat, std::int64_t when_ns) {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Peer& peer = at(peers_, rank);
   peer.where = beat.where;
   // Whatever it says, nothing lies in the future or before the other machine's start.
   const std::int64_t age =
@@ -130,7 +130,7 @@ void Heartbeat::on_beat(int rank, const Beat& beat, std::int64_t when_ns) {
 }
 
 bool Heartbeat::found_dead(int rank, std::int64_t when_ns) {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Peer& peer = at(peers_, rank);
   if (peer.dead || !peer.watched || peer.leaving) return false;
   peer.dead = true;
   peer.lost_ns = when_ns;
@@ -140,7 +140,7 @@ bool Heartbeat::found_dead(int rank, std::int64_t when_ns) {
 // What a watcher passes on.
 
 Relayed Heartbeat::relayed(int rank, Message said) const {
-  const std::int64_t since = clock_ns() - peers_[static_cast<std::size_t>(rank)].heard_ns;
+  const std::int64_t since = clock_ns() - at(peers_, rank).heard_ns;
   return {static_cast<std::uint32_t>(rank), std::holds_alternative<Beat>(said) ? since : 0, std::move(said)};
 }
 
@@ -165,8 +165,8 @@ void Heartbeat::send_news() {
 std::vector<std::uint8_t> Heartbeat::take_fresh_beats(int first_rank, int end_rank) {
   std::vector<Relayed> list;
   for (int rank = first_rank; relays() && rank < end_rank; ++rank) {
-    const auto beat = std::exchange(links_[static_cast<std::size_t>(rank)].fresh, std::nullopt);
-    if (beat && peers_[static_cast<std::size_t>(rank)].watched) list.push_back(relayed(rank, *beat));
+    const auto beat = std::exchange(at(links_, rank).fresh, std::nullopt);
+    if (beat && at(peers_, rank).watched) list.push_back(relayed(rank, *beat));
   }
   return encode_relays(list);
 }
@@ -175,7 +175,7 @@ std::vector<std::uint8_t> Heartbeat::take_fresh_beats(int first_rank, int end_ra
 
 void Heartbeat::drop_network(const std::function<bool(int)>& to) {
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
-    dropped_[static_cast<std::size_t>(rank)] = is_dropped(rank) || to(rank);
+    at(dropped_, rank) = is_dropped(rank) || to(rank);
 }
 
 void Heartbeat::beat() {
@@ -185,8 +185,8 @@ void Heartbeat::beat() {
   const auto of_watchers = take_fresh_beats(0, std::min(kWatchers, ranks));
   const auto of_members = take_fresh_beats(kWatchers, ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    const Link& link = links_[static_cast<std::size_t>(rank)];
+    const Peer& peer = at(peers_, rank);
+    const Link& link = at(links_, rank);
     if (!linked(rank) || peer.dead || peer.leaving) continue;
     const bool is_member = is_large() && rank >= kWatchers;
     if (!link.connection && rank < rank_) connect(rank);
@@ -201,8 +201,8 @@ void Heartbeat::beat_as_member() {
   bool answered = false;
   for (std::size_t i = 0; i < std::size_t{kWatchers} && !(answered && kept >= kKept); ++i) {
     const int rank = watcher_of(rank_, i);
-    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    Link& link = links_[static_cast<std::size_t>(rank)];
+    const Peer& peer = at(peers_, rank);
+    Link& link = at(links_, rank);
     if (peer.dead || peer.leaving || peer.ended) continue;
     const bool answers = link.unanswered < kUnanswered;
     if (!link.connection) connect(rank);
@@ -214,10 +214,10 @@ void Heartbeat::beat_as_member() {
 
 /// Nothing to a rank that does not read: a later beat says more.
 void Heartbeat::send_beat(int rank, const std::vector<std::uint8_t>& more) {
-  Link& link = links_[static_cast<std::size_t>(rank)];
+  Link& link = at(links_, rank);
   ++link.unanswered;
   if (!link.connection || is_dropped(rank) || link.connection->is_behind()) return;
-  Beat beat = callbacks_.make_beat(peers_[static_cast<std::size_t>(rank)]);
+  Beat beat = callbacks_.make_beat(at(peers_, rank));
   beat.sent_ns = clock_ns();
   auto bytes = encode(beat);
   bytes.insert(bytes.end(), more.begin(), more.end());
@@ -225,7 +225,7 @@ void Heartbeat::send_beat(int rank, const std::vector<std::uint8_t>& more) {
 }
 
 void Heartbeat::send_bytes(int rank, const std::vector<std::uint8_t>& bytes) {
-  Link& link = links_[static_cast<std::size_t>(rank)];
+  Link& link = at(links_, rank);
   if (link.connection && !is_dropped(rank) && !bytes.empty()) link.connection->send(bytes);
 }
 

@@ -70,7 +70,7 @@ class Heartbeat {
   };
 
   bool linked(int rank) const;
-  bool is_dropped(int rank) const { return dropped_[static_cast<std::size_t>(rank)]; }
+  bool is_dropped(int rank) const { return at(dropped_, rank); }
   bool is_large() const { return peers_.size() > static_cast<std::size_t>(kMostDirect); }
   bool relays() const { return is_large() && rank_ < kWatchers; }
   // Connections.

@@ -58,8 +58,8 @@ void Heartbeat::make_room_for_stranger() {
 
 void Heartbeat::connect(int rank) {
   if (last_sent_ || is_dropped(rank)) return;
-  Link& link = links_[static_cast<std::size_t>(rank)];
-  const Identity& who = peers_[static_cast<std::size_t>(rank)].who;
+  Link& link = at(links_, rank);
+  const Identity& who = at(peers_, rank).who;
   if (link.connecting || who.addresses.empty()) return;
   asio::error_code bad;
   const auto address = asio::ip::make_address(who.addresses[link.next_address++ % who.addresses.size()], bad);
@@ -68,7 +68,7 @@ void Heartbeat::connect(int rank) {
   auto connection = std::make_shared<Connection>(*this, tcp::socket(context_));
   connection->connect({address, static_cast<asio::ip::port_type>(who.port)}, kConnectWithin,
                       [this, rank, connection](bool good) {
-                        links_[static_cast<std::size_t>(rank)].connecting = false;
+                        at(links_, rank).connecting = false;
                         if (good) on_connected(rank, connection);
                       });
 }
@@ -102,7 +102,7 @@ bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
   const int rank = static_cast<int>(hello.rank);
   if (is_dropped(rank)) return true;
   if (!called && rank < rank_) return false;  // those are called
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Peer& peer = at(peers_, rank);
   Link& link = links_[hello.rank];
   if (link.connection) link.connection->abandon();
   link.connection = connection.shared_from_this();
@@ -124,17 +124,17 @@ void Heartbeat::on_closed(Connection& connection) {
   strangers_.erase(self);
   if (!connection.known()) return;
   const int rank = connection.rank();
-  Link& link = links_[static_cast<std::size_t>(rank)];
+  Link& link = at(links_, rank);
   if (link.connection != self) return;
   link.connection.reset();
-  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const Peer& peer = at(peers_, rank);
   if (peer.watched && !peer.leaving && !is_dropped(rank)) probe(rank, kProbes);
 }
 
 /// Does a process still listen there? A process that ends closes its connections and its port in no
 /// order that could be relied on: once is not enough.
 void Heartbeat::probe(int rank, int tries) {
-  Link& link = links_[static_cast<std::size_t>(rank)];
+  Link& link = at(links_, rank);
   if (!link.endpoint || tries == 0 || link.connection || is_dropped(rank)) return;
   auto socket = std::make_shared<tcp::socket>(context_);
   socket->async_connect(*link.endpoint, [this, rank, tries, socket](const asio::error_code& error) {

@@ -21,39 +21,32 @@ constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
 constexpr std::uint8_t kVersion = 6;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
+template <typename Fields, typename... Values>
+void each(Fields& fields, Values&... values) {
+  (fields(values), ...);
+}
+
 template <typename Fields>
 void visit(Hello& hello, Fields& fields) {
-  fields(hello.token);
-  fields(hello.rank);
-  fields(hello.world_size);
+  each(fields, hello.token, hello.rank, hello.world_size);
 }
 
 template <typename Fields>
 void visit(RankStatus& where, Fields& fields) {
-  fields(where.step);
-  fields(where.phase);
-  fields(where.waiting);
-  fields(where.collective);
-  fields(where.bucket);
-  fields(where.since_ns);
-  fields(where.place);
+  each(fields, where.step, where.phase, where.waiting, where.collective, where.bucket, where.since_ns,
+       where.place);
 }
 
 template <typename Fields>
 void visit(Beat& beat, Fields& fields) {
   fields(beat.sent_ns);
   visit(beat.where, fields);
-  fields(beat.witnessed_rank);
-  fields(beat.witnessed_state);
-  fields(beat.traced);
-  fields(beat.device);
+  each(fields, beat.witnessed_rank, beat.witnessed_state, beat.traced, beat.device);
 }
 
 template <typename Fields>
 void visit(Leaving& leaving, Fields& fields) {
-  fields(leaving.code);
-  fields(leaving.because);
-  fields(leaving.spoken);
+  each(fields, leaving.code, leaving.because, leaving.spoken);
 }
 
 template <typename Fields>
@@ -66,8 +59,7 @@ template <typename Fields>
 void visit(Relay& relay, Fields& fields) {
   fields.count(relay.list, kMostRelayed);
   for (Relayed& relayed : relay.list) {
-    fields(relayed.rank);
-    fields(relayed.age_ns);
+    each(fields, relayed.rank, relayed.age_ns);
     fields.kind(relayed.said);
     std::visit([&](auto& said) { visit(said, fields); }, relayed.said);
   }

@@ -22,7 +22,6 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <string>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -77,7 +76,7 @@ Identity read_identity(int rank, const std::string& host, const std::string& tex
 Token shared_token(Communicator& comm) {
   Token token{};
   if (comm.rank() == 0) token = draw_token();
-  comm.broadcast(std::as_writable_bytes(std::span(token)), 0);
+  broadcast(comm, token);
   return token;
 }
 

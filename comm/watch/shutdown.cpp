@@ -77,8 +77,8 @@ void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
 }
 
 void Shutdown::speak(std::int64_t now_ns) {
-  const auto lines = describe(*verdict_, peers_,
-                              {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice()});
+  const auto lines = describe(
+      *verdict_, peers_, {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice.get()});
   // Two ranks may speak at the same time: the first to write the verdict says it. A rank that hears nothing may be on
   // the other side of a cut network, where its verdict is not seen.
   const bool maybe_cut_off = verdict_->cause == Cause::kSilent || verdict_->cause == Cause::kNetwork;
@@ -102,7 +102,7 @@ bool Shutdown::wait_until_settled(std::chrono::nanoseconds limit) {
 
 /// For later readers. False if another rank has done so.
 bool Shutdown::write_down(const std::vector<std::string>& lines) {
-  const std::string path = comm_.activity().verdict_file();
+  const std::string path = comm_.activity().verdict_file.get();
   if (path.empty()) return true;
   auto first = std::make_shared<std::promise<bool>>();
   auto is_first = first->get_future();

@@ -19,10 +19,6 @@ double seconds_between(std::int64_t from, std::int64_t to) {
   return std::max(0.0, static_cast<double>(to - from) * 1e-9);
 }
 
-const Peer& of(const std::vector<Peer>& peers, int rank) {
-  return peers[static_cast<std::size_t>(rank)];
-}
-
 std::string full_name(const Peer& peer) {
   return fmt::format("rank {} on {} (pid {}{}{})", peer.who.rank, peer.who.host, peer.who.pid,
                      peer.device.empty() ? "" : ", ", peer.device);
@@ -75,7 +71,7 @@ std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const st
   std::map<std::string, std::vector<int>> places;
   std::map<std::string, std::int64_t> since;
   for (const int rank : ranks) {
-    const Peer& peer = of(peers, rank);
+    const Peer& peer = at(peers, rank);
     const std::string place = describe(peer.where);
     places[place].push_back(rank);
     const auto known = since.try_emplace(place, peer.where.since_ns).first;
@@ -91,7 +87,7 @@ std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const st
 
 std::set<std::string> hosts_of(const std::vector<int>& ranks, const std::vector<Peer>& peers) {
   std::set<std::string> hosts;
-  for (const int rank : ranks) hosts.insert(of(peers, rank).who.host);
+  for (const int rank : ranks) hosts.insert(at(peers, rank).who.host);
   return hosts;
 }
 
@@ -109,7 +105,7 @@ std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, 
     case Cause::kDied:
       return fmt::format("see what it said last, and dmesg on {} (out of memory?); {}", hosts, scene.restart);
     case Cause::kSilent: {
-      const Peer& first = of(peers, verdict.initiating.front());
+      const Peer& first = at(peers, verdict.initiating.front());
       if (is_stopped(first))
         return fmt::format("kill -CONT {} on {} would have let it go on; {}", first.who.pid, hosts,
                            scene.restart);
@@ -119,7 +115,7 @@ std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, 
     case Cause::kStuck:
       return fmt::format(
           "gdb -p {} on {}, thread apply all bt; a disk that hangs; if it is only slow, raise {}; {}",
-          of(peers, verdict.initiating.front()).who.pid, hosts, spelling().timeout, scene.restart);
+          at(peers, verdict.initiating.front()).who.pid, hosts, spelling().timeout, scene.restart);
     case Cause::kOutOfStep:
       return "this is a fault of the program or of that machine: keep the run directory's log/ and report "
              "it; " +
@@ -138,13 +134,13 @@ std::string headline(const Verdict& verdict, const std::vector<Peer>& peers, con
   if (verdict.cause == Cause::kNetwork) {
     return fmt::format("all {} ranks wait, and their messages do not come", peers.size());
   }
-  const Peer& first = of(peers, verdict.initiating.front());
+  const Peer& first = at(peers, verdict.initiating.front());
   const std::string seen = last_seen(verdict.cause, first, scene);
   if (verdict.cut_off)
     return fmt::format(
         "rank {} on {} hears no other rank any more, for {:.1f} s: this host is cut off, or all others "
         "are gone",
-        scene.rank, of(peers, scene.rank).who.host, seconds_between(first.heard_ns, scene.now_ns));
+        scene.rank, at(peers, scene.rank).who.host, seconds_between(first.heard_ns, scene.now_ns));
   if (verdict.initiating.size() == 1)
     return fmt::format("{} {}; {}", full_name(first), what_happened(verdict.cause, first, scene), seen);
   if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent) {

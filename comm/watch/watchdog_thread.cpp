@@ -3,7 +3,6 @@
 /// WatchdogThread: its timer, what it looks at each time, and what follows from a verdict.
 #include "comm/watch/watchdog_thread.hpp"
 
-#include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
@@ -97,7 +96,7 @@ void WatchdogThread::leave_alone(int exit_code) {
 void WatchdogThread::run() {
   pthread_setname_np(pthread_self(), "watchdog");  // for ps -L and tests/bench/many_ranks
   last_look_ns_ = clock_ns();
-  const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
+  const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_)
     peer.in_proc = peer.who.rank != rank_ && peer.who.host == host && runs_this_program(peer.who.pid);
   heartbeat_.start();
@@ -132,7 +131,7 @@ Beat WatchdogThread::make_beat() {
   beat.witnessed_rank = witnessed_;
   beat.witnessed_state = witnessed_state_;
   beat.traced = traced_;
-  put_text(comm_.activity().device(), beat.device);
+  put_text(comm_.activity().device.get(), beat.device);
   return beat;
 }
 
@@ -141,7 +140,7 @@ void WatchdogThread::look() {
   forgive_own_absence(now);
   look_at_processes(now);
   look_at_deaths(now);
-  Peer& self = peers_[static_cast<std::size_t>(rank_)];
+  Peer& self = at(peers_, rank_);
   self.where = comm_.activity().status();
   patience_ = traced_ || FailureDetector::held_by_debugger(peers_);
   if (is_over()) return shutdown_.go_on(now, overdue_ns_);
@@ -164,7 +163,7 @@ void WatchdogThread::forgive_own_absence(std::int64_t now) {
 void WatchdogThread::look_at_processes(std::int64_t now) {
   traced_ = is_traced();
   witnessed_ = -1;
-  const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
+  const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_) {
     if (peer.who.rank == rank_ || peer.who.host != host || !detector_.is_silent(peer, now)) continue;
     peer.state = state_of_process(peer.who.pid);

@@ -3,7 +3,6 @@
 /// Writing images in their order as a set.
 #include "data/pictures/conversion.hpp"
 
-#include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "data/pictures/image_queue.hpp"
 #include "data/sets/shards.hpp"
@@ -11,9 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,6 @@
 #include "data/pictures/image_queue.hpp"
 
 #include "common/machine.hpp"
-#include "data/byte_source.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
-#include "data/idx.hpp"
 #include "data/sets/names.hpp"
 
 #include <fmt/format.h>
@@ -15,10 +14,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <utility>
 
 namespace lockstep {
 

@@ -3,7 +3,6 @@
 /// A machine with a stack, as Python's, that knows the opcodes of plain data and five names.
 #include "data/sets/pickle.hpp"
 
-#include "common/error.hpp"
 #include "common/printable.hpp"
 #include "data/byte_source.hpp"
 
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "data/dataset.hpp"
 #include "data/sets/made_sets.hpp"
 #include "data/sets/names.hpp"
 
@@ -18,7 +17,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 namespace lockstep {
 

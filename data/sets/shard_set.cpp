@@ -20,7 +20,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>

@@ -3,7 +3,6 @@
 /// From the entries of an archive to samples.
 #include "data/sets/tar_samples.hpp"
 
-#include "common/error.hpp"
 #include "common/printable.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
@@ -11,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace lockstep {
 namespace {

@@ -137,7 +137,7 @@ class Jobs final : public BurnCheck {
     return expected < slice.seconds_left();
   }
   bool all_go_on(bool fits_here) {
-    rank_.comm.broadcast(std::as_writable_bytes(std::span(&fits_here, 1)), 0);
+    broadcast(rank_.comm, fits_here);
     return fits_here;
   }
 

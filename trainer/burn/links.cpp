@@ -68,7 +68,7 @@ class Links final : public BurnCheck {
       sum_of_all();
       rank_.tick("links");
       goes_on = done < at_least || !slice.is_over();
-      comm_.broadcast(std::as_writable_bytes(std::span(&goes_on, 1)), 0);
+      broadcast(comm_, goes_on);
     }
   }
 
@@ -92,7 +92,7 @@ class Links final : public BurnCheck {
   /// The quickest of a few exchanges; small ones before each, so that both are there.
   void exchange_with(int partner) {
     constexpr int kTimes = 3;
-    LinkView& view = views_[static_cast<std::size_t>(partner)];
+    LinkView& view = at(views_, partner);
     for (int i = 0; i < kTimes; ++i) {
       const std::uint64_t number = static_cast<std::uint64_t>(turn_) * kTimes + static_cast<std::uint64_t>(i);
       prepare(comm_.rank(), partner, number);
@@ -166,8 +166,7 @@ class Links final : public BurnCheck {
     const auto key = burn_key(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high),
                               static_cast<std::uint64_t>(turn_));
     ++sums_of_pairs_;
-    if (!sums_up(*pair, key, comm_.rank() == low ? 1 : 2, 3))
-      ++views_[static_cast<std::size_t>(partner)].wrong_sums;
+    if (!sums_up(*pair, key, comm_.rank() == low ? 1 : 2, 3)) ++at(views_, partner).wrong_sums;
   }
 
   void sum_of_all() {

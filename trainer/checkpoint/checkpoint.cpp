@@ -3,16 +3,13 @@
 /// A checkpoint is written to a temporary directory and renamed; nothing of one is used before it is verified.
 #include "trainer/checkpoint/checkpoint.hpp"
 
-#include "common/digest.hpp"
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
-#include "trainer/checkpoint/directory.hpp"
 
 #include <fmt/format.h>
 
 #include <cstring>
 #include <span>
-#include <string_view>
 #include <utility>
 
 namespace lockstep {
@@ -188,9 +185,7 @@ Manifest manifest_of(Env& env, const std::string& directory) {
   const std::string path = directory + "/" + kManifestFile;
   if (size_of_part(env, directory, kManifestFile) > kMaxManifestBytes)
     throw DataError(fmt::format("{}: too large for a manifest", path));
-  const std::vector<std::byte> bytes = read_part(env, directory, kManifestFile);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return read_manifest(text, path);
+  return read_manifest(as_text(read_part(env, directory, kManifestFile)), path);
 }
 
 CheckpointState state_of(Env& env, const std::string& path, Weights accepted) {

@@ -8,6 +8,8 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/state.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +43,9 @@ struct Manifest {
   std::vector<std::string> optimizer_buffers = {};  ///< their names
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
+
+/// The facts as the manifest has them.
+nlohmann::ordered_json facts_json(const CheckpointFacts& facts);
 
 /// The same manifest always gives the same text.
 std::string write_manifest(Manifest manifest);

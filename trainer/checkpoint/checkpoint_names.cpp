@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <string_view>
 
@@ -42,8 +41,8 @@ EvaluationsTold evaluations_told(const std::string& run_dir,
                          number = epoch ? event.integer("epoch").value_or(0) : 0;
       if (doubt && step > doubt->sure_step) return;
       if (epoch && on_epoch) on_epoch(number, step);
-      const auto validated = event.number("validation_accuracy");
-      const auto accuracy = validated ? validated : event.number("test_accuracy");
+      const ToldEvaluation found = told_evaluation(event);
+      const auto accuracy = found.accuracy();
       if (!accuracy || (end && step == evaluated)) return;
       evaluated = step;
       ++told.count;
@@ -52,7 +51,7 @@ EvaluationsTold evaluations_told(const std::string& run_dir,
                 .epoch = number,
                 .step = step,
                 .accuracy = *accuracy,
-                .validated = validated.has_value()};
+                .validated = found.validation_accuracy.has_value()};
     });
   } catch (const Error&) {
     return {};
@@ -127,11 +126,8 @@ std::string best_of(const std::string& path, const std::string& run_dir,
 /// 3 of "epoch:3"; nothing for other texts.
 std::optional<std::int64_t> number_behind(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
-  text.remove_prefix(prefix.size());
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc{} && end == text.data() + text.size() && number >= 0;
-  return whole ? std::optional(number) : std::nullopt;
+  const auto number = parse_whole<std::int64_t>(text.substr(prefix.size()));
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 }  // namespace

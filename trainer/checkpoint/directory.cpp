@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <string_view>
 
@@ -120,10 +119,8 @@ std::optional<std::int64_t> checkpoint_step(const std::string& name) {
   if (!digits.starts_with(kStepPrefix)) return std::nullopt;
   digits.remove_prefix(kStepPrefix.size());
   if (digits.ends_with(kReplacedSuffix)) digits.remove_suffix(std::string_view(kReplacedSuffix).size());
-  std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  const bool whole = error == std::errc{} && end == digits.data() + digits.size();
-  return whole && step >= 0 ? std::optional(step) : std::nullopt;
+  const auto step = parse_whole<std::int64_t>(digits);
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_dir) {

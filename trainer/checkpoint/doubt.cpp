@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <span>
 
 namespace lockstep {
@@ -25,8 +24,7 @@ std::string doubt_path(const std::string& run_dir) {
 
 /// @throws DataError, ConfigError
 CheckpointDoubt parsed_doubt(const std::vector<std::byte>& bytes, const std::string& path) {
-  const auto json =
-      parse_json_or_discard(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  const auto json = parse_json_or_discard(as_text(bytes));
   const auto field = [&](const char* key) {
     return json.is_object() ? json.value(key, nlohmann::json()) : nlohmann::json();
   };

@@ -8,7 +8,6 @@
 #include "common/text_layout.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +20,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <span>
 
 namespace lockstep {
 

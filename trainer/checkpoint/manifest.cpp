@@ -9,7 +9,7 @@
 #include "kernels/numerics/sums.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/checkpoint/manifest_fields.hpp"
+#include "trainer/checkpoint/json_fields.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,10 +19,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
-#include <utility>
 
 namespace lockstep {
 namespace {
@@ -244,7 +242,7 @@ void check_seal(std::string_view text, const std::string& file) {
 }
 
 /// Parameters and what is kept are the tensors of the model file: one section each, behind that of the header.
-void check_sections(const Manifest& manifest, const ManifestReader& top) {
+void check_sections(const Manifest& manifest, const JsonFieldsReader& top) {
   std::map<std::string_view, std::size_t> bytes;
   const auto tensors = manifest.facts.tensors();
   for (const CheckpointParameter& p : tensors) bytes[p.name] = sizeof(float) * p.elements();
@@ -257,7 +255,7 @@ void check_sections(const Manifest& manifest, const ManifestReader& top) {
               "what the sections of model.safetensors are");
 }
 
-void check_version(const ManifestReader& top, const std::string& file) {
+void check_version(const JsonFieldsReader& top, const std::string& file) {
   std::string format;
   std::int64_t version = 0;
   top("format", format);
@@ -271,7 +269,7 @@ void check_version(const ManifestReader& top, const std::string& file) {
 }
 
 /// Manifests from before arithmetic 2 do not say any, and lack most of what came later.
-void check_arithmetic(const ManifestReader& top, const std::string& file) {
+void check_arithmetic(const JsonFieldsReader& top, const std::string& file) {
   std::int64_t version = 1;
   if (top.has("arithmetic", true))
     top.object("arithmetic", version, [](auto&& inner, std::int64_t& value) { inner("version", value); });
@@ -288,9 +286,13 @@ std::string manifest_seal(std::string_view body) {
   return fmt::format(",\n \"manifest_sha256\": \"{}\"\n}}\n", hex(sha256(std::as_bytes(std::span(body)))));
 }
 
+Json facts_json(const CheckpointFacts& facts) {
+  return json_of_fields(facts, [](auto&& archive, CheckpointFacts& all) { facts_fields(archive, all); });
+}
+
 std::string write_manifest(Manifest manifest) {
   Json document = {{"format", kFormat}, {"version", version_of(manifest)}};
-  manifest_fields(ManifestWriter(document), manifest);
+  manifest_fields(JsonFieldsWriter(document), manifest);
   std::string body = json_text(document, 1);
   body.resize(body.rfind('\n'));  // open again: the seal closes it
   return body + manifest_seal(body);
@@ -300,7 +302,7 @@ Manifest read_manifest(std::string_view text, const std::string& file) {
   check_seal(text, file);
   const json parsed = parse_json_or_discard(text);
   if (parsed.is_discarded()) throw DataError(fmt::format("{}: is not JSON", file));
-  const ManifestReader top(parsed, file, "manifest");
+  const JsonFieldsReader top(parsed, file, "manifest");
   check_version(top, file);
   check_arithmetic(top, file);
   Manifest manifest;

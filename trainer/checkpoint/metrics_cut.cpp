@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// Where to cut metrics.jsonl.
 #include "common/digest.hpp"
-#include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <span>
@@ -18,40 +16,31 @@ namespace {
 
 /// True if the line tells of something up to the checkpoint.
 bool belongs(std::string_view line, std::int64_t step, bool evaluated) {
-  const auto entry = parse_json_or_discard(line);
-  if (!entry.is_object()) return false;
-  const auto event = entry.value("/event"_json_pointer, nlohmann::json());
-  if (event == "end") return false;
-  const auto at = entry.value("/step"_json_pointer, nlohmann::json());
-  if (!at.is_number_integer()) return true;
-  const auto line_step = at.get<std::int64_t>();
-  const bool of_evaluation = event == "epoch" || event == "evaluation";
-  return line_step < step || (line_step == step && (!of_evaluation || evaluated));
-}
-
-std::string_view text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  MetricsEvent event;
+  if (!event.read(line) || event.name() == "end") return false;
+  const auto at = event.integer("step");
+  const bool of_evaluation = event.name() == "epoch" || event.name() == "evaluation";
+  return !at || *at < step || (*at == step && (!of_evaluation || evaluated));
 }
 
 /// Whether an event "lost" says so of lines up to this step.
 bool was_told(std::string_view text, std::int64_t step) {
   for (std::size_t at = text.find("\"lost\""); at != text.npos; at = text.find("\"lost\"", at + 1)) {
     const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line
-    const auto entry = parse_json_or_discard(text.substr(begin, text.find('\n', at) - begin));
-    if (!entry.is_object() || entry.value("/event"_json_pointer, nlohmann::json()) != "lost") continue;
-    const auto up_to = entry.value("/step"_json_pointer, nlohmann::json());
-    if (up_to.is_number_integer() && up_to.get<std::int64_t>() >= step) return true;
+    MetricsEvent event;
+    const bool is_it = event.read(text.substr(begin, text.find('\n', at) - begin)) && event.name() == "lost";
+    if (is_it && event.integer("step").value_or(-1) >= step) return true;
   }
   return false;
 }
 
-/// The event of the last line, if it is whole and of this kind; or null.
-nlohmann::json last_event(std::string_view text, const char* kind) {
-  if (!text.ends_with('\n')) return {};
+/// The last line, if it is whole and the end of a run.
+std::optional<MetricsEvent> end_of_run(std::string_view text) {
+  MetricsEvent event;
+  if (!text.ends_with('\n')) return std::nullopt;
   text.remove_suffix(1);
-  auto event = parse_json_or_discard(text.substr(text.rfind('\n') + 1));
-  const bool is_it = event.is_object() && event.value("/event"_json_pointer, nlohmann::json()) == kind;
-  return is_it ? event : nlohmann::json();
+  const bool is_it = event.read(text.substr(text.rfind('\n') + 1)) && event.name() == "end";
+  return is_it ? std::optional(event) : std::nullopt;
 }
 
 }  // namespace
@@ -77,7 +66,7 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
                        noted.lines == 1 ? "is" : "are", goes_on);
   }
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
-  const std::string_view text = text_of(bytes), there = first_lines(text, noted.lines);
+  const std::string_view text = as_text(bytes), there = first_lines(text, noted.lines);
   const auto lines = static_cast<std::int64_t>(std::ranges::count(there, '\n'));
   const bool whole = lines == noted.lines;
   const auto of_there = std::as_bytes(std::span(there));
@@ -98,7 +87,7 @@ MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step
   MetricsCut cut;
   if (!env.exists(path)) return cut;
   const std::vector<std::byte> bytes = env.read(path);
-  const std::string_view text = text_of(bytes);
+  const std::string_view text = as_text(bytes);
   std::size_t position = 0;
   while (true) {
     const std::size_t newline = text.find('\n', position);
@@ -118,17 +107,15 @@ MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step
 bool ends_a_run(Env& env, const std::string& path) {
   if (!env.exists(path)) return false;
   const std::vector<std::byte> bytes = env.read(path);
-  const std::string_view text = text_of(bytes);
-  return last_event(text.substr(0, text.rfind('\n') + 1), "end").is_object();
+  const std::string_view text = as_text(bytes);
+  return end_of_run(text.substr(0, text.rfind('\n') + 1)).has_value();
 }
 
 std::optional<std::string> recorded_end(Env& env, const std::string& path, std::int64_t steps) {
   if (!env.exists(path)) return std::nullopt;
   const std::vector<std::byte> bytes = env.read(path);
-  const auto event = last_event(text_of(bytes), "end");
-  if (!event.is_object() || event.value("step", nlohmann::json()) != steps) return std::nullopt;
-  const auto digest = event.value("weights_sha256", nlohmann::json());
-  return digest.is_string() ? std::optional(digest.get<std::string>()) : std::nullopt;
+  const auto event = end_of_run(as_text(bytes));
+  return event && event->integer("step") == steps ? event->text("weights_sha256") : std::nullopt;
 }
 
 }  // namespace lockstep

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -136,14 +135,6 @@ class JsonScanner {
   bool wide_ = false;
 };
 
-template <typename Number>
-std::optional<Number> parsed_number(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// A file that is read from its start to its end. A FIFO is not waited for.
 class ReadFile {
  public:
@@ -205,12 +196,12 @@ std::string_view MetricsEvent::raw(std::string_view key) const {
 }
 
 std::optional<double> MetricsEvent::number(std::string_view key) const {
-  const auto number = parsed_number<double>(raw(key));
+  const auto number = parse_whole<double>(raw(key));
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 std::optional<std::int64_t> MetricsEvent::integer(std::string_view key) const {
-  return parsed_number<std::int64_t>(raw(key));
+  return parse_whole<std::int64_t>(raw(key));
 }
 
 std::optional<bool> MetricsEvent::truth(std::string_view key) const {
@@ -224,6 +215,19 @@ std::optional<std::string> MetricsEvent::text(std::string_view key) const {
   if (!quoted.starts_with('"')) return std::nullopt;
   const auto value = parse_json_or_discard(quoted);
   return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+}
+
+ToldEvaluation told_evaluation(const MetricsEvent& event) {
+  ToldEvaluation told{event.number("test_loss"),
+                      event.number("test_accuracy"),
+                      event.number("validation_loss"),
+                      event.number("validation_accuracy"),
+                      {},
+                      {}};
+  const std::string judged = told.validation_accuracy ? "_validation_accuracy" : "_test_accuracy";
+  told.ema_accuracy = event.number("ema" + judged);
+  told.swa_accuracy = event.number("swa" + judged);
+  return told;
 }
 
 MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event) {

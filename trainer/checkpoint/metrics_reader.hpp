@@ -42,6 +42,17 @@ class MetricsEvent {
   std::vector<std::pair<std::string_view, std::string_view>> fields_;
 };
 
+/// The numbers of an evaluation that an event tells; what is null there, or absent, is nothing here. Accuracies are from 0 to 1.
+struct ToldEvaluation {
+  std::optional<double> test_loss, test_accuracy, validation_loss, validation_accuracy;
+  std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
+
+  /// By which a run is judged: on what is held out, or on the test set.
+  std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
+  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
+};
+ToldEvaluation told_evaluation(const MetricsEvent& event);
+
 using OnMetricsEvent = std::function<void(const MetricsEvent&)>;
 
 /// A longer line is damaged: it is passed over without being kept.

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <span>
 
@@ -47,13 +46,12 @@ bool is_hash(std::string_view word) {
 std::optional<PublishedHash> parse_row(std::string_view row) {
   PublishedHash hash;
   hash.computation = next_word(row);
-  const std::string_view step = next_word(row);
+  const auto step = parse_whole<std::int64_t>(next_word(row));
   hash.weights = next_word(row);
   row.remove_prefix(std::min(row.find_first_not_of(' '), row.size()));
   hash.what = row;
-  const auto read = std::from_chars(step.data(), step.data() + step.size(), hash.step);
-  const bool whole = read.ec == std::errc() && read.ptr == step.data() + step.size() && hash.step > 0;
-  if (!whole || !is_hash(hash.computation) || !is_hash(hash.weights) || hash.what.empty())
+  hash.step = step.value_or(0);
+  if (hash.step <= 0 || !is_hash(hash.computation) || !is_hash(hash.weights) || hash.what.empty())
     return std::nullopt;
   return hash;
 }
@@ -101,8 +99,7 @@ std::vector<PublishedHash> published_hashes() {
   for (const auto& directory : shared_directories("launch/jobs")) {
     const std::string file = (directory / "hashes.txt").string();
     if (!Env::posix().exists(file)) continue;
-    const auto bytes = Env::posix().read(file);
-    return read_published_hashes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+    return read_published_hashes(as_text(Env::posix().read(file)), file);
   }
   return {};
 }

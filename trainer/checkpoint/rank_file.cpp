@@ -4,15 +4,14 @@
 #include "trainer/checkpoint/rank_file.hpp"
 
 #include "common/digest.hpp"
-#include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/json_fields.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -40,33 +39,26 @@ bool has_good_seal(std::string_view line) {
   return at != line.npos && line.substr(at) == fmt::format("{}{}\"}}", kSealKey, seal_of(line.substr(0, at)));
 }
 
-nlohmann::ordered_json json_of(const RankPlace& place) {
-  nlohmann::ordered_json object = {{"host", place.host}, {"device", place.device}};
-  if (!place.uuid.empty()) object["uuid"] = place.uuid;
-  object["first_grain"] = place.first_grain;
-  object["grains"] = place.grains;
-  if (place.tensors) object["tensors"] = *place.tensors;
-  return object;
-}
+constexpr auto kPlaceFields = [](auto&& archive, RankPlace& place) {
+  archive("host", place.host);
+  archive("device", place.device);
+  optional_field(archive, "uuid", place.uuid);
+  archive("first_grain", place.first_grain);
+  archive("grains", place.grains);
+  optional_field(archive, "tensors", place.tensors);
+};
 
-RankPlace place_from(const nlohmann::json& object) {
-  RankPlace place{.host = object.at("host").get<std::string>(),
-                  .device = object.at("device").get<std::string>(),
-                  .uuid = object.value("uuid", ""),
-                  .first_grain = object.at("first_grain").get<std::int64_t>(),
-                  .grains = object.at("grains").get<std::int64_t>()};
-  if (object.contains("tensors")) place.tensors = object.at("tensors").get<std::vector<std::int64_t>>();
-  return place;
-}
+constexpr auto kStretchFields = [](auto&& archive, RankStretch& stretch) {
+  std::int64_t version = kRankFileVersion;
+  archive("version", version);
+  archive("from", stretch.from);
+  archive("strategy", stretch.strategy);
+  archive("split", stretch.split);
+  archive.list("ranks", "ranks", stretch.ranks, kPlaceFields);
+};
 
 std::string line_of(const RankStretch& stretch) {
-  nlohmann::ordered_json object = {{"version", kRankFileVersion},
-                                   {"from", stretch.from},
-                                   {"strategy", stretch.strategy},
-                                   {"split", stretch.split},
-                                   {"ranks", nlohmann::ordered_json::array()}};
-  for (const RankPlace& place : stretch.ranks) object["ranks"].push_back(json_of(place));
-  std::string text = json_text(object);
+  std::string text = json_text(json_of_fields(stretch, kStretchFields));
   text.pop_back();
   return sealed(text);
 }
@@ -87,15 +79,10 @@ std::uint64_t number_of(const MetricsEvent& line, const char* key) {
 /// Nothing: a line of another kind, or of a later version.
 std::optional<RankStretch> stretch_of(const MetricsEvent& line) {
   if (line.integer("version") != kRankFileVersion) return std::nullopt;
-  const auto object = parse_json_or_discard(line.line());
   try {
-    RankStretch stretch{.from = object.at("from").get<std::int64_t>(),
-                        .strategy = object.at("strategy").get<std::string>(),
-                        .split = object.at("split").get<std::string>(),
-                        .ranks = {}};
-    for (const auto& place : object.at("ranks")) stretch.ranks.push_back(place_from(place));
+    auto stretch = read_fields<RankStretch>(parse_json_or_discard(line.line()), "line", kStretchFields);
     if (!stretch.ranks.empty()) return stretch;
-  } catch (const nlohmann::json::exception&) {  // as if it had no line
+  } catch (const DataError&) {  // as if it had no line
   }
   return std::nullopt;
 }
@@ -112,7 +99,7 @@ std::string path_in(const std::string& run_dir) {
 /// How many bytes of the file stay where a run goes on with step `from`.
 std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from) {
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text = as_text(bytes);
   std::size_t end = 0;
   MetricsEvent line;
   for (std::size_t next = text.find('\n'); next != text.npos; next = text.find('\n', end)) {
@@ -164,11 +151,11 @@ std::string describe(int rank, const RankPlace& place) {
 }
 
 std::string to_text(const RankPlace& place) {
-  return json_text(json_of(place));
+  return json_text(json_of_fields(place, kPlaceFields));
 }
 
 RankPlace place_from_text(const std::string& text) {
-  return place_from(parse_json(text));
+  return read_fields<RankPlace>(parse_json(text), "rank", kPlaceFields);
 }
 
 std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weighted, std::size_t ranks) {

@@ -3,19 +3,17 @@
 /// The lock file of a run directory.
 #include "trainer/checkpoint/run_lock.hpp"
 
-#include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
+#include "trainer/checkpoint/json_fields.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <ctime>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -46,24 +44,22 @@ std::uint64_t start_ticks_of(std::int64_t pid) {
   return has_ended ? 0 : ticks;
 }
 
-std::string to_text(const LockOwner& owner) {
-  const nlohmann::ordered_json document = {{"host", owner.host},       {"boot_id", owner.boot_id},
-                                           {"pid", owner.pid},         {"start_ticks", owner.start_ticks},
-                                           {"started", owner.started}, {"job", owner.job}};
-  return json_text(document, 1) + "\n";
-}
+constexpr auto kOwnerFields = [](auto&& archive, LockOwner& owner) {
+  archive("host", owner.host);
+  archive("boot_id", owner.boot_id);
+  archive("pid", owner.pid);
+  archive("start_ticks", owner.start_ticks);
+  archive("started", owner.started);
+  archive("job", owner.job);
+};
 
-/// Nothing if no owner is named: a new file, a released one, or one that a power loss left empty or torn.
 std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
   constexpr std::uint64_t kMostBytes = 65536;
   if (env.size(path) > kMostBytes) return std::nullopt;  // nothing that we wrote
   const std::vector<std::byte> bytes = env.read(path);
-  const auto document = parse_json_or_discard({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (!document.is_object()) return std::nullopt;
   try {
-    return LockOwner{document.at("host"),        document.at("boot_id"), document.at("pid"),
-                     document.at("start_ticks"), document.at("started"), document.at("job")};
-  } catch (const nlohmann::json::exception&) {
+    return read_fields<LockOwner>(parse_json_or_discard(as_text(bytes)), path, kOwnerFields);
+  } catch (const DataError&) {
     return std::nullopt;
   }
 }
@@ -135,7 +131,7 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
     refuse(path, owner,
            "'mpirun --host HOST lockstep doctor --take-over RUN' asks that host whether the job is gone, and "
            "frees the lock if so (otherwise delete this file once you know)");
-  claim->write(to_text(self));
+  claim->write(json_text(json_of_fields(self, kOwnerFields), 1) + "\n");
   claim_ = std::move(claim);
 }
 

@@ -5,7 +5,6 @@
 
 #include "common/digest.hpp"
 #include "common/printable.hpp"
-#include "common/safetensors.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -15,7 +14,6 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <span>
 
 namespace lockstep {
 

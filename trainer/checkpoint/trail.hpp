@@ -111,10 +111,7 @@ class TrailBytesReader {
   }
   std::uint32_t u32() { return number<std::uint32_t>(); }
   std::uint64_t u64() { return number<std::uint64_t>(); }
-  std::string text() {
-    const auto bytes = raw(u32());
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
+  std::string text() { return std::string(as_text(raw(u32()))); }
   std::size_t left() const { return rest_.size(); }
 
  private:
@@ -184,7 +181,6 @@ class Trail {
   const TrailHead& head() const { return head_; }
   std::size_t head_bytes() const { return head_bytes_; }
   std::int64_t records() const { return records_; }
-  bool was_cut() const { return was_cut_; }
   TrailRecord record(std::int64_t i) const;
   /// Of a damaged record, the step that it should be of.
   std::int64_t step(std::int64_t i) const;
@@ -214,7 +210,6 @@ class Trail {
   TrailHead head_;
   std::size_t head_bytes_ = 0, record_bytes_ = 0;
   std::int64_t records_ = 0;
-  bool was_cut_ = false;
   std::vector<TrailDamage> damage_;
 };
 

@@ -139,9 +139,7 @@ std::vector<CheckpointParameter> read_tensors(TrailBytesReader& in, std::uint32_
 
 Trail::Trail(std::vector<std::byte> bytes, const std::string& file) : bytes_(std::move(bytes)) {
   read_head(file);
-  const std::size_t behind = bytes_.size() - head_bytes_;
-  records_ = static_cast<std::int64_t>(behind / record_bytes_);
-  was_cut_ = behind % record_bytes_ != 0;
+  records_ = static_cast<std::int64_t>((bytes_.size() - head_bytes_) / record_bytes_);
   check_chain();
 }
 

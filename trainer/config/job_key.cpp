@@ -11,8 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 
 namespace lockstep {
 
@@ -27,6 +25,11 @@ bool JobKey::is_called(std::string_view name) const {
 
 JobKey&& JobKey::also_called(std::vector<std::string_view> names) && {
   other_names = std::move(names);
+  return std::move(*this);
+}
+
+JobKey&& JobKey::such_as(std::string_view value) && {
+  example = value;
   return std::move(*this);
 }
 

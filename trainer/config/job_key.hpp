@@ -59,6 +59,7 @@ struct JobKey {
   bool is_called(std::string_view name) const;
 
   JobKey&& also_called(std::vector<std::string_view> names) &&;
+  JobKey&& such_as(std::string_view value) &&;
 };
 
 }  // namespace lockstep

@@ -18,7 +18,6 @@
 #include <memory>
 #include <set>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace lockstep {

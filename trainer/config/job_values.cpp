@@ -3,6 +3,7 @@
 /// What values of some keys mean: names of devices, faults and strategies, and paths below the home directory.
 #include "trainer/config/job_values.hpp"
 
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/yaml.hpp"
 
@@ -12,10 +13,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
-#include <string>
-#include <system_error>
 #include <utility>
 
 namespace lockstep {
@@ -30,10 +28,8 @@ std::optional<DeviceName> parse_device_name(std::string_view text) {
   constexpr std::string_view kPrefix = "cuda:";
   constexpr int kMostDevices = 1000;
   if (!text.starts_with(kPrefix)) return std::nullopt;
-  int index = -1;
-  const auto [end, error] = std::from_chars(text.data() + kPrefix.size(), text.data() + text.size(), index);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || index < 0 || index >= kMostDevices) return std::nullopt;
+  const auto index = parse_whole<int>(text.substr(kPrefix.size()));
+  if (!index || *index < 0 || *index >= kMostDevices) return std::nullopt;
   return DeviceName{DeviceKind::kCuda, index};
 }
 
@@ -99,12 +95,6 @@ std::optional<double> parse_amount(std::string_view text, const std::vector<Unit
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 Fault::Pattern pattern_of(std::string_view word) {
   if (word == "flip-bits") return Fault::Pattern::kSeveral;
   return word == "stuck-bit" ? Fault::Pattern::kStuck : Fault::Pattern::kOne;
@@ -128,8 +118,8 @@ std::optional<Fault> parse_flip(std::string_view text, Fault::Pattern pattern) {
   if (word.size() == text.size()) return fault;
   const std::string_view place = text.substr(word.size() + 1);
   const std::size_t colon = std::min(place.find(':'), place.size());
-  fault.element = parse_number(place.substr(0, colon));
-  const auto bit = parse_number(place.substr(std::min(colon + 1, place.size())));
+  fault.element = parse_whole<std::uint64_t>(place.substr(0, colon));
+  const auto bit = parse_whole<std::uint64_t>(place.substr(std::min(colon + 1, place.size())));
   if (!fault.element || !bit || *bit > 63) return std::nullopt;
   fault.bit = static_cast<unsigned>(*bit);
   return fault;

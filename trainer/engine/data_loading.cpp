@@ -193,7 +193,7 @@ namespace {
 
 bool are_in_one_process(Communicator& comm) {
   pid_t pid = ::getpid();
-  comm.broadcast(std::as_writable_bytes(std::span(&pid, 1)), 0);
+  broadcast(comm, pid);
   std::int64_t ranks_in_it = pid == ::getpid() ? 1 : 0;
   comm.all_reduce(std::span(&ranks_in_it, 1));
   return ranks_in_it == comm.size();

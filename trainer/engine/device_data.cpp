@@ -110,8 +110,7 @@ void SampleRing::await(Communicator& comm, Stream& stream, std::int64_t end) {
     if (comm.watch() != nullptr && comm.watch()->is_over()) throw;
     throw_late(data_.name, comm);
   }
-  stream.wait(
-      *sent_[static_cast<std::size_t>((end - 1) % sizes_.steps)]);  // those before it are on their way, too
+  stream.wait(*at(sent_, (end - 1) % sizes_.steps));  // those before it are on their way, too
 }
 
 StreamedRows SampleRing::load_now(Stream& stream, std::span<const std::int32_t> rows) {

@@ -7,7 +7,6 @@
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
-#include "trainer/config/job.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <algorithm>

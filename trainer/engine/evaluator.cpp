@@ -5,18 +5,14 @@
 
 #include "comm/collectives.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/cpu/ops.hpp"
 #include "trainer/engine/memory_need.hpp"
-#include "trainer/engine/training_loss.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <span>
 
 namespace lockstep {
 

@@ -7,7 +7,6 @@
 #include "kernels/numerics/fingerprint.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace lockstep {
 

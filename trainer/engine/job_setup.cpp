@@ -4,12 +4,9 @@
 #include "trainer/engine/job_setup.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/reduce/bucket_plan.hpp"
 #include "common/error.hpp"
-#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/cpu/simd_choice.hpp"
-#include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/engine/training_loss.hpp"
@@ -18,8 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -148,7 +143,7 @@ constexpr double kTypicalFractionOfPeak = 0.75;
 double shared_flops_per_second(Communicator& comm) {
   double rate =
       comm.rank() == 0 ? kTypicalFractionOfPeak * cpu::measure_fma_peak(kPeakMeasurementSeconds) : 0;
-  comm.broadcast(std::as_writable_bytes(std::span(&rate, 1)), 0);
+  broadcast(comm, rate);
   return rate;
 }
 

@@ -3,7 +3,6 @@
 /// Adds up what the CPU's and the device's engines will allocate.
 #include "trainer/engine/memory_need.hpp"
 
-#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
@@ -12,7 +11,6 @@
 #include "models/batch_layer.hpp"
 #include "models/device_execution.hpp"
 #include "models/execution.hpp"
-#include "trainer/config/job.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/device_data.hpp"

@@ -17,7 +17,7 @@ namespace {
 
 std::vector<std::int64_t> class_counts(const Dataset& set) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(set.classes));
-  for (const std::int32_t label : set.labels) ++counts[static_cast<std::size_t>(label)];
+  for (const std::int32_t label : set.labels) ++at(counts, label);
   return counts;
 }
 
@@ -98,7 +98,7 @@ float TrainingLoss::scale_of(std::span<const std::int32_t> samples) const {
   if (!has_class_weights() || mixed_) return 1;
   double sum = 0;
   for (const std::int32_t sample : samples)
-    sum += static_cast<double>(weights_[static_cast<std::size_t>(labels_[static_cast<std::size_t>(sample)])]);
+    sum += static_cast<double>(at(weights_, labels_[static_cast<std::size_t>(sample)]));
   return sum == 0 ? 0 : static_cast<float>(static_cast<double>(samples.size()) / sum);
 }
 

@@ -3,7 +3,6 @@
 /// One line for all ranks; and shares that are computed again, and what their results say.
 #include "trainer/engine/wrong_rank.hpp"
 
-#include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 
@@ -11,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace lockstep {
 
@@ -34,8 +32,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
   const std::vector<int> ranks = gather(comm, comm.rank_in_whole());
   const std::vector<std::string> all = descriptions(comm, here.device);
   std::vector<std::string> named;
-  for (const int rank : fault.ranks)
-    named.push_back(all[static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin())]);
+  for (const int rank : fault.ranks) named.push_back(at(all, std::ranges::find(ranks, rank) - ranks.begin()));
   if (named.empty()) named.emplace_back("a rank that cannot be told");  // the fingerprint itself was hit
   const std::string who = fmt::format("{}", fmt::join(named, " and ")),
                     tensor = name_of(here.layout, fault.tensor);
@@ -66,7 +63,7 @@ void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, s
   const WrongNumbers own = mine.value_or(WrongNumbers{});
   const std::vector<std::string> whats = gather_text(comm, own.what), helps = gather_text(comm, own.help);
   std::vector<std::int64_t> named(static_cast<std::size_t>(comm.size()));
-  for (const int rank : own.ranks) named[static_cast<std::size_t>(rank)] = 1;
+  for (const int rank : own.ranks) at(named, rank) = 1;
   comm.all_reduce(std::span(named));
   const std::vector<Doubt> doubts = gather(comm, own.doubt);
   WrongNumbers all{.step = step, .what = first_said(whats), .help = first_said(helps)};
@@ -84,10 +81,6 @@ namespace {
 constexpr std::int64_t kAutoOnCpus = 128;
 /// Of small networks it takes the host as long as dozens of steps that are queued in a graph.
 constexpr std::int64_t kAutoOnGpus = 8192;
-
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
 
 std::size_t first_difference(const SumFingerprints& a, const SumFingerprints& b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
@@ -111,7 +104,7 @@ struct ShortAnswer {
 std::optional<int> disputed_share(const std::vector<ShortAnswer>& all) {
   const int size = static_cast<int>(all.size());
   for (int team = 0; team < size; ++team)
-    if (all[at(team)].own != all[at((team + size - 1) % size)].again) return team;
+    if (at(all, team).own != at(all, (team + size - 1) % size).again) return team;
   return std::nullopt;
 }
 
@@ -154,8 +147,7 @@ SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSa
     bytes.resize(indices.size() * size);
     read_samples(data, indices, bytes);
     add(found[0], std::span(bytes));
-    for (const std::int32_t index : indices)
-      add(found[1], std::span(&data.labels[static_cast<std::size_t>(index)], 1));
+    for (const std::int32_t index : indices) add(found[1], std::span(&at(data.labels, index), 1));
   }
   return found;
 }
@@ -202,7 +194,7 @@ void add_name(WrongNumbers& numbers, const std::vector<std::string>& named) {
   std::vector<std::string> named;
   for (const int team : verdict.wrong) {
     numbers.ranks.push_back(team * members + part.member);
-    named.push_back(who[at(numbers.ranks.back())]);
+    named.push_back(at(who, numbers.ranks.back()));
   }
   add_name(numbers, named);
   throw WrongRankError(std::move(numbers));
@@ -238,8 +230,8 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ReplayedPart& part,
   const int other = (share + teams.size() - 1) % teams.size();
   std::vector<ShareResult> results = gather_results(teams, work.compute_share(share));
   const auto before = gather(teams, std::span<const std::uint64_t>(teams.rank() == share ? own : again));
-  results.push_back({share, before[at(share)]});
-  results.push_back({other, before[at(other)]});
+  results.push_back({share, at(before, share)});
+  results.push_back({other, at(before, other)});
   const ReplayVerdict verdict = judge_share(results);
 
   const ReplayVerdict samples = judge_share(gather_results(teams, work.samples(share)));
@@ -305,8 +297,8 @@ void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, s
     const auto who = descriptions(ranks.copies, ranks.device);
     std::vector<std::string> named;
     for (const int place : verdict.wrong) {
-      mine->ranks.push_back(numbers[at(place)]);
-      named.push_back(who[at(place)]);
+      mine->ranks.push_back(at(numbers, place));
+      named.push_back(at(who, place));
     }
     add_name(*mine, named);
   }

@@ -4,12 +4,10 @@
 #include "trainer/ranks/device_choice.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/backend.hpp"
 #include "comm/backends/device_reducers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "trainer/config/job_values.hpp"
@@ -21,10 +19,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

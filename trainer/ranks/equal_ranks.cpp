@@ -157,7 +157,7 @@ std::string named(const std::vector<int>& ranks, const std::vector<std::string>&
   std::string text = list_of("rank", ranks);
   if (std::ranges::count(hosts, hosts[0]) == std::ssize(hosts)) return text;
   std::set<std::string> names;
-  for (const int rank : ranks) names.insert(hosts[static_cast<std::size_t>(rank)]);
+  for (const int rank : ranks) names.insert(at(hosts, rank));
   if (names.size() > kMostHosts) return fmt::format("{} ({} hosts)", text, names.size());
   return fmt::format("{} ({})", text, fmt::join(names, ", "));
 }
@@ -177,25 +177,25 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }
 
-/// The exit code of a program whose ranks differ in a kind, and what would help.
-struct KindOfDifference {
+/// The end of a start whose ranks differ in such a fact, and how to mend it; {} stands for the script that fetches data.
+struct DifferenceRow {
   ExitCode code;
-  const char* advice;  ///< {} is the script that fetches data
+  const char* advice;
 };
-
 /// By FactKind.
-constexpr std::array<KindOfDifference, kKinds> kDifferences{
-    {{ExitCode::kDeviceUnavailable, "install the same build of lockstep on every host and start that one"},
-     {ExitCode::kDeviceUnavailable,
-      "make every host load the same version of it (look at LD_LIBRARY_PATH and modules)"},
-     {ExitCode::kDeviceUnavailable,
-      "leave out the hosts that cannot compute the same bits, or set parallel.determinism=off"},
-     {ExitCode::kUsage, "start every rank with the same command line and job file"},
-     {ExitCode::kUsage, "give every rank the same model file"},
-     {ExitCode::kDataDamaged,
-      "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see"},
-     {ExitCode::kDataDamaged,
-      "give every host the same files; {} fetches them, data.root or LOCKSTEP_DATA says where they are"}}};
+constexpr std::array<DifferenceRow, kKinds> kDifferences{{
+    {ExitCode::kDeviceUnavailable, "install the same build of lockstep on every host and start that one"},
+    {ExitCode::kDeviceUnavailable,
+     "make every host load the same version of it (look at LD_LIBRARY_PATH and modules)"},
+    {ExitCode::kDeviceUnavailable,
+     "leave out the hosts that cannot compute the same bits, or set parallel.determinism=off"},
+    {ExitCode::kUsage, "start every rank with the same command line and job file"},
+    {ExitCode::kUsage, "give every rank the same model file"},
+    {ExitCode::kDataDamaged,
+     "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see"},
+    {ExitCode::kDataDamaged,
+     "give every host the same files; {} fetches them, data.root or LOCKSTEP_DATA says where they are"},
+}};
 
 /// Keys in the order in which ranks name them, kinds in theirs.
 std::vector<std::pair<FactKind, std::string>> all_keys(const std::vector<RankFacts>& facts) {
@@ -213,7 +213,7 @@ std::vector<std::pair<FactKind, std::string>> all_keys(const std::vector<RankFac
 }  // namespace
 
 ExitCode exit_code_of(FactKind kind) {
-  return kDifferences[static_cast<std::size_t>(kind)].code;
+  return at(kDifferences, static_cast<int>(kind)).code;
 }
 
 RankDifference describe_difference(const std::vector<RankFacts>& facts,
@@ -228,7 +228,7 @@ RankDifference describe_difference(const std::vector<RankFacts>& facts,
   }
   LOCKSTEP_CHECK(kind.has_value());
   return {*kind, fmt::format("the ranks differ, so nothing was started: {}; {}", fmt::join(lines, "; "),
-                             fmt::format(fmt::runtime(kDifferences[static_cast<std::size_t>(*kind)].advice),
+                             fmt::format(fmt::runtime(at(kDifferences, static_cast<int>(*kind)).advice),
                                          script_command("get-data")))};
 }
 

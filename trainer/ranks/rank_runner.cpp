@@ -3,7 +3,6 @@
 /// One function for each control plane; a rank alone is a group of one thread.
 #include "trainer/ranks/rank_runner.hpp"
 
-#include "comm/agreement.hpp"
 #include "comm/backend.hpp"
 #include "comm/launcher.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
@@ -21,7 +20,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
 
 namespace lockstep {

@@ -171,9 +171,7 @@ Json ranks_json(const RunEvents& events) {
 Json verdicts_json(Env& env, const std::string& directory) {
   Json verdicts = Json::array();
   for (const std::string& path : verdict_files(env, directory)) {
-    const auto bytes = env.read_first(path, kVerdictBytes);
-    verdicts.push_back(
-        printable(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+    verdicts.push_back(printable(as_text(env.read_first(path, kVerdictBytes))));
   }
   return verdicts;
 }
@@ -198,7 +196,7 @@ Json log_lines(Env& env, const std::string& directory) {
   Json lines = Json::array();
   try {
     const auto bytes = env.read_first(directory + "/log/rank-0.log", kLogBytes);
-    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::string_view text = as_text(bytes);
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       const std::string_view line = text.substr(0, end);

@@ -224,7 +224,7 @@ nlohmann::ordered_json epochs_json(const RunHistory& run) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const EpochRecord& epoch : run.epochs) {
     list.push_back({{"epoch", epoch.epoch}, {"step", epoch.step}, {"train_loss", epoch.train_loss}});
-    list.back().update(to_json(static_cast<const EvaluationRecord&>(epoch)));
+    list.back().update(to_json(static_cast<const ToldEvaluation&>(epoch)));
   }
   return list;
 }

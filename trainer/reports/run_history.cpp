@@ -75,7 +75,7 @@ void read_job(Env& env, RunHistory& run, std::string* damage) {
   const std::string path = run.path + "/job.yaml";
   try {
     const auto bytes = read_patiently(env, [&] { return env.read_first(path, kMaxYamlBytes + 1); });
-    run.job_text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    run.job_text = as_text(bytes);
     run.job = flat_job(run.job_text, path);
     if (run.job.empty()) *damage = "job.yaml holds no job";
   } catch (const MissingDataError&) {
@@ -91,25 +91,9 @@ void keep_better(std::optional<BestRecord>& best, const BestRecord& now, bool la
   if (!best || (larger ? now.value > best->value : now.value < best->value)) best = now;
 }
 
-/// Of an average of the weights, on what the weights themselves are judged by.
-std::optional<double> accuracy_of(const MetricsEvent& event, const std::string& average) {
-  const char* half = event.number("validation_accuracy") ? "_validation_accuracy" : "_test_accuracy";
-  return event.number(average + half);
-}
-
-/// The evaluation that an "epoch", "evaluation" or "end" tells of.
-EvaluationRecord evaluation_in(const MetricsEvent& event) {
-  return {.test_loss = event.number("test_loss"),
-          .test_accuracy = event.number("test_accuracy"),
-          .validation_loss = event.number("validation_loss"),
-          .validation_accuracy = event.number("validation_accuracy"),
-          .ema_accuracy = accuracy_of(event, "ema"),
-          .swa_accuracy = accuracy_of(event, "swa")};
-}
-
-/// @param epoch  0: within one
+/// The evaluation that an "epoch", "evaluation" or "end" tells of. @param epoch  0: within one
 void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epoch) {
-  static_cast<EvaluationRecord&>(run) = evaluation_in(event);
+  static_cast<ToldEvaluation&>(run) = told_evaluation(event);
   if (const auto accuracy = run.accuracy())
     keep_better(run.best_accuracy, {epoch, run.step, *accuracy}, /*larger=*/true);
   if (const auto loss = run.loss()) keep_better(run.best_loss, {epoch, run.step, *loss}, /*larger=*/false);
@@ -117,9 +101,10 @@ void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epo
 
 void add_epoch(RunHistory& run, const MetricsEvent& event) {
   const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
+  run.epochs.push_back({told_evaluation(event), epoch, run.step, event.number("train_loss"),
+                        event.number("train_accuracy"), event.number("train_seconds"),
+                        event.number("learning_rate")});
   run.train_loss = event.number("train_loss");
-  run.epochs.push_back({evaluation_in(event), epoch, run.step, run.train_loss, event.number("train_accuracy"),
-                        event.number("train_seconds"), event.number("learning_rate")});
   add_evaluation(run, event, epoch);
 }
 

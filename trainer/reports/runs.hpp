@@ -32,18 +32,8 @@ enum class RunStatus {
 /// "running"; "no run"
 std::string_view spelt(RunStatus status);
 
-/// The numbers of an evaluation; what is null in its line, or absent, is nothing here.
-struct EvaluationRecord {
-  std::optional<double> test_loss, test_accuracy;  ///< accuracy from 0 to 1
-  std::optional<double> validation_loss, validation_accuracy;
-  std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
-
-  /// By which a run is judged: on what is held out, or on the test set.
-  std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
-  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
-};
-
-struct EpochRecord : EvaluationRecord {
+/// An epoch as its line tells it; what is null there, or absent, is nothing here.
+struct EpochRecord : ToldEvaluation {
   std::int64_t epoch = 0;  ///< from 1
   std::int64_t step = 0;   ///< after which it was evaluated
   std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
@@ -57,7 +47,7 @@ struct BestRecord {
 };
 
 /// The evaluation is the last one.
-struct RunHistory : EvaluationRecord {
+struct RunHistory : ToldEvaluation {
   std::string path;
   RunStatus status = RunStatus::kNoRun;
   std::string remark;  ///< why that status, in a few words; may be empty
@@ -130,7 +120,7 @@ void sort_runs(std::vector<RunHistory>& runs, const std::string& key, bool rever
 std::string runs_text(const std::vector<RunHistory>& runs, int columns);
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory);
 void to_json(nlohmann::ordered_json& json, const BestRecord& best);
-nlohmann::ordered_json to_json(const EvaluationRecord& evaluation);
+nlohmann::ordered_json to_json(const ToldEvaluation& evaluation);
 /// Of one run, epochs left out.
 nlohmann::ordered_json run_json(const RunHistory& run);
 

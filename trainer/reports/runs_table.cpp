@@ -313,7 +313,7 @@ void to_json(nlohmann::ordered_json& json, const BestRecord& best) {
   json = {{"epoch", best.epoch}, {"step", best.step}, {"value", best.value}};
 }
 
-nlohmann::ordered_json to_json(const EvaluationRecord& evaluation) {
+nlohmann::ordered_json to_json(const ToldEvaluation& evaluation) {
   return {{"test_loss", evaluation.test_loss},
           {"test_accuracy", evaluation.test_accuracy},
           {"validation_loss", evaluation.validation_loss},
@@ -340,7 +340,7 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
                                  {"epochs_asked", run.epochs_asked()},
                                  {"steps", run.step},
                                  {"train_loss", run.train_loss}};
-  json.update(to_json(static_cast<const EvaluationRecord&>(run)));
+  json.update(to_json(static_cast<const ToldEvaluation&>(run)));
   json.update({{"best_accuracy", run.best_accuracy},
                {"best_loss", run.best_loss},
                {"seconds", run.seconds},

@@ -14,7 +14,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -63,11 +62,11 @@ std::string unseen_classes_text(const Dataset& train, const std::vector<std::str
   const std::size_t classes = names.size();
   if (train.has_label_sets()) {
     std::vector<bool> is_used(train.label_sets.size() / classes);
-    for (const std::int32_t row : train.labels) is_used[static_cast<std::size_t>(row)] = true;
+    for (const std::int32_t row : train.labels) at(is_used, row) = true;
     for (std::size_t i = 0; i < train.label_sets.size(); ++i)
       if (is_used[i / classes] && train.label_sets[i] != 0) is_seen[i % classes] = true;
   } else {
-    for (const std::int32_t label : train.labels) is_seen[static_cast<std::size_t>(label)] = true;
+    for (const std::int32_t label : train.labels) at(is_seen, label) = true;
   }
   std::vector<std::string> unseen;
   for (std::size_t c = 0; c < classes; ++c)

@@ -3,11 +3,9 @@
 /// Makes the record, writes it into manifests, and reads it.
 #include "trainer/run/data_record.hpp"
 
-#include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/yaml.hpp"
 #include "data/pictures/picture.hpp"
-#include "data/sets/catalogue.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/leave_out.hpp"
 #include "data/sets/names.hpp"
@@ -17,7 +15,6 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/run/run_directory.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -107,13 +107,9 @@ class RecordedValues {
   template <typename Number>
   Number number(const std::string& key) const {
     const std::string& value = text(key);
-    Number result{};
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-    if (error != std::errc() || end != value.data() + value.size()) {
-      throw DataError(
-          fmt::format("{}: the manifest's {}.{} is '{}', not a number", checkpoint_, section_, key, value));
-    }
-    return result;
+    if (const auto number = parse_whole<Number>(value)) return *number;
+    throw DataError(
+        fmt::format("{}: the manifest's {}.{} is '{}', not a number", checkpoint_, section_, key, value));
   }
 
   /// "0.5" or "[0.5, 0.25]". @throws DataError  it is not there, or none of the two

@@ -30,34 +30,28 @@ using Kind = Fault::Kind;
 std::string contents_of(const std::string& path) {
   Env& env = Env::posix();
   if (env.entry(path).kind != EntryKind::kFile) return "";
-  const auto bytes = env.read(path);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return std::string(as_text(env.read(path)));
 }
 
 std::size_t place_in(std::size_t size, const Fault& fault) {
   return fault.element.value_or(size / 2) % size;
 }
 
+/// @param sticks  it becomes 1; otherwise the other one
 template <typename Number>
-void flip_bit_of(Number& number, unsigned bit) {
+void change_bit_of(Number& number, unsigned bit, bool sticks = false) {
   const auto bytes = std::as_writable_bytes(std::span(&number, 1));
   bit %= 8 * sizeof(Number);
-  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
-}
-
-template <typename Number>
-void set_bit_of(Number& number, unsigned bit) {
-  const auto bytes = std::as_writable_bytes(std::span(&number, 1));
-  bit %= 8 * sizeof(Number);
-  bytes[bit / 8] |= std::byte{1} << (bit % 8);
+  const std::byte mask = std::byte{1} << (bit % 8);
+  sticks ? bytes[bit / 8] |= mask : bytes[bit / 8] ^= mask;
 }
 
 template <typename Number>
 void change(Number& number, const Fault& fault) {
-  if (fault.pattern == Fault::Pattern::kStuck) return set_bit_of(number, fault.bit);
-  flip_bit_of(number, fault.bit);
+  if (fault.pattern == Fault::Pattern::kStuck) return change_bit_of(number, fault.bit, true);
+  change_bit_of(number, fault.bit);
   if (fault.pattern == Fault::Pattern::kOne) return;
-  for (const unsigned above : {1, 3, 7}) flip_bit_of(number, fault.bit + above);
+  for (const unsigned above : {1, 3, 7}) change_bit_of(number, fault.bit + above);
 }
 
 /// Of the numbers [first, first + numbers.size()) of a buffer of `size`.
@@ -131,7 +125,7 @@ FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestDat
     if (comm_.rank() != 0 || lasts(fault_.kind)) return;
     struck_ = job.run.resume != "never" && contents_of(marker_) == story_ + "\n";
   });
-  comm_.broadcast(std::as_writable_bytes(std::span(&struck_, 1)), 0);
+  broadcast(comm_, struck_);
 }
 
 std::int64_t FaultInjector::series_from(std::int64_t steps_taken, std::int64_t count) const {

@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <span>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "comm/rank_status.hpp"
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "trainer/checkpoint/published_hash.hpp"

@@ -3,18 +3,14 @@
 /// Draws when enough time has passed, and wipes what is in the way of a line.
 #include "trainer/run/progress.hpp"
 
-#include "common/output.hpp"
 #include "common/plot.hpp"
 #include "common/printable.hpp"
-#include "common/text_layout.hpp"
 #include "data/sample_store.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
-#include <utility>
 
 namespace lockstep {
 

@@ -4,7 +4,6 @@
 #include "trainer/run/rank_diagnosis.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/reduce/bucket_plan.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/installed.hpp"
@@ -22,7 +21,6 @@
 #include <functional>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 namespace lockstep {
 

@@ -6,11 +6,8 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"
-#include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
-#include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/step_trace.hpp"
 
 #include <fmt/chrono.h>
@@ -18,11 +15,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
-#include <span>
 #include <utility>
 
 namespace lockstep {

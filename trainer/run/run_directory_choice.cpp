@@ -21,7 +21,6 @@
 #include <filesystem>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -65,8 +64,7 @@ std::vector<int> existing_runs(Env& env, const Job& job) {
 }
 
 std::string text_of_file(Env& env, const std::string& path) {
-  const auto bytes = env.read(path);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return std::string(as_text(env.read(path)));
 }
 
 /// Made for a run that ended before it had written anything.
@@ -198,7 +196,7 @@ void require_line_at_most(Env& env, const std::string& file) {
   constexpr std::uint64_t kLongest = 8192;
   if (env.entry(file).kind != EntryKind::kFile) return;
   const auto bytes = env.read_first(file, kLongest);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text = as_text(bytes);
   if (text.empty() || text.find('\n') == text.size() - 1) return;
   throw UsageError(fmt::format(
       "LOCKSTEP_RUN_FILE: {}: is there, and holds other than a run's line; name a new file", file));
@@ -236,7 +234,7 @@ void open_verdict(Communicator& comm, const std::string& run_directory) {
       env.rename(path, fmt::format("{}/log/verdict-{}.txt", run_directory,
                                    verdict_files(env, run_directory).size()));
   }
-  comm.activity().set_verdict_file(gather_text(comm, path).front());
+  comm.activity().verdict_file.set(gather_text(comm, path).front());
 }
 
 }  // namespace lockstep

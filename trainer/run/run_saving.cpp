@@ -35,7 +35,7 @@ bool TrainingRun::is_saved() const {
 bool TrainingRun::is_best() const {
   if (!job_.run.keep.best) return false;
   bool best = directory_ && directory_->would_be_best(evaluations_.judged().accuracy());
-  comm_.broadcast(std::as_writable_bytes(std::span(&best, 1)), 0);
+  broadcast(comm_, best);
   return best;
 }
 
@@ -89,7 +89,7 @@ void TrainingRun::wait_for_disk() {
       std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm_.timeout() / 4));
   for (char saved = 0; saved == 0;) {
     saved = directory_ && directory_->finished_within(pulse) ? 1 : 0;
-    comm_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
+    broadcast(comm_, saved);
   }
 }
 
@@ -157,7 +157,7 @@ void TrainingRun::flush_trail() {
   own_sums_.clear();
   std::int64_t wrong =
       std::ranges::find_if(apart, [](std::uint64_t all) { return all != 0; }) - apart.begin();
-  comm_.broadcast(std::as_writable_bytes(std::span(&wrong, 1)), 0);
+  broadcast(comm_, wrong);
   if (wrong == std::ssize(apart)) return;
   const auto row = own_rows.begin() + wrong * static_cast<std::ptrdiff_t>(trail_slots_);
   strategy_->check_rows({row, row + static_cast<std::ptrdiff_t>(trail_slots_)},

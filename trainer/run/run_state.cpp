@@ -5,7 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/step_state.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/data_record.hpp"
@@ -16,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 namespace lockstep {
 namespace {

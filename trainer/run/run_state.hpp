@@ -6,7 +6,6 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "kernels/numerics/sums.hpp"
-#include "kernels/step_state.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/engine/job_setup.hpp"

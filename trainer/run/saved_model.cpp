@@ -12,11 +12,7 @@
 #include "models/onnx/onnx.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/state.hpp"
-#include "trainer/config/job.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/class_order.hpp"
-#include "trainer/run/data_record.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,11 +20,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 
@@ -195,9 +188,7 @@ WeightsFile read_weights_file(const std::string& given) {
 
 /// What torch.save() writes: a zip archive of a pickle, which can run a program that is in it where it is read.
 void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
-                               std::min<std::size_t>(bytes.size(), 4));
-  if (start != "PK\x03\x04") return;
+  if (!as_text(bytes).starts_with("PK\x03\x04")) return;
   throw DataError(fmt::format(
       "{}: is a file of torch.save(), which is not read, since a pickle can run programs; in Python: from "
       "safetensors.torch import save_file; save_file(torch.load(\"{}\", weights_only=True), "

@@ -19,9 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 namespace {
@@ -104,7 +102,7 @@ ClockReading compare_clocks(Communicator& comm, const std::vector<std::string>& 
                             const std::function<std::int64_t()>& now) {
   ClockReading own{.at_ns = now(), .ahead_ns = 0};
   for (int rank = 1; rank < comm.size(); ++rank) {
-    if (machines[static_cast<std::size_t>(rank)] == machines.front()) continue;
+    if (at(machines, rank) == machines.front()) continue;
     if (comm.rank() == 0) answer(comm, rank, now);
     if (comm.rank() == rank) own = ask_rank_0(comm, now);
   }
@@ -132,7 +130,7 @@ WrittenTrace write_trace(Communicator& comm, const Timeline& timeline, const Clo
   WrittenTrace written;
   TraceFile file(path, replace);
   for (int rank = 0; rank < comm.size(); ++rank) {
-    const auto& of_rank = sizes[static_cast<std::size_t>(rank)];
+    const auto& of_rank = at(sizes, rank);
     if (rank > 0) {
       packets.resize(static_cast<std::size_t>(of_rank[0]));
       comm.receive(std::as_writable_bytes(std::span(packets)), rank, kTraceTag);

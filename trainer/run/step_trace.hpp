@@ -7,7 +7,6 @@
 #include "common/timeline.hpp"
 #include "trainer/config/job.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>

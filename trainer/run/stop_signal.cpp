@@ -4,6 +4,7 @@
 #include "trainer/run/stop_signal.hpp"
 
 #include "comm/launcher.hpp"
+#include "common/env.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -13,9 +14,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -176,12 +175,7 @@ bool has_passed(std::int64_t unix_seconds) {
 
 std::optional<std::int64_t> slurm_allocation_end() {
   const char* text = std::getenv("SLURM_JOB_END_TIME");
-  if (text == nullptr) return std::nullopt;
-  const std::string_view digits(text);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  return text == nullptr ? std::nullopt : parse_whole<std::int64_t>(text);
 }
 
 std::optional<std::int64_t> allocation_end_ahead() {

@@ -17,8 +17,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <span>
-#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -99,9 +97,9 @@ void TrainingRun::restore_or_initialise() {
     if (directory_ && !nothing_left_) open_files(checkpoint, ranks);
   });
   bool resumed = checkpoint.has_value();
-  comm_.broadcast(std::as_writable_bytes(std::span(&resumed, 1)), 0);
-  comm_.broadcast(std::as_writable_bytes(std::span(&nothing_left_, 1)), 0);
-  comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
+  broadcast(comm_, resumed);
+  broadcast(comm_, nothing_left_);
+  broadcast(comm_, state_);
   if (resumed) note_saved();
   first_step_ = state_.position.global_step;
   strategy_->distribute();

@@ -6,9 +6,7 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/config/job.hpp"
 #include "trainer/engine/training_step.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
 
@@ -71,8 +69,8 @@ int TrainingRun::run_to_the_end() {
   restore_or_initialise();
   tell_run_directory(comm_, job_.run.dir);
   if (nothing_left_) return tell_nothing_left();
-  comm_.activity().set_device(setup_.device.description);
-  comm_.activity().set_restart_advice(restart_advice(job_, comm_.size()));
+  comm_.activity().device.set(setup_.device.description);
+  comm_.activity().restart_advice.set(restart_advice(job_, comm_.size()));
   open_verdict(comm_, job_.run.dir);
   if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
   if (job_.inject.is_given())

@@ -56,10 +56,11 @@ class CpuDataParallel final : public DataParallel {
  private:
   StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t steps_taken() override { return series_steps_; }
-  void probe_next_sums(const GradientReducer::SeeSums& see) override { arena_.probe_next_sums(see); }
-  void probe_next_reduction(const SumProbe& probe) override { reducer_.probe_next_step(probe); }
-  void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) override {
-    outputs_probe_ = probe;
+  void probe_parts(const StepProbe& probe) override {
+    if (probe.sums) arena_.probe_next_sums(probe.sums);
+    if (probe.reduction.leaving || probe.reduction.arrived) reducer_.probe_next_step(probe.reduction);
+    if (!probe.outputs) return;
+    outputs_probe_ = probe.outputs;
     outputs_are_shown_ = false;
   }
   bool prepare_shares(std::size_t most_grains) override;
@@ -198,7 +199,7 @@ void CpuDataParallel::compute(const StepPosition& position, const std::vector<Gr
   into_->begin_step(own, stop_requested, notes_terms_);
   std::atomic<std::size_t> next = 0;
   pool_.run([&](int index) {
-    ThreadContext& thread = threads_[static_cast<std::size_t>(index)];
+    ThreadContext& thread = at(threads_, index);
     for (std::size_t g = next++; g < grains.size(); g = next++) compute_grain(thread, position, grains[g]);
   });
 }

@@ -117,7 +117,7 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
 }
 
 void CpuStageEngine::make_room(int stage, int micro_batches) {
-  Slots& slots = slots_[static_cast<std::size_t>(stage)];
+  Slots& slots = at(slots_, stage);
   while (slots.size() < static_cast<std::size_t>(micro_batches))
     slots.emplace_back(network(), columns_, part(stage)).record_into(timeline());
 }

@@ -9,14 +9,11 @@
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/strategies/hogwild.hpp"
 #include "trainer/strategies/pipeline.hpp"
-#include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <span>
 
 namespace lockstep {
 
@@ -45,7 +42,7 @@ bool DataParallel::weigh_shares(const std::vector<std::vector<Grain>>& shares) {
 void DataParallel::compute_weighed_shares(const StepPosition& position) {
   std::int64_t sum = 0;
   for (int rank = comm_.rank(); rank < std::ssize(weighed_shares_); rank += comm_.size()) {
-    const auto& grains = weighed_shares_[static_cast<std::size_t>(rank)];
+    const auto& grains = at(weighed_shares_, rank);
     const SumFingerprints parts = compute_share(position, grains);
     const auto gradients = std::span(parts).last(setup_.network.parameters().parameters.size());
     sum += static_cast<std::int64_t>(rank_weight(rank) * whole_fingerprint(gradients));
@@ -93,9 +90,8 @@ SumFingerprints DataParallel::state_fingerprints() {
 
 void DataParallel::distribute() {
   const TrainedState state = whole_state();
-  comm_.broadcast(std::as_writable_bytes(state.weights), 0);
-  for (const OptimizerBufferView& buffer : state.optimizer)
-    comm_.broadcast(std::as_writable_bytes(buffer.values), 0);
+  broadcast(comm_, state.weights);
+  for (const OptimizerBufferView& buffer : state.optimizer) broadcast(comm_, buffer.values);
   broadcast_units(comm_, state.units);
   commit_state();
 }
@@ -122,34 +118,18 @@ void DataParallel::check_rows(const std::vector<std::uint64_t>& row, std::int64_
 void DataParallel::probe_next_step(const StepProbe& probe) {
   if (probe.message)
     throw ConfigError("inject.what: there are no messages between stages; use parallel.strategy=pipeline");
-  if (probe.sums) probe_next_sums(probe.sums);
-  if (probe.outputs) probe_next_outputs(probe.outputs);
-  if (probe.reduction.leaving || probe.reduction.arrived) {
-    if (comm_.size() == 1) throw ConfigError("inject.what: one rank alone sends no sums; use more ranks");
-    probe_next_reduction(probe.reduction);
-  }
+  if ((probe.reduction.leaving || probe.reduction.arrived) && comm_.size() == 1)
+    throw ConfigError("inject.what: one rank alone sends no sums; use more ranks");
+  probe_parts(probe);
   if (!probe.state) return;
   fetch_state();
   probe.state(whole_state());
   commit_state();
 }
 
-/// One all-reduce of two or three numbers a step.
 CombinedFingerprints DataParallel::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                                         std::span<const std::uint64_t> own_sums) {
-  const std::size_t steps = rows.size() / slots;
-  std::vector<std::uint64_t> numbers;
-  for (std::size_t i = 0; i < steps; ++i)
-    numbers.push_back(whole_fingerprint(rows.subspan(i * slots, slots)));
-  for (std::size_t i = 0; i < steps; ++i) numbers.push_back(rank_weight(comm_.rank()) * numbers[i]);
-  for (const std::uint64_t own : own_sums) numbers.push_back(rank_weight(comm_.rank()) * own);
-  std::vector<std::int64_t> sums(numbers.begin(), numbers.end());
-  comm_.all_reduce(std::span(sums));
-  const auto copies = sums.begin() + static_cast<std::ptrdiff_t>(steps);
-  const auto of_own = copies + static_cast<std::ptrdiff_t>(steps);
-  return {.apart = apart_from_first(rows, slots, std::span(sums).first(steps), comm_.size()),
-          .weighted_copies = {copies, of_own},
-          .weighted_sums = {of_own, sums.end()}};
+  return combine_rows(comm_, rows, slots, own_sums, comm_.size());
 }
 
 StrategyDescription DataParallel::describe() const {
@@ -163,6 +143,30 @@ StrategyDescription DataParallel::describe() const {
 std::unique_ptr<ParallelStrategy> make_data_parallel(const Job& job, const JobSetup& setup,
                                                      Communicator& comm) {
   return (setup.device.gpu ? make_device_data_parallel : make_cpu_data_parallel)(job, setup, comm);
+}
+
+CombinedFingerprints combine_rows(Communicator& comm, std::span<std::uint64_t> rows, std::size_t slots,
+                                  std::span<const std::uint64_t> own_sums, int copies,
+                                  const std::vector<std::uint64_t>& parts) {
+  const std::size_t steps = rows.size() / slots;
+  const std::uint64_t weight = rank_weight(comm.rank());
+  const auto whole = [&](std::size_t step) { return whole_fingerprint(rows.subspan(step * slots, slots)); };
+  std::vector<std::uint64_t> mine = parts;
+  for (std::size_t i = 0; i < steps; ++i) mine.push_back(whole(i));
+  for (std::size_t i = 0; i < steps; ++i) mine.push_back(weight * whole(i));
+  for (const std::uint64_t own : own_sums) mine.push_back(weight * own);
+  std::vector<std::int64_t> numbers(mine.begin(), mine.end());
+  comm.all_reduce(std::span(numbers));
+  std::copy_n(numbers.begin(), parts.size(), rows.begin());
+  const auto behind_rows = std::span(numbers).subspan(parts.size());
+  const auto of_copies = behind_rows.subspan(steps, steps), sums = behind_rows.subspan(2 * steps);
+  CombinedFingerprints combined{.apart = {},
+                                .weighted_copies = {of_copies.begin(), of_copies.end()},
+                                .weighted_sums = {sums.begin(), sums.end()}};
+  for (std::size_t i = 0; i < steps; ++i)
+    combined.apart.push_back(static_cast<std::uint64_t>(behind_rows[i]) -
+                             static_cast<std::uint64_t>(copies) * whole(i));
+  return combined;
 }
 
 bool evaluate_averages(ParallelStrategy& strategy, std::int64_t steps, EvaluatedPart part,

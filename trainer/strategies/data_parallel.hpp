@@ -11,7 +11,6 @@
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -63,9 +62,8 @@ class DataParallel : public ParallelStrategy {
   virtual void fetch_state() {}
   virtual void put_weights() {}
   virtual void commit_state() {}
-  virtual void probe_next_sums(const GradientReducer::SeeSums& see) = 0;
-  virtual void probe_next_reduction(const SumProbe& probe) = 0;
-  virtual void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) = 0;
+  /// Shows sums, outputs and what is reduced, where the probe wants to see them.
+  virtual void probe_parts(const StepProbe& probe) = 0;
   /// Before the first step with compute_share(), of so many grains. Collective. @returns false: this rank cannot
   virtual bool prepare_shares(std::size_t most_grains) = 0;
   /// The sums of the step stay as they are. @returns as share_parts() has them: of each tensor, last

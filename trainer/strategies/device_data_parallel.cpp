@@ -13,6 +13,8 @@
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -121,10 +123,11 @@ class DeviceDataParallel final : public DataParallel {
     put_weights();
     use_units();
   }
-  void probe_next_sums(const GradientReducer::SeeSums& see) override;
-  void probe_next_reduction(const SumProbe& probe) override { arena_.reducer().probe_next_step(probe); }
-  void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
-    throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+  void probe_parts(const StepProbe& probe) override {
+    if (probe.sums || probe.outputs)
+      throw ConfigError(fmt::format("inject.what: {} on a GPU cannot be reached; use parallel.device=cpu",
+                                    probe.sums ? "sums" : "outputs"));
+    if (probe.reduction.leaving || probe.reduction.arrived) arena_.reducer().probe_next_step(probe.reduction);
   }
   bool prepare_shares(std::size_t /*most_grains*/) override {
     return arena_.reducer().compares_sums() && cuts_of(setup_.network).empty();
@@ -401,10 +404,6 @@ void DeviceDataParallel::await_samples(std::int64_t end) {
 void DeviceDataParallel::wait_for_stream() {
   step_.stream().record(*series_done_);
   wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_->all_reduce.get());
-}
-
-void DeviceDataParallel::probe_next_sums(const GradientReducer::SeeSums& /*see*/) {
-  throw ConfigError("inject.what: sums on a GPU cannot be reached; use parallel.device=cpu");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class DeviceStageEngine final : public StageEngine {
   void while_waiting(const std::function<void()>& meanwhile) override { meanwhile_ = meanwhile; }
 
   void make_room(int stage, int micro_batches) override {
-    Slots& slots = slots_[static_cast<std::size_t>(stage)];
+    Slots& slots = at(slots_, stage);
     slots.reserve(static_cast<std::size_t>(micro_batches));
     while (slots.size() < static_cast<std::size_t>(micro_batches)) {
       slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,

@@ -6,17 +6,14 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "kernels/step_state.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
-#include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <span>
 
 namespace lockstep {
 
@@ -175,8 +172,7 @@ Evaluation Hogwild::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
 
 void Hogwild::distribute() {
   const TrainedState state = arena_.state();
-  for (const OptimizerBufferView& buffer : state.optimizer)
-    comm_.broadcast(std::as_writable_bytes(buffer.values), 0);
+  for (const OptimizerBufferView& buffer : state.optimizer) broadcast(comm_, buffer.values);
   broadcast_units(comm_, state.units);
   if (comm_.rank() == 0) shared_.write(state.weights);
   comm_.barrier();

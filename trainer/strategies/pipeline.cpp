@@ -7,14 +7,11 @@
 #include "common/machine.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/engine/evaluator.hpp"
-#include "trainer/engine/wrong_rank.hpp"
-#include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <numeric>
 
 namespace lockstep {
@@ -322,21 +319,9 @@ void Pipeline::check_rows(const std::vector<std::uint64_t>& row, std::int64_t st
 /// Each rank has a part of each row, and zeros for the rest; those of the first replica are put together.
 CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                                     std::span<const std::uint64_t> own_sums) {
-  const std::size_t steps = rows.size() / slots;
-  const std::uint64_t weight = rank_weight(comm_.rank());
-  std::vector<std::uint64_t> mine(rows.size());
-  if (replica() == 0) std::ranges::copy(rows, mine.begin());
-  for (std::size_t i = 0; i < steps; ++i) mine.push_back(whole_fingerprint(rows.subspan(i * slots, slots)));
-  for (std::size_t i = 0; i < steps; ++i) mine.push_back(weight * mine[rows.size() + i]);
-  for (const std::uint64_t own : own_sums) mine.push_back(weight * own);
-  std::vector<std::int64_t> numbers(mine.begin(), mine.end());
-  comm_.all_reduce(std::span(numbers));
-  std::copy_n(numbers.begin(), rows.size(), rows.begin());
-  const auto behind_rows = std::span(numbers).subspan(rows.size());
-  const auto copies = behind_rows.subspan(steps, steps), sums = behind_rows.subspan(2 * steps);
-  return {.apart = apart_from_first(rows, slots, behind_rows.first(steps), plan_.replicas),
-          .weighted_copies = {copies.begin(), copies.end()},
-          .weighted_sums = {sums.begin(), sums.end()}};
+  std::vector<std::uint64_t> parts(rows.size());
+  if (replica() == 0) std::ranges::copy(rows, parts.begin());
+  return combine_rows(comm_, rows, slots, own_sums, plan_.replicas, parts);
 }
 
 std::optional<std::vector<std::int64_t>> Pipeline::held_tensors() const {

@@ -96,7 +96,7 @@ class ScheduleBuilder {
   void consider(const PipelinePass& pass, std::optional<Candidate>& best) const {
     const double ready = times_.ready(pass);
     if (ready == kNever) return;
-    const double start = std::max(ready, free_[index(rank_of_[index(pass.stage)])]);
+    const double start = std::max(ready, free_[index(at(rank_of_, pass.stage))]);
     if (!best || start < best->start) best = Candidate{pass, start};
   }
 

@@ -71,7 +71,7 @@ BucketPlan plan_pipeline_buckets(const Job& job, const Network& network, const D
   BucketPlan buckets;
   const StagePlan plan = plan_stages(job, network, comm.size());
   for (int stage = plan.count(); stage-- > 0;) {
-    const ParameterRange& range = plan.stages[static_cast<std::size_t>(stage)].arena;
+    const ParameterRange& range = at(plan.stages, stage).arena;
     if (range.size > 0) buckets.buckets.push_back({.offset = range.offset, .size = range.size});
   }
   return buckets;
@@ -101,7 +101,7 @@ std::int64_t grains_of_a_pipeline(const Job& job, const StagePlan& plan, std::in
 
 /// Micro-batches of a stage between forward and backward, at most.
 std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
-  if (!plan.stages[static_cast<std::size_t>(stage)].goes_back()) return 1;
+  if (!at(plan.stages, stage).goes_back()) return 1;
   if (job.parallel.schedule != PipelineOrder::kGPipe) return static_cast<std::uint64_t>(plan.count() - stage);
   return static_cast<std::uint64_t>(grains_of_a_pipeline(job, plan, train_samples));
 }
@@ -115,7 +115,7 @@ std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const
 /// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.
 std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
                             std::int64_t train_samples, int number) {
-  const NetworkPart& part = plan.stages[static_cast<std::size_t>(number)].part;
+  const NetworkPart& part = at(plan.stages, number).part;
   const auto bytes_of = [&](const ImageShape& shape, int taker) {
     const auto grain = static_cast<std::uint64_t>(job.parallel.grain);
     return checked_product(checked_product(static_cast<std::uint64_t>(shape.features()), grain * kFp32),
@@ -149,7 +149,7 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
   MemoryNeed& worker = on_gpu ? memory.device : memory.host;
   std::uint64_t held = 0;
   for (const int number : plan.stages_of(rank % plan.width)) {
-    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
+    const PipelineStage& stage = at(plan.stages, number);
     held += stage.arena.size;
     worker.activations = checked_sum(worker.activations,
                                      checked_product(bytes_of_micro_batch(job, network, stage.part, on_gpu),

@@ -78,7 +78,7 @@ StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/
   if (plan.replicas > 1) description.sums += fmt::format(", {} times", plan.replicas);
   std::vector<std::string> cuts;
   for (int stage = 0; stage < plan.count(); ++stage) {
-    const PipelineStage& s = plan.stages[static_cast<std::size_t>(stage)];
+    const PipelineStage& s = at(plan.stages, stage);
     description.lines.push_back(fmt::format("{} on {}: {}, {:.0f} % of the work", plan.describe(stage),
                                             ranks_of(plan, stage), parameters_text(s), 100 * s.work));
     cuts.push_back(s.layers);

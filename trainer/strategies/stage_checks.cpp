@@ -14,12 +14,8 @@
 namespace lockstep {
 namespace {
 
-std::size_t place_of(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
-std::size_t place_of(const std::pair<int, int>& link) {
-  return static_cast<std::size_t>(StageLinks::tag_of(link.first, link.second));
+int tag_of(const std::pair<int, int>& link) {
+  return StageLinks::tag_of(link.first, link.second);
 }
 
 }  // namespace
@@ -76,11 +72,11 @@ void StageChecks::throw_wrong_message(std::int64_t step) const {
     for (const Link& link : links()) {
       const int sender = first + parts_.plan.rank_of(link.first),
                 receiver = first + parts_.plan.rank_of(link.second);
-      if (sent[place_of(sender)][place_of(link)] == arrived[place_of(receiver)][place_of(link)]) continue;
+      if (at(at(sent, sender), tag_of(link)) == at(at(arrived, receiver), tag_of(link))) continue;
       numbers.ranks = {receiver};
       numbers.what =
           fmt::format("what arrived at {} is not {} that {} sent: a link or the memory behind it changed it",
-                      who[place_of(receiver)], message_name(link), who[place_of(sender)]);
+                      at(who, receiver), message_name(link), at(who, sender));
       break;
     }
   }
@@ -156,8 +152,8 @@ SumFingerprints StageChecks::of_share(const SumFingerprints& held) const {
   const StageMessages& messages = parts_.worker.messages();
   SumFingerprints parts;
   for (const Link& link : links()) {
-    parts.push_back(messages.sent[place_of(link)]);
-    parts.push_back(messages.arrived[place_of(link)]);
+    parts.push_back(at(messages.sent, tag_of(link)));
+    parts.push_back(at(messages.arrived, tag_of(link)));
   }
   const std::size_t first = parts.size();
   parts.resize(first + parts_.setup.network.parameters().parameters.size());

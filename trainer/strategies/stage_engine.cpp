@@ -38,7 +38,7 @@ BucketPlan HeldLayout::buckets() const {
 HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank) {
   HeldLayout held;
   for (const int number : plan.stages_of(rank)) {
-    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
+    const PipelineStage& stage = at(plan.stages, number);
     if (stage.arena.size == 0) continue;
     held.ranges.push_back(
         {number, stage.arena.offset, held.layout.size, stage.arena.size, held.tensors.size()});
@@ -83,13 +83,9 @@ ArenaPart StageEngine::arena_part() const {
 
 namespace {
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// Each micro-batch has multipliers of its own.
 std::uint64_t fingerprint_of(const StageVisit& visit, std::span<const float> values) {
-  return cpu::fingerprint(kWeightsBuffer, at(visit.number) * values.size(), values);
+  return cpu::fingerprint(kWeightsBuffer, static_cast<std::size_t>(visit.number) * values.size(), values);
 }
 
 std::vector<bool> goes_back(const StagePlan& plan) {
@@ -125,16 +121,16 @@ const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {
 
 void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
   const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), order);
-  for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, passes.in_flight[at(stage)]);
+  for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, at(passes.in_flight, stage));
   std::ranges::fill(messages_.sent, 0);
   std::ranges::fill(messages_.arrived, 0);
-  for (const PipelinePass& pass : passes.ranks[at(rank_)]) {
+  for (const PipelinePass& pass : at(passes.ranks, rank_)) {
     const StageVisit visit{
         .stage = pass.stage,
         .number = pass.grain,
-        .grain = grains[at(pass.grain)],
+        .grain = at(grains, pass.grain),
         .training = order != PipelineOrder::kForward,
-        .next = at(pass.grain) + 1 < grains.size() ? &grains[at(pass.grain) + 1] : nullptr};
+        .next = pass.grain + 1 < std::ssize(grains) ? &at(grains, pass.grain + 1) : nullptr};
     if (pass.backward) {
       backward(visit);
     } else {
@@ -150,13 +146,13 @@ bool StageWorker::compares(const StageVisit& visit, int other) const {
 
 void StageWorker::note_sent(const StageVisit& visit, int to, std::span<const float> values) {
   if (compares(visit, to))
-    messages_.sent[at(StageLinks::tag_of(visit.stage, to))] += fingerprint_of(visit, values);
+    at(messages_.sent, StageLinks::tag_of(visit.stage, to)) += fingerprint_of(visit, values);
 }
 
 void StageWorker::note_arrived(const StageVisit& visit, int from, std::span<float> values) {
   if (!compares(visit, from)) return;
   if (message_probe_) std::exchange(message_probe_, {})(values);
-  messages_.arrived[at(StageLinks::tag_of(from, visit.stage))] += fingerprint_of(visit, values);
+  at(messages_.arrived, StageLinks::tag_of(from, visit.stage)) += fingerprint_of(visit, values);
 }
 
 void StageWorker::forward(const StageVisit& visit) {
@@ -166,7 +162,7 @@ void StageWorker::forward(const StageVisit& visit) {
     note_arrived(visit, visit.stage - 1, input);
   }
   const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
-                      forward_names_[at(visit.stage)], visit.number);
+                      at(forward_names_, visit.stage), visit.number);
   const auto start = Clock::now();
   const auto output = engine_.forward(visit);
   if (visit.stage < plan_.last()) {
@@ -174,8 +170,8 @@ void StageWorker::forward(const StageVisit& visit) {
     links_.send_forward(visit.stage, output);
   }
   if (!visit.training) return;
-  times_[at(visit.stage)].forward += seconds_since(start);
-  ++times_[at(visit.stage)].forwards;
+  at(times_, visit.stage).forward += seconds_since(start);
+  ++at(times_, visit.stage).forwards;
 }
 
 void StageWorker::backward(const StageVisit& visit) {
@@ -185,15 +181,15 @@ void StageWorker::backward(const StageVisit& visit) {
     note_arrived(visit, visit.stage + 1, gradient);
   }
   const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
-                      backward_names_[at(visit.stage)], visit.number);
+                      at(backward_names_, visit.stage), visit.number);
   const auto start = Clock::now();
   const auto gradient = engine_.backward(visit);
   if (!gradient.empty()) {
     note_sent(visit, visit.stage - 1, gradient);
     links_.send_backward(visit.stage, gradient);
   }
-  times_[at(visit.stage)].backward += seconds_since(start);
-  ++times_[at(visit.stage)].backwards;
+  at(times_, visit.stage).backward += seconds_since(start);
+  ++at(times_, visit.stage).backwards;
 }
 
 double StageWorker::busy() const {

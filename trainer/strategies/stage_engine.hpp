@@ -171,7 +171,7 @@ class StageEngine {
   const StagePlan& plan() const { return parts_.plan; }
   const HeldLayout& held() const { return parts_.held; }
   const Network& network() const { return parts_.setup.network; }
-  const NetworkPart& part(int stage) const { return plan().stages[static_cast<std::size_t>(stage)].part; }
+  const NetworkPart& part(int stage) const { return at(plan().stages, stage).part; }
   bool clips_by_norm() const { return parts_.job.train.clip_norm > 0; }
   bool replays() const {
     return steps_between_replays(parts_.job, plan().replicas, parts_.setup.device.gpu != nullptr) > 0;
@@ -190,7 +190,7 @@ class StageEngine {
   /// Of the executions of each stage, the one of this micro-batch: those in flight are neighbours.
   template <typename OfStages>
   static auto& slot_of(OfStages& stages, const StageVisit& visit) {
-    auto& slots = stages[static_cast<std::size_t>(visit.stage)];
+    auto& slots = at(stages, visit.stage);
     return slots[static_cast<std::size_t>(visit.number) % slots.size()];
   }
   virtual void forget_evaluation() = 0;
@@ -243,7 +243,7 @@ class StageWorker {
   /// For faults on purpose: sees the next message that arrives from another rank in training, and may change it.
   void probe_next_message(const std::function<void(std::span<float>)>& probe) { message_probe_ = probe; }
 
-  const StageTimes& times(int stage) const { return times_[static_cast<std::size_t>(stage)]; }
+  const StageTimes& times(int stage) const { return at(times_, stage); }
   /// Seconds of passes, of all stages of this rank.
   double busy() const;
 

@@ -191,7 +191,7 @@ std::vector<int> StagePlan::stages_of(int rank) const {
 }
 
 std::string StagePlan::describe(int stage) const {
-  return fmt::format("stage {} ({})", stage, stages[static_cast<std::size_t>(stage)].layers);
+  return fmt::format("stage {} ({})", stage, at(stages, stage).layers);
 }
 
 StagePlan plan_stages(const Job& job, const Network& network, int world) {

@@ -36,7 +36,7 @@ struct StagePlan {
 
   int count() const { return static_cast<int>(stages.size()); }
   int last() const { return count() - 1; }
-  int rank_of(int stage) const { return stages[static_cast<std::size_t>(stage)].rank; }
+  int rank_of(int stage) const { return at(stages, stage).rank; }
   std::vector<int> ranks() const;
   /// The stages of a rank of a pipeline, in order; at least one.
   std::vector<int> stages_of(int rank) const;

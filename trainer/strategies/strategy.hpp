@@ -200,8 +200,8 @@ const StrategyEntry& find_strategy(const Job& job);
 inline void broadcast_units(Communicator& comm, GradientUnits& units) {
   std::vector<std::int16_t> exponents(units.exponents().begin(), units.exponents().end());
   std::int64_t changed_at = units.changed_at();
-  comm.broadcast(std::as_writable_bytes(std::span(exponents)), 0);
-  comm.broadcast(std::as_writable_bytes(std::span(&changed_at, 1)), 0);
+  broadcast(comm, std::span(exponents));
+  broadcast(comm, changed_at);
   units.restore(exponents, changed_at);
 }
 
@@ -228,17 +228,11 @@ inline std::uint64_t whole_fingerprint(std::span<const std::uint64_t> row) {
   return std::accumulate(row.begin(), row.end(), std::uint64_t{0});
 }
 
-/// The sum over all copies of their difference to the first one, of each step.
-/// @param rows   [steps][slots] of the first copy
-/// @param sums   [steps]: whole_fingerprint of all copies' rows, added up
-inline std::vector<std::uint64_t> apart_from_first(std::span<const std::uint64_t> rows, std::size_t slots,
-                                                   std::span<const std::int64_t> sums, int copies) {
-  std::vector<std::uint64_t> apart;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const std::uint64_t first = whole_fingerprint(rows.subspan(i * slots, slots));
-    apart.push_back(static_cast<std::uint64_t>(sums[i]) - static_cast<std::uint64_t>(copies) * first);
-  }
-  return apart;
-}
+/// Adds up the fingerprints of steps over the ranks, from their rows [steps][slots], in one all-reduce. Collective.
+/// @param parts   added up over the ranks they become the rows of the first copy; empty: all ranks have whole rows
+/// @param copies  of each row, over all ranks
+CombinedFingerprints combine_rows(Communicator& comm, std::span<std::uint64_t> rows, std::size_t slots,
+                                  std::span<const std::uint64_t> own_sums, int copies,
+                                  const std::vector<std::uint64_t>& parts = {});
 
 }  // namespace lockstep

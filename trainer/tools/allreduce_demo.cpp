@@ -52,7 +52,7 @@ std::string matrix_text(const Numbers& numbers, std::size_t columns) {
 void print_of_ranks(Communicator& comm, const Numbers& mine, std::size_t columns) {
   const auto texts = gather_text(comm, matrix_text(mine, columns));
   for (int rank = 0; comm.rank() == 0 && rank < comm.size(); ++rank)
-    print("  rank {}: {}\n", rank, texts[static_cast<std::size_t>(rank)]);
+    print("  rank {}: {}\n", rank, at(texts, rank));
 }
 
 void title(const Communicator& comm, const std::string& text) {

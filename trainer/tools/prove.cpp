@@ -9,11 +9,8 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "common/yaml.hpp"
 #include "data/sampler.hpp"
 #include "models/batch_layer.hpp"
-#include "trainer/checkpoint/directory.hpp"
-#include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -32,7 +29,6 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StartPoint, step, checkpoint)

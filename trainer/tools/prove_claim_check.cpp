@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// The events and facts are made by the code that a run makes its own with, and compared key by key.
 #include "common/text_layout.hpp"
-#include "common/yaml.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/run/data_record.hpp"

@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "kernels/numerics/sums.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>
@@ -30,46 +31,20 @@ std::vector<std::int64_t> carried(const std::vector<std::int64_t>& units) {
   return {sum.limbs.begin(), sum.limbs.end()};
 }
 
-nlohmann::ordered_json tensors_json(const std::vector<CheckpointParameter>& tensors) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const CheckpointParameter& tensor : tensors) list.push_back({tensor.name, tensor.shape});
-  return list;
-}
-
-/// What a replay knows, under the manifest's names.
-nlohmann::ordered_json facts_json(const CheckpointFacts& facts) {
-  nlohmann::ordered_json json = {{"step", facts.step},
-                                 {"epoch", facts.epoch},
-                                 {"step_in_epoch", facts.step_in_epoch},
-                                 {"seed", facts.seed},
-                                 {"epoch_samples", facts.epoch_samples},
-                                 {"epoch_correct", facts.epoch_correct},
-                                 {"epoch_loss_sum", facts.epoch_loss_sum},
-                                 {"arithmetic.version", facts.arithmetic.version},
-                                 {"arithmetic.since", facts.arithmetic.since},
-                                 {"parameters", tensors_json(facts.parameters)},
-                                 {"kept", tensors_json(facts.kept)}};
-  json["epoch_loss_units"] = carried(facts.epoch_loss_units);
-  if (!facts.unprinted.units.empty()) {
-    json["unprinted_loss.steps"] = facts.unprinted.steps;
-    json["unprinted_loss.samples"] = facts.unprinted.samples;
-    json["unprinted_loss.units"] = carried(facts.unprinted.units);
+/// The facts that a replay computes, under the manifest's names: those of an object's fields as "gradient_units.exponents".
+nlohmann::ordered_json computed_facts(const CheckpointFacts& facts) {
+  static const std::set<std::string> kOthers = {"test_step", "trail", "metrics",     "replayed",    "job",
+                                                "data",      "world", "bucket_plan", "bucket_sizes"};
+  nlohmann::ordered_json all = facts_json(facts), json = {{"kept", nlohmann::ordered_json::array()}};
+  all["epoch_loss_units"] = carried(facts.epoch_loss_units);
+  if (!facts.unprinted.units.empty()) all["unprinted_loss"]["units"] = carried(facts.unprinted.units);
+  if (facts.patience) all["patience"]["best"] = facts.patience->best;  // -1 stands in no manifest
+  for (const auto& [key, value] : all.items()) {
+    if (kOthers.contains(key)) continue;
+    if (!value.is_object()) json[key] = value;
+    for (const auto& [name, field] : value.items())
+      if (value.is_object()) json[key + "." + name] = field;
   }
-  if (facts.unlogged != CheckpointAnswers()) {
-    json["unlogged_answers.steps"] = facts.unlogged.steps;
-    json["unlogged_answers.samples"] = facts.unlogged.samples;
-    json["unlogged_answers.correct"] = facts.unlogged.correct;
-  }
-  json["gradient_units.exponents"] = facts.gradient_units.exponents;
-  json["gradient_units.changed_at"] = facts.gradient_units.changed_at;
-  if (facts.test_accuracy) json["test_accuracy"] = *facts.test_accuracy;
-  if (facts.validation_accuracy) json["validation_accuracy"] = *facts.validation_accuracy;
-  if (facts.patience) {
-    json["patience.best"] = facts.patience->best;
-    json["patience.without_better"] = facts.patience->without_better;
-    json["patience.counted_from"] = facts.patience->counted_from;
-  }
-  for (const auto& [key, value] : facts.model) json["model." + key] = value;
   return json;
 }
 
@@ -143,7 +118,7 @@ MetricsClaims read_claims(Env& env, const std::string& run_dir) {
     if (bytes.size() > kMostMetricsBytes)
       throw DataError(fmt::format(
           "{}: is larger than 1 GiB, which no run writes; move it away to prove without it", path));
-    return MetricsClaims(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    return MetricsClaims(std::string(as_text(bytes)));
   });
 }
 
@@ -160,7 +135,7 @@ std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlo
 }
 
 std::vector<std::string> differing_facts(const CheckpointFacts& said, const CheckpointFacts& computed) {
-  return differing_numbers(parse_json(json_text(facts_json(said))), facts_json(computed), {});
+  return differing_numbers(parse_json(json_text(computed_facts(said))), computed_facts(computed), {});
 }
 
 }  // namespace lockstep

@@ -60,7 +60,7 @@ std::string place_text(const FlippedBit& flipped) {
 
 std::optional<WrongRank> rank_of(const RecordedRanks& ranks, std::optional<int> number) {
   if (!number) return std::nullopt;
-  return WrongRank{*number, ranks.stretch.ranks[static_cast<std::size_t>(*number)]};
+  return WrongRank{*number, at(ranks.stretch.ranks, *number)};
 }
 
 /// The one rank that holds all tensors of these slots. Of several copies, the first one's.

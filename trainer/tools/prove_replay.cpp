@@ -8,19 +8,12 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/run/data_record.hpp"
-#include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
-#include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep {
 
@@ -118,7 +111,7 @@ void Replay::start() {
       load_start();
     }
   });
-  comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
+  broadcast(comm_, state_);
   proved_up_to_ = step();
   strategy_->distribute();
   if (leads() && !order_.stop) {
@@ -194,7 +187,7 @@ void Replay::give_order() {
     order_.norm = !order_.stop && claims_.wants_gradient_norm(step());
     order_.meet = meetings_.are_due();
   }
-  if (comm_.size() > 1) comm_.broadcast(std::as_writable_bytes(std::span(&order_, 1)), 0);
+  if (comm_.size() > 1) broadcast(comm_, order_);
 }
 
 void Replay::stop_at(std::int64_t step) {
@@ -330,7 +323,7 @@ ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicato
     verdict = steps.to_the_end();
     question = steps.question();
   }
-  if (comm.size() > 1) comm.broadcast(std::as_writable_bytes(std::span(&question, 1)), 0);
+  if (comm.size() > 1) broadcast(comm, question);
   if (question.step == 0) return verdict;
   // The steps before it once more: what it was computed from has gone.
   const MetricsClaims none;

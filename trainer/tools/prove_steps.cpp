@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -27,9 +26,8 @@ namespace {
 /// 0 for an empty text; -1 for what is no step.
 std::int64_t parse_step(std::string_view text) {
   if (text.empty()) return 0;
-  std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  return error == std::errc() && end == text.data() + text.size() && step > 0 ? step : -1;
+  const auto step = parse_whole<std::int64_t>(text);
+  return step && *step > 0 ? *step : -1;
 }
 
 std::string numbers_of(const StepRange& range) {

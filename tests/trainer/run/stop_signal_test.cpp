@@ -131,7 +131,7 @@ class VerdictFileTest : public ::testing::Test {
     std::vector<std::string> paths(static_cast<std::size_t>(ranks));
     run_thread_ranks(ranks, [&](Communicator& comm) {
       open_verdict(comm, comm.rank() == 0 ? run_.path() : "");
-      paths[static_cast<std::size_t>(comm.rank())] = comm.activity().verdict_file();
+      paths[static_cast<std::size_t>(comm.rank())] = comm.activity().verdict_file.get();
     });
     EXPECT_EQ(paths.front(), paths.back());
     return paths.front();

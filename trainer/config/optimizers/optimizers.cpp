@@ -5,7 +5,6 @@
 
 #include "common/error.hpp"
 #include "kernels/numerics/portable_math.hpp"
-#include "kernels/optimizers/update_rule.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The two archives of a list of fields: into a JSON object of manifest.json, and out of one that may be hostile.
+/// The way between a struct and a JSON object: a list of its fields, and two archives, into JSON and out of one that may
+/// be hostile.
 ///
 /// A list is a function `void fields(auto&& archive, Facts& facts)`. It calls archive(KEY, MEMBER) for each field in
 /// the order of the file, and archive.require(CONDITION, KEY, WHAT) for what must hold of those that were read.
@@ -22,19 +23,19 @@
 
 namespace lockstep {
 
-class ManifestWriter {
+class JsonFieldsWriter {
  public:
-  explicit ManifestWriter(nlohmann::ordered_json& object) : object_(object) {}
+  explicit JsonFieldsWriter(nlohmann::ordered_json& object) : object_(object) {}
 
   void operator()(const char* key, const auto& value) { object_[key] = value; }
   /// An object with fields of its own.
   void object(const char* key, auto& value, const auto& fields) {
-    fields(ManifestWriter(object_[key]), value);
+    fields(JsonFieldsWriter(object_[key]), value);
   }
   /// A list of such objects.
   void list(const char* key, const std::string& /*place*/, auto& values, const auto& fields) {
     auto& list = object_[key] = nlohmann::ordered_json::array();
-    for (auto& value : values) fields(ManifestWriter(list.emplace_back()), value);
+    for (auto& value : values) fields(JsonFieldsWriter(list.emplace_back()), value);
   }
   bool has(const char* /*key*/, bool says_something) const { return says_something; }
   void require(bool /*holds*/, const char* /*key*/, const char* /*expected*/) const {}
@@ -44,10 +45,10 @@ class ManifestWriter {
 };
 
 /// Every error names file and key of the value that is not what it must be.
-class ManifestReader {
+class JsonFieldsReader {
  public:
   /// Borrows the JSON and `file`.
-  ManifestReader(const nlohmann::json& value, const std::string& file, std::string place)
+  JsonFieldsReader(const nlohmann::json& value, const std::string& file, std::string place)
       : value_(value), file_(file), place_(std::move(place)) {
     if (!value_.is_object()) throw DataError(fmt::format("{}: {} is not an object", file_, place_));
   }
@@ -59,13 +60,13 @@ class ManifestReader {
     value = at(key).template get<T>();
   }
   void object(const char* key, auto& value, const auto& fields) const {
-    fields(ManifestReader(at(key), file_, fmt::format("{}.{}", place_, key)), value);
+    fields(JsonFieldsReader(at(key), file_, fmt::format("{}.{}", place_, key)), value);
   }
   /// @param place  for messages: what stands before the number of an entry
   void list(const char* key, const std::string& place, auto& values, const auto& fields) const {
     require(at(key).is_array(), key, "a list");
     for (const nlohmann::json& entry : at(key)) {
-      const ManifestReader archive(entry, file_, fmt::format("{}[{}]", place, values.size()));
+      const JsonFieldsReader archive(entry, file_, fmt::format("{}[{}]", place, values.size()));
       fields(archive, values.emplace_back());
     }
   }
@@ -81,7 +82,9 @@ class ManifestReader {
   using Check = std::pair<bool, const char*>;
 
   static Check check(const Json& json, const std::string&) { return {json.is_string(), "text"}; }
+  static Check check(const Json& json, bool) { return {json.is_boolean(), "true or false"}; }
   static Check check(const Json& json, double) { return {json.is_number(), "a number"}; }
+  static Check check(const Json& json, int) { return {fits<int>(json), "a whole number in range"}; }
   static Check check(const Json& json, std::uint64_t) {
     return {json.is_number_unsigned(), "a whole number that is not negative"};
   }
@@ -137,6 +140,21 @@ void optional_field(auto&& archive, const char* key, T& value) {
 template <typename T>
 void optional_field(auto&& archive, const char* key, T& value, const auto& fields) {
   if (archive.has(key, value != T())) archive.object(key, held(value), fields);
+}
+
+/// The object that a list of fields makes of a value.
+template <typename T>
+nlohmann::ordered_json json_of_fields(T value, const auto& fields) {
+  nlohmann::ordered_json object;
+  fields(JsonFieldsWriter(object), value);
+  return object;
+}
+/// The reverse. @param what  it is, for messages   @throws DataError
+template <typename T>
+T read_fields(const nlohmann::json& object, const std::string& what, const auto& fields) {
+  T value;
+  fields(JsonFieldsReader(object, what, "object"), value);
+  return value;
 }
 
 }  // namespace lockstep
