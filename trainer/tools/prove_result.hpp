@@ -165,7 +165,7 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
 /// Grows by new keys; a key that changes its meaning raises it.
 inline constexpr int kProofFormat = 1;
 /// One object for programs.
-nlohmann::ordered_json report_json(ProofResult verdict, const ProofCircumstances& circumstances);
+nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances);
 
 // What a run's files say beside weights and trail: the lines of metrics.jsonl, and the labels and sums of manifests. A
 // replay computes each of these numbers again.
