@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What tests set of the emulated device: the order of its threads, its shared memory, and whether the
+/// Settings of the emulated device for tests: the order of its threads, its shared memory, and whether the
 /// program was built for it.
 #pragma once
 
@@ -65,7 +65,7 @@ namespace lockstep::emulated {
 /// the whole process, and for asking only: kernels still run.
 void set_built_for_this_device(bool built);
 
-/// What a block may have from now on, at most 163 KiB; a launch that asks for more fails. Holds for the whole process.
+/// Bytes that a block may have from now on, at most 163 KiB; a launch that asks for more fails. Holds for the whole process.
 void set_most_shared_bytes(std::size_t bytes);
 
 }  // namespace lockstep::emulated

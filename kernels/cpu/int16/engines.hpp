@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What an engine of 16-bit integers is: two products of integers, with a rounding and a layout of its own.
+/// An engine of 16-bit integers: two products of integers, with a rounding and a layout of its own.
 #pragma once
 
 #include "common/buffers.hpp"
