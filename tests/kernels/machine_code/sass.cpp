@@ -161,7 +161,7 @@ const Permission kPermissions[] = {
     // Polynomials: exp, log and the curves.
     {"fma.rn.f32", "^(loss_kernel|each<(Forward|Backward)<)"},
     // Batch norm: a number times its channel's weight plus its bias, and the running mean.
-    {"fma.rn.f32", "^((forward|backward)\\(unsigned int, ChannelOf|move_running)"},
+    {"fma.rn.f32", "^(norm_(forward|backward)<|move_running)"},
     // Norms within a sample, likewise; and a chain of products.
     {"fma.rn.f32", "^(normalise_groups|sum_channels)"},
     // The rules of optimisers.

@@ -154,11 +154,11 @@ TEST_F(RunDirectoryTest, WhatIsNoRunIsNotTouched) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path("runs/digits-old")));
 }
 
-/// Each stands still for a while, so that on a busy machine none has ended when the last one starts.
+/// Each stands still for longer than another waits for its end, which is half of the timeout.
 TEST_F(RunDirectoryTest, StartsAtTheSameMomentTakeDifferentDirectories) {
   const auto outcome = run_shell("cd " + folder_.path() +
                                  "\nexport LOCKSTEP_ALLOW_INJECT=1\nfor i in 1 2 3 4; do $LOCKSTEP_PROGRAM "
-                                 "train digits.yaml train.epochs=2 "
+                                 "train digits.yaml train.epochs=2 parallel.timeout_seconds=2 "
                                  "parallel.backend=thread inject.step=1 'inject.what=delay 4s' > out$i 2>&1 "
                                  "|| echo failed & done; wait; cat out?");
   EXPECT_EQ(outcome.out.find("failed"), std::string::npos) << outcome.out;
