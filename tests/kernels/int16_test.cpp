@@ -392,7 +392,7 @@ TEST(Int16Test, LargestNumbersDoNotOverflow) {
 /// Beyond 2^17 products of the largest digits: of a target, and of a weight's gradient.
 TEST(Int16Test, ManyLargestNumbersDoNotOverflow) {
   const Conv2dShape many_channels{.batch = 16,
-                                  .in_channels = 150000,
+                                  .in_channels = test::effort(150000, 20000),
                                   .in_height = 1,
                                   .in_width = 1,
                                   .out_channels = 1,
@@ -400,7 +400,7 @@ TEST(Int16Test, ManyLargestNumbersDoNotOverflow) {
                                   .kernel_width = 1};
   const Conv2dShape many_pixels{.batch = 16,
                                 .in_channels = 1,
-                                .in_height = 95,
+                                .in_height = test::effort(95, 20),
                                 .in_width = 100,
                                 .out_channels = 1,
                                 .kernel_height = 1,
@@ -417,7 +417,7 @@ TEST(Int16Test, ManyLargestNumbersDoNotOverflow) {
 
 TEST(Int16Test, ProductsBeyond2To17And2To22AreSummed) {
   std::mt19937 random(51);
-  for (const int features : {(1 << 17) + 3, test::effort((1 << 22) + 5, (1 << 17) + 5)}) {
+  for (const int features : {test::effort((1 << 17) + 3, 1003), test::effort((1 << 22) + 5, (1 << 17) + 5)}) {
     Problem p{.shape = {.batch = 16,
                         .in_channels = features,
                         .in_height = 1,
@@ -438,7 +438,7 @@ TEST(Int16Test, LargeImagesHaveExactGradients) {
   std::mt19937 random(52);
   Problem p{.shape = {.batch = 16,
                       .in_channels = 1,
-                      .in_height = 90,
+                      .in_height = test::effort(90, 20),
                       .in_width = 250,
                       .out_channels = 5,
                       .kernel_height = 1,
