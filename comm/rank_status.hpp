@@ -135,8 +135,8 @@ class RankActivity {
   /// Fields may be of two neighbouring moments, but not where nothing has changed for a while.
   RankStatus status() const;
 
-  SharedText device;                            ///< what the rank computes on, for people
-  SharedText restart_advice{"start it again"};  ///< what to do when a rank was lost, for people
+  SharedText device;                            ///< the rank's device in words
+  SharedText restart_advice{"start it again"};  ///< advice where a rank was lost
   SharedText verdict_file;  ///< where the first verdict on this start is written; or empty
 
   /// From now on waits are written down there, too, while it is open. Once, before other threads write.

@@ -38,10 +38,10 @@ struct GradientPlan {
   std::size_t stride = 1, row_taps = 1, column_taps = 0;
   bool is_folded = false;
   std::size_t rows_of_channel = 1;
-  std::size_t blocks = 0, rows = 0;  ///< of packed x
+  std::size_t blocks = 0, rows = 0;  ///< sizes of packed x
   std::size_t columns_apart = 0;     ///< columns of x a stride apart
-  std::size_t block_words = 0;       ///< of a row of 16 channels
-  std::size_t tiles_of_row = 0;      ///< of dy
+  std::size_t block_words = 0;       ///< a row of 16 channels
+  std::size_t tiles_of_row = 0;      ///< tiles of a row of dy
 
   std::size_t tap_row(std::size_t tap) const { return g.taps[tap * column_taps] / image.row(); }
   /// The place of a framed column.
@@ -208,7 +208,7 @@ void scatter_sums(const GradientPlan& plan, std::size_t first, const std::int64_
 template <class Tiles>
 void sum_gradients_on_tiles(const GroupGradient& gradient) {
   constexpr std::size_t kCachedWords =
-      16 * 1024;  // of dy: half of them stay in a second-level cache with x's
+      16 * 1024;  // words of dy, half of which stay in a second-level cache with x's
   const GradientPlan plan(gradient);
   auto* const dy = scratch<Word, OfGradient>(plan.filter_blocks() * plan.dy_words());
   auto* const high = scratch<Word, OfSource>(plan.x_words());

@@ -46,7 +46,7 @@ struct ProductPlan {
   std::size_t rows_of_channel = 1, row_taps = 1, source_rows = 0, quads = 0;
   std::size_t tiles_of_row = 0;
   std::vector<Piece> pieces;
-  std::vector<std::vector<TapRun>> columns;  ///< of the target
+  std::vector<std::vector<TapRun>> columns;  ///< [column of the target]
 
   std::size_t source_words(const Correlation& c) const {
     return (source_rows * static_cast<std::size_t>(c.source_columns) * quads + kSide) * kSide;

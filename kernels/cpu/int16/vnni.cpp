@@ -25,7 +25,7 @@ constexpr std::size_t kRegisters = 24, kMostTargets = 12;
 /// Some targets of one pixel, for some columns.
 struct Pixel {
   const WindowSteps& steps;
-  const std::int32_t *pairs, *digits;                        ///< of the source, at the first tap
+  const std::int32_t *pairs, *digits;                        ///< the packed source at the first tap
   const std::int32_t *weights_of_pairs, *weights_of_digits;  ///< of the block of targets
   const double* units;
   const float* normal_units;  ///< the same; null: a result may be subnormal
