@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
@@ -59,6 +60,19 @@ LOCKSTEP_DEFINE_ERROR(IoError, ExitCode::kIo);
 class NoGpuError : public DeviceError {
  public:
   using DeviceError::DeviceError;
+};
+
+/// An option that does not fit the data, the network or the ranks. Whoever read it from a file adds the place.
+class OptionError : public ConfigError {
+ public:
+  /// @param option  as a job file names it: "train.class_weights"
+  OptionError(std::string option, std::string cause)
+      : ConfigError(option + ": " + cause), option_(std::move(option)), cause_(std::move(cause)) {}
+  const std::string& option() const noexcept { return option_; }
+  const std::string& cause() const noexcept { return cause_; }
+
+ private:
+  std::string option_, cause_;
 };
 
 /// What an unexpected exception means to the person who started the program.

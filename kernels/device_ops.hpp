@@ -41,7 +41,7 @@ struct SampleMix;       // kernels/mix.hpp
 struct BatchNormShape;  // kernels/batch_norm.hpp
 struct BatchNormChannel;
 
-/// Where the images of a batch lie whose set streams past the device (trainer/engine/device_data.hpp): that of column n
+/// Where the images of a batch lie whose set streams past the device (trainer/device/device_data.hpp): that of column n
 /// in row first + step_rows * (number of the step modulo steps) + n.
 struct StreamedRows {
   std::int64_t first = 0;

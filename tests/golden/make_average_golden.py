@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 """Writes averages.safetensors: averages of weights that torch.optim.swa_utils keeps, in double, for
-tests/trainer/engine/weight_averages_test.cpp.
+tests/trainer/training/weight_averages_test.cpp.
 
 Run with any Python that has PyTorch (2.0 or later):
     python3 tests/golden/make_average_golden.py

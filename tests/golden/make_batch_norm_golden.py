@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 """Writes batch_norm.safetensors: 100 steps of training in PyTorch of a network with batch normalisation over images and
-vectors, for tests/trainer/engine/batch_norm_test.cpp.
+vectors, for tests/trainer/training/batch_norm_test.cpp.
 
 Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
     python3 tests/golden/make_batch_norm_golden.py
@@ -24,7 +24,7 @@ LEARNING_RATE, MOMENTUM = 0.05, 0.5
 
 
 class Net(nn.Module):
-    """The YAML in tests/trainer/engine/batch_norm_test.cpp."""
+    """The YAML in tests/trainer/training/batch_norm_test.cpp."""
 
     def __init__(self):
         super().__init__()

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 """Writes losses.safetensors: 50 steps of PyTorch in double under each loss, for
-tests/trainer/engine/training_loss_test.cpp.
+tests/trainer/training/training_loss_test.cpp.
 
 Run with any Python that has PyTorch (1.13 or later):
     python3 tests/golden/make_loss_golden.py

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 """Writes optimizers.safetensors: optimisers and schedules of PyTorch in double, for
-tests/trainer/engine/weight_update_test.cpp.
+tests/trainer/training/weight_update_test.cpp.
 
 Run with any Python that has PyTorch (1.13 or later):
     python3 tests/golden/make_optimizer_golden.py

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 """Writes updates.safetensors: clipped gradients, groups of parameters, frozen ones, AMSGrad, LAMB and Lion of PyTorch in double,
-for tests/trainer/engine/update_golden_test.cpp.
+for tests/trainer/training/update_golden_test.cpp.
 
 Run with any Python that has PyTorch (1.13 or later):
     python3 tests/golden/make_update_golden.py

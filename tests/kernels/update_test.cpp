@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The optimiser step on the CPU: SGD against its formula in double, and for every rule alignment, ranges and
 /// SIMD targets. What the other rules compute is compared with PyTorch by
-/// tests/trainer/engine/weight_update_test.cpp.
+/// tests/trainer/training/weight_update_test.cpp.
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"

@@ -151,7 +151,7 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
   return in_parts(rig, problem, grain, {NetworkPart{}}, captured, loss_in_pass);
 }
 
-/// The network cut wherever no branch leads across, as trainer/strategies/pipeline cuts it into stages.
+/// The network cut wherever no branch leads across, as trainer/parallel/pipeline cuts it into stages.
 std::vector<NetworkPart> smallest_parts(const Network& network) {
   const auto& layers = network.layers();
   std::vector<NetworkPart> parts;

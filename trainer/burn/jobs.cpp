@@ -7,7 +7,8 @@
 #include "trainer/burn/check.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/run/stop_signal.hpp"
-#include "trainer/strategies/data_parallel.hpp"
+#include "trainer/setup/strategies.hpp"
+#include "trainer/training/data_parallel.hpp"
 
 #include <fmt/format.h>
 
@@ -71,7 +72,7 @@ class PreparedJob {
 
   /// Collective. @returns on rank 0 of the communicator the SHA-256 of the weights; empty: it was stopped
   std::string train(bool spoilt) {
-    const auto strategy = make_data_parallel(job_, setup_, comm_);
+    const auto strategy = make_data_parallel(setup_, comm_);
     const std::span<float> weights = strategy->whole_state().weights;
     setup_.network.initialise(job_.train.seed, weights, job_.train.initial_scale);
     if (spoilt) weights[weights.size() / 2] += 1;

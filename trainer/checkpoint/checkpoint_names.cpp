@@ -7,6 +7,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
+#include "trainer/training/weight_averages.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

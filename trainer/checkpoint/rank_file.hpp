@@ -7,6 +7,7 @@
 #pragma once
 
 #include "common/env.hpp"
+#include "trainer/training/fingerprints.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -54,10 +55,6 @@ struct RankSums {
   std::uint64_t sums = 0;    ///< of those of its own sums of gradients, before they left
   friend bool operator==(const RankSums&, const RankSums&) = default;
 };
-
-inline std::uint64_t rank_weight(int rank) {
-  return static_cast<std::uint64_t>(rank) + 1;
-}
 
 /// The one rank that is wrong. Nothing: none, or several of them.
 /// @param difference  modulo 2^64, of the sum over ranks

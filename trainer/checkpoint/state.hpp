@@ -135,9 +135,6 @@ struct OptimizerBuffer {
   friend bool operator==(const OptimizerBuffer&, const OptimizerBuffer&) = default;
 };
 
-/// Those of these buffers that are averages of the weights: RUN@ema is a checkpoint whose weights are such a buffer.
-inline constexpr const char *kEmaBuffer = "ema", *kSwaBuffer = "swa";
-
 /// A complete checkpoint. Weights lie in arena order, too, what is kept behind the parameters.
 struct CheckpointState {
   CheckpointFacts facts;

@@ -39,7 +39,7 @@ struct TrailHead {
   std::vector<std::string> buffers;                ///< what the optimiser remembers, by name
   std::map<std::string, std::string> facts;        ///< "job.train.seed": "7", ...
 
-  /// Fingerprints of a step, in the order of trainer/engine/weight_update.hpp.
+  /// Fingerprints of a step, in the order of trainer/training/weight_update.hpp.
   std::size_t slots() const { return trained.size() * (2 + buffers.size()) + kept.size(); }
   std::size_t record_bytes() const;
   friend bool operator==(const TrailHead&, const TrailHead&) = default;
@@ -51,7 +51,7 @@ std::vector<std::string> differences(const TrailHead& a, const TrailHead& b);
 
 struct TrailRecord {
   std::int64_t step = 0;         ///< counted from 1
-  std::uint32_t arithmetic = 0;  ///< trainer/engine/job_setup.hpp
+  std::uint32_t arithmetic = 0;  ///< trainer/setup/job_setup.hpp
   std::uint64_t apart = 0;       ///< 0: all ranks had the same bits; ParallelStrategy::combine_fingerprints
   std::vector<std::uint64_t> fingerprints;  ///< [slots]
   friend bool operator==(const TrailRecord&, const TrailRecord&) = default;

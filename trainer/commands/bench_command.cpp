@@ -6,10 +6,10 @@
 #include "common/error.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/step_trace.hpp"
+#include "trainer/setup/job_setup.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <CLI/CLI.hpp>

@@ -15,12 +15,13 @@
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/engine/evaluator.hpp"
-#include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
-#include "trainer/strategies/strategy.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/setup/strategies.hpp"
+#include "trainer/training/evaluator.hpp"
+#include "trainer/training/strategy.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -278,7 +279,7 @@ void refuse_used_directory(const std::string& path) {
 /// A checkpoint of step 0 with what the file holds, evaluated.
 int import_on(Communicator& comm, const Job& job) {
   const JobSetup setup = set_up(job, comm, load_in_advance(job), find_strategy(job).setup);
-  const auto strategy = find_strategy(job).make(job, setup, comm);
+  const auto strategy = find_strategy(job).make(setup, comm);
   const StartingWeights read =
       initialise_weights(job, setup.network, strategy->whole_state().weights, setup.data->class_names);
   strategy->distribute();

@@ -7,14 +7,15 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/engine/evaluator.hpp"
-#include "trainer/engine/memory_need.hpp"
+#include "trainer/device/device_evaluator.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/class_evaluation.hpp"
 #include "trainer/run/class_order.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/setup/memory_need.hpp"
+#include "trainer/training/evaluator.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -17,16 +17,16 @@
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/engine/cut_step.hpp"
-#include "trainer/engine/data_loading.hpp"
-#include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/setup/data_loading.hpp"
+#include "trainer/setup/memory_need.hpp"
 #include "trainer/tools/prove.hpp"
+#include "trainer/training/cut_step.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -207,8 +207,10 @@ int validate(const ValidateOptions& options) {
   const SetOutline data = outline_of(dataset_options(job));
   const auto network = Network::load(job.model, data.shape, data.classes, job.train.precision);
   if (for_launch) return 0;
-  require_patterns_that_match(job, network.parameters());
-  if (is_on_gpu(job)) require_no_cuts_in_micro_batches(job, network);
+  with_places(job, [&] {
+    require_patterns_that_match(job.train, network.parameters());
+    if (is_on_gpu(job)) require_no_cuts_in_micro_batches(job, network);
+  });
   if (const std::int64_t batch = job.data.global_batch; job.data.per_rank_batch == 0)
     require_traced_steps(job, steps_asked(job, (sizes_of(job, data).train_samples + batch - 1) / batch));
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);

@@ -3,16 +3,14 @@
 /// A job: everything that a training run depends on. Field order and names are those of the job file.
 #pragma once
 
-#include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
-#include "data/sampler.hpp"
-#include "models/precision.hpp"
-#include "trainer/config/optimizers/sections.hpp"
+#include "trainer/device/options.hpp"
+#include "trainer/parallel/options.hpp"
+#include "trainer/training/options.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,32 +23,18 @@
 
 namespace lockstep {
 
-/// How a set comes to a device. The weights are the same.
-enum class OnDevice {
-  kAuto,    ///< whole, where that leaves a tenth of the free memory
-  kWhole,   ///< copied at the start
-  kStream,  ///< its samples ahead of the step that needs them (trainer/engine/device_data.hpp)
-};
-
-struct DataSection {
+struct DataSection : BatchOptions {
   std::string set = "mnist";  ///< of data/sets/catalogue.txt
   std::string root = "auto";
-  std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
-  /// Samples of a step on each rank: global_batch becomes so many times the ranks (for_ranks()); 0: not used.
-  std::int64_t per_rank_batch = 0;
-  std::int64_t micro_batch = 0;  ///< samples that a GPU computes at a time; 0 (auto): all that a rank has
   /// One number for all channels, or one for each. Empty (auto): the set's own; load_job and parse_job put
   /// them in where the catalogue knows them, otherwise they are measured.
   std::vector<double> mean = {}, std = {};
-  bool shuffle = true;
-  std::int64_t shuffle_window = 0;  ///< an epoch is a windowed_order() of so many; 0: of all
-  bool in_memory = false;           ///< see DatasetOptions
+  bool in_memory = false;  ///< see DatasetOptions
   OnDevice on_device = OnDevice::kAuto;
   PictureSize size = {};  ///< of sets of pictures, see PictureForm
   PictureFit fit = PictureFit::kSqueeze;
   bool colour = false;
   std::string label = "cls";                          ///< see DatasetOptions
-  bool balance_classes = false;                       ///< an epoch is a balanced_order()
   std::int64_t train_samples = 0, test_samples = 0;   ///< see DatasetOptions
   HoldOut validation = {};                            ///< on which samples the run is evaluated
   std::string leave_out = {};                         ///< a file that names training samples; empty: none
@@ -62,22 +46,7 @@ struct DataSection {
   }
 };
 
-/// What the training samples of a class count.
-struct ClassWeights {
-  bool balanced = false;  ///< of the training set's counts: samples / (classes * samples of the class)
-  std::vector<double> numbers = {};  ///< one for each class; empty, unless balanced: all count the same
-
-  bool is_given() const { return balanced || !numbers.empty(); }
-  friend bool operator==(const ClassWeights&, const ClassWeights&) = default;
-};
-
-/// The mean of the weights at the ends of epochs.
-struct SwaSection {
-  std::int64_t from_epoch = 0;  ///< the first epoch whose end counts, from 1; 0: no such mean
-};
-
-struct TrainSection {
-  std::int64_t epochs = 10;
+struct TrainSection : UpdateOptions, LossOptions {
   std::uint64_t seed = 1234;
   std::int64_t max_steps = 0;             ///< stop after so many optimiser steps; 0: no limit
   std::int64_t evaluate_every_steps = 0;  ///< besides after each epoch; 0: only then
@@ -86,98 +55,23 @@ struct TrainSection {
   bool partial = false;         ///< of that, the tensors that fit; the others as from the seed
   bool recompute = false;       ///< backward makes activations again in place of keeping all of them
   double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
-  double clip_norm = 0;         ///< the largest norm of the mean gradient, all tensors together; 0: any
-  double clip_value = 0;        ///< the largest magnitude of an element of it; 0: any
-  std::vector<GroupSection> groups = {};  ///< the first one whose pattern a tensor's name matches counts
-  std::vector<std::string> freeze = {};   ///< patterns of the tensors that stay as they are
-  LossKind loss = LossKind::kCrossEntropy;
   Precision precision = Precision::kFp32;
-  double label_smoothing = 0;       ///< the share of a target that goes to all classes alike
-  ClassWeights class_weights = {};  ///< of the cross-entropy
-  double ema = 0;  ///< an exponential moving average of the weights: how much stays at a step; 0: none
-  SwaSection swa = {};
-  OptimizerSection optimizer = {};
-  ScheduleSection schedule = {};
 };
 
-/// How a pipeline's network is cut.
-struct StagesSection {
-  std::int64_t count = 0;                        ///< 0: as many as there are ranks
-  std::vector<std::vector<std::string>> layers;  ///< or the names of the layers of each stage
-};
-
-/// The passes of a pipeline's stages.
-enum class PipelineOrder {
-  k1F1B,     ///< backward as soon as there is one to run: few micro-batches in flight
-  kGPipe,    ///< all forward passes first
-  kForward,  ///< forward passes only: evaluation
-};
-enum class Kernels { kNative, kVendor };
-enum class GraphUse { kOn, kOff };
-using BatchSplit = DistributedSampler::Split;
-
-/// How a job file spells the values of keys that have a few; nowhere else are these words compared.
-template <typename Value, std::size_t kCount = 2>
-using Spellings = std::array<std::pair<std::string_view, Value>, kCount>;
-template <typename Value>
-inline constexpr Spellings<Value> kSpellings{};
-template <>
-inline constexpr Spellings<PipelineOrder> kSpellings<PipelineOrder>{
-    {{"1f1b", PipelineOrder::k1F1B}, {"gpipe", PipelineOrder::kGPipe}}};
-template <>
-inline constexpr Spellings<Kernels> kSpellings<Kernels>{
-    {{"native", Kernels::kNative}, {"vendor", Kernels::kVendor}}};
-template <>
-inline constexpr Spellings<GraphUse> kSpellings<GraphUse>{{{"on", GraphUse::kOn}, {"off", GraphUse::kOff}}};
-template <>
-inline constexpr Spellings<Determinism> kSpellings<Determinism>{
-    {{"world", Determinism::kWorld}, {"off", Determinism::kOff}}};
-template <>
-inline constexpr Spellings<BatchSplit> kSpellings<BatchSplit>{
-    {{"even", BatchSplit::kEven}, {"chunk", BatchSplit::kChunk}}};
 template <>
 inline constexpr Spellings<PictureFit, 3> kSpellings<PictureFit> = kPictureFits;
-template <>
-inline constexpr Spellings<OnDevice, 3> kSpellings<OnDevice>{
-    {{"auto", OnDevice::kAuto}, {"whole", OnDevice::kWhole}, {"stream", OnDevice::kStream}}};
-template <>
-inline constexpr Spellings<LossKind, 3> kSpellings<LossKind>{
-    {{"cross_entropy", LossKind::kCrossEntropy},
-     {"mse", LossKind::kMeanSquares},
-     {"binary_cross_entropy", LossKind::kBinaryCrossEntropy}}};
-template <>
-inline constexpr Spellings<Precision> kSpellings<Precision>{
-    {{"fp32", Precision::kFp32}, {"int16", Precision::kInt16}}};
 
-/// "world"
-template <typename Value>
-constexpr std::string_view spelt(Value value) {
-  for (const auto& [text, of_text] : kSpellings<Value>)
-    if (of_text == value) return text;
-  return "";
-}
-
-struct ParallelSection {
-  std::string strategy = "data";                  ///< what the ranks share: trainer/config/job_values.hpp
-  StagesSection stages = {};                      ///< of a pipeline
-  std::vector<std::int64_t> placement = {};       ///< of a pipeline: the rank of each stage; empty: auto
-  PipelineOrder schedule = PipelineOrder::k1F1B;  ///< of a pipeline
-  std::string device = "auto";                    ///< auto | cpu | cuda | cuda:N | emulated
-  std::string backend = "auto";                   ///< auto | mpi | nccl | thread
-  Kernels kernels = Kernels::kNative;             ///< on a GPU
-  GraphUse graph = GraphUse::kOn;                 ///< on a GPU
-  int ranks = 0;                 ///< with backend thread: how many; otherwise mpirun or srun says
-  int threads = 1;               ///< per rank; they share the rank's grains
-  std::size_t bucket_bytes = 0;  ///< 0: auto
-  Determinism determinism = Determinism::kWorld;
-  int grain = 64;
-  BatchSplit split = BatchSplit::kEven;           ///< of a batch over the ranks
+struct ParallelSection : StepOptions, PipelineOptions {
+  std::string strategy = "data";       ///< what the ranks share: trainer/config/job_values.hpp
+  std::string device = "auto";         ///< auto | cpu | cuda | cuda:N | emulated
+  std::string backend = "auto";        ///< auto | mpi | nccl | thread
+  Kernels kernels = Kernels::kNative;  ///< on a GPU
+  GraphUse graph = GraphUse::kOn;      ///< on a GPU
+  int ranks = 0;                       ///< with backend thread: how many; otherwise mpirun or srun says
+  std::size_t bucket_bytes = 0;        ///< 0: auto
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
-  static constexpr std::int64_t kAutoReplays = -1;
-  /// Ranks compute each other's shares again; 0: never. trainer/engine/wrong_rank.hpp says what auto is.
-  std::int64_t replay_every_steps = 0;
-  double timeout_seconds = 300;  ///< bounds every wait for other ranks
-  bool watchdog = true;          ///< ranks under MPI watch each other
+  double timeout_seconds = 300;                   ///< bounds every wait for other ranks
+  bool watchdog = true;                           ///< ranks under MPI watch each other
 };
 
 /// Which checkpoints stay; the newest good one always does.
@@ -276,10 +170,6 @@ inline bool keeps_trail(const Job& job) {
 /// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9. The message says
 ///                      where it stands and what would be right
 Job for_ranks(Job job, int ranks);
-
-/// Of that many samples of a rank, how many a GPU computes at a time: the whole grains within data.micro_batch, at
-/// least one; all of them where the job does not bound it. A grain is summed in one order, so no bit depends on it.
-std::int64_t samples_at_a_time(const Job& job, std::int64_t samples);
 
 /// How a run may go on when some of its ranks or hosts are lost.
 struct RestartRule {

@@ -7,7 +7,7 @@
 #include "data/sets/catalogue.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/config/optimizers/optimizers.hpp"
+#include "trainer/training/optimizers/optimizers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -162,7 +162,7 @@ void check_initial_scale(const Job& job) {
 }
 
 /// PyTorch's other losses have no weights of classes either. What is known of the set by its name is checked here, of
-/// people's own once it is loaded (trainer/engine/training_loss.cpp).
+/// people's own once it is loaded (trainer/training/training_loss.cpp).
 void check_class_weights(const Job& job) {
   const ClassWeights& weights = job.train.class_weights;
   if (!weights.is_given()) return;

@@ -106,12 +106,6 @@ Job for_ranks(Job job, int ranks) {
   return job;
 }
 
-std::int64_t samples_at_a_time(const Job& job, std::int64_t samples) {
-  if (job.data.micro_batch == 0) return samples;
-  const std::int64_t grain = job.parallel.grain;
-  return std::min(samples, std::max(grain, job.data.micro_batch / grain * grain));
-}
-
 RestartRule restart_rule(const Job& job) {
   const StrategyKind& strategy = find_strategy_kind(job.parallel.strategy);
   return {.any_ranks = strategy.any_ranks && job.data.per_rank_batch == 0,
@@ -154,7 +148,8 @@ std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_sample
                     100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
                     cut ? "parallel.grain" : "data.global_batch", padded));
   }
-  const std::int64_t bound = job.data.micro_batch, at_a_time = samples_at_a_time(job, batch);
+  const std::int64_t bound = job.data.micro_batch,
+                     at_a_time = samples_at_a_time(bound, job.parallel.grain, batch);
   if (on_gpu && bound > 0 && at_a_time < batch && at_a_time != bound) {
     remarks.push_back(
         fmt::format("data.micro_batch {}: {} samples are computed at a time, in whole grains of {}", bound,

@@ -7,7 +7,7 @@
 #include "common/error.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_key.hpp"
-#include "trainer/config/optimizers/sections.hpp"
+#include "trainer/training/optimizers/sections.hpp"
 
 #include <map>
 #include <optional>

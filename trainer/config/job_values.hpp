@@ -3,7 +3,7 @@
 /// What values of some keys mean: names of devices, faults and strategies, and paths below the home directory.
 #pragma once
 
-#include "trainer/config/optimizers/sections.hpp"
+#include "trainer/training/optimizers/sections.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -94,7 +94,7 @@ std::vector<std::string_view> fault_names();
 std::optional<std::string> expand_home(const std::string& path);
 
 // The parallel strategies by name, as far as a job file knows them: what they promise and which keys are
-// theirs. What they do is in trainer/strategies, a folder for each.
+// theirs. What they do is in trainer/setup/strategies.cpp.
 
 struct StrategyKind {
   std::string_view name;
@@ -110,7 +110,7 @@ struct StrategyKind {
   std::vector<MemberKey> keys = {};
 };
 
-/// All that there are: a new one is a row here, and one in trainer/strategies/data_parallel.cpp.
+/// All that there are: a new one is a row here, and one in trainer/training/data_parallel.cpp.
 const std::vector<StrategyKind>& strategy_kinds();
 
 /// @throws InternalError  there is none of that name

@@ -8,7 +8,7 @@
 #include "data/sets/leave_out.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/config/optimizers/optimizers.hpp"
+#include "trainer/training/optimizers/optimizers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,6 +7,7 @@
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "trainer/device/gradient_path.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <fmt/format.h>

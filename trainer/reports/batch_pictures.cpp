@@ -6,7 +6,7 @@
 #include "data/augmentation.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "trainer/engine/job_setup.hpp"
+#include "trainer/setup/job_setup.hpp"
 
 #include <fmt/format.h>
 
@@ -99,7 +99,7 @@ BatchPictures picture_first_batch(const Job& job) {
   const Dataset& train = loaded.sets->train;
   check_images(train);
   const auto plan = augment_plan_of(job, train);
-  DistributedSampler sampler(sampler_options(job, train, 0, 1));
+  DistributedSampler sampler(sampler_options(training_options(job), train, 0, 1));
   sampler.set_epoch(0);
   const auto batch = static_cast<std::size_t>(sampler.batch_samples(0));
   const std::size_t shown = std::min(batch, most_shown(train.shape));

@@ -5,8 +5,8 @@
 
 #include "comm/communicator.hpp"
 #include "data/dataset.hpp"
-#include "trainer/engine/evaluator.hpp"
-#include "trainer/engine/worker_pool.hpp"
+#include "trainer/training/evaluator.hpp"
+#include "trainer/training/worker_pool.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

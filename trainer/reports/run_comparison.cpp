@@ -7,8 +7,9 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/trail.hpp"
-#include "trainer/engine/weight_update.hpp"
 #include "trainer/reports/runs.hpp"
+#include "trainer/training/fingerprints.hpp"
+#include "trainer/training/weight_update.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -9,8 +9,8 @@
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/engine/training_loss.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/training/training_loss.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -123,7 +123,7 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
         "note: train.patience goes by the test set, so its accuracy will look better than it is; "
         "data.validation holds training samples out for that");
   lines.push_back(strategy_->weight_update().describe());
-  if (const std::string loss = TrainingLoss(job_, setup_.data->train).describe(); !loss.empty())
+  if (const std::string loss = TrainingLoss(setup_.options, setup_.data->train).describe(); !loss.empty())
     lines.push_back(loss);
   if (!setup_.device.remark.empty()) lines.push_back(setup_.device.remark);
   return lines;

@@ -9,11 +9,11 @@
 #include "common/env.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/checkpoint/state.hpp"
-#include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
-#include "trainer/strategies/strategy.hpp"
+#include "trainer/training/evaluator.hpp"
+#include "trainer/training/strategy.hpp"
 
 #include <nlohmann/json.hpp>
 

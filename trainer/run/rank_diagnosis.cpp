@@ -9,8 +9,8 @@
 #include "common/installed.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
-#include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
+#include "trainer/setup/job_setup.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -8,8 +8,8 @@
 #include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/checkpoint/trail.hpp"
-#include "trainer/engine/job_setup.hpp"
-#include "trainer/strategies/strategy.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/training/strategy.hpp"
 
 #include <cstdint>
 #include <string>

@@ -8,8 +8,8 @@
 #include "models/network.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/job_setup.hpp"
 #include "trainer/run/data_record.hpp"
+#include "trainer/setup/job_setup.hpp"
 
 #include <map>
 #include <span>

@@ -6,7 +6,8 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/engine/training_step.hpp"
+#include "trainer/setup/strategies.hpp"
+#include "trainer/training/training_step.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +26,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       data_watch_(comm.rank(), comm.host(), comm.backend() == "thread" && comm.rank() > 0),
       setup_(set_up(job, comm, data, find_strategy(job).setup)),
       trace_(job, comm),
-      strategy_(find_strategy(job).make(job, setup_, comm)),
+      strategy_(find_strategy(job).make(setup_, comm)),
       time_limit_(time_limit),
       steps_per_epoch_(strategy_->sampler().steps_per_epoch()),
       progress_(comm.rank()),

@@ -9,9 +9,6 @@
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/engine/evaluator.hpp"
-#include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/wrong_rank.hpp"
 #include "trainer/run/metrics.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -19,7 +16,10 @@
 #include "trainer/run/saved_model.hpp"
 #include "trainer/run/step_trace.hpp"
 #include "trainer/run/stop_signal.hpp"
-#include "trainer/strategies/strategy.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/training/evaluator.hpp"
+#include "trainer/training/strategy.hpp"
+#include "trainer/training/wrong_rank.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -8,8 +8,9 @@
 #include "common/timeline.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/job_setup.hpp"
+#include "trainer/device/gradient_path.hpp"
 #include "trainer/ranks/device_choice.hpp"
+#include "trainer/setup/job_setup.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

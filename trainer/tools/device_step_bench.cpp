@@ -8,8 +8,9 @@
 #include "common/text_layout.hpp"
 #include "models/network.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/strategies/data_parallel.hpp"
+#include "trainer/setup/strategies.hpp"
 #include "trainer/tools/bench.hpp"
+#include "trainer/training/data_parallel.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -30,7 +31,7 @@ class Candidate {
       : label_(std::move(label)),
         job_(std::move(job)),
         setup_(std::move(setup)),
-        strategy_(make_data_parallel(job_, setup_, comm)) {
+        strategy_(make_data_parallel(setup_, comm)) {
     setup_.network.initialise(job_.train.seed, strategy_->whole_state().weights, job_.train.initial_scale);
     strategy_->distribute();
     const DistributedSampler& sampler = strategy_->sampler();
@@ -89,8 +90,8 @@ class Candidate {
 };
 
 /// The job with one key changed.
-template <typename Value>
-Job with(Job job, Value ParallelSection::*key, Value value) {
+template <class Section, typename Value>
+Job with(Job job, Value Section::*key, Value value) {
   job.parallel.*key = value;
   return job;
 }

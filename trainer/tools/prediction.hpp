@@ -10,8 +10,8 @@
 #include "data/sets/names.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
-#include "trainer/engine/evaluator.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/training/evaluator.hpp"
 
 #include <cstdint>
 #include <map>

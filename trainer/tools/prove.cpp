@@ -11,14 +11,15 @@
 #include "common/text_layout.hpp"
 #include "data/sampler.hpp"
 #include "models/batch_layer.hpp"
-#include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
-#include "trainer/strategies/strategy.hpp"
+#include "trainer/setup/strategies.hpp"
 #include "trainer/tools/prove_replay.hpp"
+#include "trainer/training/strategy.hpp"
+#include "trainer/training/weight_update.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -92,7 +93,7 @@ Network recorded_network_of(const Trail& trail, const std::string& file) {
 std::string head_differences(const Trail& trail, const Job& job, const JobSetup& setup) {
   const auto steps = DistributedSampler::steps_per_epoch(
       {.samples = setup.data->train.size(), .global_batch = job.data.global_batch});
-  const WeightUpdate update(job, setup.network.parameters(), steps);
+  const WeightUpdate update(setup.options, setup.network.parameters(), steps);
   const auto differing = differences(trail.head(), trail_head(job, setup, update.buffer_names()));
   if (differing.empty()) return "";
   const bool of_data = std::ranges::all_of(

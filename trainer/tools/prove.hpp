@@ -7,7 +7,7 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/job_setup.hpp"
+#include "trainer/setup/job_setup.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <cstdint>

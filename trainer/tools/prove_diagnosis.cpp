@@ -3,10 +3,10 @@
 /// State first, then gradients: what a step was computed from is wrong before what it came to is.
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
-#include "trainer/engine/weight_update.hpp"
-#include "trainer/strategies/strategy.hpp"
 #include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_result.hpp"
+#include "trainer/training/strategy.hpp"
+#include "trainer/training/weight_update.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

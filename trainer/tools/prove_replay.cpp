@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/setup/strategies.hpp"
 
 #include <fmt/format.h>
 
@@ -43,7 +44,7 @@ class Replay {
         comm_(comm),
         progress_(progress),
         meetings_(meetings),
-        strategy_(find_strategy(run.job).make(run.job, run.setup, comm)),
+        strategy_(find_strategy(run.job).make(run.setup, comm)),
         facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_sizes},
         slots_(run.trail.head().slots()),
         claims_(run, interval, *strategy_, comm, verdict_) {}
@@ -241,7 +242,8 @@ void Replay::note(const TrailRecord& recorded, const ReplayedStep& here) {
 
 /// As the run dealt them: by its number of ranks, and its rule. Nothing: the rule here is another.
 std::vector<std::vector<Grain>> Replay::shares_of(const RankStretch& stretch) const {
-  auto options = sampler_options(run_.job, run_.setup.data->train, 0, static_cast<int>(stretch.ranks.size()));
+  auto options =
+      sampler_options(run_.setup.options, run_.setup.data->train, 0, static_cast<int>(stretch.ranks.size()));
   options.split = stretch.split == spelt(BatchSplit::kChunk) ? BatchSplit::kChunk : BatchSplit::kEven;
   const std::int64_t most_ranks = (options.global_batch + options.grain - 1) / options.grain;
   if (std::ssize(stretch.ranks) > most_ranks) return {};

@@ -11,10 +11,10 @@
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/job_setup.hpp"
 #include "trainer/run/run_state.hpp"
-#include "trainer/strategies/strategy.hpp"
+#include "trainer/setup/job_setup.hpp"
 #include "trainer/tools/prove_result.hpp"
+#include "trainer/training/strategy.hpp"
 
 #include <cstdint>
 #include <map>

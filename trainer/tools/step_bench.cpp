@@ -15,8 +15,9 @@
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
 #include "trainer/run/step_trace.hpp"
-#include "trainer/strategies/data_parallel.hpp"
+#include "trainer/setup/strategies.hpp"
 #include "trainer/tools/bench.hpp"
+#include "trainer/training/data_parallel.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -61,7 +62,7 @@ struct Candidate {
   Candidate(const Job& job, Communicator& comm, JobSetup made)
       : label(spelt(job.parallel.determinism)),
         setup(std::move(made)),
-        strategy(make_data_parallel(job, setup, comm)) {
+        strategy(make_data_parallel(setup, comm)) {
     setup.network.initialise(job.train.seed, strategy->whole_state().weights, job.train.initial_scale);
   }
 

@@ -5,9 +5,10 @@
 #include "tests/models/random_networks/random_case.hpp"
 #include "tests/models/random_networks/reference_layers.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/engine/job_setup.hpp"
 #include "trainer/run/saved_model.hpp"
-#include "trainer/strategies/data_parallel.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/setup/strategies.hpp"
+#include "trainer/training/data_parallel.hpp"
 
 namespace lockstep::test {
 namespace {
@@ -69,10 +70,7 @@ JobSetup set_up(const RandomCase& trial, const Job& job, Communicator& comm) {
       Network::parse(trial.yaml, "random.yaml", train.shape, train.classes, UnreadLayers::kAllowed);
   DeviceChoice device = choose_device(job.parallel, comm);
   BucketPlan plan = plan_buckets(job, network, device, comm);
-  return {.data = trial.data,
-          .device = std::move(device),
-          .network = std::move(network),
-          .plan = std::move(plan)};
+  return make_setup(job, trial.data, std::move(device), std::move(network), std::move(plan));
 }
 
 std::vector<float> copy(std::span<const float> numbers) {
@@ -105,7 +103,7 @@ class Training {
         is_judge_(verdict != nullptr && comm.rank() == 0),
         judge_(verdict),
         setup_(set_up(trial, job, comm)),
-        strategy_(make_data_parallel(job_, setup_, comm)) {
+        strategy_(make_data_parallel(setup_, comm)) {
     initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     strategy_->distribute();
   }

@@ -6,7 +6,7 @@
 #include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/config/optimizers/optimizers.hpp"
+#include "trainer/training/optimizers/optimizers.hpp"
 
 #include <iomanip>
 

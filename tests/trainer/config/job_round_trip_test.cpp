@@ -28,28 +28,22 @@ class RandomJob {
   Job make() {
     Job job;
     job.model = text();
-    job.data = {pick({"random", "synthetic"}),
-                text(),
-                whole(1, 1000000000),
-                whole(0, 1000000000),
-                flip() ? whole(1, 1000000000) : 0,
-                {real(-1e6, 1e6)},
-                {real(1e-6, 1e6)},
-                flip(),
-                flip() ? whole(1, 1000000000) : 0,
-                flip(),
-                OnDevice::kAuto,
-                {},
-                PictureFit::kSqueeze,
-                false,
-                "cls",
-                false,
-                whole(0, 1000000),
-                whole(0, 1000000),
-                flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)},
-                flip() ? text() : "",
-                nullptr,
-                flip() ? std::vector<Augmentation>() : augmentations()};
+    job.data.set = pick({"random", "synthetic"});
+    job.data.root = text();
+    job.data.global_batch = whole(1, 1000000000);
+    job.data.per_rank_batch = whole(0, 1000000000);
+    job.data.micro_batch = flip() ? whole(1, 1000000000) : 0;
+    job.data.mean = {real(-1e6, 1e6)};
+    job.data.std = {real(1e-6, 1e6)};
+    job.data.shuffle = flip();
+    job.data.shuffle_window = flip() ? whole(1, 1000000000) : 0;
+    job.data.in_memory = flip();
+    job.data.train_samples = whole(0, 1000000);
+    job.data.test_samples = whole(0, 1000000);
+    job.data.validation =
+        flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)};
+    job.data.leave_out = flip() ? text() : "";
+    job.data.augment = flip() ? std::vector<Augmentation>() : augmentations();
     if (flip()) {
       job.data.set = "pictures";
       job.data.root = "photos";
@@ -67,27 +61,24 @@ class RandomJob {
     if (!job.data.shuffle || job.data.balance_classes) job.data.shuffle_window = 0;
     const bool nesterov = flip();
     const std::string initial_weights = flip() ? text() : "";
-    job.train = {whole(1, 1000000000),
-                 random_(),
-                 whole(0, 4294967295),
-                 whole(0, 1000000000000),
-                 whole(0, 1000000000),
-                 initial_weights,
-                 !initial_weights.empty() && flip(),
-                 flip(),
-                 0,
-                 flip() ? real(1e-9, 1e9) : 0,
-                 0,
-                 groups(),
-                 flip() ? std::vector<std::string>{text(), text()} : std::vector<std::string>{},
-                 pick_loss(),
-                 Precision::kFp32,
-                 real(0.001, 0.999),
-                 {},
-                 flip() ? real(1e-9, 0.999) : 0,
-                 {whole(0, 1)},
-                 {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), nesterov ? 0 : real(0, 1),
-                  nesterov, flip()}};
+    job.train.epochs = whole(1, 1000000000);
+    job.train.seed = random_();
+    job.train.max_steps = whole(0, 4294967295);
+    job.train.evaluate_every_steps = whole(0, 1000000000000);
+    job.train.patience = whole(0, 1000000000);
+    job.train.initial_weights = initial_weights;
+    job.train.partial = !initial_weights.empty() && flip();
+    job.train.recompute = flip();
+    job.train.clip_norm = flip() ? real(1e-9, 1e9) : 0;
+    job.train.groups = groups();
+    job.train.freeze = flip() ? std::vector<std::string>{text(), text()} : std::vector<std::string>{};
+    job.train.loss = pick_loss();
+    job.train.label_smoothing = real(0.001, 0.999);
+    job.train.ema = flip() ? real(1e-9, 0.999) : 0;
+    job.train.swa = {whole(0, 1)};
+    job.train.optimizer = {"sgd",        real(1e-12, 1e6),          real(1e-9, 0.999),
+                           real(0, 1e6), nesterov ? 0 : real(0, 1), nesterov,
+                           flip()};
     if (job.train.loss != LossKind::kCrossEntropy)
       std::erase_if(job.data.augment, [](const Augmentation& entry) { return mixes_images(entry.kind); });
     else

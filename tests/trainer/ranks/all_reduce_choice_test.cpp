@@ -7,6 +7,7 @@
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/device/gradient_path.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 namespace lockstep {

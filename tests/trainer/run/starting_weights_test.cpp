@@ -12,9 +12,9 @@
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
-#include "trainer/engine/weight_update.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/training/weight_update.hpp"
 
 namespace lockstep {
 namespace {
@@ -171,7 +171,10 @@ TEST(StartingWeightsTest, NothingOfALayerIsLeftOut) {
 /// Four steps an epoch, of which the last has 4 samples.
 Job job_of_100_samples() {
   Job job;
-  job.data = {.set = "synthetic", .global_batch = 32, .train_samples = 100, .test_samples = 20};
+  job.data.set = "synthetic";
+  job.data.global_batch = 32;
+  job.data.train_samples = 100;
+  job.data.test_samples = 20;
   job.parallel.device = "cpu";
   job.parallel.grain = 16;
   job.run.print_loss_every_steps = 3;
@@ -186,7 +189,7 @@ struct MiddleOfARun {
                        return Network::parse("layers:\n  - flatten\n  - linear: classes\n", "test.yaml",
                                              {1, 28, 28}, 10);
                      })),
-        sampler(sampler_options(job, setup.data->train, comm)) {
+        sampler(sampler_options(setup, comm)) {
     state.position = {.epoch = 1, .step_in_epoch = 2, .global_step = 6};
     state.epoch_samples = 64, state.epoch_correct = 17;
     state.epoch_loss_units.add(0x1p70), state.unprinted.loss_units.add(0x1p60);

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Who is wrong about a share: what most have is right, and a rank that contradicts itself is not.
+#include "comm/agreement.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "common/machine.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "trainer/training/wrong_rank.hpp"
+
+namespace lockstep {
+namespace {
+
+const SumFingerprints kRight = {1, 2, 3}, kWrong = {1, 5, 3}, kOther = {9, 2, 3};
+
+TEST(ReplayTest, MostRanksAreRight) {
+  const std::vector<ShareResult> results = {{2, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}, {2, kWrong}};
+  const ReplayVerdict verdict = judge_share(results);
+  EXPECT_TRUE(verdict.is_certain);
+  EXPECT_EQ(verdict.wrong, std::vector{2});
+  EXPECT_EQ(verdict.place, 1);
+}
+
+TEST(ReplayTest, OfTwoRanksTheOneThatContradictsItselfIsWrong) {
+  const std::vector<ShareResult> results = {{0, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}};
+  const ReplayVerdict verdict = judge_share(results);
+  EXPECT_TRUE(verdict.is_certain);
+  EXPECT_EQ(verdict.wrong, std::vector{0});
+}
+
+TEST(ReplayTest, OfTwoRanksThatInsistNeitherIsBlamedAlone) {
+  const std::vector<ShareResult> results = {{0, kWrong}, {1, kRight}, {0, kWrong}, {1, kRight}};
+  const ReplayVerdict verdict = judge_share(results);
+  EXPECT_FALSE(verdict.is_certain);
+  EXPECT_EQ(verdict.wrong, (std::vector{0, 1}));
+  EXPECT_EQ(verdict.place, 1);
+}
+
+TEST(ReplayTest, TwoRanksMayBeWrongEachInItsWay) {
+  const std::vector<ShareResult> results = {{0, kWrong}, {3, kRight}, {0, kWrong}, {1, kRight},
+                                            {2, kOther}, {3, kRight}, {4, kRight}};
+  EXPECT_EQ(judge_share(results).wrong, (std::vector{0, 2}));
+}
+
+const std::vector<ReplayedPart> kStateParts = {
+    {.name = "a", .kind = "weights"}, {.name = "b", .kind = "weights"}, {.name = "c", .kind = "weights"}};
+
+using Compute = std::function<SumFingerprints(int rank, int share)>;
+using OfRank = std::function<SumFingerprints(int rank)>;
+
+/// What ranks say when one of them computes, remembers or holds something else.
+/// @param members  ranks that compute a share together
+/// @param doubt    which steps before it may be wrong, too
+std::string said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1,
+                 Doubt doubt = Doubt::kNone) {
+  const std::string device = "cpu";
+  std::vector<std::string> texts(static_cast<std::size_t>(4 * members));
+  run_thread_ranks(4 * members, [&](Communicator& comm) {
+    const auto teams = comm.split(comm.rank() % members);
+    const int team = teams->rank();
+    const ReplayWork work{
+        .share_parts = {{"the output of a"}, {"the output of a", members - 1, true}, {"the gradients of c"}},
+        .state_parts = kStateParts,
+        .sample_parts = {{"pictures"}, {"labels", members - 1}},
+        .compute_share = [&](int share) { return compute(team, share); },
+        .state = [&] { return state(team); },
+        .samples = [&](int /*share*/) { return samples(team); }};
+    try {
+      replay_next_share(comm, *teams, compute(team, team), work, 7, device);
+    } catch (const WrongRankError& error) {
+      texts[static_cast<std::size_t>(comm.rank())] = error.what();
+      EXPECT_EQ(error.numbers().doubt, doubt) << error.what();
+    }
+  });
+  for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
+  return texts.front();
+}
+
+SumFingerprints share_of(int share) {
+  return {static_cast<std::uint64_t>(share), 2, 3};
+}
+
+SumFingerprints right(int /*rank*/) {
+  return kRight;
+}
+
+/// In place `place`, on one of four.
+Compute wrong_on(int odd, std::size_t place) {
+  return [=](int rank, int share) {
+    SumFingerprints sums = share_of(share);
+    if (rank == odd) sums[place] += 1;
+    return sums;
+  };
+}
+
+OfRank other_on(int odd) {
+  return [odd](int rank) { return rank == odd ? kWrong : kRight; };
+}
+
+TEST(ReplayTest, AnHonestStepIsSilent) {
+  EXPECT_EQ(said([](int, int share) { return share_of(share); }, right, right), "");
+}
+
+TEST(ReplayTest, WhatIsAtFaultIsSaid) {
+  for (int odd = 0; odd < 4; ++odd) {
+    const std::string who = "rank " + std::to_string(odd) + " on ";
+    const std::string processor = said(wrong_on(odd, 2), right, right, 1, Doubt::kSinceReplay),
+                      data = said(wrong_on(odd, 2), right, other_on(odd), 1, Doubt::kSinceStart),
+                      memory = said(wrong_on(odd, 2), other_on(odd), right);
+    for (const std::string& text : {processor, data, memory})
+      EXPECT_EQ(text.find("step 7: " + who), 0) << text;
+    test::expect_words(processor,
+                       {"its processor computed wrongly", "computed the gradients of c otherwise"});
+    EXPECT_NE(data.find("its training samples are not those of the others"), std::string::npos) << data;
+    EXPECT_NE(memory.find("its weights are not those of the others from b on"), std::string::npos) << memory;
+  }
+}
+
+TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
+  StepOptions options;
+  EXPECT_EQ(steps_between_replays(options, 4, false), 0) << "unless asked for";
+  options.replay_every_steps = StepOptions::kAutoReplays;
+  EXPECT_EQ(steps_between_replays(options, 4, false), 128);
+  EXPECT_EQ(steps_between_replays(options, 4, true), 8192);
+  EXPECT_EQ(steps_between_replays(options, 1, false), 0) << "there is no other";
+  options.determinism = Determinism::kOff;
+  EXPECT_EQ(steps_between_replays(options, 4, false), 0) << "sums are not exact";
+}
+
+/// Of a team of two, the first number that differs says which: what follows from it is wrong, too.
+TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
+  const std::string first = said(wrong_on(1, 0), right, right, 2, Doubt::kSinceReplay),
+                    link = said(wrong_on(1, 1), right, right, 2, Doubt::kSinceReplay),
+                    labels = said(wrong_on(3, 0), right, other_on(3), 2, Doubt::kSinceStart);
+  EXPECT_EQ(first.find("step 7: rank 2 on "), 0) << first;
+  EXPECT_NE(first.find("computed the output of a otherwise"), std::string::npos) << first;
+  EXPECT_EQ(link.find("step 7: rank 3 on "), 0) << link;
+  EXPECT_NE(link.find("the output of a arrived there otherwise than"), std::string::npos) << link;
+  EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
+}
+
+/// Compares the states of groups of `members` that hold copies: kRight on all ranks but those in `wrong`.
+std::string said_of_copies(int members, int ranks, const std::map<int, SumFingerprints>& wrong) {
+  const std::string device = "cpu";
+  std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+  std::atomic<int> named = 0;
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    const auto copies = comm.split(comm.rank() / members);
+    const auto mine = wrong.find(comm.rank());
+    try {
+      expect_equal_copies({comm, *copies, kStateParts, device}, mine == wrong.end() ? kRight : mine->second,
+                          1500);
+    } catch (const WrongRankError& error) {
+      texts[static_cast<std::size_t>(comm.rank())] = error.what();
+      named = static_cast<int>(error.numbers().ranks.size());
+    }
+  });
+  for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
+  return texts.front().substr(0, texts.front().find(". What helps")) + "; " + std::to_string(named) +
+         " named";
+}
+
+TEST(CopiesTest, EqualOnesPass) {
+  EXPECT_EQ(said_of_copies(1, 1, {}), "; 0 named");
+  EXPECT_EQ(said_of_copies(4, 4, {}), "; 0 named");
+  EXPECT_EQ(said_of_copies(2, 4, {}), "; 0 named");
+}
+
+TEST(CopiesTest, TheRankStepAndFirstTensorAreNamedOnAllRanks) {
+  const std::string b = "its weights are not those of the others from b on: its memory changed them",
+                    a = "its weights are not those of the others from a on: its memory changed them";
+  const auto name = [](int rank) { return "rank " + std::to_string(rank) + " on " + host_name() + " (cpu)"; };
+  EXPECT_EQ(said_of_copies(4, 4, {{2, kWrong}}), "step 1500: " + name(2) + ": " + b + "; 1 named");
+  EXPECT_EQ(said_of_copies(3, 3, {{0, kOther}}), "step 1500: " + name(0) + ": " + a + "; 1 named");
+  EXPECT_EQ(said_of_copies(3, 6, {{4, kWrong}}), "step 1500: " + name(4) + ": " + b + "; 1 named");
+  EXPECT_EQ(said_of_copies(2, 4, {{3, kWrong}}),
+            "step 1500: " + name(2) + " and " + name(3) +
+                ": they differ about the weights of b, and each insists: it takes a third rank to tell which "
+                "of them is wrong; 2 named");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,386 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Steps through graphs, series of them too, leave the bits of steps without; with all-reduces on a stream of
+/// their own, as NCCL's are, of which no order that the streams allow loses a gradient.
+#include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
+#include "models/network.hpp"
+#include "tests/kernels/device/rig.hpp"
+#include "tests/support/prelude.hpp"
+#include "trainer/device/device_step.hpp"
+#include "trainer/setup/job_setup.hpp"
+
+namespace lockstep::test {
+namespace {
+
+constexpr int kClasses = 3, kBatch = 5, kSamples = 128, kLastBatch = 3;
+constexpr int kSteps = 20;  // one that runs directly, two series of eight, and three
+constexpr int kLayers = 3;
+constexpr ImageShape kImage = {1, 7, 7};
+
+/// One rank's all-reduce as NCCL queues it: whatever else is added to the buffer meanwhile is lost.
+class LoneAllReduce final : public DeviceAllReduce {
+ public:
+  LoneAllReduce(Device& device, std::size_t size, bool on_stream = true)
+      : aside_(device, size), on_stream_(on_stream) {}
+
+  std::string_view name() const override { return "alone"; }
+  bool on_stream() const override { return on_stream_; }
+  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
+    away_and_back(stream, device, count * sizeof *device);
+  }
+  void all_reduce(Stream& stream, float* device, std::size_t count) override {
+    away_and_back(stream, device, count * sizeof *device);
+  }
+  void check() override {}
+
+  int calls() const { return calls_; }
+  const std::set<Stream*>& streams() const { return streams_; }
+  /// The first call makes a copy of this memory, where it stands on its stream.
+  void copy_at_first_call(Device& device, const std::int64_t* from, std::size_t count) {
+    copied_ = from;
+    copy_ = DeviceBuffer<std::int64_t>(device, count);
+  }
+  const DeviceBuffer<std::int64_t>& copy() const { return copy_; }
+  void fail_at(int call) { failing_call_ = call; }
+  void at_first_call(std::function<void()> action) { at_first_call_ = std::move(action); }
+
+ private:
+  void away_and_back(Stream& stream, void* device, std::size_t bytes) {
+    if (++calls_ == failing_call_) throw PeerLostError("the other rank is gone");
+    streams_.insert(&stream);
+    if (calls_ == 1 && at_first_call_) at_first_call_();
+    if (calls_ == 1 && copied_ != nullptr) stream.copy_on_device(copy_.data(), copied_, copy_.bytes());
+    stream.copy_on_device(aside_.data(), device, bytes);
+    stream.fill_zero(device, bytes);
+    stream.copy_on_device(device, aside_.data(), bytes);
+  }
+
+  DeviceBuffer<std::int64_t> aside_;
+  bool on_stream_;
+  int calls_ = 0, failing_call_ = 0;
+  std::set<Stream*> streams_;
+  std::function<void()> at_first_call_;
+  const std::int64_t* copied_ = nullptr;
+  DeviceBuffer<std::int64_t> copy_;
+};
+
+std::shared_ptr<const TrainTestData> make_data() {
+  auto data = std::make_shared<TrainTestData>();
+  Dataset& train = data->train;
+  train.shape = kImage;
+  train.classes = kClasses;
+  train.scales = scales_of({.mean = {0}, .std = {1}}, kImage.channels);
+  train.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(kSamples * kImage.features()));
+  for (std::size_t i = 0; i < train.images.size(); ++i)
+    train.images.data()[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);
+  for (int n = 0; n < kSamples; ++n) train.labels.push_back(n * 7 % kClasses);
+  return data;
+}
+
+enum class Reduce { kNone, kExact, kFp32 };
+
+Job make_job(Reduce reduce) {
+  Job job;
+  job.train.optimizer = {.lr = 0.01, .momentum = 0.5};
+  job.parallel.grain = 2;
+  job.parallel.determinism = reduce == Reduce::kFp32 ? Determinism::kOff : Determinism::kWorld;
+  return job;
+}
+
+/// One bucket, as small networks have on GPUs, whose gradients come from two streams; or one for each layer.
+enum class Buckets { kOne, kEach };
+
+BucketPlan make_plan(const Network& network, Buckets buckets) {
+  std::vector<GradientRange> ranges;
+  for (const BackwardRange& range : backward_ranges(network)) ranges.push_back({range.offset, range.size, 0});
+  const std::size_t bytes = buckets == Buckets::kOne ? std::size_t{1} << 30 : 1;
+  return plan_buckets_of_size(ranges, sizeof(std::int64_t), bytes);
+}
+
+/// What is trained.
+struct Model {
+  const char* layers =
+      "  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 2\n  - relu\n  - dropout: 0.3\n"
+      "  - linear: 8\n  - relu\n  - linear: classes\n";
+  std::vector<Augmentation> augment = {};
+};
+
+/// A small network in training on one rank.
+class Training {
+ public:
+  /// @param at_a_time  samples: a share of more is computed in micro-batches
+  Training(Reduce reduce, GraphUse graphs, Buckets buckets = Buckets::kEach, int at_a_time = kBatch,
+           const Model& model = {})
+      : job_(make_job(reduce)),
+        setup_(setup_of(reduce, buckets, model)),
+        step_(setup_, *setup_.device.gpu, job_.parallel.graph,
+              {.max_columns = at_a_time,
+               .long_steps = at_a_time < kBatch,
+               .global_batch = kBatch,
+               .global_grains = 3,
+               .steps_per_epoch = 1000,
+               .longest_series = 64}),
+        graphs_(step_, graphs) {
+    set_order(kSamples - 1);
+    std::vector<float> weights(parameters());
+    setup_.network.initialise(5, weights);
+    step_.stream().copy_to_device(step_.arena().weights(), weights.data(), weights.size() * sizeof(float));
+    StepState start;
+    start.scalars = step_.arena().weight_update().scalars(0);
+    for (int i = 0; i < kLongestSeries; ++i) start.ahead[i] = step_.arena().weight_update().scalars(i + 1);
+    step_.queue_state_to_device(start);
+    step_.stream().synchronize();
+  }
+
+  void queue(const BatchShare& share, std::int64_t count) { graphs_.queue(share, count); }
+  /// Without a graph.
+  void queue_series(const BatchShare& share, int count) { step_.queue_series(share, count); }
+  void turn_order_at_first_all_reduce() {
+    all_reduce_->at_first_call([this] { turn_order(); });
+  }
+  void turn_order() { set_order(kSamples / 2 + 1); }
+  int all_reduces() const { return all_reduce_->calls(); }
+  void fail_at_all_reduce(int call) { all_reduce_->fail_at(call); }
+  void copy_sums_at_first_all_reduce() {
+    all_reduce_->copy_at_first_call(*setup_.device.gpu->device, step_.arena().counters() + kCounterSlots,
+                                    parameters());
+  }
+  /// Arena order.
+  std::vector<std::int64_t> copied_sums() {
+    std::vector<std::int64_t> sums(parameters());
+    step_.stream().copy_to_host(sums.data(), all_reduce_->copy().data(), all_reduce_->copy().bytes());
+    step_.stream().synchronize();
+    return sums;
+  }
+  const ParameterLayout& layout() const { return setup_.network.parameters(); }
+
+  /// Expects that this many steps were done.
+  std::vector<float> weights(std::int64_t steps) {
+    step_.queue_state_to_host();
+    std::vector<float> weights(parameters());
+    step_.stream().copy_to_host(weights.data(), step_.arena().weights(), weights.size() * sizeof(float));
+    step_.stream().synchronize();
+    EXPECT_EQ(step_.state().steps_done, steps);
+    return weights;
+  }
+
+ private:
+  JobSetup setup_of(Reduce reduce, Buckets buckets, const Model& model) {
+    job_.data.augment = model.augment;
+    Network network = Network::parse("layers:\n" + std::string(model.layers), "test.yaml", kImage, kClasses);
+    auto gpu = std::make_shared<Gpu>();
+    gpu->device = platform_under_test().make_device(0);
+    gpu->ops = platform_under_test().make_ops(*gpu->device);
+    if (reduce != Reduce::kNone) {
+      auto lone = std::make_unique<LoneAllReduce>(*gpu->device, kCounterSlots + network.parameters().size);
+      all_reduce_ = lone.get();
+      gpu->all_reduce = std::move(lone);
+    }
+    BucketPlan plan = make_plan(network, buckets);
+    DeviceChoice choice;
+    choice.gpu = std::move(gpu);
+    JobSetup setup = make_setup(job_, make_data(), std::move(choice), std::move(network), std::move(plan));
+    setup.augment = augment_plan_of(job_, setup.data->train);
+    setup.mixer = SampleMixer(model.augment, kImage, job_.train.seed);
+    return setup;
+  }
+  std::size_t parameters() const { return setup_.network.parameters().size; }
+  /// All samples backwards, from this one on.
+  void set_order(int first) {
+    std::vector<std::int32_t> order(kSamples);
+    for (int i = 0; i < kSamples; ++i) order[static_cast<std::size_t>(i)] = (first - i + kSamples) % kSamples;
+    step_.set_order(order, setup_.mixer.draw(0, order, 0, kSamples));
+  }
+
+  Job job_;
+  LoneAllReduce* all_reduce_ = nullptr;
+  JobSetup setup_;
+  DeviceStep step_;
+  StepGraphs graphs_;
+};
+
+/// Full batches, the last one of an epoch, and once more.
+std::vector<float> train(Reduce reduce, GraphUse graphs, Buckets buckets = Buckets::kEach,
+                         int at_a_time = kBatch, const Model& model = {}) {
+  constexpr BatchShare kFull = {kBatch, 0, kBatch}, kLast = {kLastBatch, 0, kLastBatch};
+  Training training(reduce, graphs, buckets, at_a_time, model);
+  training.queue(kFull, kSteps);
+  training.queue(kLast, 1);
+  training.queue(kFull, 2);
+  training.queue(kLast, 2);
+  return training.weights(kSteps + 5);
+}
+
+/// What the comparisons here are worth: no step's images are lost on a layer.
+TEST(StepGraphsTest, ImagesOfEachStepReachEveryLayer) {
+  for (int steps = 1; steps <= kSteps; ++steps) {
+    Training training(Reduce::kNone, GraphUse::kOff), with_others(Reduce::kNone, GraphUse::kOff);
+    for (Training* one : {&training, &with_others}) {
+      one->queue({kBatch, 0, kBatch}, steps - 1);
+      if (one == &with_others) one->turn_order();
+      one->queue({kBatch, 0, kBatch}, 1);
+    }
+    const std::vector<float> weights = training.weights(steps), others = with_others.weights(steps);
+    for (const Parameter& each : training.layout().parameters)
+      EXPECT_FALSE(std::equal(&weights[each.offset], &weights[each.offset] + each.size, &others[each.offset]))
+          << each.name << ", step " << steps;
+  }
+}
+
+TEST(StepGraphsTest, LeaveTheBitsOfDirectSteps) {
+  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
+  EXPECT_EQ(train(Reduce::kNone, GraphUse::kOn), expected);
+  EXPECT_EQ(train(Reduce::kExact, GraphUse::kOff), expected);
+  const std::vector<float> fp32 = train(Reduce::kFp32, GraphUse::kOff);
+  EXPECT_EQ(train(Reduce::kFp32, GraphUse::kOn), fp32);
+}
+
+TEST(StepGraphsTest, AllReducesBesideBackwardLoseNothing) {
+  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
+  for (const Buckets buckets : {Buckets::kOne, Buckets::kEach})
+    EXPECT_EQ(same_in_every_order([&] { return train(Reduce::kExact, GraphUse::kOn, buckets); }), expected);
+}
+
+/// The emulator carries out at once what is queued, so the sums show how far backward had come.
+TEST(StepGraphsTest, ABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
+  if (platform_under_test().make_device(0)->kind() == "cuda")
+    GTEST_SKIP() << "a GPU may be faster than its host";
+  Training training(Reduce::kExact, GraphUse::kOff);
+  training.copy_sums_at_first_all_reduce();
+  training.queue({kBatch, 0, kBatch}, 1);
+  const auto is_there = [](std::int64_t sum) { return sum != 0; };
+  const std::vector<std::int64_t> sums = training.copied_sums();
+  const auto last_layer =
+      sums.begin() + static_cast<std::ptrdiff_t>(training.layout().parameters.end()[-2].offset);
+  EXPECT_TRUE(std::any_of(last_layer, sums.end(), is_there)) << "the bucket left too early";
+  EXPECT_TRUE(std::none_of(sums.begin(), last_layer, is_there)) << "it left when backward had ended";
+}
+
+TEST(StepGraphsTest, MicroBatchesLeaveTheBitsOfWholeBatches) {
+  const std::vector<float> expected = train(Reduce::kNone, GraphUse::kOff);
+  for (const int at_a_time : {2, 4}) {
+    SCOPED_TRACE(at_a_time);
+    for (const GraphUse graphs : {GraphUse::kOff, GraphUse::kOn}) {
+      EXPECT_EQ(train(Reduce::kNone, graphs, Buckets::kEach, at_a_time), expected);
+      EXPECT_EQ(train(Reduce::kExact, graphs, Buckets::kOne, at_a_time), expected);
+    }
+  }
+}
+
+/// The emulator carries out at once what is queued: a bucket that leaves with an earlier micro-batch lacks the rest,
+/// and one that leaves at the end comes with the gradient of earlier layers for the last one.
+TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
+  if (platform_under_test().make_device(0)->kind() == "cuda")
+    GTEST_SKIP() << "a GPU may be faster than its host";
+  const auto sums_when_the_first_leaves = [](int at_a_time, int columns) {
+    Training training(Reduce::kExact, GraphUse::kOff, Buckets::kEach, at_a_time);
+    training.copy_sums_at_first_all_reduce();
+    training.queue({columns, 0, kBatch}, 1);
+    EXPECT_EQ(training.all_reduces(), kLayers);
+    const std::size_t first_of_last_layer = training.layout().parameters.end()[-2].offset;
+    const std::vector<std::int64_t> sums = training.copied_sums();
+    const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(first_of_last_layer);
+    return std::pair(std::vector(sums.begin(), begin), std::vector(begin, sums.end()));
+  };
+  const auto [nothing, of_four] = sums_when_the_first_leaves(kBatch, 4);
+  const auto [behind_two, of_four_in_twos] = sums_when_the_first_leaves(2, 4);
+  EXPECT_EQ(of_four_in_twos, of_four) << "the bucket left before the last micro-batch";
+  EXPECT_NE(behind_two, nothing) << "of earlier layers there is the gradient of earlier micro-batches";
+  EXPECT_EQ(behind_two, sums_when_the_first_leaves(2, 3).first) << "the bucket left when backward had ended";
+}
+
+/// The emulator carries out at once what is queued: when the first bucket of a step leaves, the next step's samples
+/// have been gathered by the order as it was.
+TEST(StepGraphsTest, ASeriesGathersTheNextSamplesBesideItsGradients) {
+  if (platform_under_test().make_device(0)->kind() == "cuda")
+    GTEST_SKIP() << "a GPU may be faster than its host";
+  const auto train_series = [](int steps, bool turns) {
+    Training training(Reduce::kExact, GraphUse::kOn);
+    if (turns) training.turn_order_at_first_all_reduce();
+    training.queue_series({kBatch, 0, kBatch}, steps);
+    return training.weights(steps);
+  };
+  EXPECT_EQ(train_series(2, true), train_series(2, false)) << "gathered behind the first step";
+  EXPECT_NE(train_series(3, true), train_series(3, false)) << "the order did not turn";
+}
+
+/// Of a network whose side stream has nothing else to do, and of images that are mixed, which have second labels.
+TEST(StepGraphsTest, SamplesThatAreGatheredAheadAreThoseOfTheirStep) {
+  const Augmentation mixup{.kind = AugmentKind::kMixup, .values = {{{1, 1}, {1, 1}}}};
+  for (const Model& model : {Model{.layers = "  - linear: classes\n"}, Model{.augment = {mixup}}}) {
+    const auto train_model = [&](GraphUse graphs) {
+      return train(Reduce::kNone, graphs, Buckets::kEach, kBatch, model);
+    };
+    EXPECT_EQ(same_in_every_order([&] { return train_model(GraphUse::kOn); }), train_model(GraphUse::kOff));
+  }
+}
+
+TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
+  const auto device = platform_under_test().make_device(0);
+  const auto ops = platform_under_test().make_ops(*device);
+  const auto main = device->make_stream();
+  constexpr std::size_t kSize = 4;
+  LoneAllReduce all_reduce(*device, kCounterSlots + kSize);
+  const DeviceBuffer<std::int64_t> sums(*device, kCounterSlots + kSize);
+  const BucketPlan plan = plan_buckets_of_size({{{0, kSize, 0}}}, sizeof(std::int64_t), 1);
+  const GradientUnits units(std::vector{kSize}, 1);
+  DeviceGradientReducer reducer(*device, *ops, &all_reduce, plan, units, Determinism::kWorld, sums.data());
+  reducer.begin();
+  reducer.sum(*main, sums.data(), 2);
+  reducer.ready(*main, 0, kSize);
+  reducer.finish(*main);
+  main->synchronize();
+  EXPECT_EQ(all_reduce.calls(), 2);
+  EXPECT_EQ(all_reduce.streams().size(), 1);
+  EXPECT_FALSE(all_reduce.streams().contains(main.get()));
+}
+
+/// As two ranks plan them that have a GPU each. @param on_stream  how these sum
+std::size_t buckets_of(const std::string& model, bool on_stream) {
+  const Network network = Network::load(model, {3, 32, 32}, 10);
+  DeviceChoice device;
+  device.gpu = std::make_shared<Gpu>();
+  device.gpu->device = platform_under_test().make_device(0);
+  device.gpu->all_reduce = std::make_unique<LoneAllReduce>(*device.gpu->device, 1, on_stream);
+  std::size_t buckets = 0;
+  run_thread_ranks(2, [&](Communicator& comm) {
+    const BucketPlan plan = plan_buckets(make_job(Reduce::kExact), network, device, comm);
+    if (comm.rank() == 0) buckets = plan.buckets.size();
+  });
+  return buckets;
+}
+
+TEST(StepGraphsTest, GradientsOfALargeNetworkLeaveWhileBackwardRuns) {
+  EXPECT_EQ(buckets_of("net", true), 1U);
+  EXPECT_EQ(buckets_of("resnet18", true), 3U);  // of 85 MiB
+  EXPECT_EQ(buckets_of("resnet18", false), 1U) << "the host sends when backward has ended";
+}
+
+TEST(StepGraphsTest, RanksWithoutSamplesTakePart) {
+  constexpr BatchShare kIdle = {0, 0, kBatch};
+  Training training(Reduce::kExact, GraphUse::kOn);
+  training.queue({kBatch, 0, kBatch}, 1);
+  training.queue(kIdle, 1);
+  EXPECT_EQ(training.all_reduces(), 2 * kLayers);
+}
+
+/// Whether an all-reduce is captured must be the same on all ranks, and this rank's columns are the same in
+/// both batches, while another rank's may not be.
+TEST(StepGraphsTest, ShareOfABatchOfAnotherSizeIsCapturedAnew) {
+  Training training(Reduce::kExact, GraphUse::kOn);
+  training.queue({kLastBatch, 0, kBatch}, 3);
+  const int calls = training.all_reduces();
+  training.queue({kLastBatch, 0, kLastBatch}, 1);
+  EXPECT_EQ(training.all_reduces(), calls + kLayers) << "not run directly";
+}
+
+TEST(StepGraphsTest, FailureDuringCaptureLeavesTheStreamUsable) {
+  Training training(Reduce::kExact, GraphUse::kOn);
+  training.fail_at_all_reduce(kLayers + 2);
+  EXPECT_THROW(training.queue({kBatch, 0, kBatch}, 2), PeerLostError);
+  training.weights(1);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What becomes of a step, and what a person reads of one that fails; what an evaluation counts, and losses as people
+/// read them.
+#include "trainer/training/training_step.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "models/network.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "trainer/run/progress.hpp"
+#include "trainer/training/evaluator.hpp"
+
+namespace lockstep {
+namespace {
+
+using Outcome = StepTrial::Outcome;
+using Refused = std::vector<TensorRefusals>;
+
+StepTotals totals(std::int64_t refused) {
+  StepTotals totals;
+  totals.samples = 128;
+  totals.refused = refused;
+  return totals;
+}
+
+class StepTrialTest : public testing::Test {
+ protected:
+  Outcome decide(StepTrial& trial, const Refused& refusals, std::int64_t losses = 0) {
+    std::int64_t all = losses;
+    for (const auto& tensor : refusals) all += tensor.too_large + tensor.not_finite;
+    return trial.decide(totals(all), refusals, [this] {
+      ++asked_;
+      return largest_;
+    });
+  }
+
+  GradientUnits units_{std::vector<std::size_t>{4, 2}, 2};
+  std::vector<double> largest_ = {0x1p40, 0x1p40};
+  int asked_ = 0;
+};
+
+TEST_F(StepTrialTest, StepThatFitsIsTaken) {
+  StepTrial first(units_, 0), third(units_, 3);
+  EXPECT_EQ(decide(first, {{}, {}}), Outcome::kTake);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(decide(third, {{}, {}}), Outcome::kTake);
+  EXPECT_EQ(asked_, 1) << "not at this step";
+}
+
+TEST_F(StepTrialTest, TooLargeIsRepeatedAndThenNeverRefined) {
+  largest_ = {0x1p40, 1};
+  StepTrial trial(units_, 0);
+  EXPECT_EQ(decide(trial, {{}, {.too_large = 3}}), Outcome::kRepeat);
+  EXPECT_EQ(units_.exponents()[1], -24);
+  EXPECT_EQ(decide(trial, {{}, {}}), Outcome::kTake);
+  EXPECT_EQ(units_.exponents()[1], -24);
+}
+
+TEST_F(StepTrialTest, RaisedTensorLeavesTheOthersToBeRefinedWhenThatIsDue) {
+  largest_ = {1, 1};
+  StepTrial due(units_, 0);
+  EXPECT_EQ(decide(due, {{}, {.too_large = 3}}), Outcome::kRepeat);
+  EXPECT_EQ(decide(due, {{}, {}}), Outcome::kRepeat);
+  EXPECT_EQ(units_.exponents()[0], -80);
+  EXPECT_EQ(units_.exponents()[1], -24);
+  StepTrial not_due(units_, 3);
+  EXPECT_EQ(decide(not_due, {{}, {.too_large = 3}}), Outcome::kRepeat);
+  EXPECT_EQ(decide(not_due, {{}, {}}), Outcome::kTake);
+}
+
+/// The step as an engine computes it: rounded to the units as they are, until the trial takes it.
+std::vector<std::int64_t> sums_taken(GradientUnits& units, const std::vector<float>& terms,
+                                     std::int64_t step) {
+  StepTrial trial(units, step);
+  for (int times = 1; times < 50; ++times) {
+    std::vector<std::int64_t> sums(terms.size());
+    Refused refusals(units.tensors());
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      const ExactFormat& format = units.format(units.tensor_at(i));
+      const bool fits = std::abs(terms[i]) < format.limit;
+      if (fits) sums[i] = std::llrint(double{terms[i]} * format.scale);
+      if (!fits) ++refusals[units.tensor_at(i)].too_large;
+    }
+    std::int64_t refused = 0;
+    for (const TensorRefusals& tensor : refusals) refused += tensor.too_large;
+    const auto outcome = trial.decide(totals(refused), refusals, [&] {
+      std::vector<double> largest(units.tensors());
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        double& of_tensor = largest[units.tensor_at(i)];
+        of_tensor = std::max(of_tensor, std::abs(static_cast<double>(sums[i])));
+      }
+      return largest;
+    });
+    if (outcome == Outcome::kTake) return sums;
+  }
+  ADD_FAILURE() << "the step has no end";
+  return std::vector<std::int64_t>(terms.size());
+}
+
+/// The second tensor's terms are beyond 2^17 units of 2^-40, the first one's below half of such a unit.
+TEST_F(StepTrialTest, SmallGradientsKeepTheirBitsInAStepThatRaisesAnotherTensor) {
+  const std::vector<float> terms = {1.2345678e-13F, -3.3333333e-14F, 9.8765432e-14F, 1e-14F, 1e9F, 7.5e30F};
+  const auto sums = sums_taken(units_, terms, 0);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double kept = from_exact(sums[i], units_.exponents()[0]);
+    EXPECT_NEAR(kept / double{terms[i]}, 1, 0x1p-24) << terms[i] << " became " << kept;
+  }
+  const double largest = from_exact(sums[5], units_.exponents()[1]);
+  EXPECT_NEAR(largest / double{terms[5]}, 1, 0x1p-24) << largest;
+}
+
+/// Terms that nearly cancel, as those of a bias in front of a batch_norm do: their sum wants a unit for which they are
+/// too large.
+struct NearlyCancelling {
+  GradientUnits units{std::vector<std::size_t>{1}, 2};
+  float term = 100, other = -std::nextafter(100.0F, 0.0F);
+
+  Refused refusals() const { return {{.too_large = term < units.format(0).limit ? 0 : 1}}; }
+  /// @returns how often the step is computed
+  int settle(const ForeseenRefusals& foreseen) {
+    StepTrial trial(units, 0);
+    for (int times = 1; times < 50; ++times) {
+      const Refused refused = refusals();
+      const auto largest = [&] {
+        const double scale = units.format(0).scale;
+        return std::vector<double>{std::abs(std::rint(term * scale) + std::rint(other * scale))};
+      };
+      if (trial.decide(totals(refused[0].too_large), refused, largest, foreseen) == Outcome::kTake)
+        return times;
+    }
+    return 0;
+  }
+};
+
+TEST_F(StepTrialTest, TermsThatAreKnownSpareATrialAndTheUnitsEndAsTheSame) {
+  NearlyCancelling tried, known;
+  EXPECT_EQ(tried.settle({}), 3);
+  EXPECT_EQ(known.settle([&] { return known.refusals(); }), 2);
+  EXPECT_EQ(tried.units.exponents()[0], kExactExponent - 1);
+  EXPECT_EQ(known.units.exponents()[0], kExactExponent - 1);
+}
+
+TEST_F(StepTrialTest, AStepWhoseSumsCanBeMadeAgainIsComputedOnce) {
+  for (const bool can_sum : {true, false}) {
+    GradientUnits units(std::vector<std::size_t>{4, 2}, 2);
+    std::vector<double> largest = {0x1p10, 0x1p40};
+    int computed = 0, summed = 0;
+    const StepWork work{
+        .reduce = [&] { return ++computed, StepSums{totals(0)}; },
+        .largest_sums =
+            [&] {
+              return units.exponents()[0] == -40 ? largest : std::vector<double>{0x1p40, 0x1p40};
+            },
+        .take = [](const StepTotals&) {},
+        .sum_again = [&] { return ++summed, can_sum; }};
+    StepSeries series;
+    take_step(work, units, 4, series);
+    EXPECT_EQ(series.steps, 1);
+    EXPECT_EQ(units.exponents()[0], -70);
+    EXPECT_EQ(computed, can_sum ? 1 : 2);
+    EXPECT_EQ(summed, 1);
+  }
+}
+
+TEST_F(StepTrialTest, TooSmallIsRepeated) {
+  largest_ = {0x1p10, 0x1p40};
+  StepTrial trial(units_, 4);
+  EXPECT_EQ(decide(trial, {{}, {}}), Outcome::kRepeat);
+  EXPECT_EQ(units_.exponents()[0], -70);
+  EXPECT_EQ(units_.exponents()[1], -40);
+}
+
+TEST_F(StepTrialTest, WhatIsNotFiniteFailsAndChangesNoUnit) {
+  StepTrial trial(units_, 0);
+  EXPECT_EQ(decide(trial, {{.too_large = 9, .not_finite = 2}, {}}, 5), Outcome::kFail);
+  EXPECT_EQ(trial.failure().losses, 5);
+  EXPECT_EQ(trial.failure().terms, 2);
+  EXPECT_EQ(trial.failure().tensor, 0U);
+  EXPECT_EQ(units_.exponents()[0], -40);
+  StepTrial losses(units_, 0);
+  EXPECT_EQ(decide(losses, {{}, {}}, 1), Outcome::kFail);
+  EXPECT_EQ(losses.failure().tensor, StepFailure::kNoTensor);
+}
+
+TEST(StepFailureTest, NamesStepTensorSizeAndWhatHelps) {
+  ParameterLayout layout;
+  layout.parameters = {{"conv1.weight", {2}, 0, 2, 1}, {"conv1.bias", {1}, 2, 1, 1}};
+  layout.size = 3;
+  const std::vector<float> weights = {1, -2.5e20F, 3};
+  const StepFailure failure{.losses = 3, .terms = 7, .tensor = 1};
+  const std::string late = describe_failure(failure, 128, 12, layout, weights);
+  test::expect_words(
+      late, {"step 12:", "3 of 128 samples", "conv1.bias", "NaN or infinite", "2.5e+20, in conv1.weight",
+             "train.optimizer.lr", "data.std", "data.global_batch"});
+  const std::string early = describe_failure({.losses = 1}, 128, 1, layout, weights);
+  EXPECT_EQ(early.find("lr"), std::string::npos) << early;
+  EXPECT_NE(early.find("data.mean and data.std"), std::string::npos) << early;
+  const std::vector<float> broken = {1, std::nanf(""), 3};
+  test::expect_words(describe_failure(failure, 128, 2, layout, broken), {"conv1.weight has a weight of nan"});
+}
+
+TEST(LossTextTest, LargeAndMissingLossesAreReadable) {
+  EXPECT_EQ(format_loss(0.03125), "0.0312");
+  EXPECT_EQ(format_loss(4261.5452), "4261.5452");
+  EXPECT_EQ(format_loss(3e38), "3.0000e+38");
+  EXPECT_EQ(describe_loss(make_evaluation(10000, 12, 0, 25000)), "2.5000");
+  const Evaluation broken = make_evaluation(10000, 12, 1234, 25000);
+  EXPECT_EQ(describe_loss(broken), "not finite (1,234 of 10,000 samples)");
+  EXPECT_TRUE(std::isnan(broken.loss));
+  EXPECT_EQ(broken.accuracy(), 0.0012);
+}
+
+/// Two features, of which the larger one is the class; every third label is the other one.
+Dataset thirds_are_wrong(std::int64_t samples) {
+  Dataset set;
+  set.shape = {2, 1, 1};
+  set.classes = 2;
+  set.features = AlignedBuffer<float>(static_cast<std::size_t>(2 * samples));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const auto larger = static_cast<std::size_t>(i % 2);
+    set.features.data()[2 * static_cast<std::size_t>(i) + larger] = 1;
+    set.labels.push_back(static_cast<std::int32_t>(i % 3 == 2 ? 1 - larger : larger));
+  }
+  return set;
+}
+
+/// Grains of 4: of 27 samples, the last has 3, and of 3 samples there are more ranks than grains.
+TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
+  const Network network =
+      Network::parse("layers:\n  - flatten\n  - linear: classes\n", "two.yaml", {2, 1, 1}, 2);
+  const std::vector<float> weights = {1, 0, 0, 1, 0, 0};  // the features themselves are the logits
+  ASSERT_EQ(network.parameters().size, weights.size());
+  const double right = std::log(1 + std::exp(-1.0)), wrong = std::log(1 + std::exp(1.0));
+  for (const std::int64_t samples : {27, 3}) {
+    const Dataset set = thirds_are_wrong(samples);
+    for (const auto& [ranks, thread_count] :
+         std::vector<std::array<int, 2>>{{1, 1}, {1, 3}, {2, 1}, {3, 2}, {5, 1}}) {
+      SCOPED_TRACE(fmt::format("{} samples, {} ranks of {} threads", samples, ranks, thread_count));
+      run_thread_ranks(ranks, [&, threads_of_rank = thread_count](Communicator& comm) {
+        WorkerPool pool(threads_of_rank);
+        std::vector<ThreadContext> threads;
+        for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
+        const Evaluation found = evaluate(comm, pool, threads, set, LossKind::kCrossEntropy, 4, weights);
+        EXPECT_EQ(found.samples, samples);
+        EXPECT_EQ(found.correct, samples / 3 * 2);
+        EXPECT_EQ(found.not_finite, 0);
+        EXPECT_FALSE(found.interrupted);
+        EXPECT_NEAR(found.loss, (2 * right + wrong) / 3, 1e-6);
+        const bool last = comm.rank() + 1 == comm.size();
+        EXPECT_TRUE(evaluate(comm, pool, threads, set, LossKind::kCrossEntropy, 4, weights, [&] {
+                      return last;
+                    }).interrupted);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

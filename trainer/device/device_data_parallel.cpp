@@ -1,0 +1,418 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Data parallel training on a GPU: series of steps that the host only launches; how long one may be, what is looked at
+/// between two, and steps done again in another unit.
+#include "trainer/device/device_data_parallel.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/collectives.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "models/batch_layer.hpp"
+#include "trainer/device/device_evaluator.hpp"
+#include "trainer/device/device_step.hpp"
+#include "trainer/training/data_parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// kLongestSeries is about two milliseconds of a small network's steps: long enough to hide the host's part. The
+/// emulator takes seconds for as many.
+constexpr std::int64_t kLongestEmulatedSeries = 4;
+
+/// Shorter for batches so huge that a series could add up more losses than their sum has room for.
+std::int64_t longest_series_for(bool emulated, std::int64_t global_batch) {
+  const std::int64_t wanted = emulated ? kLongestEmulatedSeries : kLongestSeries;
+  return std::clamp<std::int64_t>(kMostLossTerms / global_batch, 1, wanted);
+}
+
+BatchShare share_of_grains(const std::vector<Grain>& grains) {
+  BatchShare share;
+  if (!grains.empty()) share.first = grains.front().first;
+  for (const Grain& grain : grains) share.columns += grain.samples;
+  return share;
+}
+
+/// Of a full batch: of the rank that has most.
+std::int64_t largest_share(const DistributedSampler& sampler, int grain, int ranks) {
+  const std::int64_t grains = sampler.batch_grains(0);
+  return std::min(sampler.batch_samples(0), (grains + ranks - 1) / ranks * grain);
+}
+
+/// Of which half is computed while the other half comes; 0: the set does not stream.
+std::int64_t ring_steps(const TrainingSetup& setup, bool streams, const DistributedSampler& sampler,
+                        int ranks) {
+  if (!streams) return 0;
+  const auto samples = static_cast<std::uint64_t>(largest_share(sampler, setup.options.step.grain, ranks));
+  return training_ring_steps(samples * (setup.mixer.mixes() ? 2 : 1) * row_bytes_of(setup.data->train));
+}
+
+/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+int share_of_rank(const DistributedSampler& sampler, int rank) {
+  return std::max(share_of_grains(sampler.grains_of(rank, 0)).columns,
+                  share_of_grains(sampler.grains_of(rank, sampler.steps_per_epoch() - 1)).columns);
+}
+
+/// With replays a rank computes the shares of others, too.
+int most_columns(const StepOptions& step, const DistributedSampler& sampler, const Communicator& comm) {
+  int most = share_of_rank(sampler, comm.rank());
+  for (int rank = 0; rank < comm.size() && step.replay_every_steps != 0; ++rank)
+    most = std::max(most, share_of_rank(sampler, rank));
+  return most;
+}
+
+StepSizes sizes_of_steps(const TrainingOptions& options, const DistributedSampler& sampler,
+                         std::int64_t longest_series, const Communicator& comm) {
+  const std::int64_t grain = options.step.grain, largest = largest_share(sampler, grain, comm.size());
+  const auto at_a_time = [&](std::int64_t samples) {
+    return samples_at_a_time(options.batch.micro_batch, grain, samples);
+  };
+  return {.max_columns = static_cast<int>(at_a_time(most_columns(options.step, sampler, comm))),
+          .long_steps = at_a_time(largest) < largest,
+          .global_batch = sampler.batch_samples(0),
+          .global_grains = sampler.batch_grains(0),
+          .steps_per_epoch = sampler.steps_per_epoch(),
+          .longest_series = longest_series};
+}
+
+/// @param steps  of the ring; 0: the set does not stream
+std::optional<Streaming> streaming_of_steps(const TrainingSetup& setup, const DistributedSampler& sampler,
+                                            std::int64_t steps, int rank, int spare_columns) {
+  if (steps == 0) return std::nullopt;
+  const RingSizes sizes{.columns = std::max(1, share_of_rank(sampler, rank)),
+                        .has_pairs = setup.mixer.mixes(),
+                        .steps = steps,
+                        .spare_columns = spare_columns};
+  return Streaming{sizes, training_rows(sampler, setup.mixer, sizes.columns)};
+}
+
+StepTotals totals_of(std::span<const std::int64_t> counters) {
+  return decode(counters.first(kStepCounters)).totals();
+}
+
+class DeviceDataParallel final : public DataParallel {
+ public:
+  DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device, Communicator& comm);
+
+  std::int64_t longest_series() const override { return series_.steps(); }
+  Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
+    return (part == EvaluatedPart::kTest ? evaluator_ : *validator_)
+        .evaluate(comm_, arena_.weights(), leave, &unread_);
+  }
+  TrainedState whole_state() override { return arena_.state(); }
+  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
+  StepTimes times() const override { return times_; }
+
+ private:
+  StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t steps_taken() override;
+  void fetch_state() override {
+    arena_.queue_state_to_host();
+    step_.stream().synchronize();
+  }
+  void put_weights() override {
+    arena_.queue_state_to_device();
+    step_.stream().synchronize();
+  }
+  void commit_state() override {
+    put_weights();
+    use_units();
+  }
+  void probe_parts(const StepProbe& probe) override {
+    if (probe.sums || probe.outputs)
+      throw ConfigError(fmt::format("inject.what: {} on a GPU cannot be reached; use parallel.device=cpu",
+                                    probe.sums ? "sums" : "outputs"));
+    if (probe.reduction.leaving || probe.reduction.arrived) arena_.reducer().probe_next_step(probe.reduction);
+  }
+  bool prepare_shares(std::size_t /*most_grains*/) override {
+    return arena_.reducer().compares_sums() && cuts_of(setup_.network).empty();
+  }
+  SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
+  StepSizes step_sizes() const {
+    StepSizes sizes = sizes_of_steps(setup_.options, sampler_, longest_series_, comm_);
+    sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, comm_.rank(), sizes.max_columns);
+    return sizes;
+  }
+  std::int64_t evaluated_at_once() const {
+    return samples_at_a_time(setup_.options.batch.micro_batch, setup_.options.step.grain, kEvaluatedAtOnce);
+  }
+  /// Of the share that was computed last.
+  SumFingerprints parts_of_share(const SumFingerprints& tensors);
+  BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
+  BatchShare share_of(std::int64_t step_in_epoch) const {
+    return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
+  }
+  void go_to_epoch(const StepPosition& position);
+  void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
+  /// How many of the next steps need not be watched.
+  std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
+  /// Steps that the host does not look at before the last of them is done; fewer if one refuses a number.
+  void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
+  /// One step that the host looks at between reduction and update.
+  void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
+  void append_own_sums(std::int64_t steps, StepSeries& series);
+  StepTotals reduce(const BatchShare& share);
+  std::vector<TensorRefusals> refusals_of_all();
+  void use_units() {
+    arena_.use_units();
+    graphs_.forget();
+  }
+  /// In a watched step.
+  bool compares_on_streams() const { return arena_.reducer().compares_sums() && !arena_.reducer().on_host(); }
+  void queue_steps(const StepPosition& position, std::int64_t count);
+  void await_samples(std::int64_t end);
+  void wait_for_stream();
+  /// Then every step is watched, and none is captured.
+  bool is_traced() const {
+    const Timeline* const timeline = comm_.activity().timeline();
+    return timeline != nullptr && timeline->is_open();
+  }
+
+  /// Kept here: graphs hold all-reduces, and must be gone before what makes those (NCCL's abort waits for them), in
+  /// whatever order the strategy and the setup go.
+  std::shared_ptr<Gpu> gpu_;
+  std::int64_t ring_steps_;      ///< 0: the set does not stream
+  std::int64_t longest_series_;  ///< however short steps are
+  SeriesLength series_;
+  DeviceStep step_;
+  DeviceArena& arena_;
+  StepGraphs graphs_;
+  DeviceEvaluator evaluator_;
+  std::optional<DeviceEvaluator> validator_;  ///< where samples are held out
+  std::unique_ptr<Event> series_done_;
+  std::int64_t epoch_on_device_ = -1;
+  std::int64_t first_of_series_ = 0;  ///< steps taken before it
+  StepTimes times_;
+};
+
+DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device,
+                                       Communicator& comm)
+    : DataParallel(setup, comm, /*on_gpu=*/true),
+      gpu_(device.gpu),
+      ring_steps_(ring_steps(setup, device.streams, sampler_, comm.size())),
+      longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
+      series_(longest_series_),
+      step_(setup, *gpu_, device.graph, step_sizes()),
+      arena_(step_.arena()),
+      graphs_(step_, device.graph),
+      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, setup.options.loss.loss,
+                 evaluated_at_once(), device.streams ? &comm : nullptr),
+      series_done_(gpu_->device->make_event()) {
+  if (setup.data->validation.size() > 0)
+    validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, setup.options.loss.loss,
+                       evaluated_at_once(), device.streams ? &comm : nullptr);
+  step_.record_into(comm.activity().timeline());
+}
+
+BatchShare DeviceDataParallel::share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
+  BatchShare share = share_of_grains(grains);
+  share.batch = sampler_.batch_samples(step_in_epoch);
+  return share;
+}
+
+StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int64_t count,
+                                         bool stop_requested) {
+  const auto start = Clock::now();
+  go_to_epoch(position);
+  StepSeries series;
+  first_of_series_ = position.global_step;
+  while (series.steps < count && !series.failure) {
+    const StepPosition at = after(position, series.steps);
+    const std::int64_t before = series.steps, unseen = unseen_steps(at, count - before);
+    if (unseen > 0) run_unseen(at, unseen, stop_requested, series);
+    const bool halted = series.steps - before < unseen;
+    if (unseen == 0 || halted) run_watched(after(position, series.steps), stop_requested, series);
+  }
+  if (series.steps > 0) arena_.queue_averages(position.global_step + series.steps - 1);
+  const double seconds = seconds_since(start);
+  times_.total += seconds;
+  if (series.steps > 0) series_.took(series.steps, seconds, comm_);
+  return series;
+}
+
+std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
+  if (is_traced() || weighs_shares()) return 0;
+  most = std::min(most, longest_series_);
+  if (ring_steps_ > 0) most = std::min(most, ring_steps_ / 2);
+  std::int64_t steps = 0;
+  while (steps < most && !arena_.units().is_refined_at(position.global_step + steps) &&
+         !is_replayed(position.global_step + steps))
+    ++steps;
+  return steps;
+}
+
+/// The device counts them.
+std::int64_t DeviceDataParallel::steps_taken() {
+  step_.queue_state_to_host();
+  step_.stream().synchronize();
+  return static_cast<std::int64_t>(step_.state().step) - first_of_series_;
+}
+
+void DeviceDataParallel::go_to_epoch(const StepPosition& position) {
+  const std::int64_t epoch = position.epoch;
+  // By the one the ring has its steps, by the other the order.
+  LOCKSTEP_CHECK(ring_steps_ == 0 ||
+                 position.global_step == epoch * sampler_.steps_per_epoch() + position.step_in_epoch);
+  if (epoch_on_device_ == epoch) return;
+  sampler_.set_epoch(epoch);
+  const auto order = sampler_.order();
+  step_.set_order(order, setup_.mixer.draw(epoch, order, 0, std::ssize(order)));
+  epoch_on_device_ = epoch;
+}
+
+void DeviceDataParallel::queue_state(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepState state;
+  state.epoch = position.epoch;
+  state.step_in_epoch = position.step_in_epoch;
+  state.step = static_cast<std::uint32_t>(position.global_step);
+  state.stop_requested = stop_requested ? 1 : 0;
+  state.scalars = arena_.weight_update().scalars(position.global_step);
+  for (std::int64_t i = 1; i < count; ++i)
+    state.ahead[i - 1] = arena_.weight_update().scalars(position.global_step + i);
+  for (std::int64_t i = 0; i < count; ++i)
+    state.loss_scales[i] = step_.loss().scale_of(sampler_, position.step_in_epoch + i);
+  step_.queue_state_to_device(state);
+}
+
+void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested,
+                                    StepSeries& series) {
+  const auto start = Clock::now();
+  arena_.reducer().take_fingerprints_that_left();
+  queue_state(position, count, stop_requested);
+  queue_steps(position, count);
+  step_.queue_state_to_host();
+  times_.queueing += seconds_since(start);
+  wait_for_stream();
+  const StepState& result = step_.state();
+  if (result.steps_done == 0) return;
+  const StepTotals sum = totals_of(result.sums);
+  series.steps += result.steps_done;
+  series.samples += sum.samples;
+  series.correct += sum.correct;
+  series.loss_units += sum.loss_units;
+  series.last = totals_of(result.last);
+  arena_.append_rows(result.steps_done, series.fingerprints);
+  append_own_sums(result.steps_done, series);
+}
+
+void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  step_.begin_trace();
+  if (compares_on_streams()) arena_.reducer().hold_buckets(true);
+  queue_state(position, 1, stop_requested);
+  unread_.take();  // of a series that was halted: it is tried again
+  await_samples(position.global_step + 1);
+  std::vector<TensorRefusals> refusals;
+  bool again = false;
+  const auto reduce_once_more = [&] {
+    if (std::exchange(again, true)) use_units();
+    arena_.reducer().take_fingerprints_that_left();
+    const StepTotals totals = reduce(share_of(position.step_in_epoch));
+    if (totals.refused > 0) refusals = refusals_of_all();
+    if (totals.refused == 0 && is_replayed(position.global_step))
+      replay(position, parts_of_share(arena_.reducer().own_fingerprints()));
+    return StepSums{totals, refusals};
+  };
+  const auto take = [&](const StepTotals& /*totals*/) {
+    if (weighs_shares()) compute_weighed_shares(position);
+    step_.queue_update();
+    step_.queue_state_to_host();
+    wait_for_stream();
+    arena_.append_rows(1, series.fingerprints);
+    append_own_sums(1, series);
+  };
+  const auto largest_sums = [this] { return arena_.largest_sums(); };
+  take_step({reduce_once_more, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
+            position.global_step, series);
+  step_.end_trace();
+  if (compares_on_streams()) arena_.reducer().hold_buckets(false);
+  if (series.failure) arena_.queue_zero_sums();
+}
+
+/// Behind a step that was refused, the device took none.
+void DeviceDataParallel::append_own_sums(std::int64_t steps, StepSeries& series) {
+  const auto left = arena_.reducer().take_fingerprints_that_left();
+  const auto count = std::min(std::ssize(left), steps);
+  series.own_sums.insert(series.own_sums.end(), left.begin(), left.begin() + count);
+}
+
+StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
+  arena_.queue_zero_sums();
+  if (unread_.any()) step_.queue_refusal();
+  step_.queue_gradients(share, replays() || weighs_shares() ? DeviceStep::CutSumsFrom::kRanksNoted
+                                                            : DeviceStep::CutSumsFrom::kRanks);
+  if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
+  if (compares_on_streams()) {
+    arena_.reducer().launch_held(step_.stream());
+    wait_for_stream();
+    arena_.reducer().compare_held(step_.stream(), comm_);
+  }
+  step_.queue_counters_to_host();
+  wait_for_stream();
+  return totals_of(step_.counters());
+}
+
+SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position,
+                                                  const std::vector<Grain>& grains) {
+  arena_.queue_zero_sums();
+  const std::int64_t begin_of_step = sampler_.place(position.step_in_epoch, {});
+  step_.queue_gradients_of_others(share_of(grains, position.step_in_epoch), [&](const BatchShare& part) {
+    return rows_of_places(setup_.mixer, position.epoch, sampler_.order(), begin_of_step + part.first,
+                          part.columns, step_.at_a_time());
+  });
+  return parts_of_share(arena_.reducer().take_replayed(step_.stream()));
+}
+
+SumFingerprints DeviceDataParallel::parts_of_share(const SumFingerprints& tensors) {
+  SumFingerprints parts = step_.own_cut_sums();
+  parts.insert(parts.end(), tensors.begin(), tensors.end());
+  return parts;
+}
+
+std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {
+  std::vector<TensorRefusals> refusals = arena_.own_refusals();
+  comm_.all_reduce(std::span(&refusals.front().too_large, kRefusalKinds * refusals.size()));
+  return refusals;
+}
+
+/// Full batches come first in an epoch, so a series has at most two shapes.
+void DeviceDataParallel::queue_steps(const StepPosition& position, std::int64_t count) {
+  const std::int64_t most = ring_steps_ > 0 ? DeviceStep::kStreamedAtOnce : count;
+  for (std::int64_t done = 0, alike = 1; done < count; done += alike) {
+    const std::int64_t first = position.step_in_epoch + done;
+    const auto is_alike = [&](std::int64_t step) {
+      return sampler_.batch_samples(step) == sampler_.batch_samples(first);
+    };
+    for (alike = 1; alike < std::min(most, count - done) && is_alike(first + alike);) ++alike;
+    await_samples(position.global_step + done + alike);
+    graphs_.queue(share_of(first), alike);
+  }
+}
+
+/// A rank whose samples do not come computes what is in their place, and no rank takes the step.
+void DeviceDataParallel::await_samples(std::int64_t end) {
+  if (!unread_.attempt([&] { step_.await_samples(comm_, end); })) step_.queue_refusal();
+}
+
+void DeviceDataParallel::wait_for_stream() {
+  step_.stream().record(*series_done_);
+  wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_->all_reduce.get());
+}
+
+}  // namespace
+
+std::unique_ptr<ParallelStrategy> make_device_data_parallel(const TrainingSetup& setup,
+                                                            const DeviceSetup& device, Communicator& comm) {
+  return std::make_unique<DeviceDataParallel>(setup, device, comm);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The stages of one rank on a CPU core: an execution for each part that the rank holds, and room for the grains in
+/// flight.
+#include "data/dataset.hpp"
+#include "models/execution.hpp"
+#include "trainer/parallel/stage_engine.hpp"
+#include "trainer/training/host_arena.hpp"
+#include "trainer/training/training_loss.hpp"
+#include "trainer/training/worker_pool.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// Every stage is a bucket of the arena.
+class CpuStageEngine final : public StageEngine {
+ public:
+  explicit CpuStageEngine(const StageEngineParts& parts);
+
+  void make_room(int stage, int micro_batches) override;
+  std::span<float> input(const StageVisit& visit) override {
+    return {slot(visit).input(), input_size(visit)};
+  }
+  std::span<const float> forward(const StageVisit& visit) override;
+  std::span<float> output_gradient(const StageVisit& visit) override {
+    return {slot(visit).output_gradient(), output_size(visit)};
+  }
+  std::span<const float> backward(const StageVisit& visit) override;
+
+  void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
+  StageSums reduce() override;
+  void probe_next_reduction(const SumProbe& probe) override { arena_->reducer().probe_next_step(probe); }
+  void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) override {
+    outputs_probe_ = probe;
+  }
+  SumFingerprints own_fingerprints() override {
+    return fingerprints_of(arena_ ? &arena_->reducer() : nullptr);
+  }
+  void begin_replay(int grains) override;
+  SumFingerprints end_replay() override;
+  std::uint64_t fingerprint_that_left() override {
+    return arena_ ? arena_->reducer().fingerprint_that_left().value() : 0;
+  }
+  std::vector<double> largest_sums() override {
+    return arena_ ? arena_->reducer().largest_sums() : std::vector<double>();
+  }
+  std::vector<double> gradient_squares() override {
+    return arena_ ? arena_->gradient_squares() : std::vector<double>();
+  }
+  void update(const StepPosition& position, std::int64_t /*samples*/, std::vector<std::uint64_t>& rows,
+              const NormOfAll& norm) override {
+    if (arena_) {
+      arena_->take_sums(position.global_step, rows, norm);
+    } else if (clips_by_norm()) {
+      norm({});
+    }
+  }
+
+  void forget_evaluation() override { evaluated_ = {}; }
+  EvaluationSums evaluated() override { return evaluated_; }
+  TrainedState state() override { return arena_->state(); }
+
+ private:
+  using Slots = std::vector<Execution>;
+
+  Timeline* timeline() const { return parts_.comm.activity().timeline(); }
+  Execution& slot(const StageVisit& visit) { return slot_of(slots_, visit); }
+  const float* weights_of(const HeldRange* range);
+  /// The logits become their gradient.
+  void take_loss(const StageVisit& visit, float* logits);
+  void poll() {
+    if (into_ != nullptr) into_->poll();
+  }
+  static SumFingerprints fingerprints_of(const GradientReducer* reducer) {
+    return reducer == nullptr ? SumFingerprints() : reducer->own_fingerprints();
+  }
+
+  int first_stage_;                      ///< of this rank
+  std::optional<HostArena> arena_;       ///< none: the rank's stages have no parameters
+  GradientReducer* into_ = nullptr;      ///< where passes add gradients; null: there are none
+  std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
+  std::optional<GradientReducer> replayed_;
+  std::function<void(std::span<float>, int)> outputs_probe_;
+  AlignedBuffer<float> gradients_;  ///< of the grain in work
+  int columns_;                     ///< of a full grain
+  std::vector<Slots> slots_;        ///< of each stage of the network; none of others'
+  std::vector<std::int32_t> labels_;
+  TrainingLoss loss_;
+  LossRule loss_rule_;  ///< of the step under way
+  double narrow_limit_ = 0;
+  StepCounters counters_;
+  EvaluationSums evaluated_;
+};
+
+CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
+    : StageEngine(parts, cpu::kLanes),
+      first_stage_(parts.plan.stages_of(parts.rank).front()),
+      gradients_(parts.held.layout.size),
+      columns_(columns_for(parts.setup.options.step.grain)),
+      slots_(parts.plan.stages.size()),
+      labels_(static_cast<std::size_t>(columns_)),
+      loss_(parts.setup.options, parts.setup.data->train) {
+  if (parts.held.ranges.empty()) return;
+  arena_.emplace(arena_part(), parts.replicas);
+  into_ = &arena_->reducer();
+  if (!replays()) return;
+  alone_ = parts.replicas.split(parts.replicas.rank());
+  replayed_.emplace(*alone_, held().buckets(), arena_->units(), Determinism::kWorld);
+}
+
+void CpuStageEngine::make_room(int stage, int micro_batches) {
+  Slots& slots = at(slots_, stage);
+  while (slots.size() < static_cast<std::size_t>(micro_batches))
+    slots.emplace_back(network(), columns_, part(stage)).record_into(timeline());
+}
+
+const float* CpuStageEngine::weights_of(const HeldRange* range) {
+  return range == nullptr ? nullptr : arena_->weights().data() + range->local;
+}
+
+std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
+  Execution& execution = slot(visit);
+  const StageGrain& grain = visit.grain;
+  const int columns = columns_for(grain.samples());
+  if (visit.stage == 0) {
+    const TimeSpan span(timeline(), Work::kInput);
+    const BatchLoader loader(data_of(visit), visit.training ? parts_.setup.augment_plan() : nullptr);
+    parts_.unread.attempt([&] {
+      loader.load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch, grain.mixes);
+    });
+    if (visit.next != nullptr) loader.prefetch(visit.next->indices);
+  }
+  const float* weights = weights_of(held().range_of(visit.stage));
+  float* output = visit.training ? execution.forward_training(weights, columns, grain.key, grain.samples())
+                                 : execution.forward_evaluation(weights, columns);
+  if (visit.training && outputs_probe_ && visit.stage == plan().stages_of(parts_.rank).back())
+    std::exchange(outputs_probe_, {})({output, output_size(visit)}, columns);
+  const bool is_last = visit.stage == plan().last();
+  if (is_last) take_loss(visit, output);
+  if (visit.training && into_ != nullptr) {
+    if (visit.stage == first_stage_) into_->add_sums({}, grain.samples());
+    poll();
+  }
+  return is_last ? std::span<const float>() : std::span<const float>(output, output_size(visit));
+}
+
+void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
+  const TimeSpan span(timeline(), Work::kLoss);
+  const StageGrain& grain = visit.grain;
+  copy_labels(visit, labels_);
+  LossSums sums;
+  const LossShape shape{
+      .batch = columns_for(grain.samples()),
+      .samples = grain.samples(),
+      .classes = network().classes(),
+      .rule = visit.training ? loss_rule_ : evaluation_rule(parts_.setup.options.loss.loss, data_of(visit)),
+      .mixed = grain.second_labels};
+  cpu::loss_and_gradient(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
+  if (!visit.training) {
+    evaluated_.add(sums, grain.samples());
+    return;
+  }
+  const StepCounters of_grain = loss_counters(sums, grain.samples(), narrow_limit_);
+  for (std::size_t i = 0; i < counters_.values.size(); ++i) counters_.values[i] += of_grain.values[i];
+}
+
+std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
+  const HeldRange* range = held().range_of(visit.stage);
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
+    into_->add(range->local + offset, size, terms);
+  };
+  Execution& execution = slot(visit);
+  execution.backward(weights_of(range), execution.output_gradient(),
+                     range == nullptr ? nullptr : gradients_.data() + range->local, add, [this] { poll(); });
+  poll();
+  const float* gradient = execution.input_gradient();
+  return {gradient, gradient == nullptr ? 0 : input_size(visit)};
+}
+
+void CpuStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int grains) {
+  counters_ = {};
+  narrow_limit_ = narrow_loss_limit(units.global_grains());
+  loss_rule_ = loss_.rule(loss_.scale_of(parts_.sampler, position.step_in_epoch));
+  if (!arena_) return;
+  held().take_units(units, arena_->units());
+  arena_->reducer().begin_step(grains, false);
+}
+
+void CpuStageEngine::begin_replay(int grains) {
+  if (!arena_) return;
+  into_ = &*replayed_;
+  into_->begin_step(grains, false);
+}
+
+SumFingerprints CpuStageEngine::end_replay() {
+  if (!arena_) return {};
+  replayed_->wait();
+  into_ = &arena_->reducer();
+  return fingerprints_of(&*replayed_);
+}
+
+/// Refusals are summed over the replicas already: the first one speaks for all.
+StageSums CpuStageEngine::reduce() {
+  if (!arena_) return {counters_, {}};
+  arena_->reducer().wait();
+  const auto refusals = arena_->reducer().refusals();
+  if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
+  return {counters_, std::vector<TensorRefusals>(refusals.size())};
+}
+
+}  // namespace
+
+std::unique_ptr<StageEngine> make_cpu_stage_engine(const StageEngineParts& parts) {
+  return std::make_unique<CpuStageEngine>(parts);
+}
+
+}  // namespace lockstep

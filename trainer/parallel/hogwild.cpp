@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Ranks meet only at the end of a series.
+#include "trainer/parallel/hogwild.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+namespace lockstep {
+
+namespace {
+
+/// Some tenths of a second of a small network's steps: signals are heard in between.
+constexpr std::int64_t kMostStepsBetweenMeetings = 100;
+
+std::vector<ThreadContext> one_thread(const TrainingSetup& setup) {
+  std::vector<ThreadContext> threads;
+  threads.emplace_back(setup.network, setup.options.step.grain);
+  return threads;
+}
+
+void add(StepTotals& sum, const StepTotals& part) {
+  sum.samples += part.samples;
+  sum.correct += part.correct;
+  sum.loss_units += part.loss_units;
+  sum.stop_requested |= part.stop_requested;
+}
+
+}  // namespace
+
+struct Hogwild::Share {
+  StepTotals series, last_step;
+  StepFailure failure;
+
+  bool failed() const { return failure.losses > 0 || failure.terms > 0; }
+};
+
+Hogwild::Hogwild(const TrainingSetup& setup, Communicator& comm)
+    : network_(setup.network),
+      setup_(setup),
+      data_(*setup.data),
+      comm_(comm),
+      grain_(setup.options.step.grain),
+      seed_(setup.options.seed),
+      loss_kind_(setup.options.loss.loss),
+      loss_(setup.options, setup.data->train),
+      sampler_(sampler_options(setup, comm)),
+      series_(kMostStepsBetweenMeetings),
+      loader_(setup.data->train, setup.augment_plan()),
+      pool_(1),
+      threads_(one_thread(setup)),
+      shared_(comm, setup.network.parameters().size),
+      before_(setup.network.parameters().size),
+      arena_(whole_network(setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm) {
+  threads_.front().execution.record_into(comm.activity().timeline());
+}
+
+StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  const auto start = Clock::now();
+  Share share;
+  for (std::int64_t i = 0; i < count && !share.failed(); ++i) {
+    share.last_step = {};
+    step(after(position, i), share);
+    add(share.series, share.last_step);
+  }
+  share.last_step.stop_requested = stop_requested;
+  StepSeries series = together(share, count);
+  if (series.steps > 0) series_.took(series.steps, seconds_since(start), comm_);
+  return series;
+}
+
+void Hogwild::step(const StepPosition& position, Share& share) {
+  Timeline* const timeline = comm_.activity().timeline();
+  const TimeSpan step(timeline, Work::kStep, {}, position.global_step + 1);
+  sampler_.set_epoch(position.epoch);
+  const auto grains = sampler_.local_grains(position.step_in_epoch);
+  if (grains.empty()) return;
+  loss_rule_ = loss_.rule(loss_.scale_of(samples_of(grains, position.step_in_epoch)));
+  mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
+  shared_.read(before_.span());
+  std::ranges::copy(before_.span(), arena_.weights().begin());
+  std::ranges::fill(arena_.gradient(), 0.0F);
+  for (const Grain& grain : grains) compute(position, grain, share);
+  const float samples = static_cast<float>(share.last_step.samples);
+  for (float& number : arena_.gradient()) number /= samples;
+  if (share.failed() || !gradient_is_finite(share)) return;
+  const TimeSpan update(timeline, Work::kUpdate);
+  arena_.take_gradient(position.global_step);
+  shared_.move(before_.span(), arena_.weights());
+}
+
+/// Of this rank's share, which neighbouring grains are.
+std::span<const std::int32_t> Hogwild::samples_of(const std::vector<Grain>& grains,
+                                                  std::int64_t step_in_epoch) const {
+  Grain share = grains.front();
+  for (const Grain& grain : std::span(grains).subspan(1)) share.samples += grain.samples;
+  return sampler_.indices(step_in_epoch, share);
+}
+
+/// From before_, which no other thread writes: all grains of a step see the same weights.
+void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& share) {
+  ThreadContext& thread = threads_.front();
+  const int columns = thread.columns_for(grain.samples);
+  const std::int64_t place = sampler_.place(position.step_in_epoch, grain);
+  {
+    const TimeSpan span(comm_.activity().timeline(), Work::kInput);
+    loader_.load(sampler_.indices(position.step_in_epoch, grain), columns, thread.execution.input(),
+                 thread.labels.data(), position.epoch, mixed_.mixes(place, grain.samples));
+  }
+  float* logits =
+      thread.execution.forward_training(before_.data(), columns, pass_key(seed_, position, grain.first));
+  LossSums sums;
+  const LossShape shape{.batch = columns,
+                        .samples = grain.samples,
+                        .classes = network_.classes(),
+                        .rule = loss_rule_,
+                        .mixed = mixed_.second_labels(place)};
+  cpu::loss_and_gradient(shape, logits, thread.labels.data(), logits, &sums);
+  share.last_step.samples += grain.samples;
+  share.last_step.correct += sums.correct;
+  share.failure.losses += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
+  if (std::isfinite(sums.loss)) share.last_step.loss_units.add(sums.loss * kLossScale);
+  float *gradients = thread.gradients.data(), *sums_of_grains = arena_.gradient().data();
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
+    for (std::size_t i = offset; i < offset + size; ++i) sums_of_grains[i] += gradients[i];
+  };
+  thread.execution.backward(before_.data(), logits, gradients, add, [] {});
+}
+
+bool Hogwild::gradient_is_finite(Share& share) {
+  const std::span<float> gradient = arena_.gradient();
+  const auto bad = std::ranges::find_if(gradient, [](float g) { return !std::isfinite(g); });
+  if (bad == gradient.end()) return true;
+  share.failure.terms = 1;
+  share.failure.tensor = arena_.units().tensor_at(static_cast<std::size_t>(bad - gradient.begin()));
+  return false;
+}
+
+/// When all ranks have come here, none moves the weights.
+StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
+  Share all;
+  for (const Share& share : gather(comm_, mine)) {
+    add(all.series, share.series);
+    add(all.last_step, share.last_step);
+    all.failure.losses += share.failure.losses;
+    all.failure.terms += share.failure.terms;
+    if (share.failure.tensor != StepFailure::kNoTensor) all.failure.tensor = share.failure.tensor;
+  }
+  if (all.failed()) return {.loss_units = {}, .last = all.last_step, .failure = all.failure};
+  return {.steps = count,
+          .samples = all.series.samples,
+          .correct = all.series.correct,
+          .loss_units = all.series.loss_units,
+          .last = all.last_step,
+          .failure = {}};
+}
+
+Evaluation Hogwild::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
+  shared_.read(before_.span());
+  return lockstep::evaluate(comm_, pool_, threads_, data_.part(part), loss_kind_, grain_, before_.span(),
+                            leave, &unread_);
+}
+
+void Hogwild::distribute() {
+  const TrainedState state = arena_.state();
+  for (const OptimizerBufferView& buffer : state.optimizer) broadcast(comm_, buffer.values);
+  broadcast_units(comm_, state.units);
+  if (comm_.rank() == 0) shared_.write(state.weights);
+  comm_.barrier();
+}
+
+void Hogwild::collect() {
+  if (comm_.rank() == 0) shared_.read(arena_.weights());
+}
+
+StrategyDescription Hogwild::describe() const {
+  return {
+      .sums = "no sums: hogwild",
+      .lines = {"hogwild: all ranks move one set of weights without locks; no two runs end in the same ones"},
+      .facts = {{"buckets", "none: hogwild"}}};
+}
+
+// A relaxed load or store of a float is the plain instruction; what is lost against plain code is SIMD.
+
+namespace {
+
+using Atomic = std::atomic_ref<float>;
+static_assert(Atomic::is_always_lock_free);
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+}  // namespace
+
+SharedWeights::SharedWeights(Communicator& comm, std::size_t count)
+    : memory_(share_memory(comm, count * sizeof(float))),
+      weights_(reinterpret_cast<float*>(memory_->bytes().data()), count) {}
+
+void SharedWeights::read(std::span<float> into) const {
+  LOCKSTEP_CHECK(into.size() == weights_.size());
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = Atomic(weights_[i]).load(kRelaxed);
+}
+
+void SharedWeights::write(std::span<const float> from) {
+  LOCKSTEP_CHECK(from.size() == weights_.size());
+  for (std::size_t i = 0; i < from.size(); ++i) Atomic(weights_[i]).store(from[i], kRelaxed);
+}
+
+void SharedWeights::move(std::span<const float> before, std::span<const float> after) {
+  LOCKSTEP_CHECK(before.size() == weights_.size() && after.size() == weights_.size());
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const Atomic weight(weights_[i]);
+    weight.store(weight.load(kRelaxed) + (after[i] - before[i]), kRelaxed);
+  }
+}
+
+}  // namespace lockstep

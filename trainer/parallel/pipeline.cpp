@@ -1,0 +1,357 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A step: passes in schedule order, sums over replicas, an outcome of all ranks, the update.
+#include "trainer/parallel/pipeline.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/machine.hpp"
+#include "trainer/training/evaluator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+/// Of the weights on their way to their ranks and back; above those of links.
+constexpr int kStateTag = 32000;
+/// Micro-batches between two questions whether to leave an evaluation, for each rank of a pipeline.
+constexpr int kGrainsBetweenQuestions = 8;
+
+/// Of weights and of each thing that the optimiser remembers.
+std::vector<std::span<float>> spans_of(const TrainedState& state, std::size_t first, std::size_t size) {
+  std::vector<std::span<float>> spans{state.weights.subspan(first, size)};
+  for (const OptimizerBufferView& buffer : state.optimizer)
+    spans.push_back(buffer.values.subspan(first, size));
+  return spans;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, const DeviceSetup& device,
+                   Communicator& comm)
+    : options_(options),
+      setup_(setup),
+      device_(device),
+      comm_(comm),
+      plan_(plan_stages(options, setup.network, comm.size())),
+      rank_(comm.rank() % plan_.width),
+      replicas_(comm.split(rank_)),
+      sampler_(pipeline_sampling(setup.options, setup.data->train, plan_, comm.rank())),
+      units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
+      update_(setup.options, setup.network.parameters(), sampler_.steps_per_epoch()),
+      held_(held_layout(setup.network, plan_, rank_)),
+      engine_((device.gpu ? make_device_stage_engine : make_cpu_stage_engine)({.setup = setup,
+                                                                               .device = device_,
+                                                                               .plan = plan_,
+                                                                               .rank = rank_,
+                                                                               .held = held_,
+                                                                               .sampler = sampler_,
+                                                                               .comm = comm,
+                                                                               .replicas = *replicas_,
+                                                                               .unread = unread_})),
+      links_(make_stage_links(plan_, comm, device.gpu.get(), engine_->message_stream())),
+      worker_(options.schedule, plan_, rank_, *links_, *engine_, comm.activity().timeline()),
+      checks_({.setup = setup,
+               .plan = plan_,
+               .held = held_,
+               .sampler = sampler_,
+               .comm = comm,
+               .replicas = *replicas_,
+               .update = update_,
+               .engine = *engine_,
+               .worker = worker_,
+               .on_gpu = device.gpu != nullptr}),
+      whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
+      whole_buffers_(update_.buffer_names(), whole_weights_.size()),
+      slots_of_row_(setup.options.fingerprints
+                        ? fingerprint_layout(setup.network.parameters(), whole_buffers_.count()).slots()
+                        : 0) {
+  engine_->while_waiting([this] { links_->look_after(); });
+}
+
+template <typename Work>
+auto Pipeline::naming_silent_stages(const Work& work) {
+  try {
+    return work();
+  } catch (const PeerLostError& error) {
+    throw_silent_stages(error, plan_, comm_);
+  }
+}
+
+StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  naming_silent_stages([&] {
+    while (series.steps < count && !series.failure)
+      step(after(position, series.steps), stop_requested, series);
+  });
+  return series;
+}
+
+void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  const auto reduce_all = [&] { return reduce(position, stop_requested); };
+  const auto take = [&](const StepTotals& totals) {
+    comm_.activity().enter(Phase::kUpdating);
+    engine_->update(position, totals.samples, series.fingerprints,
+                    [this](const std::vector<double>& own) { return norm_of_all(of_all_tensors(own)); });
+    // A rank without parameters has a row of zeros.
+    series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
+    if (plan_.replicas > 1 && setup_.options.step.determinism == Determinism::kWorld)
+      series.own_sums.push_back(engine_->fingerprint_that_left());
+  };
+  LargestSums largest_sums;
+  if (setup_.options.step.determinism == Determinism::kWorld)
+    largest_sums = [this] { return of_all_tensors(engine_->largest_sums()); };
+  take_step({reduce_all, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step,
+            series);
+}
+
+StepSums Pipeline::reduce(const StepPosition& position, bool stop_requested) {
+  const auto start = Clock::now();
+  comm_.activity().begin_step(position.global_step + 1);
+  const StageSums own = compute(position);
+  const StepSums sums = sum_over_all(own, stop_requested, position.global_step + 1);
+  if (checks_.is_replayed(position.global_step) && sums.totals.refused == 0) {
+    checks_.replay(position, [&](int pipeline) {
+      train(position, pipeline, [this](int grains) { engine_->begin_replay(grains); });
+      return engine_->end_replay();
+    });
+  }
+  wall_seconds_ += seconds_since(start);
+  return sums;
+}
+
+StageSums Pipeline::compute(const StepPosition& position) {
+  sampler_.set_epoch(position.epoch);
+  const bool counts = counts_rounding(setup_.network, sampler_, position);
+  if (counts) cpu::int16::begin_count();
+  train(position, replica(), [&](int grains) { engine_->begin_step(position, units_, grains); });
+  rounding_ = counts ? std::optional(cpu::int16::take_count()) : std::nullopt;
+  StageSums sums;
+  try {
+    sums = engine_->reduce();
+  } catch (const SumsDifferError& error) {
+    checks_.note(error);  // ranks of other stages hear of it with the sums over all
+  }
+  comm_.activity().enter(Phase::kReducing);
+  return sums;
+}
+
+void Pipeline::train(const StepPosition& position, int pipeline, const std::function<void(int)>& begin) {
+  const auto share = sampler_.grains_of(pipeline, position.step_in_epoch);
+  const MixedShare mixed = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, share);
+  std::vector<StageGrain> grains;
+  for (const Grain& grain : share) {
+    const std::int64_t place = sampler_.place(position.step_in_epoch, grain);
+    grains.push_back({.indices = sampler_.indices(position.step_in_epoch, grain),
+                      .key = pass_key(setup_.options.seed, position, grain.first),
+                      .epoch = position.epoch,
+                      .mixes = mixed.mixes(place, grain.samples),
+                      .second_labels = mixed.second_labels(place)});
+  }
+  begin(static_cast<int>(grains.size()));
+  worker_.train(grains);
+  links_->flush();  // before sums that may keep a GPU busy until other ranks come
+}
+
+StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step) {
+  StepCounters mine = own.counters;
+  mine.values[kStopRequests] = stop_requested ? 1 : 0;
+  if (unread_.any()) ++mine.values[kRefused];
+  refusals_.assign(units_.tensors(), {});
+  for (std::size_t i = 0; i < own.refusals.size(); ++i) {
+    refusals_[held_.tensors[i].number] = own.refusals[i];
+    mine.values[kRefused] += own.refusals[i].too_large + own.refusals[i].not_finite;
+  }
+  std::vector<std::int64_t> numbers(mine.values.begin(), mine.values.end());
+  for (const TensorRefusals& tensor : refusals_) {
+    numbers.push_back(tensor.too_large);
+    numbers.push_back(tensor.not_finite);
+  }
+  checks_.append_to(numbers);
+  comm_.all_reduce(std::span(numbers));
+  checks_.expect_right(std::span(numbers).last(checks_.numbers()), step);
+  for (std::size_t i = 0; i < refusals_.size(); ++i)
+    refusals_[i] = {numbers[kStepCounters + 2 * i], numbers[kStepCounters + 2 * i + 1]};
+  return {decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals(), refusals_};
+}
+
+void Pipeline::probe_next_step(const StepProbe& probe) {
+  if (probe.sums) return ParallelStrategy::probe_next_step(probe);
+  if (probe.outputs) engine_->probe_next_outputs(probe.outputs);
+  if (probe.message) {
+    if (plan_.width == 1 || engine_->message_stream() != nullptr)
+      throw ConfigError("inject.what: this rank takes no messages of other stages in host memory");
+    worker_.probe_next_message(probe.message);
+  }
+  const bool has_none = held_.ranges.empty();
+  if (probe.reduction.leaving || probe.reduction.arrived) {
+    if (plan_.replicas == 1 || has_none)
+      throw ConfigError(
+          "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data");
+    engine_->probe_next_reduction(probe.reduction);
+  }
+  if (!probe.state) return;
+  if (has_none) throw ConfigError("inject.rank: the stages of this rank have no weights");
+  engine_->fetch_state();
+  probe.state(engine_->state());
+  engine_->commit_state();
+}
+
+std::optional<double> Pipeline::gradient_norm() {
+  if (device_.gpu != nullptr) return std::nullopt;
+  return norm_of_all(of_all_tensors(engine_->gradient_squares()));
+}
+
+/// One rank has each tensor; the others add zeros to its number's bits.
+/// @param own  a number of each tensor held
+std::vector<double> Pipeline::of_all_tensors(const std::vector<double>& own) {
+  std::vector<std::int64_t> bits(units_.tensors());
+  for (std::size_t i = 0; i < own.size() && replica() == 0; ++i)
+    bits[held_.tensors[i].number] = std::bit_cast<std::int64_t>(own[i]);
+  comm_.all_reduce(std::span(bits));
+  std::vector<double> all;
+  for (const std::int64_t number : bits) all.push_back(std::bit_cast<double>(number));
+  return all;
+}
+
+Evaluation Pipeline::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
+  return naming_silent_stages([&] { return evaluate_in_rounds(part, leave); });
+}
+
+/// Between two rounds all ranks hear whether one wants to leave.
+Evaluation Pipeline::evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave) {
+  const Dataset& data = setup_.data->part(part);
+  const std::int64_t grain = setup_.options.step.grain, all = (data.size() + grain - 1) / grain;
+  const std::int64_t last = all * (replica() + 1) / plan_.replicas;
+  const std::int64_t round = std::int64_t{kGrainsBetweenQuestions} * plan_.width;
+  const std::int64_t rounds = ((all + plan_.replicas - 1) / plan_.replicas + round - 1) / round;
+  std::vector<std::int32_t> order(static_cast<std::size_t>(data.size()));
+  std::iota(order.begin(), order.end(), 0);
+  bool left = false;
+  engine_->begin_evaluation(part);
+  std::int64_t next = all * replica() / plan_.replicas;
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    std::int64_t leaving = leave() || unread_.any() ? 1 : 0;
+    comm_.all_reduce(std::span(&leaving, 1));
+    left = leaving > 0;
+    if (left) break;
+    std::vector<StageGrain> grains;
+    for (const std::int64_t end = std::min(last, next + round); next < end; ++next) {
+      const std::int64_t samples = std::min(grain, data.size() - next * grain);
+      grains.push_back({.indices = std::span<const std::int32_t>(order).subspan(
+                            static_cast<std::size_t>(next * grain), static_cast<std::size_t>(samples))});
+    }
+    worker_.evaluate(grains);
+    links_->flush();
+  }
+  EvaluationSums sums = engine_->evaluated();
+  if (left || unread_.any()) sums.leave();
+  return sums.over_all(comm_);
+}
+
+TrainedState Pipeline::whole_state() {
+  return {whole_weights_.span(), whole_buffers_.views(), units_};
+}
+
+void Pipeline::distribute() {
+  naming_silent_stages([&] {
+    broadcast_units(comm_, units_);
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      for (const HeldRange& range : held_layout(setup_.network, plan_, rank % plan_.width).ranges)
+        move_state(range, rank, Way::kOut);
+    }
+    engine_->commit_state();
+  });
+}
+
+void Pipeline::collect() {
+  naming_silent_stages([&] {
+    if (replica() == 0) engine_->fetch_state();
+    for (int rank = 0; rank < plan_.width; ++rank) {
+      for (const HeldRange& range : held_layout(setup_.network, plan_, rank).ranges)
+        move_state(range, rank, Way::kBack);
+    }
+  });
+}
+
+/// From rank 0's whole state to the rank that holds the range, or back.
+void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
+  const bool is_holder = comm_.rank() == holder, outward = way == Way::kOut;
+  if (comm_.rank() != 0 && !is_holder) return;
+  using Spans = std::vector<std::span<float>>;
+  const Spans held = is_holder ? spans_of(engine_->state(), range.local, range.size) : Spans();
+  const Spans whole = comm_.rank() == 0 ? spans_of(whole_state(), range.global, range.size) : Spans();
+  if (holder == 0) {
+    for (std::size_t i = 0; i < held.size(); ++i)
+      std::ranges::copy(outward ? whole[i] : held[i], (outward ? held[i] : whole[i]).begin());
+    return;
+  }
+  const std::string what = fmt::format("the weights of {} on rank {}", plan_.describe(range.stage), holder);
+  const int peer = is_holder ? 0 : holder;
+  for (const std::span<float> values : is_holder ? held : whole) {
+    const auto pending =
+        is_holder == outward
+            ? comm_.point_to_point().start_receive(std::as_writable_bytes(values), peer, kStateTag)
+            : comm_.point_to_point().start_send(std::as_bytes(values), peer, kStateTag);
+    comm_.wait(*pending, what);
+  }
+}
+
+void Pipeline::exchange_weights(const std::string& average) {
+  naming_silent_stages([&] {
+    engine_->fetch_state();
+    if (!held_.ranges.empty()) exchange(engine_->state(), average);
+    engine_->commit_state();
+  });
+}
+
+void Pipeline::check_copies(std::int64_t step) {
+  if (plan_.replicas > 1) check_rows(checks_.state_fingerprints(), step);
+}
+
+void Pipeline::check_rows(const std::vector<std::uint64_t>& row, std::int64_t step) {
+  naming_silent_stages([&] { checks_.expect_equal_rows(row, step); });
+}
+
+/// Each rank has a part of each row, and zeros for the rest; those of the first replica are put together.
+CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                                    std::span<const std::uint64_t> own_sums) {
+  std::vector<std::uint64_t> parts(rows.size());
+  if (replica() == 0) std::ranges::copy(rows, parts.begin());
+  return combine_rows(comm_, rows, slots, own_sums, plan_.replicas, parts);
+}
+
+std::optional<std::vector<std::int64_t>> Pipeline::held_tensors() const {
+  std::vector<std::int64_t> numbers;
+  for (const HeldTensor& tensor : held_.tensors) numbers.push_back(static_cast<std::int64_t>(tensor.number));
+  return numbers;
+}
+
+StrategyDescription Pipeline::describe() const {
+  StrategyDescription description = describe_pipeline(options_.schedule, plan_);
+  const std::string way = links_->name();
+  if (!way.empty() && plan_.count() > 1)
+    description.lines.push_back("activations and their gradients: " + way);
+  return description;
+}
+
+StrategySummary Pipeline::summary() {
+  const int grains = static_cast<int>(sampler_.local_grains(0).size());
+  return summarise_pipeline({.plan = plan_,
+                             .worker = worker_,
+                             .grains = grains,
+                             .bytes_sent = links_->bytes_sent(),
+                             .wall = wall_seconds_},
+                            comm_);
+}
+
+DistributedSampler::Options pipeline_sampling(const TrainingOptions& options, const Dataset& data,
+                                              const StagePlan& plan, int rank) {
+  return sampler_options(options, data, rank / plan.width, plan.replicas);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// All ranks of a pipeline have the same fingerprints of it, so ranks of every stage judge alike. Messages come before
+/// gradients in them: the first number that differs belongs to the rank where it began.
+#include "trainer/parallel/pipeline.hpp"
+#include "trainer/parallel/stage_links.hpp"
+#include "trainer/training/wrong_rank.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+int tag_of(const std::pair<int, int>& link) {
+  return StageLinks::tag_of(link.first, link.second);
+}
+
+}  // namespace
+
+StageChecks::StageChecks(const Parts& parts)
+    : parts_(parts),
+      replay_every_(steps_between_replays(parts.setup.options.step, parts.plan.replicas, parts.on_gpu)) {
+  if (replay_every_ == 0) return;
+  pipeline_ = parts.comm.split(parts.comm.rank() / parts.plan.width);
+}
+
+void StageChecks::append_to(std::vector<std::int64_t>& numbers) const {
+  numbers.push_back(sums_differ_ ? 1 : 0);
+  const StageMessages& messages = parts_.worker.messages();
+  for (std::size_t link = 0; link < messages.sent.size(); ++link)
+    numbers.push_back(static_cast<std::int64_t>(messages.sent[link] - messages.arrived[link]));
+}
+
+void StageChecks::expect_right(std::span<const std::int64_t> summed, std::int64_t step) {
+  if (summed.front() > 0) throw_wrong_sums_of_a_stage(step);
+  if (std::ranges::any_of(summed, [](std::int64_t apart) { return apart != 0; })) throw_wrong_message(step);
+}
+
+/// Those of one stage know.
+void StageChecks::throw_wrong_sums_of_a_stage(std::int64_t step) {
+  std::optional<WrongNumbers> mine;
+  try {
+    if (const auto error = std::exchange(sums_differ_, {}))
+      throw_wrong_sums(parts_.replicas, *error, step, {parts_.held.layout, parts_.setup.processor});
+  } catch (const WrongRankError& error) {
+    mine = error.numbers();
+  }
+  throw_on_all(parts_.comm, mine, step);
+}
+
+/// The first one in the order of links(): what follows from it may be wrong, too.
+void StageChecks::throw_wrong_message(std::int64_t step) const {
+  const StageMessages& messages = parts_.worker.messages();
+  const auto sent = gather(parts_.comm, std::span<const std::uint64_t>(messages.sent)),
+             arrived = gather(parts_.comm, std::span<const std::uint64_t>(messages.arrived));
+  const auto who = descriptions(parts_.comm, parts_.setup.processor);
+  WrongNumbers numbers{.step = step,
+                       .what = "messages between stages are not those that were sent",
+                       .help = "look at that host's network, and leave it out if it happens again"};
+  for (int first = parts_.comm.size() - parts_.plan.width; first >= 0; first -= parts_.plan.width) {
+    for (const Link& link : links()) {
+      const int sender = first + parts_.plan.rank_of(link.first),
+                receiver = first + parts_.plan.rank_of(link.second);
+      if (at(at(sent, sender), tag_of(link)) == at(at(arrived, receiver), tag_of(link))) continue;
+      numbers.ranks = {receiver};
+      numbers.what =
+          fmt::format("what arrived at {} is not {} that {} sent: a link or the memory behind it changed it",
+                      at(who, receiver), message_name(link), at(who, sender));
+      break;
+    }
+  }
+  throw WrongRankError(numbers);
+}
+
+/// Between ranks, in the order in which a micro-batch passes them.
+std::vector<StageChecks::Link> StageChecks::links() const {
+  const int last = parts_.plan.last();
+  std::vector<Link> all;
+  for (int stage = 0; stage < last; ++stage) all.emplace_back(stage, stage + 1);
+  for (int stage = last; stage > 0; --stage) all.emplace_back(stage, stage - 1);
+  std::erase_if(all, [this](const Link& link) {
+    return parts_.plan.rank_of(link.first) == parts_.plan.rank_of(link.second);
+  });
+  return all;
+}
+
+/// "the activations of stage 0 (conv1 to relu1)"
+std::string StageChecks::message_name(const Link& link) const {
+  return fmt::format("the {} of {}", link.first < link.second ? "activations" : "gradients",
+                     parts_.plan.describe(link.first));
+}
+
+void StageChecks::replay(const StepPosition& position,
+                         const std::function<SumFingerprints(int pipeline)>& compute_share) const {
+  const int first = parts_.plan.rank_of(0), last = parts_.plan.rank_of(parts_.plan.last());
+  const ReplayWork work{.share_parts = share_parts(),
+                        .state_parts = state_parts(),
+                        .sample_parts = {{"pictures", first}, {"labels", last}},
+                        .compute_share = [&](int pipeline) { return of_share(compute_share(pipeline)); },
+                        .state = [this] { return of_pipeline(state_fingerprints()); },
+                        .samples = [&](int pipeline) { return of_samples(position, pipeline); }};
+  const SumFingerprints own = of_share(parts_.engine.own_fingerprints());
+  replay_next_share(parts_.comm, parts_.replicas, own, work, position.global_step + 1,
+                    parts_.setup.processor);
+}
+
+/// Each rank of a pipeline has its part, and zeros for the rest.
+SumFingerprints StageChecks::of_pipeline(const SumFingerprints& mine) const {
+  std::vector<std::int64_t> words(mine.begin(), mine.end());
+  pipeline_->all_reduce(std::span(words));
+  return {words.begin(), words.end()};
+}
+
+int StageChecks::holder_of(std::size_t tensor) const {
+  const std::size_t offset = parts_.setup.network.parameters().parameters[tensor].offset;
+  const auto holds = [&](const PipelineStage& stage) {
+    return stage.arena.offset <= offset && offset < stage.arena.offset + stage.arena.size;
+  };
+  return std::ranges::find_if(parts_.plan.stages, holds)->rank;
+}
+
+std::vector<ReplayedPart> StageChecks::state_parts() const {
+  return parts_of_row(parts_.setup.network.parameters(), parts_.update.buffer_names(),
+                      [this](std::size_t tensor) { return holder_of(tensor); });
+}
+
+std::vector<ReplayedPart> StageChecks::share_parts() const {
+  std::vector<ReplayedPart> parts;
+  for (const Link& link : links()) {
+    parts.push_back({message_name(link), parts_.plan.rank_of(link.first)});
+    parts.push_back({message_name(link), parts_.plan.rank_of(link.second), true});
+  }
+  const auto& tensors = parts_.setup.network.parameters().parameters;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    parts.push_back({"the gradients of " + tensors[i].name, holder_of(i)});
+  return parts;
+}
+
+/// As share_parts(). @param held  of the tensors that this rank holds
+SumFingerprints StageChecks::of_share(const SumFingerprints& held) const {
+  const StageMessages& messages = parts_.worker.messages();
+  SumFingerprints parts;
+  for (const Link& link : links()) {
+    parts.push_back(at(messages.sent, tag_of(link)));
+    parts.push_back(at(messages.arrived, tag_of(link)));
+  }
+  const std::size_t first = parts.size();
+  parts.resize(first + parts_.setup.network.parameters().parameters.size());
+  for (std::size_t i = 0; i < held.size(); ++i) parts[first + parts_.held.tensors[i].number] = held[i];
+  return of_pipeline(parts);
+}
+
+SumFingerprints StageChecks::state_fingerprints() const {
+  const FingerprintLayout layout =
+      fingerprint_layout(parts_.setup.network.parameters(), parts_.update.buffer_names().size());
+  if (parts_.held.ranges.empty()) return SumFingerprints(layout.slots());
+  parts_.engine.fetch_state();
+  return fingerprints_of_state(layout, parts_.held.tensors, parts_.engine.state());
+}
+
+void StageChecks::expect_equal_rows(const SumFingerprints& row, std::int64_t step) const {
+  expect_equal_copies({parts_.comm, parts_.replicas, state_parts(), parts_.setup.processor}, row, step);
+}
+
+/// The first stage reads the pictures, and the last one the labels.
+SumFingerprints StageChecks::of_samples(const StepPosition& position, int pipeline) const {
+  SumFingerprints found =
+      fingerprints_of_samples(parts_.setup.data->train, parts_.sampler, position.step_in_epoch, pipeline);
+  if (rank() != parts_.plan.rank_of(0)) found[0] = 0;
+  if (rank() != parts_.plan.rank_of(parts_.plan.last())) found[1] = 0;
+  return of_pipeline(found);
+}
+
+}  // namespace lockstep

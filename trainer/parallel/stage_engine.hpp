@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What computes the stages of one rank of a pipeline, and holds what they train: CPU cores
+/// (cpu_stage_engine.cpp) or a GPU (device_stage_engine.cpp).
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "kernels/device.hpp"
+#include "models/arena.hpp"
+#include "models/network.hpp"
+#include "trainer/device/gpu.hpp"
+#include "trainer/parallel/stage_links.hpp"
+#include "trainer/parallel/stage_plan.hpp"
+#include "trainer/training/evaluator.hpp"
+#include "trainer/training/setup.hpp"
+#include "trainer/training/training_step.hpp"
+#include "trainer/training/weight_update.hpp"
+#include "trainer/training/wrong_rank.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// What a rank of a pipeline holds of a network's arena: the parameters of its stages, one stage behind the other.
+
+/// A range of the network's arena, and where it lies in the rank's own.
+struct HeldRange {
+  int stage = 0;
+  std::size_t global = 0, local = 0, size = 0;  ///< elements
+  std::size_t first_tensor = 0;                 ///< in the rank's layout
+};
+
+struct HeldLayout {
+  std::vector<HeldRange> ranges;  ///< of its stages that have parameters
+  ParameterLayout layout;         ///< one behind the other
+  std::vector<HeldTensor> tensors;
+
+  /// Null: the stage has no parameters.
+  const HeldRange* range_of(int stage) const;
+  /// The units of the tensors held become those of the whole network. @returns whether any changed
+  bool take_units(const GradientUnits& whole, GradientUnits& own) const;
+  /// A bucket for each range. Later stages are complete first.
+  BucketPlan buckets() const;
+};
+HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
+
+/// A micro-batch of one round of passes.
+struct StageGrain {
+  std::span<const std::int32_t> indices;      ///< of its samples, in the data set
+  PassKey key = {};                           ///< in training
+  std::int64_t epoch = 0;                     ///< in training
+  std::span<const SampleMix> mixes = {};      ///< of the samples; empty: none is mixed
+  const MixedLabel* second_labels = nullptr;  ///< of the samples; null: none is mixed
+  int samples() const { return static_cast<int>(indices.size()); }
+};
+
+/// A micro-batch at a stage.
+struct StageVisit {
+  int stage = 0;
+  int number = 0;  ///< of the micro-batch, counted from 0 in the round
+  const StageGrain& grain;
+  bool training = false;             ///< on the training set; otherwise evaluation
+  const StageGrain* next = nullptr;  ///< the micro-batch behind it; null: there is none in the round
+};
+
+/// What a rank's part of a step came to.
+struct StageSums {
+  StepCounters counters;  ///< of its losses
+  std::vector<TensorRefusals>
+      refusals;  ///< of each tensor held; over all ranks they add up to what was refused
+};
+
+/// What an engine is made of; borrowed.
+struct StageEngineParts {
+  const TrainingSetup& setup;
+  const DeviceSetup& device;
+  const StagePlan& plan;
+  int rank = 0;  ///< in its pipeline
+  const HeldLayout& held;
+  const DistributedSampler& sampler;
+  Communicator& comm;      ///< all ranks
+  Communicator& replicas;  ///< those with the same stages
+  UnreadSamples& unread;   ///< of the rank; what is computed in their place counts for nothing
+};
+
+/// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are
+/// neighbours. Messages are valid until the next pass. Not thread-safe.
+class StageEngine {
+ public:
+  virtual ~StageEngine() = default;
+
+  /// Where messages are on the device: the stream on which passes make and read them. Null: they are in host memory.
+  virtual Stream* message_stream() { return nullptr; }
+  /// Of each tensor held, the sum of the squares of the last step's mean gradient; empty where it is not kept.
+  virtual std::vector<double> gradient_squares() { return {}; }
+  /// What to do, again and again, while this rank waits for a device; it must not block.
+  virtual void while_waiting(const std::function<void()>& /*meanwhile*/) {}
+
+  /// Memory for so many micro-batches of a stage of this rank in flight.
+  virtual void make_room(int stage, int micro_batches) = 0;
+  /// Where the input of the pass to come is put; not of the network's first stage, which loads its samples.
+  virtual std::span<float> input(const StageVisit& visit) = 0;
+  /// @returns the output; nothing at the network's last stage, which takes the loss
+  virtual std::span<const float> forward(const StageVisit& visit) = 0;
+  /// Where the gradient of the output is put; not of the network's last stage.
+  virtual std::span<float> output_gradient(const StageVisit& visit) = 0;
+  /// After forward: adds the gradients of the weights to the step's sums.
+  /// @returns the gradient of the input; nothing if it is not wanted
+  virtual std::span<const float> backward(const StageVisit& visit) = 0;
+
+  // A step: begin_step(), passes, reduce(); then what it came to; then update(), unless it is to be repeated or
+  // fails.
+
+  /// @param units   of the whole network's tensors
+  /// @param grains  of this rank's pipeline
+  virtual void begin_step(const StepPosition& position, const GradientUnits& units, int grains) = 0;
+  /// The gradients of all replicas are added up. Collective among them.
+  /// @throws SumsDifferError  as GradientReducer::wait()
+  virtual StageSums reduce() = 0;
+  /// As GradientReducer::probe_next_step(). Only where parameters are held.
+  virtual void probe_next_reduction(const SumProbe& probe) = 0;
+  /// As StepProbe::outputs, of this rank's last stage.
+  /// @throws ConfigError  they cannot be reached
+  virtual void probe_next_outputs(const std::function<void(std::span<float> outputs, int lanes)>& probe) = 0;
+
+  // For replays, where there are some, between reduce() and update(): begin_replay(), passes, end_replay().
+
+  /// Of each tensor held, as GradientReducer::own_fingerprints(): of the step that was reduced.
+  virtual SumFingerprints own_fingerprints() = 0;
+  /// Passes over another pipeline's micro-batches of this step follow, and add to sums of their own.
+  virtual void begin_replay(int grains) = 0;
+  /// Of each tensor held. What the step has come to is as it was.
+  virtual SumFingerprints end_replay() = 0;
+  /// Where there are replicas and sums are exact: as GradientReducer::fingerprint_that_left(); 0 without parameters.
+  virtual std::uint64_t fingerprint_that_left() = 0;
+  /// Of each tensor held, over the replicas: GradientUnits::refine().
+  virtual std::vector<double> largest_sums() = 0;
+  /// Moves the weights along the mean gradient.
+  /// @param samples  of the step, over all ranks
+  /// @param rows     where fingerprints are kept and the rank has parameters, the step's row is appended to them
+  /// @param norm     collective: asked once by all ranks where the gradient is clipped by its norm
+  virtual void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows,
+                      const NormOfAll& norm) = 0;
+
+  /// Forward passes follow, whose losses evaluated() tells.
+  void begin_evaluation(EvaluatedPart part) {
+    evaluated_part_ = part;
+    forget_evaluation();
+  }
+  virtual EvaluationSums evaluated() = 0;
+
+  /// What a rank with parameters trains, in host memory, in the order of held_layout().
+  virtual TrainedState state() = 0;
+  /// From where it is trained into host memory, and back.
+  virtual void fetch_state() {}
+  virtual void commit_state() {}
+
+ protected:
+  /// @param columns  of activations come in multiples of these
+  StageEngine(const StageEngineParts& parts, int columns) : parts_(parts), multiple_(columns) {}
+
+  const StagePlan& plan() const { return parts_.plan; }
+  const HeldLayout& held() const { return parts_.held; }
+  const Network& network() const { return parts_.setup.network; }
+  const NetworkPart& part(int stage) const { return at(plan().stages, stage).part; }
+  bool clips_by_norm() const { return parts_.setup.options.update.clip_norm > 0; }
+  bool replays() const {
+    return steps_between_replays(parts_.setup.options.step, plan().replicas, parts_.device.gpu != nullptr) >
+           0;
+  }
+  int columns_for(int samples) const { return (samples + multiple_ - 1) / multiple_ * multiple_; }
+  /// Numbers of a sample in front of a stage and behind it.
+  std::size_t input_features(int stage) const;
+  std::size_t output_features(int stage) const;
+  /// The same of all columns of a micro-batch.
+  std::size_t input_size(const StageVisit& visit) const {
+    return input_features(visit.stage) * static_cast<std::size_t>(columns_for(visit.grain.samples()));
+  }
+  std::size_t output_size(const StageVisit& visit) const {
+    return output_features(visit.stage) * static_cast<std::size_t>(columns_for(visit.grain.samples()));
+  }
+  /// Of the executions of each stage, the one of this micro-batch: those in flight are neighbours.
+  template <typename OfStages>
+  static auto& slot_of(OfStages& stages, const StageVisit& visit) {
+    auto& slots = at(stages, visit.stage);
+    return slots[static_cast<std::size_t>(visit.number) % slots.size()];
+  }
+  virtual void forget_evaluation() = 0;
+  const Dataset& data_of(const StageVisit& visit) const;
+  EvaluatedPart evaluated_part() const { return evaluated_part_; }
+  void copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const;
+  /// Of the rank's own arena.
+  ArenaPart arena_part() const;
+
+  const StageEngineParts parts_;
+
+ private:
+  int multiple_;
+  EvaluatedPart evaluated_part_ = EvaluatedPart::kTest;  ///< on which forward passes go that are no training
+};
+
+/// Collective.
+std::unique_ptr<StageEngine> make_cpu_stage_engine(const StageEngineParts& parts);
+std::unique_ptr<StageEngine> make_device_stage_engine(const StageEngineParts& parts);
+
+// The stages of one rank at work: passes over grains, in the order of the schedule.
+
+/// What the passes of one stage took.
+struct StageTimes {
+  double forward = 0, backward = 0;  ///< seconds, from the input being there to the output being on its way
+  std::int64_t forwards = 0, backwards = 0;
+};
+
+/// What this rank's stages and those of other ranks said to each other in a step: by StageLinks::tag_of(), fingerprints
+/// of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
+struct StageMessages {
+  std::vector<std::uint64_t> sent, arrived;
+};
+
+class StageWorker {
+ public:
+  /// Borrows all references.
+  StageWorker(PipelineOrder order, const StagePlan& plan, int rank, StageLinks& links, StageEngine& engine,
+              Timeline* timeline);
+
+  /// Every pass that this rank has in a step over these grains, which lie in the training set.
+  void train(std::span<const StageGrain> grains) { run(grains, order_); }
+  /// Forward passes over grains of what the engine evaluates.
+  void evaluate(std::span<const StageGrain> grains) { run(grains, PipelineOrder::kForward); }
+
+  /// The training schedule for so many grains.
+  const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }
+  /// Of the last train(). Zeros where messages are not in host memory.
+  const StageMessages& messages() const { return messages_; }
+  /// For faults on purpose: sees the next message that arrives from another rank in training, and may change it.
+  void probe_next_message(const std::function<void(std::span<float>)>& probe) { message_probe_ = probe; }
+
+  const StageTimes& times(int stage) const { return at(times_, stage); }
+  /// Seconds of passes, of all stages of this rank.
+  double busy() const;
+
+ private:
+  const PipelineSchedule& schedule(int grains, PipelineOrder order);
+  void run(std::span<const StageGrain> grains, PipelineOrder order);
+  void forward(const StageVisit& visit);
+  void backward(const StageVisit& visit);
+  /// Whether messages between the two have fingerprints.
+  bool compares(const StageVisit& visit, int other) const;
+  void note_sent(const StageVisit& visit, int to, std::span<const float> values);
+  void note_arrived(const StageVisit& visit, int from, std::span<float> values);
+
+  const StagePlan& plan_;
+  int rank_;
+  StageLinks& links_;
+  StageEngine& engine_;
+  PipelineOrder order_;
+  std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
+  std::vector<StageTimes> times_;                                        ///< of each stage of the network
+  StageMessages messages_;
+  std::function<void(std::span<float>)> message_probe_;
+  Timeline* timeline_;
+  std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
+};
+
+}  // namespace lockstep

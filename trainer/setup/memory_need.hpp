@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How much memory a training takes: from sizes alone, before anything is allocated.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "common/buffers.hpp"
+#include "data/dataset.hpp"
+#include "models/network.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/ranks/device_choice.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// Bytes; kTooLarge (common/buffers.hpp) where 64 bits do not hold them.
+struct MemoryNeed {
+  std::uint64_t parameters = 0;   ///< weights, what the optimiser remembers, gradients, exact sums, the copy
+                                  ///< that a checkpoint is made of
+  std::uint64_t activations = 0;  ///< of all threads, with their gradients and what kernels keep
+  std::uint64_t data = 0;         ///< the data set
+
+  std::uint64_t total() const;
+};
+
+struct TrainingMemory {
+  MemoryNeed host;    ///< of one rank; threads that are ranks share the data set
+  MemoryNeed device;  ///< of the rank's GPU; nothing on a CPU
+};
+
+/// Bytes of an element: of weights and their like, and of exact sums.
+inline constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
+
+/// Of a parameter: weights and what the optimiser remembers.
+std::uint64_t state_bytes(const Job& job);
+
+/// How large a data set is, known before it is there.
+struct DataSizes {
+  std::int64_t train_samples = 0, test_samples = 0;
+  std::uint64_t sample_bytes = 0;       ///< with its label
+  std::int64_t validation_samples = 0;  ///< which are none of train_samples
+  bool on_disk = false;                 ///< the host's memory has the labels alone, and `kept_bytes`
+  bool streams = false;                 ///< a device has the labels, and samples of a few steps alone
+  std::uint64_t kept_bytes = 0;         ///< of pictures that were decoded
+
+  std::uint64_t samples() const { return checked_sum(train_samples, test_samples, validation_samples); }
+  std::uint64_t bytes() const { return checked_product(samples(), sample_bytes); }
+};
+DataSizes sizes_of(const TrainTestData& data);
+
+/// @param on_gpu  or on the emulated one
+/// @param ranks   in the whole job
+TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
+                               int ranks);
+
+/// "about 61 MiB (parameters 0.7 MiB, activations 5.1 MiB, data 55 MiB)"
+std::string to_string(const MemoryNeed& need);
+
+/// @throws DeviceError  the device has less room: how much, how much there is, and `help`
+void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device,
+                           std::string_view help);
+
+/// What streams past a device, on it and once more in pinned memory. @param columns  of a step that one rank has
+std::uint64_t ring_bytes(const Job& job, const DataSizes& data, std::int64_t columns,
+                         std::int64_t spare_columns, std::int64_t evaluated_at_once);
+
+/// Whether the set is to stream past this device, as data.on_device says: with auto where the rest would not leave a
+/// tenth of what is free. @param with_all_data  of the device, if it has the whole set
+bool must_stream(const Job& job, const MemoryNeed& with_all_data, const DeviceProperties& device);
+
+/// For GPUs, which go through a rank's samples at once, or through micro-batches from one end to the other.
+/// @throws OptionError  data.micro_batch is given, and a layer looks at the whole global batch
+void require_no_cuts_in_micro_batches(const Job& job, const Network& network);
+
+/// Asks whether what is still to be allocated fits: on the host for all ranks there, on the GPU for this one.
+/// Ranks call it before any of them allocates. The data set is there already.
+/// @returns must_stream(); false on a CPU
+/// @throws MemoryError, DeviceError  it does not: how much, how much there is, what helps
+/// @throws ShapeError                the network is larger than GPU kernels can number
+bool require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
+                             const DeviceChoice& device, const Communicator& comm);
+
+}  // namespace lockstep

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Stages and micro-batches, and the memory that they take.
+#include "common/buffers.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
+#include "models/device_execution.hpp"
+#include "models/execution.hpp"
+#include "trainer/device/device_arena.hpp"
+#include "trainer/parallel/pipeline.hpp"
+#include "trainer/parallel/stage_links.hpp"
+#include "trainer/setup/strategies.hpp"
+#include "trainer/training/cut_step.hpp"
+#include "trainer/training/trained_state.hpp"
+#include "trainer/training/worker_pool.hpp"
+#include "trainer/training/wrong_rank.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+
+void check_replicas_have_work(const DistributedSampler::Options& sampling, const StagePlan& plan) {
+  const std::int64_t grains = (sampling.global_batch + sampling.grain - 1) / sampling.grain;
+  if (plan.replicas <= grains) return;
+  throw OptionError("parallel.stages",
+                    fmt::format("a global batch of {} in grains of {} has micro-batches for {} of {}, "
+                                "and {} were started; start no more than {}, or add data.global_batch={}",
+                                counted(sampling.global_batch, "sample"), sampling.grain,
+                                counted(grains, "pipeline"), counted(plan.width, "rank"), plan.replicas,
+                                counted(grains * plan.width, "rank"), plan.replicas * sampling.grain));
+}
+
+/// Chunks are of one size as far as they go, and the last pipelines may get none: in every batch, or in the last one
+/// of an epoch.
+void require_no_empty_chunks(const DistributedSampler::Options& sampling, const StagePlan& plan) {
+  if (sampling.split != DistributedSampler::Split::kChunk) return;
+  const std::int64_t rest = sampling.samples % sampling.global_batch;
+  for (const std::int64_t samples : {sampling.global_batch, rest}) {
+    const std::int64_t grains = (samples + sampling.grain - 1) / sampling.grain;
+    const std::int64_t piece = (grains + plan.replicas - 1) / plan.replicas;
+    if (grains == 0 || (plan.replicas - 1) * piece < grains) continue;
+    throw OptionError("parallel.split",
+                      fmt::format("chunk leaves {} of {} pipelines without a micro-batch, in a batch of {} "
+                                  "in grains of {}; use parallel.split=even",
+                                  plan.replicas - (grains + piece - 1) / piece, plan.replicas,
+                                  counted(samples, "sample"), sampling.grain));
+  }
+}
+
+void require_messages_to_compare(const StepOptions& step, const StagePlan& plan, const Gpu* gpu) {
+  if (plan.width == 1 || !messages_stay_on_device(plan, gpu)) return;
+  if (steps_between_replays(step, plan.replicas, gpu != nullptr) == 0) return;
+  throw OptionError(
+      "parallel.replay_every_steps",
+      "messages that go from GPU to GPU have no fingerprints, without which it cannot be told which "
+      "stage is wrong; use parallel.backend=mpi, or remove the key");
+}
+
+bool check_pipeline(const Job& job, const Network& network, const TrainTestData& data,
+                    const DeviceChoice& device, const Communicator& comm) {
+  require_no_cuts(network, job.parallel.strategy);
+  const StagePlan plan = plan_stages(job.parallel, network, comm.size());
+  const auto sampling = pipeline_sampling(training_options(job), data.train, plan, comm.rank());
+  check_replicas_have_work(sampling, plan);
+  require_no_empty_chunks(sampling, plan);
+  check_sampling(job, network, sampling);
+  require_messages_to_compare(job.parallel, plan, device.gpu.get());
+  return require_pipeline_memory(job, network, data, plan, device, comm);
+}
+
+/// A bucket for each stage that has parameters, the last stage first.
+BucketPlan plan_pipeline_buckets(const Job& job, const Network& network, const DeviceChoice& /*device*/,
+                                 Communicator& comm) {
+  BucketPlan buckets;
+  const StagePlan plan = plan_stages(job.parallel, network, comm.size());
+  for (int stage = plan.count(); stage-- > 0;) {
+    const ParameterRange& range = at(plan.stages, stage).arena;
+    if (range.size > 0) buckets.buckets.push_back({.offset = range.offset, .size = range.size});
+  }
+  return buckets;
+}
+
+}  // namespace
+
+const StrategySetup kPipelineSetup{.check = check_pipeline, .plan = plan_pipeline_buckets};
+
+// Adds up stages, grains in flight and state, for the rank that needs most.
+
+namespace {
+
+/// Micro-batches of a step.
+std::int64_t grains_of_a_pipeline(const Job& job, const StagePlan& plan, std::int64_t train_samples) {
+  const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
+  const std::int64_t grains = (batch + grain - 1) / grain;
+  return (grains + plan.replicas - 1) / plan.replicas;
+}
+
+/// Micro-batches of a stage between forward and backward, at most.
+std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
+  if (!at(plan.stages, stage).goes_back()) return 1;
+  if (job.parallel.schedule != PipelineOrder::kGPipe) return static_cast<std::uint64_t>(plan.count() - stage);
+  return static_cast<std::uint64_t>(grains_of_a_pipeline(job, plan, train_samples));
+}
+
+std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const NetworkPart& part,
+                                   bool on_gpu) {
+  if (on_gpu) return device_execution_bytes(network, job.parallel.grain, true, part);
+  return execution_bytes(network, ThreadContext::columns_for(job.parallel.grain), part);
+}
+
+/// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.
+std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
+                            std::int64_t train_samples, int number) {
+  const NetworkPart& part = at(plan.stages, number).part;
+  const auto bytes_of = [&](const ImageShape& shape, int taker) {
+    const auto grain = static_cast<std::uint64_t>(job.parallel.grain);
+    return checked_product(checked_product(static_cast<std::uint64_t>(shape.features()), grain * kFp32),
+                           in_flight(job, plan, train_samples, taker));
+  };
+  std::uint64_t bytes = 0;
+  if (number < plan.last()) bytes = bytes_of(network.layers()[part.last - 1]->output(), number);
+  if (!part.gives_input_gradient) return bytes;
+  return checked_sum(bytes, bytes_of(network.layers()[part.first]->input(), number - 1));
+}
+
+void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
+                         const Gpu* gpu, const Communicator& comm) {
+  const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
+  std::uint64_t bytes = 0;
+  for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
+    bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
+  require_memory(bytes,
+                 fmt::format("training {} in {} with {} on this machine", network.name(),
+                             counted(plan.count(), "stage"), counted(comm.local_size(), "rank")),
+                 "use fewer ranks on this machine, a smaller parallel.grain, or a smaller model",
+                 comm.backend() == "thread" ? 1 : comm.local_size());
+}
+
+}  // namespace
+
+TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
+                               const StagePlan& plan, const Gpu* gpu, int rank) {
+  const bool on_gpu = gpu != nullptr, copies = messages_stay_on_device(plan, gpu);
+  TrainingMemory memory;
+  MemoryNeed& worker = on_gpu ? memory.device : memory.host;
+  std::uint64_t held = 0;
+  for (const int number : plan.stages_of(rank % plan.width)) {
+    const PipelineStage& stage = at(plan.stages, number);
+    held += stage.arena.size;
+    worker.activations = checked_sum(worker.activations,
+                                     checked_product(bytes_of_micro_batch(job, network, stage.part, on_gpu),
+                                                     in_flight(job, plan, data.train_samples, number)));
+    if (!copies) continue;
+    worker.activations =
+        checked_sum(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
+  }
+  const bool is_exact = job.parallel.determinism == Determinism::kWorld;
+  const std::uint64_t results = plan.replicas > 1 && is_exact ? kExact : 0;  // beside this rank's own sums
+  const std::uint64_t replayed =
+      !on_gpu && steps_between_replays(job.parallel, plan.replicas, false) > 0 ? kExact : 0;
+  const std::uint64_t gradients =
+      results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
+  worker.parameters = checked_product(held, state_bytes(job) + gradients);
+  if (rank == 0) {  // the whole state, and the checkpoint that is being written of it
+    memory.host.parameters =
+        checked_sum(memory.host.parameters, checked_product(network.parameters().size, 2 * state_bytes(job)));
+  }
+  if (!on_gpu) return memory;
+  memory.host.parameters = checked_sum(memory.host.parameters, checked_product(held, state_bytes(job)));
+  if (keeps_trail(job)) {
+    memory.device.parameters =
+        checked_sum(memory.device.parameters,
+                    device_fingerprint_bytes(network.parameters(), optimizer_buffers(job.train), 1));
+  }
+  if (plan.rank_of(0) != rank % plan.width) return memory;
+  memory.device.data = data.bytes();
+  if (!data.streams) return memory;
+  const std::int64_t grain = job.parallel.grain;
+  const std::int64_t columns = grain * grains_of_a_pipeline(job, plan, data.train_samples);
+  const std::uint64_t ring = ring_bytes(job, data, columns, 0, grain);
+  memory.device.data = checked_sum(checked_product(data.samples(), sizeof(std::int32_t)), ring);
+  memory.host.data = ring;
+  return memory;
+}
+
+bool require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
+                             const StagePlan& plan, const DeviceChoice& device, const Communicator& comm) {
+  const Gpu* gpu = device.gpu.get();
+  DataSizes sizes = sizes_of(data);
+  const auto need = [&] { return pipeline_memory(job, network, sizes, plan, gpu, comm.rank()).device; };
+  if (gpu != nullptr) sizes.streams = must_stream(job, need(), gpu->device->properties());
+  require_host_memory(job, network, sizes, plan, gpu, comm);
+  if (gpu == nullptr) return false;
+  check_device_limits(network, job.parallel.grain);
+  require_device_memory(network, need(), gpu->device->properties(),
+                        "lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
+  return sizes.streams;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The catalogue of strategies, and what must fit before one is made.
+#include "trainer/setup/strategies.hpp"
+
+#include "common/error.hpp"
+#include "trainer/device/device_data_parallel.hpp"
+#include "trainer/parallel/hogwild.hpp"
+#include "trainer/parallel/pipeline.hpp"
+#include "trainer/training/cut_step.hpp"
+#include "trainer/training/data_parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep {
+namespace {
+
+/// The one host that all ranks are on is that of each: fewer ranks here than in all are on several.
+void require_one_host(const Communicator& comm) {
+  if (comm.local_size() == comm.size()) return;
+  throw OptionError("parallel.strategy",
+                    fmt::format("hogwild shares the memory of one host, and {} of {} ranks are on {}; "
+                                "start all ranks on one host, or use parallel.strategy=data",
+                                comm.local_size(), comm.size(), comm.host()));
+}
+
+bool check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
+                   const DeviceChoice& device, const Communicator& comm) {
+  if (device.gpu != nullptr) {
+    throw OptionError(
+        "parallel.strategy",
+        fmt::format("hogwild trains on CPUs, and parallel.device chose {}; add parallel.device=cpu",
+                    device.description));
+  }
+  require_no_cuts(network, job.parallel.strategy);
+  require_one_host(comm);
+  const auto sampling = sampler_options(training_options(job), data.train, comm.rank(), comm.size());
+  check_sampling(job, network, sampling);
+  return require_training_memory(job, network, data, device, comm);
+}
+
+/// Nothing is summed.
+BucketPlan no_buckets(const Job& /*job*/, const Network& /*network*/, const DeviceChoice& /*device*/,
+                      Communicator& /*comm*/) {
+  return {};
+}
+
+constexpr StrategySetup kHogwildSetup{.check = check_hogwild, .plan = no_buckets};
+
+std::unique_ptr<ParallelStrategy> make_hogwild(const JobSetup& setup, Communicator& comm) {
+  return std::make_unique<Hogwild>(setup, comm);
+}
+
+std::unique_ptr<ParallelStrategy> make_pipeline(const JobSetup& setup, Communicator& comm) {
+  return std::make_unique<Pipeline>(setup.pipeline, setup, setup.on_device(), comm);
+}
+
+const std::array kStrategies{
+    StrategyEntry{"data", kDataParallelSetup, make_data_parallel},
+    StrategyEntry{"pipeline", kPipelineSetup, make_pipeline},
+    StrategyEntry{"hogwild", kHogwildSetup, make_hogwild},
+};
+
+}  // namespace
+
+std::unique_ptr<ParallelStrategy> make_data_parallel(const JobSetup& setup, Communicator& comm) {
+  if (setup.device.gpu == nullptr) return make_cpu_data_parallel(setup, comm);
+  return make_device_data_parallel(setup, setup.on_device(), comm);
+}
+
+const StrategyEntry& find_strategy(const Job& job) {
+  const auto found = std::ranges::find(kStrategies, job.parallel.strategy, &StrategyEntry::name);
+  LOCKSTEP_CHECK(found != kStrategies.end());
+  return *found;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,316 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Data parallel training on CPU cores: the threads of a rank take grains, buckets leave as soon as all have added
+/// theirs, and the optimiser follows.
+#include "common/machine.hpp"
+#include "trainer/training/cut_step.hpp"
+#include "trainer/training/data_parallel.hpp"
+#include "trainer/training/evaluator.hpp"
+#include "trainer/training/host_arena.hpp"
+#include "trainer/training/training_loss.hpp"
+#include "trainer/training/worker_pool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+std::vector<ThreadContext> make_threads(const TrainingSetup& setup) {
+  const StepOptions& step = setup.options.step;
+  std::vector<ThreadContext> threads;
+  threads.reserve(static_cast<std::size_t>(step.threads));
+  for (int i = 0; i < step.threads; ++i)
+    threads.emplace_back(setup.network, step.grain, setup.options.recompute);
+  return threads;
+}
+
+/// That this rank computes at a time: its own, and those of other ranks where shares are computed again.
+std::size_t most_grains(const StepOptions& step, const DistributedSampler& sampler,
+                        const Communicator& comm) {
+  int most = sampler.most_grains_of(comm.rank());
+  for (int rank = 0; rank < comm.size() && step.replay_every_steps != 0; ++rank)
+    most = std::max(most, sampler.most_grains_of(rank));
+  return static_cast<std::size_t>(most);
+}
+
+class CpuDataParallel final : public DataParallel {
+ public:
+  CpuDataParallel(const TrainingSetup& setup, Communicator& comm);
+
+  std::int64_t longest_series() const override { return 1; }
+  Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
+    return lockstep::evaluate(comm_, pool_, threads_, setup_.data->part(part), loss_kind_, grain_,
+                              arena_.weights(), leave, &unread_);
+  }
+  TrainedState whole_state() override { return arena_.state(); }
+  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
+  std::optional<double> gradient_norm() override { return norm_of_all(arena_.gradient_squares()); }
+  std::optional<double> rounded_to_zero() override { return share_rounded_to_zero(comm_, rounding_); }
+  StepTimes times() const override;
+
+ private:
+  StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t steps_taken() override { return series_steps_; }
+  void probe_parts(const StepProbe& probe) override {
+    if (probe.sums) arena_.probe_next_sums(probe.sums);
+    if (probe.reduction.leaving || probe.reduction.arrived) reducer_.probe_next_step(probe.reduction);
+    if (!probe.outputs) return;
+    outputs_probe_ = probe.outputs;
+    outputs_are_shown_ = false;
+  }
+  bool prepare_shares(std::size_t most_grains) override;
+  SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
+  /// Of the share that was computed last, and added to this reducer.
+  SumFingerprints parts_of_share(const GradientReducer& reducer) const;
+  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
+  void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
+  cpu::int16::RoundingCount count_of_threads();
+  void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
+  void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains);
+  /// Loads its samples and begins its forward pass.
+  void begin_grain(const GrainInWork& work, const StepPosition& position, BatchStatistics* statistics);
+  void add_loss(const GrainInWork& work, const StepPosition& position);
+  /// The samples at the same place in the next step's batch.
+  void prefetch_next(const StepPosition& position, const Grain& grain);
+
+  Timeline* timeline() const { return comm_.activity().timeline(); }
+
+  const Network& network_;
+  int grain_;
+  std::uint64_t seed_;
+  LossKind loss_kind_;
+  TrainingLoss loss_;
+  LossRule loss_rule_;        ///< of the step under way
+  MixedShare mixed_;          ///< likewise
+  bool notes_terms_ = false;  ///< likewise: its units may become finer
+  BatchLoader loader_;
+  WorkerPool pool_;
+  std::vector<ThreadContext> threads_;
+  HostArena arena_;
+  GradientReducer& reducer_;
+  GradientReducer* into_ = &reducer_;    ///< where grains are added
+  std::unique_ptr<Communicator> alone_;  ///< for shares of other ranks, as the next one
+  std::optional<GradientReducer> replayed_;
+  std::function<void(std::span<float>, int)> outputs_probe_;
+  std::atomic<bool> outputs_are_shown_ = true;
+  CutStep cut_step_;
+  std::int64_t series_steps_ = 0;                      ///< taken of the series under way
+  std::optional<cpu::int16::RoundingCount> rounding_;  ///< of this rank, in the step taken last
+  StepTimes times_;
+};
+
+CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
+    : DataParallel(setup, comm, /*on_gpu=*/false),
+      network_(setup.network),
+      grain_(setup.options.step.grain),
+      seed_(setup.options.seed),
+      loss_kind_(setup.options.loss.loss),
+      loss_(setup.options, setup.data->train),
+      loader_(setup.data->train, setup.augment_plan()),
+      pool_(setup.options.step.threads),
+      threads_(make_threads(setup)),
+      arena_(whole_network(setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
+      reducer_(arena_.reducer()),
+      cut_step_(setup.network, comm, pool_, threads_, most_grains(setup.options.step, sampler_, comm),
+                setup.options.recompute) {
+  for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
+  if (replays()) prepare_shares(0);
+}
+
+StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  for (series_steps_ = 0; series_steps_ < count && !series.failure; series_steps_ = series.steps)
+    step(after(position, series.steps), stop_requested, series);
+  return series;
+}
+
+void CpuDataParallel::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  const auto start = Clock::now();
+  RankActivity& activity = comm_.activity();
+  activity.begin_step(position.global_step + 1);
+  sampler_.set_epoch(position.epoch);
+  const auto grains = sampler_.local_grains(position.step_in_epoch);
+  const LargestSums largest_sums = arena_.largest_sums();
+  notes_terms_ = largest_sums && arena_.units().is_refined_at(position.global_step);
+  const auto reduce = [&] {
+    const bool counts = counts_rounding(network_, sampler_, position);
+    if (counts) pool_.run([](int) { cpu::int16::begin_count(); });
+    compute(position, grains, stop_requested);
+    rounding_ = counts ? std::optional(count_of_threads()) : std::nullopt;
+    activity.enter(Phase::kReducing);
+    times_.exposed += reducer_.wait();
+    if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
+      replay(position, parts_of_share(reducer_));
+    return StepSums{reducer_.totals(), reducer_.refusals()};
+  };
+  const auto take = [&](const StepTotals& /*totals*/) {
+    if (weighs_shares()) compute_weighed_shares(position);
+    const auto reduced = Clock::now();
+    activity.enter(Phase::kUpdating);
+    arena_.take_sums(position.global_step, series.fingerprints);
+    if (const auto own = reducer_.fingerprint_that_left()) series.own_sums.push_back(*own);
+    cut_step_.move_kept(arena_.weights().data());
+    times_.optimizer += seconds_since(reduced);
+  };
+  const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
+  const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
+  take_step({reduce, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
+            position.global_step, series);
+  times_.total += seconds_since(start);
+}
+
+bool CpuDataParallel::prepare_shares(std::size_t most_grains) {
+  if (!cut_step_.has_room_for(most_grains)) return false;
+  alone_ = comm_.split(comm_.rank());
+  replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
+  return true;
+}
+
+SumFingerprints CpuDataParallel::compute_share(const StepPosition& position,
+                                               const std::vector<Grain>& grains) {
+  into_ = &*replayed_;
+  compute(position, grains, false);
+  replayed_->wait();
+  into_ = &reducer_;
+  return parts_of_share(*replayed_);
+}
+
+SumFingerprints CpuDataParallel::parts_of_share(const GradientReducer& reducer) const {
+  SumFingerprints parts = cut_step_.own_sums();
+  const SumFingerprints tensors = reducer.own_fingerprints();
+  parts.insert(parts.end(), tensors.begin(), tensors.end());
+  return parts;
+}
+
+void CpuDataParallel::compute(const StepPosition& position, const std::vector<Grain>& grains,
+                              bool stop_requested) {
+  const int own = static_cast<int>(grains.size());
+  loss_rule_ = loss_.rule(loss_.scale_of(sampler_, position.step_in_epoch));
+  mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
+  if (cut_step_.needed()) {
+    // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
+    into_->begin_step(std::max(1, own), stop_requested, notes_terms_);
+    return compute_between_cuts(position, grains);
+  }
+  into_->begin_step(own, stop_requested, notes_terms_);
+  std::atomic<std::size_t> next = 0;
+  pool_.run([&](int index) {
+    ThreadContext& thread = at(threads_, index);
+    for (std::size_t g = next++; g < grains.size(); g = next++) compute_grain(thread, position, grains[g]);
+  });
+}
+
+cpu::int16::RoundingCount CpuDataParallel::count_of_threads() {
+  std::vector<cpu::int16::RoundingCount> counts(threads_.size());
+  pool_.run([&](int index) { counts[static_cast<std::size_t>(index)] = cpu::int16::take_count(); });
+  cpu::int16::RoundingCount sum;
+  for (const cpu::int16::RoundingCount& count : counts) {
+    sum.nonzero += count.nonzero;
+    sum.to_zero += count.to_zero;
+  }
+  return sum;
+}
+
+void CpuDataParallel::compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain) {
+  const GrainInWork work{thread, thread.execution, thread.labels, grain};
+  begin_grain(work, position, nullptr);
+  thread.execution.forward_to_cut(nullptr);
+  add_loss(work, position);
+  prefetch_next(position, grain);
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
+    into_->add(offset, size, terms);
+  };
+  thread.execution.backward(arena_.weights().data(), thread.execution.logits(), thread.gradients.data(), add,
+                            [&] { into_->poll(); });
+}
+
+void CpuDataParallel::compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains) {
+  if (grains.empty()) into_->add_sums({}, 0);
+  const auto begin = [&](const GrainInWork& work, BatchStatistics& statistics) {
+    begin_grain(work, position, &statistics);
+  };
+  const auto loss = [&](const GrainInWork& work) {
+    add_loss(work, position);
+    prefetch_next(position, work.grain);
+    work.execution.begin_backward(work.execution.logits());
+  };
+  cut_step_.run(grains, sampler_.batch_samples(position.step_in_epoch), {begin, loss}, *into_,
+                into_ == &reducer_ ? CutStep::Sums::kOverRanks : CutStep::Sums::kAsBefore);
+  times_.exposed += cut_step_.take_waited();
+}
+
+void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& position,
+                                  BatchStatistics* statistics) {
+  const auto start = Clock::now();
+  const int columns = work.thread.columns_for(work.grain.samples);
+  {
+    const TimeSpan span(timeline(), Work::kInput);
+    const auto load = [&] {
+      loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
+                   work.labels.data(), position.epoch,
+                   mixed_.mixes(sampler_.place(position.step_in_epoch, work.grain), work.grain.samples));
+    };
+    if (into_ == &reducer_) {
+      unread_.attempt(load);  // otherwise add_loss() refuses the grain
+    } else {
+      load();
+    }
+  }
+  work.thread.input_seconds += seconds_since(start);
+  work.execution.begin_training({.weights = arena_.weights().data(),
+                                 .batch = columns,
+                                 .samples = work.grain.samples,
+                                 .key = pass_key(seed_, position, work.grain.first),
+                                 .statistics = statistics});
+}
+
+/// The logits become their gradient.
+void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& position) {
+  const TimeSpan span(timeline(), Work::kLoss);
+  float* logits = work.execution.logits();
+  const int columns = work.thread.columns_for(work.grain.samples);
+  if (into_ == &reducer_ && !outputs_are_shown_.exchange(true))
+    outputs_probe_(
+        std::span(logits, static_cast<std::size_t>(columns) * static_cast<std::size_t>(network_.classes())),
+        columns);
+  LossSums sums;
+  const LossShape shape{.batch = columns,
+                        .samples = work.grain.samples,
+                        .classes = network_.classes(),
+                        .rule = loss_rule_,
+                        .mixed = mixed_.second_labels(sampler_.place(position.step_in_epoch, work.grain))};
+  cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
+  if (unread_.any()) sums.not_finite = work.grain.samples;  // so no rank takes the step
+  into_->add_sums(sums, work.grain.samples);
+}
+
+void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& grain) {
+  const auto next = position.step_in_epoch + 1;
+  if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
+  const TimeSpan span(timeline(), Work::kInput, "next");
+  loader_.prefetch(sampler_.indices(next, grain));
+}
+
+StepTimes CpuDataParallel::times() const {
+  StepTimes times = times_;
+  times.under_way = reducer_.seconds_under_way();
+  times.comparing = reducer_.seconds_comparing();
+  const auto left = reducer_.seconds_until_left();
+  times.until_left.assign(left.begin(), left.end());
+  for (const ThreadContext& thread : threads_) times.input = std::max(times.input, thread.input_seconds);
+  return times;
+}
+
+}  // namespace
+
+std::unique_ptr<ParallelStrategy> make_cpu_data_parallel(const TrainingSetup& setup, Communicator& comm) {
+  return std::make_unique<CpuDataParallel>(setup, comm);
+}
+
+}  // namespace lockstep

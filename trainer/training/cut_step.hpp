@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A step of a network with layers that need sums over the global batch (models/batch_layer.hpp), on CPUs:
+/// all grains of a rank are under way at once and go from cut to cut.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "data/sampler.hpp"
+#include "models/batch_layer.hpp"
+#include "trainer/training/worker_pool.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// A grain under way, and the thread that computes it.
+struct GrainInWork {
+  ThreadContext& thread;
+  Execution& execution;
+  std::vector<std::int32_t>& labels;
+  const Grain& grain;
+};
+
+class CutStep {
+ public:
+  /// What the engine does for a grain, called by the grain's thread.
+  struct Calls {
+    /// Loads the input and calls Execution::begin_training with these statistics.
+    std::function<void(const GrainInWork&, BatchStatistics&)> begin;
+    /// After forward: the loss, and Execution::begin_backward.
+    std::function<void(const GrainInWork&)> loss;
+  };
+
+  /// Borrows all references. Without cuts it takes no memory and may not run.
+  /// @param most_grains  of this rank in a step
+  /// @param recomputes   as those of the threads
+  CutStep(const Network& network, Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
+          std::size_t most_grains, bool recomputes = false);
+
+  /// Where sums at cuts come from.
+  enum class Sums {
+    kOverRanks,
+    kAsBefore,  ///< of the last run over ranks, whatever the grains: for a share of that step, on one rank
+  };
+
+  bool needed() const { return !cuts_.empty(); }
+  /// Whether it has memory for so many grains.
+  bool has_room_for(std::size_t grains) const { return !needed() || grains <= labels_.size(); }
+  /// Gradients of all grains, added to the reducer, whose step has begun. Collective over ranks, whatever a rank's
+  /// grains.
+  /// @param samples  of the global batch
+  void run(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls,
+           GradientReducer& reducer, Sums sums = Sums::kOverRanks);
+  /// Fingerprints of what this rank's grains added to the sums of the last run: cut by cut, in its order.
+  const SumFingerprints& own_sums() const { return own_sums_; }
+  /// After a step that was taken: layers keep what they keep of it.
+  /// @param weights  with the kept tensors behind the parameters
+  void move_kept(float* weights);
+
+  /// Seconds spent in sums over ranks since the last call.
+  double take_waited();
+
+ private:
+  /// Calls work(grain in work, its thread's words) for each grain, thread by thread.
+  template <class Work>
+  void for_each_grain(const std::vector<Grain>& grains, const Work& work);
+  /// What the threads added becomes the sum over all ranks, in the words of the first one. Nothing: they stay as before.
+  const std::int64_t* sum_over_ranks(const Cut& cut);
+  void forward(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls);
+  void backward(const std::vector<Grain>& grains, std::int64_t samples, GradientReducer& reducer);
+  /// In place of the gradients of grains, on a rank that has none, from one cut to the next in backward.
+  void pass_over(GradientReducer& reducer, std::size_t first_layer, std::size_t last_layer);
+
+  const Network& network_;
+  Communicator& comm_;
+  WorkerPool& pool_;
+  std::vector<ThreadContext>& threads_;
+  std::vector<Cut> cuts_, backward_cuts_;
+  BatchStatistics statistics_;
+  std::vector<Execution> more_;                     ///< of the grains beyond one for each thread
+  std::vector<std::vector<std::int32_t>> labels_;   ///< of each grain
+  std::vector<AlignedBuffer<std::int64_t>> words_;  ///< of each thread
+  Sums sums_ = Sums::kOverRanks;                    ///< of the run under way
+  SumFingerprints own_sums_;
+  double waited_ = 0;
+};
+
+/// @throws OptionError  a global batch is too small for a layer that looks at it: names both
+void require_samples_for_cuts(const Network& network, const DistributedSampler::Options& sampling);
+/// For strategies that never have a whole global batch in work at once.
+/// @param strategy  its name, for the message
+/// @throws OptionError  a layer looks at it
+void require_no_cuts(const Network& network, std::string_view strategy);
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Loss and accuracy over a whole data set, spread over all ranks, every sample counted exactly once.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "data/dataset.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "trainer/training/training_loss.hpp"
+#include "trainer/training/worker_pool.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct Evaluation {
+  std::int64_t samples = 0;
+  std::int64_t correct = 0;
+  std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
+  double loss = 0;              ///< mean over samples, in nats; NaN if that of some is not finite
+  /// A rank was told to leave it before its end: the numbers are of a part of the set, and worth nothing.
+  bool interrupted = false;
+
+  double accuracy() const {
+    return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples);
+  }
+};
+
+/// Of an average of the weights (trainer/training/weight_averages.hpp), by its name.
+struct AverageEvaluation {
+  std::string name;
+  EvaluatedPart part = EvaluatedPart::kTest;
+  Evaluation found;
+};
+
+/// Of one state of the weights.
+struct Evaluations {
+  std::optional<Evaluation> test, validation;
+  std::vector<AverageEvaluation> averages = {};
+
+  std::optional<Evaluation>& of(EvaluatedPart part) {
+    return part == EvaluatedPart::kTest ? test : validation;
+  }
+  /// By which a run is judged: its best checkpoint, its patience. One of the two is there.
+  const Evaluation& judged() const { return validation ? *validation : *test; }
+};
+
+/// @param loss_sum  over the samples whose loss is finite, in nats
+Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int64_t not_finite,
+                           double loss_sum);
+
+/// For people: "0.0312", "1.7e+12", or "not finite (3 of 10,000 samples)".
+std::string describe_loss(const Evaluation& evaluation);
+
+/// Whether to give an evaluation up, because the run is to stop. May differ between ranks.
+using LeaveEvaluation = std::function<bool()>;
+inline bool never_leave() {
+  return false;
+}
+
+/// The grains that a rank evaluates, by their numbers: in the order of the set.
+class EvaluatedGrains {
+ public:
+  EvaluatedGrains(std::int64_t samples, int grain, int rank, int ranks, int threads);
+
+  std::int64_t first() const { return first_; }
+  std::int64_t last() const { return last_; }  ///< excluded
+  std::vector<std::int32_t> samples(std::int64_t number) const;
+  int size(std::int64_t number) const {
+    return static_cast<int>(std::min<std::int64_t>(grain_, all_samples_ - number * grain_));
+  }
+  /// Asks for the samples that a thread which has loaded this grain is likely to take next.
+  void prefetch_behind(std::int64_t number, const BatchLoader& loader) const;
+
+ private:
+  std::int64_t all_samples_, first_, last_;
+  int grain_, threads_;
+};
+
+/// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
+/// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
+/// Collective.
+/// @param leave   asked before each grain, by several threads, whether to give up; all ranks then hear of it
+/// @param unread  where samples that cannot be read are a reason to leave it, too; null: what reading throws is thrown
+Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
+                    const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
+                    const LeaveEvaluation& leave = never_leave, UnreadSamples* unread = nullptr);
+
+// What outputs say of the classes, by the loss that the network was trained for.
+
+/// "softmax", "sigmoid" or "outputs".
+const char* name_of_scores(LossKind loss);
+/// Of all classes together (cross_entropy), or of each by itself (binary_cross_entropy).
+bool are_probabilities(LossKind loss);
+/// Of cross_entropy the softmax, of binary_cross_entropy the sigmoid; of mse the outputs as they are, near 1 for the
+/// class and near 0 for the others. NaN where the loss is.
+/// @param scores  [classes, batch], of shape.samples columns; may be `logits`
+void score_classes(LossKind loss, const LossShape& shape, const float* logits, float* scores);
+/// For people: "97.20 %" of a probability, "0.972" of an output.
+std::string score_text(LossKind loss, double score);
+
+// Loss and accuracy in the form in which they travel: integers, so that their order does not matter.
+
+class EvaluationSums {
+ public:
+  /// A grain of so many samples.
+  void add(const LossSums& sums, int samples);
+  void add(const EvaluationSums& other);
+  /// What a GPU counted.
+  void add(const StepTotals& totals);
+  /// This rank gives up.
+  void leave() { numbers_[kLeft] = 1; }
+
+  /// What all ranks' sums come to. Collective.
+  Evaluation over_all(Communicator& comm) const;
+
+ private:
+  enum Number { kSampleCount, kCorrectCount, kNotFinite, kLeft, kLimbs, kNumbers = kLimbs + kWideLimbs };
+
+  std::array<std::int64_t, kNumbers> numbers_{};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// HostArena: sums, weights and buffers are read for fingerprints while the cache has them.
+#include "trainer/training/host_arena.hpp"
+
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+HostArena::HostArena(const ArenaPart& part, Communicator& comm)
+    : weights_(part.layout.weights_size()),
+      gradient_(part.layout.size),
+      update_(part.options, part.layout, part.steps_per_epoch),
+      buffers_(update_.buffer_names(), part.layout.size),
+      determinism_(part.options.step.determinism),
+      units_(make_gradient_units(part.layout, part.global_grains)),
+      held_(part.held) {
+  if (!part.plan.buckets.empty()) reducer_.emplace(comm, part.plan, units_, determinism_);
+  if (part.options.fingerprints) row_ = fingerprint_layout(part.network, buffers_.count());
+}
+
+LargestSums HostArena::largest_sums() {
+  if (determinism_ == Determinism::kOff) return nullptr;
+  return [this] { return reducer_->largest_sums(); };
+}
+
+void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
+  const StepUpdate step = update_of(global_step);
+  Row row;
+  if (row_) {
+    rows.resize(rows.size() + row_->slots());
+    row = Row(rows).last(row_->slots());
+    mean_seen(row);
+  } else {
+    reducer_->mean_gradient(gradient_.data(), probe_);
+  }
+  probe_ = nullptr;
+  clip_gradient(norm);
+  if (row_) {
+    update_seen(step, row);
+  } else {
+    update(step, update_.tensors());
+  }
+}
+
+void HostArena::take_gradient(std::int64_t global_step) {
+  clip_gradient(norm_of_all);
+  update(update_of(global_step), update_.tensors());
+}
+
+std::vector<double> HostArena::measure_gradient() const {
+  std::vector<double> squares;
+  for (const UpdateTensor& tensor : update_.each())
+    squares.push_back(tensor.moves ? cpu::sum_of_squares(gradient_.span().subspan(tensor.offset, tensor.size))
+                                   : 0);
+  return squares;
+}
+
+void HostArena::clip_gradient(const NormOfAll& norm) {
+  const GradientClip& clip = update_.clip();
+  if (!clip.is_given()) return;
+  squares_ = measure_gradient();
+  const float factor = clip.norm > 0 ? clip_factor(clip.norm, norm(squares_)) : 1;
+  cpu::clip(gradient_.size(), clip.step(factor), gradient_.data());
+}
+
+HostArena::StepUpdate HostArena::update_of(std::int64_t global_step) const {
+  StepUpdate step{update_.scalars(global_step), {}};
+  for (std::size_t i = 0; i < update_.averages().count(); ++i)
+    step.shares.push_back(update_.averages().share(i, global_step));
+  return step;
+}
+
+/// The averages follow while the cache has the weights.
+void HostArena::update(const StepUpdate& step, std::span<const UpdateTensor> tensors) {
+  cpu::update(update_.rule(), step.scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+  for (std::size_t i = 0; i < step.shares.size(); ++i) {
+    if (step.shares[i] == 0) continue;
+    float* average = buffers_.values(update_.rule_buffers() + i).data();
+    for (const UpdateTensor& tensor : tensors)
+      cpu::average(step.shares[i], tensor.size, weights_.data() + tensor.offset, average + tensor.offset);
+  }
+}
+
+void HostArena::mean_seen(Row row) {
+  reducer_->mean_gradient(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
+    if (probe_) probe_(tensor, first, sums);
+    const HeldTensor& held = held_[tensor];
+    row[row_->gradient(held.number)] += cpu::fingerprint(kGradientBuffer, held.first + (first - held.local),
+                                                         std::span<const std::int64_t>(sums));
+  });
+}
+
+/// The same numbers. Weights and buffers are read by two, a little at a time, while the cache has them.
+void HostArena::update_seen(const StepUpdate& step, Row row) {
+  constexpr std::size_t kNear = 2048;
+  for (UpdateTensor tensor : update_.tensors()) {
+    const std::size_t end = tensor.offset + tensor.size,
+                      at_once = uses_norms(update_.rule()) ? tensor.size : kNear;
+    for (; tensor.offset < end; tensor.offset += at_once) {
+      tensor.size = std::min(at_once, end - tensor.offset);
+      add_state(row, tensor.offset, tensor.size);
+      update(step, {&tensor, 1});
+    }
+  }
+  add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters
+}
+
+void HostArena::add_state(Row row, std::size_t first, std::size_t size) {
+  for (const HeldTensor& held : held_) {
+    const std::size_t begin = std::max(first, held.local),
+                      end = std::min(first + size, held.local + held.size);
+    if (begin >= end) continue;
+    const std::size_t place = held.first + (begin - held.local);
+    const auto add = [&](std::size_t slot, std::uint32_t buffer, std::span<const float> values) {
+      row[slot] += cpu::fingerprint(buffer, place, values.subspan(begin, end - begin));
+    };
+    add(row_->weights(held.number), kWeightsBuffer, weights_.span());
+    if (held.number >= row_->trained) continue;  // no optimiser knows of it
+    for (std::size_t b = 0; b < row_->buffers; ++b) {
+      add(row_->optimizer(b, held.number), kOptimizerBuffer + static_cast<std::uint32_t>(b),
+          buffers_.values(b));
+    }
+  }
+}
+
+}  // namespace lockstep

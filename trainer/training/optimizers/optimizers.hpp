@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What moves weights: the kinds of optimisers, and the rate of each step.
+#pragma once
+
+#include "kernels/optimizers/update_rule.hpp"
+#include "trainer/training/optimizers/sections.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+// The kinds of optimisers.
+
+/// What a schedule decides for one step.
+struct ScheduledValues {
+  double lr = 0;
+  /// Nothing: as the job has it. WeightUpdate hands on none to an optimiser whose momentum is 0.
+  std::optional<double> momentum = {};
+};
+
+/// A member of the catalogue: what the job file calls it, which keys it has, and what it makes of them.
+struct OptimizerKind {
+  std::string_view name;
+  std::vector<MemberKey> keys;
+  UpdateRule (*rule)(const OptimizerSection&);
+  /// What it remembers: one buffer of arena order each, all zeros at the start, in the order of the rule's
+  /// buffers. Checkpoints hold them by these names.
+  std::vector<std::string> (*buffers)(const OptimizerSection&);
+  /// What the rule is told at a step.
+  /// @param step  optimiser steps taken before this one
+  StepScalars (*scalars)(const OptimizerSection&, const ScheduledValues& now, std::int64_t step);
+  /// What does not fit together in the section, or nothing.
+  std::optional<KeyComplaint> (*check)(const OptimizerSection&) = nullptr;
+  bool decay_has_rate = false;  ///< the rule is told the weight decay times the rate
+};
+
+/// All of them: trainer/training/optimizers/optimizers.cpp.
+const std::vector<OptimizerKind>& optimizer_kinds();
+
+/// The one that the section names.
+const OptimizerKind& find_optimizer(const OptimizerSection& section);
+
+// What a schedule is to the rest of the program: a learning rate for each step of the run.
+
+/// Where a schedule stands, in epochs or steps as its `by` says, after its warm-up.
+struct SchedulePosition {
+  std::int64_t at = 0;  ///< from 0
+  double total = 0;     ///< of the schedule
+};
+
+/// A member of the catalogue.
+struct ScheduleKind {
+  std::string_view name;
+  std::vector<MemberKey> keys;
+  /// What is scheduled at a position, with the rate that train.optimizer.lr comes to.
+  ScheduledValues (*at)(const ScheduleSection&, double lr, const SchedulePosition&);
+  /// Whether it has an end, `total`, which is that of the run where it is not given.
+  bool has_end = false;
+  std::optional<KeyComplaint> (*check)(const ScheduleSection&, double lr) = nullptr;
+};
+
+/// All of them: trainer/training/optimizers/schedule.cpp.
+const std::vector<ScheduleKind>& schedule_kinds();
+
+const ScheduleKind& find_schedule(const ScheduleSection& section);
+
+/// How the rate follows from the global batch.
+struct LrScalingRule {
+  std::string_view name;
+  std::vector<MemberKey> keys;
+  double (*factor)(double share);  ///< of the rate; share: global_batch / base_batch
+};
+const std::vector<LrScalingRule>& lr_scaling_rules();
+/// The rate for this global batch.
+double scaled_lr(const OptimizerSection& section, std::int64_t global_batch);
+
+/// How long a run is.
+struct RunSpan {
+  std::int64_t epochs = 0, steps_per_epoch = 0;
+  std::int64_t steps() const { return epochs * steps_per_epoch; }
+};
+
+/// The one place that the learning rate of a step comes from.
+class RateSchedule {
+ public:
+  /// @param lr  of the job's global batch, see scaled_lr()
+  RateSchedule(const ScheduleSection& section, double lr, const RunSpan& run);
+
+  /// @param step  optimiser steps taken before this one. A run that goes on behind the end of its schedule
+  /// stays at its last value
+  ScheduledValues at(std::int64_t step) const;
+  /// For people: "cosine over 9 epochs after 1 epoch of warm-up".
+  std::string describe() const;
+  std::int64_t warmup_steps() const { return warmup_; }
+
+ private:
+  ScheduledValues after_warmup(std::int64_t step) const;
+
+  ScheduleSection section_;
+  const ScheduleKind& kind_;
+  double lr_;
+  RunSpan run_;
+  std::int64_t warmup_;  ///< steps
+  double total_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the steps of a rank need, ready: data, network, in which pieces gradients are summed. All ranks have the same.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "data/augmentation.hpp"
+#include "data/dataset.hpp"
+#include "data/sampler.hpp"
+#include "models/network.hpp"
+#include "trainer/training/fingerprints.hpp"
+#include "trainer/training/options.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct TrainingSetup {
+  TrainingOptions options;
+  std::shared_ptr<const TrainTestData> data;
+  Network network;
+  BucketPlan plan;
+  std::optional<AugmentPlan> augment = {};  ///< of data.train; nothing: images stay as they are
+  SampleMixer mixer = {};                   ///< of data.train
+  std::string processor = {};               ///< this rank's, for messages: "cpu (AVX-512)"
+
+  const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
+  /// What a rank's neighbouring grains of a step are mixed with. The sampler's epoch is set.
+  MixedShare mixed_share(const DistributedSampler& sampler, std::int64_t epoch, std::int64_t step_in_epoch,
+                         std::span<const Grain> grains) const;
+};
+
+/// How training data is sharded: which samples a rank computes, of so many that have a share. Borrows the labels of
+/// classes that are balanced.
+DistributedSampler::Options sampler_options(const TrainingOptions& options, const Dataset& data, int rank,
+                                            int ranks);
+inline DistributedSampler::Options sampler_options(const TrainingSetup& setup, const Communicator& comm) {
+  return sampler_options(setup.options, setup.data->train, comm.rank(), comm.size());
+}
+
+/// The units of gradients as they are before the first step.
+GradientUnits make_gradient_units(const ParameterLayout& layout, std::int64_t global_grains);
+
+/// What an arena on a host or a device is made for: a whole network or a part of it. The references are borrowed while
+/// the arena is made.
+struct ArenaPart {
+  const TrainingOptions& options;
+  const ParameterLayout& network;  ///< of the whole network
+  const ParameterLayout& layout;   ///< of the part
+  std::vector<HeldTensor> held;    ///< the part's trained tensors in its order, then those that are only kept
+  BucketPlan plan;                 ///< of the part
+  std::int64_t steps_per_epoch = 0, global_grains = 0;
+  bool is_stage = false;  ///< of a pipeline: the host looks at each step
+};
+
+/// For the arena of a rank that has the whole network. @param global_grains  of a full batch
+ArenaPart whole_network(const TrainingSetup& setup, std::int64_t steps_per_epoch, std::int64_t global_grains);
+
+}  // namespace lockstep

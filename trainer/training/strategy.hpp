@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the ranks of a run share, and how: the one thing that the training loop asks. A strategy is a pair
+/// of files beside this one, a row in data_parallel.cpp and one in trainer/config/job_values.cpp.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "common/error.hpp"
+#include "data/sampler.hpp"
+#include "kernels/cpu/int16/ops.hpp"
+#include "models/network.hpp"
+#include "trainer/training/evaluator.hpp"
+#include "trainer/training/fingerprints.hpp"
+#include "trainer/training/training_step.hpp"
+#include "trainer/training/weight_update.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// Sees a step, and may change what it sees. What is empty is not called.
+struct StepProbe {
+  /// Before it: this rank's own weights, and what its optimiser remembers.
+  std::function<void(const TrainedState&)> state = {};
+  /// Between reduction and update.
+  GradientReducer::SeeSums sums = {};
+  /// On their way to and from the other ranks.
+  SumProbe reduction = {};
+  /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane]; of a stage, its own.
+  std::function<void(std::span<float> outputs, int lanes)> outputs = {};
+  /// Of a pipeline: the next message of another rank's stage, as it arrived.
+  std::function<void(std::span<float> message)> message = {};
+};
+
+/// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.
+using StrategyFacts = std::vector<std::pair<std::string, std::string>>;
+
+/// What rank 0 says of a strategy when a run starts.
+struct StrategyDescription {
+  std::string sums;                     ///< how gradients are added up: "buckets: none, one rank"
+  std::vector<std::string> lines = {};  ///< whole lines more; may be none
+  StrategyFacts facts;
+  std::string for_log = {};  ///< a line for experts, which the log alone gets; may be empty
+  bool has_graphs = true;    ///< on a GPU, steps may be graphs
+};
+
+/// Seconds spent since the strategy was made.
+struct StepTimes {
+  double total = 0;
+  double input = 0;      ///< CPU: gather and normalise, of the busiest thread
+  double under_way = 0;  ///< CPU: from when the first gradients left until all were summed
+  double exposed = 0;    ///< CPU: waiting for communication after backward had ended
+  double comparing = 0;  ///< CPU: behind that, comparing the sums with what the ranks sent
+  double optimizer = 0;  ///< CPU
+  double queueing = 0;   ///< GPU: the host's time to queue the steps
+  /// CPU: of each bucket, from the start of the arithmetic until it left.
+  std::vector<double> until_left = {};
+};
+
+/// What a strategy says when a run has ended.
+struct StrategySummary {
+  std::vector<std::string> lines;                       ///< for people
+  std::vector<std::pair<std::string, double>> numbers;  ///< for the event "end"; no part of the mathematics
+};
+
+/// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
+/// equal arguments, unless it says otherwise.
+///
+/// Who owns the weights is the strategy's own affair: every rank (data), each rank a part (pipeline), or all
+/// ranks together (one memory). The loop knows only the *whole state*, in the memory of rank 0's host: it
+/// fills it from a checkpoint and calls distribute(); it calls collect() and writes a checkpoint of it. What
+/// collect() brought stays there until the next run().
+class ParallelStrategy {
+ public:
+  virtual ~ParallelStrategy() = default;
+
+  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one fails: then the weights
+  /// stay as they were before it. A step is one global batch, over which every sample is counted once,
+  /// whichever rank computes it; when this returns, no rank is working on the weights. Collective, except that
+  /// `stop_requested` may differ: the series says whether any rank's was set. All ranks get equal series.
+  virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
+  /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
+  virtual std::int64_t longest_series() const = 0;
+  /// Loss and accuracy over the job's test set or what is held out, each sample counted once. Collective; a rank
+  /// whose `leave` says so gives up, and all hear of it. All ranks get equal results.
+  virtual Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) = 0;
+
+  /// The whole state. On rank 0 alone its numbers mean something; sizes and names do on every rank that has
+  /// them, and a rank that never holds the whole has empty spans.
+  virtual TrainedState whole_state() = 0;
+  /// Makes rank 0's whole state that of the run. Collective.
+  virtual void distribute() = 0;
+  /// Brings the run's state into rank 0's whole state. Collective.
+  virtual void collect() = 0;
+  /// The weights change places with one of their averages (WeightAverages), on every rank and wherever they are
+  /// trained, until the next call: so an average is evaluated. Only where the job keeps averages, which it cannot
+  /// under hogwild.
+  virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
+  /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold;
+  /// nothing to do where there is one. Collective.
+  /// @param step    for the message
+  /// @throws WrongRankError  names the rank that differs
+  virtual void check_copies(std::int64_t step) = 0;
+  /// Compares this rank's row of a step (StepSeries::fingerprints) with those of ranks that hold the same. As above.
+  virtual void check_rows(const std::vector<std::uint64_t>& /*row*/, std::int64_t /*step*/) {}
+  /// Steps from one replay of shares to the next; 0: there are none.
+  virtual std::int64_t replays_every() const { return 0; }
+
+  /// Of steps that run() took: makes the rows of rank 0 (StepSeries::fingerprints) those of the whole network.
+  /// Collective, for as many steps on all ranks.
+  /// @param rows      [steps][slots]
+  /// @param own_sums  StepSeries::own_sums of these steps
+  virtual CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
+                                                    std::span<const std::uint64_t> /*own_sums*/) {
+    return {.apart = std::vector<std::uint64_t>(rows.size() / slots)};
+  }
+
+  /// For proofs: between reduction and update of each step from now on, the ranks here also compute the shares of
+  /// other ranks, one after the other. Collective.
+  /// @param shares   by rank
+  /// @returns false, on all ranks: they cannot
+  virtual bool weigh_shares(const std::vector<std::vector<Grain>>& /*shares*/) { return false; }
+  /// Of the step taken last, RankSums::sums of those ranks.
+  virtual std::uint64_t weighted_shares() const { return 0; }
+
+  /// For faults on purpose: shows `probe` what this rank trains, now and in the next step.
+  /// @throws ConfigError  it cannot
+  virtual void probe_next_step(const StepProbe& /*probe*/) {
+    throw ConfigError(
+        "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
+  }
+
+  /// Once kept: why a series failed on this rank, or an evaluation was left, where samples could not be read.
+  UnreadSamples& unread() { return unread_; }
+
+  /// Which of the network's tensors this rank trains, in arena order; nothing: all.
+  virtual std::optional<std::vector<std::int64_t>> held_tensors() const { return std::nullopt; }
+  virtual const WeightUpdate& weight_update() const = 0;
+  /// Of this rank: steps an epoch, sizes of batches.
+  virtual const DistributedSampler& sampler() const = 0;
+  virtual StrategyDescription describe() const = 0;
+  /// The L2 norm of the mean gradient of the step taken last: the same bits on any ranks where sums are exact.
+  /// Nothing where the gradient is not at hand: on a GPU, whose update does not keep it, and under hogwild. Collective.
+  virtual std::optional<double> gradient_norm() { return std::nullopt; }
+  /// With train.precision: int16, of an epoch's last step: over all layers, the share of the nonzero gradients of
+  /// outputs that become 0 in the units of weight gradients. The same bits on any ranks. Nothing where that was not the
+  /// step taken last. Collective.
+  virtual std::optional<double> rounded_to_zero() { return std::nullopt; }
+  /// Of strategies that measure it.
+  virtual StepTimes times() const { return {}; }
+  /// What is worth saying when the run has ended, on rank 0. Collective.
+  virtual StrategySummary summary() { return {}; }
+
+ protected:
+  UnreadSamples unread_;
+};
+
+/// Adds to `found` the evaluation of every average of the weights that there is after so many steps. Collective.
+/// @returns false if it was left, on all ranks
+bool evaluate_averages(ParallelStrategy& strategy, std::int64_t steps, EvaluatedPart part,
+                       const LeaveEvaluation& leave, Evaluations& found);
+
+// Units of gradients on their way from rank 0 to all.
+
+/// Gives all ranks the units of rank 0. Collective.
+inline void broadcast_units(Communicator& comm, GradientUnits& units) {
+  std::vector<std::int16_t> exponents(units.exponents().begin(), units.exponents().end());
+  std::int64_t changed_at = units.changed_at();
+  broadcast(comm, std::span(exponents));
+  broadcast(comm, changed_at);
+  units.restore(exponents, changed_at);
+}
+
+// The share that int16 rounds away.
+
+inline bool counts_rounding(const Network& network, const DistributedSampler& sampler,
+                            const StepPosition& position) {
+  return network.precision() == Precision::kInt16 && position.step_in_epoch + 1 == sampler.steps_per_epoch();
+}
+
+/// Collective, unless nothing was counted, on all ranks alike.
+inline std::optional<double> share_rounded_to_zero(Communicator& comm,
+                                                   const std::optional<cpu::int16::RoundingCount>& own) {
+  if (!own) return std::nullopt;
+  std::array<std::int64_t, 2> counts = {own->nonzero, own->to_zero};
+  comm.all_reduce(std::span<std::int64_t>(counts));
+  return counts[0] == 0 ? 0.0 : static_cast<double>(counts[1]) / static_cast<double>(counts[0]);
+}
+
+}  // namespace lockstep

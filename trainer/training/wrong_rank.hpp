@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a person reads when numbers of a rank turn out to be wrong while it trains: rank, host, device, tensor, and
+/// what was at fault. And the replay of shares, which finds such ranks.
+#pragma once
+
+#include "comm/agreement.hpp"
+#include "comm/communicator.hpp"
+#include "comm/reduce/sum_check.hpp"
+#include "data/dataset.hpp"
+#include "data/sampler.hpp"
+#include "models/arena.hpp"
+#include "trainer/training/options.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// For the message: where this rank trains what.
+struct TrainedHere {
+  const ParameterLayout& layout;  ///< of what is summed
+  const std::string& device;      ///< "cpu (AVX-512)"
+};
+
+/// Names the rank whose memory, or the link that changed sums of a step. Collective, of the ranks that threw `error`.
+/// @param step  counted from 1
+/// @throws WrongRankError  on all of them, with the same text
+[[noreturn]] void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
+                                   const TrainedHere& here);
+
+/// Which earlier steps may be wrong, too, where a step is.
+enum class Doubt {
+  kNone,         ///< it was found in its own step, or by copies, which are compared before each save
+  kSinceReplay,  ///< those since the last replay in which all shares were right
+  kSinceStart,   ///< those since the data were loaded
+};
+
+/// What turned out to be wrong in a step; the same on all ranks.
+struct WrongNumbers {
+  std::int64_t step = 0;        ///< counted from 1
+  std::string what;             ///< "rank 2 on node3 (cpu) sent other sums of ..."
+  std::string help;             ///< what a person can do
+  std::vector<int> ranks = {};  ///< that are named; may be none
+  Doubt doubt = Doubt::kNone;
+};
+
+/// Its message says all but how the run may go on.
+class WrongRankError : public AgreedError {
+ public:
+  explicit WrongRankError(WrongNumbers numbers);
+  const WrongNumbers& numbers() const noexcept { return numbers_; }
+
+ private:
+  WrongNumbers numbers_;
+};
+
+/// Throws for all what some ranks have found. Collective.
+/// @param mine  the same on all ranks that have some; one does at least
+/// @throws WrongRankError  on all ranks
+[[noreturn]] void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine,
+                               std::int64_t step);
+
+// What such messages are made of.
+
+/// "rank 2 on node3 (cpu (AVX-512))", of each rank. Collective.
+std::vector<std::string> descriptions(Communicator& comm, const std::string& device);
+
+/// @param tensor  that of the counters is behind the last one
+std::string name_of(const ParameterLayout& layout, std::size_t tensor);
+
+// Ranks compute the share of others again, before the weights move. Every processor comes to the same bits, so where
+// two differ one of them is wrong, and all together say which. Who computes a share is a *team*: one rank, or the
+// ranks of a pipeline. Each team computes the share of the next one.
+
+/// Steps from one replay to the next, by parallel.replay_every_steps; 0: there are none.
+/// @param teams  one alone replays nothing
+std::int64_t steps_between_replays(const StepOptions& options, int teams, bool on_gpu);
+
+/// What one team came to when it computed a share.
+struct ShareResult {
+  int team = 0;  ///< that computed it
+  SumFingerprints sums;
+};
+
+/// Who was wrong about one share.
+struct ReplayVerdict {
+  std::vector<int> wrong;  ///< teams; several: it cannot be told which of them
+  bool is_certain = false;
+  std::size_t place = 0;  ///< the first fingerprint that differs
+};
+
+/// The results of most say what is right. Of two teams one that contradicts itself is the wrong one; if both insist, it
+/// cannot be told.
+/// @param results  of at least two teams, of some several
+ReplayVerdict judge_share(std::span<const ShareResult> results);
+
+/// One of the numbers by which teams are compared.
+struct ReplayedPart {
+  std::string name;       ///< "the gradients of conv2.weight"; of a state a tensor: "conv2.weight"
+  int member = 0;         ///< the rank of the team that answers for it
+  bool arrived = false;   ///< from another member, which has a number of its own for what it sent
+  std::string kind = {};  ///< the state's: "weights", "values of momentum"
+};
+
+/// Names the fingerprints in the row of a step (trainer/training/fingerprints.hpp).
+/// @param holder  the rank of a team that holds a tensor; may be empty: each has all
+std::vector<ReplayedPart> parts_of_row(const ParameterLayout& network,
+                                       const std::vector<std::string>& buffers,
+                                       const std::function<int(std::size_t tensor)>& holder = {});
+
+/// Ranks that hold copies of one state, and how it is told which of them is wrong.
+struct StateCopies {
+  Communicator& whole;   ///< all ranks
+  Communicator& copies;  ///< those that should hold the same; all ranks are in one such group
+  const std::vector<ReplayedPart>& parts;
+  const std::string& device;  ///< this rank's, for the message
+};
+/// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies: eight bytes a rank
+/// where all are equal. Collective.
+/// @param step  for the message
+/// @throws WrongRankError  on all ranks
+void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step);
+
+/// What a rank does for a replay. Each call is collective in its team, whose ranks get the same.
+struct ReplayWork {
+  /// In the order in which numbers follow from each other, so that the first one that is wrong tells where it began.
+  std::vector<ReplayedPart> share_parts, state_parts, sample_parts;
+  /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
+  std::function<SumFingerprints(int team)> compute_share;
+  std::function<SumFingerprints()> state;
+  /// Of a share, as this team has them in memory.
+  std::function<SumFingerprints(int team)> samples;
+};
+
+/// Of a share's samples, as they are in memory: one of pictures or features, one of labels.
+SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
+                                        std::int64_t step_in_epoch, int share);
+
+/// Collective.
+/// @param whole  all ranks: teams of equal size, one behind the other
+/// @param teams  of this rank and those at its place in the other teams
+/// @param own    of the share that this team has computed in this step
+/// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, what it computed, and
+///                      whether its state, its data, its processor or a link is at fault
+void replay_next_share(Communicator& whole, Communicator& teams, const SumFingerprints& own,
+                       const ReplayWork& work, std::int64_t step, const std::string& device);
+
+}  // namespace lockstep
