@@ -73,30 +73,4 @@ void send_and_receive(Communicator& comm, std::span<const std::byte> data, int t
   messages.wait("an exchange of messages");
 }
 
-// Out of place by a copy first; and waiting for device work with the ranks' deadline.
-
-void DeviceAllReduce::all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
-                                      std::size_t count) {
-  if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *terms);
-  all_reduce(stream, sums, count);
-}
-
-void DeviceAllReduce::all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) {
-  if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *terms);
-  all_reduce(stream, sums, count);
-}
-
-void wait_for(Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce,
-              const std::function<void()>& meanwhile) {
-  PendingWork work(
-      [&] {
-        if (event.done()) return true;
-        if (all_reduce != nullptr) all_reduce->check();
-        meanwhile();
-        return false;
-      },
-      all_reduce != nullptr && all_reduce->on_stream());
-  comm.wait(work, what);
-}
-
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "comm/backend.hpp"
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 
 #include <memory>
 #include <span>

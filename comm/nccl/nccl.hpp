@@ -4,7 +4,7 @@
 /// when it is asked for: the program runs where there is no NCCL.
 #pragma once
 
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 
 #include <memory>
 

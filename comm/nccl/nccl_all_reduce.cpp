@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep_nccl.so: all-reduce of device memory over NCCL.
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "comm/nccl/nccl.hpp"
 #include "comm/nccl/nccl_communicator.hpp"
 #include "common/error.hpp"

@@ -4,7 +4,7 @@
 /// device.
 #pragma once
 
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 
 #include <memory>
 

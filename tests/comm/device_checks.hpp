@@ -3,7 +3,7 @@
 /// What every DeviceAllReduce must do: one body of checks, run by each implementation's tests.
 #pragma once
 
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {

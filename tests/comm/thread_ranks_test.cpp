@@ -3,7 +3,7 @@
 /// The thread backend: the common checks, errors and deadlines.
 #include "comm/thread/thread_ranks.hpp"
 
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/messages.hpp"

@@ -6,7 +6,7 @@
 /// tests/models/random_networks.)
 #include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
 #include "models/layer.hpp"
 #include "models/layer_options.hpp"

@@ -51,6 +51,16 @@ A_room_that_is_on_no_floor_is_refused() {
   expect_refused "floor: attic/error.hpp: attic/ is on no floor"
 }
 
+A_core_that_needs_the_rest_is_refused() {
+  make_tree
+  mkdir -p tree/comm/staged tree/data/sets
+  cp tree/common/error.hpp tree/data/sets/sets.hpp
+  { echo '#include "data/sets/sets.hpp"' && lines; } >tree/comm/staged/staged.hpp
+  expect_refused "module: comm/staged/staged.hpp includes data/sets/sets.hpp, but gpu stands without formats"
+  echo '#include "data/sets/sets.hpp"' >>tree/comm/agreement.hpp && lines >>tree/comm/agreement.hpp
+  expect_refused "module: comm/agreement.hpp includes data/sets/sets.hpp, but core stands without formats"
+}
+
 Retired_names_are_refused() {
   make_tree
   echo 'class Lookout;  // a Judge in a comment is no name' >>tree/common/error.hpp

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Whole passes on a device against the CPU's Execution, which stands on finite differences and PyTorch: the
 /// same logits, losses and gradients, dropout masks included.
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"

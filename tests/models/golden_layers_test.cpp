@@ -5,7 +5,7 @@
 /// files.
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/golden.hpp"

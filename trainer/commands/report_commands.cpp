@@ -5,7 +5,6 @@
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/output_file.hpp"
-#include "common/plot.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
@@ -13,6 +12,7 @@
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/event_file.hpp"
+#include "trainer/run/plot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -4,13 +4,13 @@
 /// them, and their gradients as exact sums.
 #pragma once
 
-#include "comm/reduce/device_gradient_reducer.hpp"
+#include "comm/device/device_gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
 #include "kernels/step_state.hpp"
 #include "models/arena.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "trainer/device/gpu.hpp"
 #include "trainer/training/setup.hpp"
 #include "trainer/training/weight_update.hpp"

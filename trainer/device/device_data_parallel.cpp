@@ -5,7 +5,7 @@
 #include "trainer/device/device_data_parallel.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"

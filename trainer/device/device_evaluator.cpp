@@ -3,7 +3,7 @@
 /// Batches are queued share by share; counters come back at the end.
 #include "trainer/device/device_evaluator.hpp"
 
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 
 #include <algorithm>
 #include <optional>

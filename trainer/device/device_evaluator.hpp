@@ -5,7 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "data/dataset.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "trainer/device/device_data.hpp"
 #include "trainer/device/device_loss.hpp"
 #include "trainer/device/gpu.hpp"

@@ -5,7 +5,7 @@
 
 #include "comm/reduce/sum_check.hpp"
 #include "kernels/device_timeline.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "trainer/device/device_arena.hpp"
 #include "trainer/device/device_data.hpp"
 #include "trainer/device/device_loss.hpp"

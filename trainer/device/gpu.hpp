@@ -4,8 +4,8 @@
 #pragma once
 
 #include "comm/backend.hpp"
-#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
 #include "trainer/device/options.hpp"

@@ -5,7 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "comm/backends/device_reducers.hpp"
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
 

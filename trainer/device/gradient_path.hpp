@@ -5,8 +5,8 @@
 #pragma once
 
 #include "comm/backend.hpp"
-#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "kernels/device.hpp"
 
 #include <map>

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 /// The stages of one rank on a GPU: passes are queued on one stream, and messages go through pinned memory.
 #include "comm/backend.hpp"
-#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "common/error.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_timeline.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "trainer/device/device_arena.hpp"
 #include "trainer/device/device_data.hpp"
 #include "trainer/device/device_loss.hpp"

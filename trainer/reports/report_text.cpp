@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The document as curves of characters.
-#include "common/plot.hpp"
 #include "trainer/reports/report.hpp"
+#include "trainer/run/plot.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "common/env.hpp"
-#include "common/plot.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
+#include "trainer/run/plot.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -3,9 +3,9 @@
 /// Draws when enough time has passed, and wipes what is in the way of a line.
 #include "trainer/run/progress.hpp"
 
-#include "common/plot.hpp"
 #include "common/printable.hpp"
 #include "data/sample_store.hpp"
+#include "trainer/run/plot.hpp"
 
 #include <fmt/format.h>
 

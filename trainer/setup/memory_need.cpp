@@ -9,7 +9,7 @@
 #include "data/augmentation.hpp"
 #include "kernels/mix.hpp"
 #include "models/batch_layer.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
 #include "trainer/device/device_arena.hpp"
 #include "trainer/device/device_data.hpp"

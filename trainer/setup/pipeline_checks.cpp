@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
 #include "trainer/device/device_arena.hpp"
 #include "trainer/parallel/pipeline.hpp"

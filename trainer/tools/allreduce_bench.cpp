@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Every size and type is checked, timed and checked again, on the host or a device.
 #include "comm/agreement.hpp"
-#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"

@@ -3,6 +3,7 @@
 /// What is printed has travelled: every rank sends what it holds to rank 0.
 #include "comm/agreement.hpp"
 #include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/ranks/rank_runner.hpp"

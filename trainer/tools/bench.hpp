@@ -5,6 +5,7 @@
 
 #include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "common/timeline.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"

@@ -3,7 +3,6 @@
 /// Ranks and threads take grains of the set; sums are of integers, so that no rank's share shows.
 #include "trainer/training/evaluator.hpp"
 
-#include "comm/collectives.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>

@@ -10,7 +10,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A device's passes: stages forward, and backward with the ranges of gradients that each completes.
 #include "common/error.hpp"
-#include "models/device_execution.hpp"
+#include "models/device/device_execution.hpp"
 #include "models/layer.hpp"
 
 #include <cstddef>

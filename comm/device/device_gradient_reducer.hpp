@@ -4,7 +4,7 @@
 /// stream (NCCL); after it, where the host takes part (MPI).
 #pragma once
 
-#include "comm/collectives.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "comm/communicator.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"

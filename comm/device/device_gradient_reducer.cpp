@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A bucket leaves once every range of it is queued; the one that carries the counters leaves last.
-#include "comm/reduce/device_gradient_reducer.hpp"
+#include "comm/device/device_gradient_reducer.hpp"
 
 #include "common/error.hpp"
 

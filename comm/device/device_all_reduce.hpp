@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Sums of device memory over all ranks, and messages from the device memory of one rank into that of another: what the
+/// ways there have in common. Implementations: comm/nccl, comm/staged.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "kernels/device.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+
+/// One rank's end. Making one is collective; so is all_reduce(): every rank calls it in the same order with
+/// the same types and counts, and captures it in a graph where the others do. One thread at a time per rank.
+/// Graphs that hold its operations must be destroyed before it.
+class DeviceAllReduce {
+ public:
+  virtual ~DeviceAllReduce() = default;
+
+  /// "NCCL 2.28.9", "mpi through pinned memory"
+  virtual std::string_view name() const = 0;
+  /// True: all_reduce() only queues work, which may be captured in a graph and overlap other streams' work.
+  /// False: the host takes part. all_reduce() waits for the work queued before it and for the other ranks,
+  /// and cannot be captured.
+  virtual bool on_stream() const = 0;
+
+  /// In place: device memory [count], after the work that is on the stream now, becomes the sum over all
+  /// ranks for the work queued on it afterwards. int64: exact, wraps around, the same bits everywhere. fp32:
+  /// the same bits on every rank; which, is the backend's.
+  /// @throws PeerLostError  the other ranks did not come within the communicator's timeout()
+  virtual void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) = 0;
+  virtual void all_reduce(Stream& stream, float* device, std::size_t count) = 0;
+
+  /// Out of place: device memory `sums` [count] becomes the sum of `terms` [count], which stay as they are
+  /// unless they are the same memory. In so far as a backend has no way of its own: a copy, then in place.
+  virtual void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                               std::size_t count);
+  virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count);
+
+  /// Throws what went wrong with queued work, as far as the backend knows of it; cheap, to be called while
+  /// waiting. A peer that is gone may show in nothing but a wait that does not end.
+  virtual void check() = 0;
+};
+
+/// Waits for work on this rank's device in which other ranks may take part.
+/// @param all_reduce  which one it contains, or null
+/// @param meanwhile   called again and again; must not block
+/// @throws PeerLostError  after comm.timeout(): names this rank, its host and `what` was waited for
+/// @throws what Event::done() and DeviceAllReduce::check() throw
+void wait_for(
+    Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce,
+    const std::function<void()>& meanwhile = [] {});
+
+// Messages from the device memory of one rank into that of another, one way. Implementation: comm/nccl. (Between hosts:
+// comm/communicator.hpp.)
+
+enum class LinkEnd { kSender, kReceiver };
+
+/// One end. Making the two is collective among the two ranks of a communicator, and leaves nothing that a message
+/// must wait for but the other end. One message at a time: the next is started when test() of the one before was
+/// true. A message that is started may keep the whole device from its other work, other links' included, until the
+/// other end has started, too. So ranks agree first, as DeviceStageLinks do. One thread at a time per rank.
+class DeviceLink {
+ public:
+  virtual ~DeviceLink() = default;
+
+  /// "NCCL 2.28.9"
+  virtual std::string_view name() const = 0;
+
+  /// Of the sender's end: starts one, behind what `behind` marks; the memory must stay untouched until test() is
+  /// true, which may be only when it is received. test() throws PeerLostError if the other rank is known to be gone;
+  /// that may also show in nothing but a wait that does not end.
+  virtual std::unique_ptr<PendingCollective> start_send(const Event& behind,
+                                                        std::span<const std::byte> data) = 0;
+  /// Of the receiver's end: as long as what is sent, at least one byte. When test() is true it is there, for all
+  /// streams.
+  virtual std::unique_ptr<PendingCollective> start_receive(const Event& behind,
+                                                           std::span<std::byte> data) = 0;
+};
+
+}  // namespace lockstep
