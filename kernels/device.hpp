@@ -141,7 +141,7 @@ namespace cuda {
 const Platform& platform();
 }  // namespace cuda
 namespace emulated {
-/// A GPU in host code, for machines without one: slow, exact, and it finds faults (docs/emulation.md).
+/// A GPU in host code, for machines without one: slow, exact, and it finds faults (docs/gpu.md).
 const Platform& platform();
 }  // namespace emulated
 

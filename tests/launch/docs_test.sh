@@ -195,7 +195,7 @@ Every_script_has_help_that_does_nothing_else() {
 The_pages_have_the_exit_codes_of_the_help() {
   local help
   help=$("$program" --help | tr '\n' ' ' | sed 's/.*Exit codes: //')
-  expect_equal "$(sed -n '/^## Exit codes/,/^##* [A-DF-Z]/s/^| \([0-9][0-9]*\) |.*/\1/p' "$repo/docs/stopping.md" | xargs)" \
+  expect_equal "$(sed -n '/^## Exit codes/,/^##* [A-DF-Z]/s/^| \([0-9][0-9]*\) |.*/\1/p' "$repo/docs/what-happened.md" | xargs)" \
     "$(grep -oE '(^|, ?)[0-9]+ ' <<<"$help" | tr -dc '0-9\n' | grep -v '^128$' | xargs)"
   for command in diff prove; do
     [[ ! $("$program" "$command" --help | tr '\n' ' ') =~ "Exit code".*[\ \;]1[:\ ] ]] || expect_contains "${help%% 2 *}" "$command: "

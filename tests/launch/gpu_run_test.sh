@@ -174,7 +174,7 @@ Gpu_suite_takes_less_than_ten_minutes_a_command() {
     expect_exit 0 gpu_run "$command"
     sum=$(sed -n 's/^==> .*; at most \([0-9]*\) s$/\1/p' <<<"$output" | awk '{ sum += $1 } END { print sum }')
     expect_contains "$output" ": together at most $sum s"
-    while read -r part seconds; do expect_contains "$(cat "$repo/docs/gpu.md")" "| \`$part\` | $seconds |"
+    while read -r part seconds; do expect_contains "$(cat "$repo/docs/testing.md")" "| \`$part\` | $seconds |"
     done < <(sed -n 's/^==> \([a-z]*\): .*; at most \([0-9]*\) s$/\1 \2/p' <<<"$output")
     if [ "$sum" -lt 400 ] || [ "$sum" -gt 550 ]; then fail "the parts of $command may take $sum s"; fi
   done

@@ -110,7 +110,7 @@ struct RunSection {
   KeepSection keep;
 };
 
-/// A fault on purpose, to see what happens then (docs/wrong-rank.md).
+/// A fault on purpose, to see what happens then (docs/what-happened.md).
 struct InjectSection {
   std::int64_t rank = 0;
   std::int64_t step = 0;  ///< counted from 1; strikes before it is computed

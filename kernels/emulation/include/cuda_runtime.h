@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What kernels/cuda uses of CUDA, for the host compiler (docs/emulation.md). The names are in a namespace of
+/// What kernels/cuda uses of CUDA, for the host compiler (docs/gpu.md). The names are in a namespace of
 /// ours, so that a program can hold the emulator and the CUDA runtime at once.
 #pragma once
 
