@@ -158,7 +158,7 @@ class DeviceDataParallel final : public DataParallel {
   std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
   /// Steps that the host does not look at before the last of them is done; fewer if one refuses a number.
   void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
-  /// One step that the host looks at between reduction and update.
+  class WatchedStep;
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
   void append_own_sums(std::int64_t steps, StepSeries& series);
   StepTotals reduce(const BatchShare& share);
@@ -305,34 +305,48 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
   append_own_sums(result.steps_done, series);
 }
 
+/// One step that the host looks at between reduction and update.
+class DeviceDataParallel::WatchedStep final : public StepWork {
+ public:
+  WatchedStep(DeviceDataParallel& rank, const StepPosition& position, StepSeries& series)
+      : rank_(rank), position_(position), series_(series) {}
+
+  StepSums reduce() override {
+    if (std::exchange(again_, true)) rank_.use_units();
+    rank_.arena_.reducer().take_fingerprints_that_left();
+    const StepTotals totals = rank_.reduce(rank_.share_of(position_.step_in_epoch));
+    if (totals.refused > 0) refusals_ = rank_.refusals_of_all();
+    if (totals.refused == 0 && rank_.is_replayed(position_.global_step))
+      rank_.replay(position_, rank_.parts_of_share(rank_.arena_.reducer().own_fingerprints()));
+    return {totals, refusals_};
+  }
+  void take(const StepTotals& /*totals*/) override {
+    if (rank_.weighs_shares()) rank_.compute_weighed_shares(position_);
+    rank_.step_.queue_update();
+    rank_.step_.queue_state_to_host();
+    rank_.wait_for_stream();
+    rank_.arena_.append_rows(1, series_.fingerprints);
+    rank_.append_own_sums(1, series_);
+  }
+  bool has_units() const override { return true; }
+  std::vector<double> largest_sums() override { return rank_.arena_.largest_sums(); }
+
+ private:
+  DeviceDataParallel& rank_;
+  const StepPosition& position_;
+  StepSeries& series_;
+  std::vector<TensorRefusals> refusals_;
+  bool again_ = false;
+};
+
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
   step_.begin_trace();
   if (compares_on_streams()) arena_.reducer().hold_buckets(true);
   queue_state(position, 1, stop_requested);
   unread_.take();  // of a series that was halted: it is tried again
   await_samples(position.global_step + 1);
-  std::vector<TensorRefusals> refusals;
-  bool again = false;
-  const auto reduce_once_more = [&] {
-    if (std::exchange(again, true)) use_units();
-    arena_.reducer().take_fingerprints_that_left();
-    const StepTotals totals = reduce(share_of(position.step_in_epoch));
-    if (totals.refused > 0) refusals = refusals_of_all();
-    if (totals.refused == 0 && is_replayed(position.global_step))
-      replay(position, parts_of_share(arena_.reducer().own_fingerprints()));
-    return StepSums{totals, refusals};
-  };
-  const auto take = [&](const StepTotals& /*totals*/) {
-    if (weighs_shares()) compute_weighed_shares(position);
-    step_.queue_update();
-    step_.queue_state_to_host();
-    wait_for_stream();
-    arena_.append_rows(1, series.fingerprints);
-    append_own_sums(1, series);
-  };
-  const auto largest_sums = [this] { return arena_.largest_sums(); };
-  take_step({reduce_once_more, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
-            position.global_step, series);
+  WatchedStep step(*this, position, series);
+  take_step(step, arena_.units(), position.global_step, comm_.activity().timeline(), series);
   step_.end_trace();
   if (compares_on_streams()) arena_.reducer().hold_buckets(false);
   if (series.failure) arena_.queue_zero_sums();

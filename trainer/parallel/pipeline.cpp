@@ -91,22 +91,36 @@ StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool 
   return series;
 }
 
+class Pipeline::Step final : public StepWork {
+ public:
+  Step(Pipeline& rank, const StepPosition& position, bool stop_requested, StepSeries& series)
+      : rank_(rank), position_(position), stop_requested_(stop_requested), series_(series) {}
+
+  StepSums reduce() override { return rank_.reduce(position_, stop_requested_); }
+  void take(const StepTotals& totals) override { rank_.update(position_, totals, series_); }
+  bool has_units() const override { return rank_.setup_.options.step.determinism == Determinism::kWorld; }
+  std::vector<double> largest_sums() override { return rank_.of_all_tensors(rank_.engine_->largest_sums()); }
+
+ private:
+  Pipeline& rank_;
+  const StepPosition& position_;
+  bool stop_requested_;
+  StepSeries& series_;
+};
+
 void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  const auto reduce_all = [&] { return reduce(position, stop_requested); };
-  const auto take = [&](const StepTotals& totals) {
-    comm_.activity().enter(Phase::kUpdating);
-    engine_->update(position, totals.samples, series.fingerprints,
-                    [this](const std::vector<double>& own) { return norm_of_all(of_all_tensors(own)); });
-    // A rank without parameters has a row of zeros.
-    series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
-    if (plan_.replicas > 1 && setup_.options.step.determinism == Determinism::kWorld)
-      series.own_sums.push_back(engine_->fingerprint_that_left());
-  };
-  LargestSums largest_sums;
-  if (setup_.options.step.determinism == Determinism::kWorld)
-    largest_sums = [this] { return of_all_tensors(engine_->largest_sums()); };
-  take_step({reduce_all, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step,
-            series);
+  Step step(*this, position, stop_requested, series);
+  take_step(step, units_, position.global_step, comm_.activity().timeline(), series);
+}
+
+void Pipeline::update(const StepPosition& position, const StepTotals& totals, StepSeries& series) {
+  comm_.activity().enter(Phase::kUpdating);
+  engine_->update(position, totals.samples, series.fingerprints,
+                  [this](const std::vector<double>& own) { return norm_of_all(of_all_tensors(own)); });
+  // A rank without parameters has a row of zeros.
+  series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
+  if (plan_.replicas > 1 && setup_.options.step.determinism == Determinism::kWorld)
+    series.own_sums.push_back(engine_->fingerprint_that_left());
 }
 
 StepSums Pipeline::reduce(const StepPosition& position, bool stop_requested) {

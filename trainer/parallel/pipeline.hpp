@@ -144,7 +144,9 @@ class Pipeline final : public ParallelStrategy {
   /// A rank that waits in vain in `work` says which stages are silent.
   template <typename Work>
   auto naming_silent_stages(const Work& work);
+  class Step;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
+  void update(const StepPosition& position, const StepTotals& totals, StepSeries& series);
   StageSums compute(const StepPosition& position);
   /// A step's reduction. @throws WrongRankError
   StepSums reduce(const StepPosition& position, bool stop_requested);

@@ -68,9 +68,16 @@ class CpuDataParallel final : public DataParallel {
   SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
   /// Of the share that was computed last, and added to this reducer.
   SumFingerprints parts_of_share(const GradientReducer& reducer) const;
+  class Step;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
+  void wait_for_sums(const StepPosition& position);
+  void update(const StepPosition& position, StepSeries& series);
+  /// Adds the gradients of these grains to the reducer in use.
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
-  cpu::int16::RoundingCount count_of_threads();
+  void begin_count() {
+    pool_.run([](int) { cpu::int16::begin_count(); });
+  }
+  cpu::int16::RoundingCount take_count();
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
   void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains);
   /// Loads its samples and begins its forward pass.
@@ -130,39 +137,63 @@ StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t
   return series;
 }
 
+/// A step as prose: batch, forward, loss and backward, while which buckets leave; the wait for their sums; the update.
+class CpuDataParallel::Step final : public StepWork {
+ public:
+  Step(CpuDataParallel& rank, const StepPosition& position, bool stop_requested, StepSeries& series)
+      : rank_(rank),
+        position_(position),
+        stop_requested_(stop_requested),
+        series_(series),
+        grains_(rank.sampler_.local_grains(position.step_in_epoch)) {}
+
+  StepSums reduce() override {
+    const bool counts = counts_rounding(rank_.network_, rank_.sampler_, position_);
+    if (counts) rank_.begin_count();
+    rank_.compute(position_, grains_, stop_requested_);
+    rank_.rounding_ = counts ? std::optional(rank_.take_count()) : std::nullopt;
+    rank_.wait_for_sums(position_);
+    return {rank_.reducer_.totals(), rank_.reducer_.refusals()};
+  }
+  void take(const StepTotals& /*totals*/) override { rank_.update(position_, series_); }
+  bool has_units() const override { return rank_.arena_.has_units(); }
+  std::vector<double> largest_sums() override { return rank_.reducer_.largest_sums(); }
+  std::vector<TensorRefusals> foreseen_refusals() override { return rank_.reducer_.foreseen_refusals(); }
+  bool sum_again() override { return rank_.notes_terms_ && rank_.reducer_.sum_again(); }
+
+ private:
+  CpuDataParallel& rank_;
+  const StepPosition& position_;
+  bool stop_requested_;
+  StepSeries& series_;
+  std::vector<Grain> grains_;
+};
+
 void CpuDataParallel::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
   const auto start = Clock::now();
-  RankActivity& activity = comm_.activity();
-  activity.begin_step(position.global_step + 1);
+  comm_.activity().begin_step(position.global_step + 1);
   sampler_.set_epoch(position.epoch);
-  const auto grains = sampler_.local_grains(position.step_in_epoch);
-  const LargestSums largest_sums = arena_.largest_sums();
-  notes_terms_ = largest_sums && arena_.units().is_refined_at(position.global_step);
-  const auto reduce = [&] {
-    const bool counts = counts_rounding(network_, sampler_, position);
-    if (counts) pool_.run([](int) { cpu::int16::begin_count(); });
-    compute(position, grains, stop_requested);
-    rounding_ = counts ? std::optional(count_of_threads()) : std::nullopt;
-    activity.enter(Phase::kReducing);
-    times_.exposed += reducer_.wait();
-    if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
-      replay(position, parts_of_share(reducer_));
-    return StepSums{reducer_.totals(), reducer_.refusals()};
-  };
-  const auto take = [&](const StepTotals& /*totals*/) {
-    if (weighs_shares()) compute_weighed_shares(position);
-    const auto reduced = Clock::now();
-    activity.enter(Phase::kUpdating);
-    arena_.take_sums(position.global_step, series.fingerprints);
-    if (const auto own = reducer_.fingerprint_that_left()) series.own_sums.push_back(*own);
-    cut_step_.move_kept(arena_.weights().data());
-    times_.optimizer += seconds_since(reduced);
-  };
-  const auto foreseen = [&] { return reducer_.foreseen_refusals(); };
-  const auto sum_again = [&] { return notes_terms_ && reducer_.sum_again(); };
-  take_step({reduce, largest_sums, take, timeline(), foreseen, sum_again}, arena_.units(),
-            position.global_step, series);
+  notes_terms_ = arena_.has_units() && arena_.units().is_refined_at(position.global_step);
+  Step step(*this, position, stop_requested, series);
+  take_step(step, arena_.units(), position.global_step, timeline(), series);
   times_.total += seconds_since(start);
+}
+
+void CpuDataParallel::wait_for_sums(const StepPosition& position) {
+  comm_.activity().enter(Phase::kReducing);
+  times_.exposed += reducer_.wait();
+  if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
+    replay(position, parts_of_share(reducer_));
+}
+
+void CpuDataParallel::update(const StepPosition& position, StepSeries& series) {
+  if (weighs_shares()) compute_weighed_shares(position);
+  const auto reduced = Clock::now();
+  comm_.activity().enter(Phase::kUpdating);
+  arena_.take_sums(position.global_step, series.fingerprints);
+  if (const auto own = reducer_.fingerprint_that_left()) series.own_sums.push_back(*own);
+  cut_step_.move_kept(arena_.weights().data());
+  times_.optimizer += seconds_since(reduced);
 }
 
 bool CpuDataParallel::prepare_shares(std::size_t most_grains) {
@@ -206,7 +237,7 @@ void CpuDataParallel::compute(const StepPosition& position, const std::vector<Gr
   });
 }
 
-cpu::int16::RoundingCount CpuDataParallel::count_of_threads() {
+cpu::int16::RoundingCount CpuDataParallel::take_count() {
   std::vector<cpu::int16::RoundingCount> counts(threads_.size());
   pool_.run([&](int index) { counts[static_cast<std::size_t>(index)] = cpu::int16::take_count(); });
   cpu::int16::RoundingCount sum;

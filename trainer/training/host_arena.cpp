@@ -22,11 +22,6 @@ HostArena::HostArena(const ArenaPart& part, Communicator& comm)
   if (part.options.fingerprints) row_ = fingerprint_layout(part.network, buffers_.count());
 }
 
-LargestSums HostArena::largest_sums() {
-  if (determinism_ == Determinism::kOff) return nullptr;
-  return [this] { return reducer_->largest_sums(); };
-}
-
 void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
   const StepUpdate step = update_of(global_step);
   Row row;

@@ -40,8 +40,8 @@ class HostArena {
     return update_.clip().is_given() ? squares_ : measure_gradient();
   }
 
-  /// As StepTrial asks for them.
-  LargestSums largest_sums();
+  /// Sums are exact.
+  bool has_units() const { return determinism_ == Determinism::kWorld; }
   /// Is shown the sums of the next step that take_sums() takes.
   void probe_next_sums(const GradientReducer::SeeSums& see) { probe_ = see; }
   /// Moves the weights along the mean of the reducer's sums, which are complete.

@@ -18,14 +18,12 @@ constexpr double kSeriesSeconds = 0.5;
 /// Ranks agree after every series while it is shorter than the longest, and then after so many: that costs a message.
 constexpr std::int64_t kSeriesBetweenAgreements = 16;
 
-StepSums reduce(const StepWork& work, std::int64_t attempt) {
-  const TimeSpan span(work.timeline, Work::kAttempt, {}, attempt);
-  return work.reduce();
-}
-
-StepTrial::Outcome decide(const StepWork& work, StepTrial& trial, const StepSums& sums) {
-  const TimeSpan span(work.timeline, Work::kDeciding);
-  return trial.decide(sums.totals, sums.refusals, work.largest_sums, work.foreseen);
+StepTrial::Outcome decide(StepWork& work, StepTrial& trial, const StepSums& sums, Timeline* timeline) {
+  const TimeSpan span(timeline, Work::kDeciding);
+  if (!work.has_units()) return trial.decide(sums.totals, sums.refusals, nullptr);
+  return trial.decide(
+      sums.totals, sums.refusals, [&] { return work.largest_sums(); },
+      [&] { return work.foreseen_refusals(); });
 }
 
 }  // namespace
@@ -51,24 +49,28 @@ void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) 
   steps_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(in_time), 1, std::min(longest_, 2 * steps_));
 }
 
-void take_step(const StepWork& work, GradientUnits& units, std::int64_t global_step, StepSeries& series) {
-  const TimeSpan step(work.timeline, Work::kStep, {}, global_step + 1);
+void take_step(StepWork& work, GradientUnits& units, std::int64_t global_step, Timeline* timeline,
+               StepSeries& series) {
+  const TimeSpan step(timeline, Work::kStep, {}, global_step + 1);
   StepTrial trial(units, global_step);
-  for (std::int64_t attempt = 1;; ++attempt) {
-    const StepSums sums = reduce(work, attempt);
-    auto outcome = decide(work, trial, sums);
-    while (outcome == StepTrial::Outcome::kRepeat && work.sum_again && work.sum_again())
-      outcome = decide(work, trial, sums);
-    if (outcome == StepTrial::Outcome::kRepeat) continue;
+  auto outcome = StepTrial::Outcome::kRepeat;
+  for (std::int64_t attempt = 1; outcome == StepTrial::Outcome::kRepeat; ++attempt) {
+    StepSums sums;
+    {
+      const TimeSpan span(timeline, Work::kAttempt, {}, attempt);
+      sums = work.reduce();
+    }
+    outcome = decide(work, trial, sums, timeline);
+    while (outcome == StepTrial::Outcome::kRepeat && work.sum_again())
+      outcome = decide(work, trial, sums, timeline);
     if (outcome == StepTrial::Outcome::kFail) {
       series.last = sums.totals;
       series.failure = trial.failure();
-      return;
+    } else if (outcome == StepTrial::Outcome::kTake) {
+      const TimeSpan update(timeline, Work::kUpdate);
+      work.take(sums.totals);
+      series.add(sums.totals);
     }
-    const TimeSpan update(work.timeline, Work::kUpdate);
-    work.take(sums.totals);
-    series.add(sums.totals);
-    return;
   }
 }
 

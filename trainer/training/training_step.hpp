@@ -129,23 +129,32 @@ struct StepSums {
   std::span<const TensorRefusals> refusals = {};  ///< of each tensor, if something was refused
 };
 
-/// How a rank computes a step.
-struct StepWork {
-  /// Computes its sums over all ranks; again where the units have changed.
-  std::function<StepSums()> reduce;
-  LargestSums largest_sums;
+/// How a rank computes a step. Every call is collective.
+class StepWork {
+ public:
+  virtual ~StepWork() = default;
+
+  /// Batch, forward, loss, backward, and the wait for the sums over all ranks; again where the units have changed.
+  virtual StepSums reduce() = 0;
   /// Moves the weights by these sums.
-  std::function<void(const StepTotals&)> take;
-  Timeline* timeline = nullptr;  ///< where its parts are written down
-  ForeseenRefusals foreseen = {};
+  virtual void take(const StepTotals& totals) = 0;
+  /// False: sums are fp32, which has no unit.
+  virtual bool has_units() const = 0;
+  /// The largest |sum| of each tensor in its units.
+  virtual std::vector<double> largest_sums() = 0;
+  /// Of each tensor over all ranks, what the step just computed would refuse in the units as they are now; nothing: it is
+  /// not known.
+  virtual std::vector<TensorRefusals> foreseen_refusals() { return {}; }
   /// Brings the sums just computed into the units as they are now, without computing the step; false: it cannot, and
-  /// they are to be computed again. Alike on all ranks. May be empty.
-  std::function<bool()> sum_again = {};
+  /// they are to be computed again. Alike on all ranks.
+  virtual bool sum_again() { return false; }
 };
 
 /// Computes a step until its sums may move the weights or never will. Adds it to the series: taken, or as a failure.
 /// Collective.
-void take_step(const StepWork& work, GradientUnits& units, std::int64_t global_step, StepSeries& series);
+/// @param timeline  where its parts are written down; may be null
+void take_step(StepWork& work, GradientUnits& units, std::int64_t global_step, Timeline* timeline,
+               StepSeries& series);
 
 /// What a person reads when a step cannot be taken. One line: the step, what is NaN or infinite in it, the largest
 /// weight before it, and what helps.

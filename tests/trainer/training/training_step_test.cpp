@@ -142,25 +142,35 @@ TEST_F(StepTrialTest, TermsThatAreKnownSpareATrialAndTheUnitsEndAsTheSame) {
   EXPECT_EQ(known.units.exponents()[0], kExactExponent - 1);
 }
 
+/// Its first tensor's sums are small, until its unit is.
+class SmallSums final : public StepWork {
+ public:
+  explicit SmallSums(bool can_sum) : can_sum_(can_sum) {}
+
+  StepSums reduce() override { return ++computed, StepSums{totals(0)}; }
+  void take(const StepTotals& /*totals*/) override {}
+  bool has_units() const override { return true; }
+  std::vector<double> largest_sums() override {
+    return {units.exponents()[0] == -40 ? 0x1p10 : 0x1p40, 0x1p40};
+  }
+  bool sum_again() override { return ++summed, can_sum_; }
+
+  GradientUnits units{std::vector<std::size_t>{4, 2}, 2};
+  int computed = 0, summed = 0;
+
+ private:
+  bool can_sum_;
+};
+
 TEST_F(StepTrialTest, AStepWhoseSumsCanBeMadeAgainIsComputedOnce) {
   for (const bool can_sum : {true, false}) {
-    GradientUnits units(std::vector<std::size_t>{4, 2}, 2);
-    std::vector<double> largest = {0x1p10, 0x1p40};
-    int computed = 0, summed = 0;
-    const StepWork work{
-        .reduce = [&] { return ++computed, StepSums{totals(0)}; },
-        .largest_sums =
-            [&] {
-              return units.exponents()[0] == -40 ? largest : std::vector<double>{0x1p40, 0x1p40};
-            },
-        .take = [](const StepTotals&) {},
-        .sum_again = [&] { return ++summed, can_sum; }};
+    SmallSums work(can_sum);
     StepSeries series;
-    take_step(work, units, 4, series);
+    take_step(work, work.units, 4, nullptr, series);
     EXPECT_EQ(series.steps, 1);
-    EXPECT_EQ(units.exponents()[0], -70);
-    EXPECT_EQ(computed, can_sum ? 1 : 2);
-    EXPECT_EQ(summed, 1);
+    EXPECT_EQ(work.units.exponents()[0], -70);
+    EXPECT_EQ(work.computed, can_sum ? 1 : 2);
+    EXPECT_EQ(work.summed, 1);
   }
 }
 
