@@ -284,9 +284,9 @@ int import_on(Communicator& comm, const Job& job) {
   strategy->distribute();
   const Evaluation evaluation = strategy->evaluate(EvaluatedPart::kTest, never_leave);
   RunState state;
-  state.note(EvaluatedPart::kTest, evaluation.accuracy());
+  state.test_accuracy = evaluation.accuracy();
   if (const EvaluatedPart judge = judging_part(job); judge != EvaluatedPart::kTest)
-    state.note(judge, strategy->evaluate(judge, never_leave).accuracy());
+    accuracy_on(judge, state) = strategy->evaluate(judge, never_leave).accuracy();
   const TrainedState trained = strategy->whole_state();
   CheckpointState imported{.facts = checkpoint_facts(state, job, setup, comm, trained.units),
                            .weights = {trained.weights.begin(), trained.weights.end()}};
