@@ -104,7 +104,8 @@ bool light_background(const Job& job, const JobSetup& setup) {
 
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units) {
-  CheckpointFacts facts{state};
+  CheckpointFacts facts;
+  static_cast<RunState&>(facts) = state;
   facts.seed = job.train.seed;
   facts.epoch_loss_sum = state.epoch_loss();
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
