@@ -107,14 +107,9 @@ void take_average(CheckpointState& state, const std::string& average, const std:
 std::string named_checkpoint(Env& env, const std::string& path);
 
 /// A checkpoint as its manifest tells of it; its other files are not looked at.
-struct CheckpointSummary {
-  std::int64_t step = 0;
+struct CheckpointSummary : RunState {
   std::string path;
-  std::int64_t epoch = 0, step_in_epoch = 0;
-  std::optional<double> test_accuracy = {}, validation_accuracy = {};
-  /// By which the best is chosen.
-  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
-  std::string damage = {};  ///< why its manifest cannot be read; otherwise ""
+  std::string damage;  ///< why its manifest cannot be read, and its step alone is known; otherwise ""
 };
 
 /// Checkpoints of a run, newest first, without those in doubt.
