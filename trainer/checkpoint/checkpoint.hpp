@@ -101,8 +101,6 @@ struct KnownCheckpoints {
 /// @returns how many. @throws IoError
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                               KnownCheckpoints& known);
-/// The same for callers that know nothing.
-std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy);
 
 /// The highest test accuracy of the checkpoints there are; -1 if none has one. Damaged ones do not count, and
 /// none that cannot be read.

@@ -152,11 +152,6 @@ std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPo
   return removed.size();
 }
 
-std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
-  KnownCheckpoints nothing;
-  return prune_checkpoints(env, run_dir, policy, nothing);
-}
-
 double best_accuracy(Env& env, const std::string& run_dir) {
   double best = -1;
   for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {

@@ -94,7 +94,7 @@ Network recorded_network(const CheckpointFacts& facts, const std::string& checkp
 
 SavedModel load_saved_model(const std::string& path) {
   Env& env = Env::posix();
-  const auto [directory, checkpoint, damaged] =
+  const auto [directory, checkpoint] =
       open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
   const Job job = recorded_job(checkpoint.facts, directory);
   SavedModel saved{.network = recorded_network(checkpoint.facts, directory),
@@ -165,7 +165,7 @@ WeightsFile read_weights_file(const std::string& given) {
   if (!std::filesystem::is_directory(path, ignored)) return file_at(path);
   std::string in_checkpoint = path + "/" + kModelFile;
   if (std::filesystem::exists(in_checkpoint, ignored)) return file_at(in_checkpoint);
-  return file_at(resolve_checkpoint(env, path, tell) + "/" + kModelFile);
+  return file_at(open_checkpoint(env, path, tell).path + "/" + kModelFile);
 }
 
 /// What torch.save() writes: a zip archive of a pickle, which can run a program that is in it where it is read.

@@ -45,6 +45,12 @@ inline bool same(const CheckpointState& a, const CheckpointState& b) {
   return a.facts == b.facts && a.weights == b.weights && a.optimizer == b.optimizer;
 }
 
+/// By a process that knows nothing of the checkpoints.
+inline std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
+  KnownCheckpoints nothing;
+  return prune_checkpoints(env, run_dir, policy, nothing);
+}
+
 using testing::TemporaryDirectory;
 
 }  // namespace lockstep

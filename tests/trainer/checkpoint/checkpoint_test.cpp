@@ -197,10 +197,11 @@ TEST_F(CheckpointTest, DamagedOnesAreKeptAside) {
   save(100);
   for (int time = 1; time <= 2; ++time) {
     damage(save(200) + "/" + kModelFile, 20);
-    const auto found = find();
+    std::vector<std::string> damaged;
+    const auto found = find_latest(env_, run_.path(), [](const std::string&) {}, &damaged);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->state.facts.step, 100);
-    set_aside_damaged(env_, run_.path(), found->damaged, [](const std::string&) {});
+    set_aside_damaged(env_, run_.path(), damaged, [](const std::string&) {});
   }
   EXPECT_EQ(env_.list(run_.path() + "/checkpoints"),
             (std::vector<std::string>{"step-00000100", "step-00000200.damaged", "step-00000200.damaged-2"}));
