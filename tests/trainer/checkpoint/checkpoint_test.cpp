@@ -198,7 +198,8 @@ TEST_F(CheckpointTest, DamagedOnesAreKeptAside) {
   for (int time = 1; time <= 2; ++time) {
     damage(save(200) + "/" + kModelFile, 20);
     std::vector<std::string> damaged;
-    const auto found = find_latest(env_, run_.path(), [](const std::string&) {}, &damaged);
+    const auto found = find_latest(
+        env_, run_.path(), [](const std::string&) {}, &damaged);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->state.facts.step, 100);
     set_aside_damaged(env_, run_.path(), damaged, [](const std::string&) {});
