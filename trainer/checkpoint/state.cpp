@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What steps add to a run's state; sizes and hashes of a checkpoint's numbers.
+/// Sizes and hashes of a checkpoint's numbers.
 #include "trainer/checkpoint/state.hpp"
 
 #include "common/digest.hpp"
@@ -19,33 +19,6 @@ namespace lockstep {
 
 static_assert(std::endian::native == std::endian::little,
               "files hold little-endian numbers, written as they are");
-
-LossWindow& LossWindow::operator+=(const LossWindow& more) {
-  steps += more.steps;
-  samples += more.samples;
-  correct += more.correct;
-  loss_units += more.loss_units;
-  return *this;
-}
-
-void RunState::add(const LossWindow& series) {
-  step += series.steps;
-  step_in_epoch += series.steps;
-  epoch_samples += series.samples;
-  epoch_correct += series.correct;
-  epoch_loss_units += series.loss_units;
-  *unprinted += series;
-  unlogged += series;
-  if (series.steps > 0) test_accuracy = validation_accuracy = std::nullopt;
-}
-
-void RunState::start_next_epoch() {
-  ++epoch;
-  step_in_epoch = epoch_samples = epoch_correct = 0;
-  epoch_loss_units = {};
-  unprinted.emplace();
-  unlogged = {};
-}
 
 std::vector<CheckpointParameter> CheckpointFacts::tensors() const {
   std::vector<CheckpointParameter> all = parameters;

@@ -38,7 +38,12 @@ struct LossWindow {
   std::int64_t correct = 0;  ///< samples whose answer was right, as they were trained on
   WideSum loss_units;        ///< sum over samples, in units of 2^-32 nats
 
-  LossWindow& operator+=(const LossWindow& more);
+  void add(const LossWindow& more) {
+    steps += more.steps;
+    samples += more.samples;
+    correct += more.correct;
+    loss_units += more.loss_units;
+  }
   double mean() const { return loss_units.value() / kLossScale / static_cast<double>(samples); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
   friend bool operator==(const LossWindow&, const LossWindow&) = default;
@@ -105,8 +110,23 @@ struct RunState {
   double epoch_loss() const { return epoch_loss_units.value() / kLossScale; }  ///< sum over samples, in nats
   LossWindow epoch_so_far() const { return {step_in_epoch, epoch_samples, epoch_correct, epoch_loss_units}; }
   /// Steps that moved the weights.
-  void add(const LossWindow& series);
-  void start_next_epoch();
+  void add(const LossWindow& series) {
+    step += series.steps;
+    step_in_epoch += series.steps;
+    epoch_samples += series.samples;
+    epoch_correct += series.correct;
+    epoch_loss_units += series.loss_units;
+    unprinted->add(series);
+    unlogged.add(series);
+    if (series.steps > 0) test_accuracy = validation_accuracy = std::nullopt;
+  }
+  void start_next_epoch() {
+    ++epoch;
+    step_in_epoch = epoch_samples = epoch_correct = 0;
+    epoch_loss_units = {};
+    unprinted.emplace();
+    unlogged = {};
+  }
   friend bool operator==(const RunState&, const RunState&) = default;
 };
 

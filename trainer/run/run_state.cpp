@@ -148,8 +148,7 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   RunState state = facts;
   state.patience = facts.patience.value_or(counted_from_here(facts, judging_part(job)));
   if (facts.arithmetic.version != arithmetic_version(job, setup)) state.arithmetic.since = facts.step;
-  state.unprinted =
-      facts.unprinted.value_or(LossWindow());  // empty: no loss is printed before the next window
+  state.unprinted = facts.unprinted.value_or(LossWindow());  // empty: the next window is printed first
   return state;
 }
 
