@@ -68,18 +68,8 @@ void TrainingRun::save() {
   compare_copies();
   require_finite_weights();
   wait_for_disk();  // of the save before
-  if (directory_) directory_->save(snapshot());
+  if (directory_) directory_->save(checkpoint_of(state_, job_, setup_, comm_, strategy_->whole_state()));
   note_saved();
-}
-
-CheckpointState TrainingRun::snapshot() {
-  const TrainedState trained = strategy_->whole_state();
-  CheckpointState checkpoint;
-  checkpoint.facts = checkpoint_facts(state_, job_, setup_, comm_, trained.units);
-  checkpoint.weights.assign(trained.weights.begin(), trained.weights.end());
-  for (const OptimizerBufferView& buffer : trained.optimizer)
-    checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
-  return checkpoint;
 }
 
 /// Ranks other than 0 hear of it every second, so that a slow disk is not taken for a lost rank.

@@ -128,6 +128,15 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   return facts;
 }
 
+CheckpointState checkpoint_of(const RunState& state, const Job& job, const JobSetup& setup,
+                              const Communicator& comm, const TrainedState& trained) {
+  CheckpointState checkpoint{.facts = checkpoint_facts(state, job, setup, comm, trained.units),
+                             .weights = {trained.weights.begin(), trained.weights.end()}};
+  for (const OptimizerBufferView& buffer : trained.optimizer)
+    checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
+  return checkpoint;
+}
+
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, const TrainedState& trained) {
   const CheckpointFacts& facts = checkpoint.facts;

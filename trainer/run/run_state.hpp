@@ -39,6 +39,10 @@ inline EvaluatedPart judging_part(const Job& job) {
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units);
 
+/// The whole checkpoint.
+CheckpointState checkpoint_of(const RunState& state, const Job& job, const JobSetup& setup,
+                              const Communicator& comm, const TrainedState& trained);
+
 /// @throws DataError  a run of this sampler's job cannot stand where the checkpoint does
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler);
 

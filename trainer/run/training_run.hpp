@@ -155,7 +155,6 @@ class TrainingRun {
   /// @throws IoError      of an earlier save
   /// @throws AgreedError  as require_finite_weights()
   void save();
-  CheckpointState snapshot();
   void wait_for_disk();
   /// Returns when the last save is safely on disk. Collective.
   /// @param what_ends  "stopped on request", for the message
