@@ -90,9 +90,9 @@ struct KeepPolicy {
 struct KnownCheckpoints {
   std::map<std::string, std::optional<double>> accuracy;  ///< path → test accuracy
   std::string good;                                       ///< path of one that is whole: just written
-  /// CheckpointFacts::replayed of the newest: the newest up to it stays, to go on from if a later replay finds a rank
+  /// RunState::replayed of the newest: the newest up to it stays, to go on from if a later replay finds a rank
   /// that computes wrongly.
-  std::optional<std::int64_t> replayed;
+  std::int64_t replayed = 0;
 };
 
 /// Removes what the policy does not keep. The newest good checkpoint is never among it, whatever the policy says; nor
@@ -101,8 +101,6 @@ struct KnownCheckpoints {
 /// @returns how many. @throws IoError
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                               KnownCheckpoints& known);
-/// The same for callers that know nothing.
-std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy);
 
 /// The highest test accuracy of the checkpoints there are; -1 if none has one. Damaged ones do not count, and
 /// none that cannot be read.

@@ -136,19 +136,17 @@ std::optional<std::int64_t> number_behind(std::string_view text, std::string_vie
 std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir) {
   std::vector<CheckpointSummary> checkpoints;
   for (const CheckpointEntry& entry : sure_checkpoints(env, run_dir)) {
-    CheckpointSummary checkpoint{.step = entry.step, .path = entry.path};
+    CheckpointSummary checkpoint;
+    checkpoint.path = entry.path;
     try {
-      const CheckpointFacts facts = load_manifest(env, entry.path).facts;
-      checkpoint.epoch = facts.epoch;
-      checkpoint.step_in_epoch = facts.step_in_epoch;
-      checkpoint.test_accuracy = facts.test_accuracy;
-      checkpoint.validation_accuracy = facts.validation_accuracy;
+      static_cast<RunState&>(checkpoint) = load_manifest(env, entry.path).facts;
     } catch (const MissingDataError& error) {
       if (!env.exists(entry.path)) continue;  // the run has pruned it meanwhile
       checkpoint.damage = error.what();
     } catch (const Error& error) {
       checkpoint.damage = error.what();
     }
+    checkpoint.step = entry.step;
     checkpoints.push_back(std::move(checkpoint));
   }
   return checkpoints;

@@ -129,8 +129,9 @@ std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir
   for (const CheckpointEntry& entry : entries)
     if (policy.every_steps > 0 && entry.step % policy.every_steps == 0) kept.insert(entry.path);
   if (policy.best) keep_best(env, entries, known, &kept);
-  const auto replayed = std::ranges::find_if(
-      entries, [&](const CheckpointEntry& entry) { return entry.step <= known.replayed.value_or(-1); });
+  const auto replayed = std::ranges::find_if(entries, [&](const CheckpointEntry& entry) {
+    return known.replayed > 0 && entry.step <= known.replayed;
+  });
   if (replayed != entries.end()) kept.insert(replayed->path);
   keep_newest_good(env, entries, known, &kept);
 
@@ -149,11 +150,6 @@ std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPo
   remove_checkpoints(env, run_dir, removed);
   for (const std::string& path : removed) known.accuracy.erase(path);
   return removed.size();
-}
-
-std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
-  KnownCheckpoints nothing;
-  return prune_checkpoints(env, run_dir, policy, nothing);
 }
 
 double best_accuracy(Env& env, const std::string& run_dir) {

@@ -90,7 +90,7 @@ std::optional<FoundCheckpoint> look_for_latest(Env& env, const std::string& run_
                                                std::vector<std::string>* damaged, Weights accepted) {
   for (const CheckpointEntry& entry : sure_checkpoints(env, run_dir)) {
     try {
-      return FoundCheckpoint{entry.path, load_checkpoint(env, entry.path, accepted), {}};
+      return FoundCheckpoint{entry.path, load_checkpoint(env, entry.path, accepted)};
     } catch (const DataError& error) {
       complaints->push_back(fmt::format("{}; using the checkpoint before it", error.what()));
       damaged->push_back(entry.path);
@@ -153,8 +153,7 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
     env.pause(std::chrono::milliseconds(10));
   }
   for (const std::string& complaint : complaints) on_damaged(complaint);
-  if (damaged != nullptr) *damaged = passed_over;
-  if (found) found->damaged = std::move(passed_over);
+  if (damaged != nullptr) *damaged = std::move(passed_over);
   return found;
 }
 
@@ -170,7 +169,7 @@ FoundCheckpoint open_checkpoint(Env& env, const std::string& given, const OnDama
     return found;
   }
   const std::string path = named_checkpoint(env, given);
-  if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path, accepted), {}};
+  if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path, accepted)};
   std::vector<std::string> damaged;
   if (auto found = find_latest(env, path, on_damaged, &damaged, accepted)) return std::move(*found);
   if (!damaged.empty()) {
@@ -207,10 +206,6 @@ std::string why_no_checkpoint(Env& env, const std::string& path) {
       "{}: this run holds no good checkpoint; train it further to get one, or choose another run", path);
 }
 
-std::string resolve_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged) {
-  return open_checkpoint(env, path, on_damaged).path;
-}
-
 void set_aside_damaged(Env& env, const std::string& run_dir, const std::vector<std::string>& paths,
                        const std::function<void(const std::string&)>& say) {
   for (const std::string& path : paths) {
@@ -219,12 +214,6 @@ void set_aside_damaged(Env& env, const std::string& run_dir, const std::vector<s
     say(fmt::format("{}: kept as {}; delete it when it is not needed any more", path, last_component(aside)));
   }
   if (!paths.empty()) env.sync_directory(checkpoints_of(run_dir));
-}
-
-std::vector<CheckpointEntry> checkpoints_after(Env& env, const std::string& run_dir, std::int64_t step) {
-  std::vector<CheckpointEntry> entries = list_checkpoints(env, run_dir);
-  std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step <= step; });
-  return entries;
 }
 
 void remove_checkpoints(Env& env, const std::string& run_dir, const std::vector<std::string>& paths) {

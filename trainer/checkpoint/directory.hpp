@@ -58,7 +58,6 @@ void require_sure_checkpoint(Env& env, const std::string& run_dir);
 struct FoundCheckpoint {
   std::string path;
   CheckpointState state;
-  std::vector<std::string> damaged;  ///< newer ones that were passed over, each proved to be damaged
 };
 
 using OnDamaged = std::function<void(const std::string&)>;
@@ -67,7 +66,7 @@ using OnDamaged = std::function<void(const std::string&)>;
 /// Only what is proved to be damaged is passed over: a file that cannot be read now is tried again, and then
 /// the error leaves. One that goes away meanwhile, because the run that is under way prunes it, makes it look
 /// again. Those in doubt are passed over.
-/// @param damaged   is given all that were passed over, also where none is good
+/// @param damaged   is given all that were passed over, each proved to be damaged, also where none is good
 /// @param accepted  one whose weights are others counts as damaged
 /// @throws IoError; DataError  all are in doubt
 std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
@@ -107,14 +106,9 @@ void take_average(CheckpointState& state, const std::string& average, const std:
 std::string named_checkpoint(Env& env, const std::string& path);
 
 /// A checkpoint as its manifest tells of it; its other files are not looked at.
-struct CheckpointSummary {
-  std::int64_t step = 0;
+struct CheckpointSummary : RunState {
   std::string path;
-  std::int64_t epoch = 0, step_in_epoch = 0;
-  std::optional<double> test_accuracy = {}, validation_accuracy = {};
-  /// By which the best is chosen.
-  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
-  std::string damage = {};  ///< why its manifest cannot be read; otherwise ""
+  std::string damage;  ///< why its manifest cannot be read, and its step alone is known; otherwise ""
 };
 
 /// Checkpoints of a run, newest first, without those in doubt.
@@ -137,16 +131,10 @@ std::string why_no_run(Env& env, const std::string& path);
 /// The same where a checkpoint would do, too.
 std::string why_no_checkpoint(Env& env, const std::string& path);
 
-/// Only its directory.
-std::string resolve_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged);
-
 /// Takes damaged checkpoints out of the way, to step-N.damaged (or .damaged-2, ...), and says what became of
 /// each. Nothing reads or removes them there.
 void set_aside_damaged(Env& env, const std::string& run_dir, const std::vector<std::string>& paths,
                        const std::function<void(const std::string&)>& say);
-
-/// The checkpoints of steps after `step`, which a run that goes on from there will write again.
-std::vector<CheckpointEntry> checkpoints_after(Env& env, const std::string& run_dir, std::int64_t step);
 
 /// Removes checkpoints such that a crash on the way leaves none of them half there under its name. Of each
 /// only the files that a checkpoint has; what else lies there stays, below a name that begins with

@@ -133,13 +133,15 @@ T& held(std::optional<T>& value) {
 }
 
 /// A field that is left out where it says nothing.
+/// @param fields  of an object
 template <typename T>
-void optional_field(auto&& archive, const char* key, T& value) {
-  if (archive.has(key, value != T())) archive(key, held(value));
-}
-template <typename T>
-void optional_field(auto&& archive, const char* key, T& value, const auto& fields) {
-  if (archive.has(key, value != T())) archive.object(key, held(value), fields);
+void optional_field(auto&& archive, const char* key, T& value, const auto&... fields) {
+  if (!archive.has(key, value != T()))
+    value = T();
+  else if constexpr (sizeof...(fields) > 0)
+    archive.object(key, held(value), fields...);
+  else
+    archive(key, held(value));
 }
 
 /// The object that a list of fields makes of a value.

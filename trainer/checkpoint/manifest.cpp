@@ -37,11 +37,14 @@ void require_digest(auto&& archive, const std::string& digest) {
                   "64 hexadecimal digits");
 }
 
-void require_loss_units(auto&& archive, const char* key, const std::vector<std::int64_t>& limbs) {
+void loss_units_field(auto&& archive, const char* key, WideSum& sum) {
   constexpr std::int64_t kLimb = std::int64_t{1} << kWideLimbBits;
   const auto is_limb = [](std::int64_t limb) { return limb >= -kLimb && limb < kLimb; };
+  std::vector<std::int64_t> limbs(sum.limbs.begin(), sum.limbs.end());
+  archive(key, limbs);
   archive.require(std::ranges::all_of(limbs, is_limb), key, kInRange);
   archive.require(limbs.size() == kWideLimbs, key, "a list of six numbers");
+  std::ranges::copy(limbs, sum.limbs.begin());
 }
 
 /// What the lists of tensors so far come to.
@@ -97,15 +100,13 @@ void sum_fields(auto&& archive, CheckpointFacts& facts) {
   archive("epoch_loss_sum", facts.epoch_loss_sum);
   constexpr double kAnyLossOfAnEpoch = 0x1p157;  // the largest float for 2^29 samples
   archive.require(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch, "epoch_loss_sum", "a sum of losses");
-  archive("epoch_loss_units", facts.epoch_loss_units);
-  require_loss_units(archive, "epoch_loss_units", facts.epoch_loss_units);
-  optional_field(archive, "unprinted_loss", facts.unprinted, [](auto&& inner, CheckpointLoss& loss) {
+  loss_units_field(archive, "epoch_loss_units", facts.epoch_loss_units);
+  optional_field(archive, "unprinted_loss", facts.unprinted, [](auto&& inner, LossWindow& loss) {
     inner("steps", loss.steps);
     inner("samples", loss.samples);
-    inner("units", loss.units);
-    require_loss_units(inner, "units", loss.units);
+    loss_units_field(inner, "units", loss.loss_units);
   });
-  optional_field(archive, "unlogged_answers", facts.unlogged, [](auto&& inner, CheckpointAnswers& answers) {
+  optional_field(archive, "unlogged_answers", facts.unlogged, [](auto&& inner, LossWindow& answers) {
     inner("steps", answers.steps);
     inner("samples", answers.samples);
     inner("correct", answers.correct);
@@ -141,8 +142,7 @@ void facts_fields(auto&& archive, CheckpointFacts& facts) {
     require_digest(inner, metrics.sha256);
   });
   optional_field(archive, "replayed", facts.replayed);
-  const std::int64_t replayed = facts.replayed.value_or(0);
-  archive.require(replayed >= 0 && replayed <= facts.step, "replayed", "a step of this run");
+  archive.require(facts.replayed >= 0 && facts.replayed <= facts.step, "replayed", "a step of this run");
   accuracy_fields(archive, facts);
   archive("job", facts.job);
   archive("model", facts.model);

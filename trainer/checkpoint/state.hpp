@@ -32,17 +32,21 @@ struct CheckpointUnits {
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
 
-/// The loss of the last steps of the epoch under way, which is still to be printed.
-struct CheckpointLoss {
+/// What training came to since it was last told: exact, so that neither ranks nor a resume in between change a digit.
+struct LossWindow {
   std::int64_t steps = 0, samples = 0;
-  std::vector<std::int64_t> units;  ///< as CheckpointFacts::epoch_loss_units; empty: none
-  friend bool operator==(const CheckpointLoss&, const CheckpointLoss&) = default;
-};
+  std::int64_t correct = 0;  ///< samples whose answer was right, as they were trained on
+  WideSum loss_units;        ///< sum over samples, in units of 2^-32 nats
 
-/// The answers to the last steps of the epoch under way, which no event "step" has told yet.
-struct CheckpointAnswers {
-  std::int64_t steps = 0, samples = 0, correct = 0;
-  friend bool operator==(const CheckpointAnswers&, const CheckpointAnswers&) = default;
+  void add(const LossWindow& more) {
+    steps += more.steps;
+    samples += more.samples;
+    correct += more.correct;
+    loss_units += more.loss_units;
+  }
+  double mean() const { return loss_units.value() / kLossScale / static_cast<double>(samples); }
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
+  friend bool operator==(const LossWindow&, const LossWindow&) = default;
 };
 
 /// Which sums the steps behind a checkpoint were made of (kernels/sum_cuts.hpp): who computes them again gets the
@@ -80,31 +84,59 @@ struct CheckpointPatience {
   friend bool operator==(const CheckpointPatience&, const CheckpointPatience&) = default;
 };
 
-/// Everything but the tensors. Valid for any number of ranks.
-struct CheckpointFacts {
+/// The part of a run that changes from step to step, beside the weights and what the optimiser remembers. Plain numbers,
+/// so that it can be broadcast. What is added here is added to the list in manifest.cpp, and no resume loses it.
+struct RunState {
   std::int64_t step = 0;           ///< optimiser steps taken in all
   std::int64_t epoch = 0;          ///< epochs completed, their evaluation included
   std::int64_t step_in_epoch = 0;  ///< steps taken in the epoch under way
-  std::uint64_t seed = 0;
 
   /// Sums over the steps of the epoch under way.
-  std::int64_t epoch_samples = 0;
-  std::int64_t epoch_correct = 0;
-  double epoch_loss_sum = 0;  ///< nats
-  /// The same without rounding: six limbs of 32 bits of a multiple of 2^-32 nats, least first.
-  std::vector<std::int64_t> epoch_loss_units = std::vector<std::int64_t>(kWideLimbs);
-  CheckpointLoss unprinted;    ///< where run.print_loss_every_steps asks for it
-  CheckpointAnswers unlogged;  ///< where run.log_every_steps asks for them
-  CheckpointUnits gradient_units;
+  std::int64_t epoch_samples = 0, epoch_correct = 0;
+  WideSum epoch_loss_units;  ///< in units of 2^-32 nats: neither ranks nor pauses leave a trace
+  /// Steps of the epoch under way since run.print_loss_every_steps printed: in a checkpoint without their answers;
+  /// nothing where its run prints none.
+  std::optional<LossWindow> unprinted = LossWindow();
+  LossWindow unlogged;  ///< since the last event "step": in a checkpoint without their loss
   CheckpointArithmetic arithmetic;
+  std::int64_t replayed = 0;  ///< the last step whose shares other ranks computed again, all right; 0: none
+  std::optional<double> test_accuracy;        ///< of these very weights; nothing if they were not evaluated
+  std::optional<double> validation_accuracy;  ///< the same on what data.validation holds out
+  /// Counted whether the job asks for it or not; in a checkpoint where train.patience is given.
+  std::optional<CheckpointPatience> patience = CheckpointPatience();
+
+  /// By which the checkpoints of a run are compared.
+  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
+  double epoch_loss() const { return epoch_loss_units.value() / kLossScale; }  ///< sum over samples, in nats
+  LossWindow epoch_so_far() const { return {step_in_epoch, epoch_samples, epoch_correct, epoch_loss_units}; }
+  /// Steps that moved the weights.
+  void add(const LossWindow& series) {
+    step += series.steps;
+    step_in_epoch += series.steps;
+    epoch_samples += series.samples;
+    epoch_correct += series.correct;
+    epoch_loss_units += series.loss_units;
+    unprinted->add(series);
+    unlogged.add(series);
+    if (series.steps > 0) test_accuracy = validation_accuracy = std::nullopt;
+  }
+  void start_next_epoch() {
+    ++epoch;
+    step_in_epoch = epoch_samples = epoch_correct = 0;
+    epoch_loss_units = {};
+    unprinted.emplace();
+    unlogged = {};
+  }
+  friend bool operator==(const RunState&, const RunState&) = default;
+};
+
+/// Everything but the tensors. Valid for any number of ranks.
+struct CheckpointFacts : RunState {
+  std::uint64_t seed = 0;
+  double epoch_loss_sum = 0;  ///< epoch_loss() as a number, for people
+  CheckpointUnits gradient_units;
   std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none
   std::optional<CheckpointMetrics> metrics;  ///< nothing where no run wrote it
-  /// The last step whose shares other ranks computed again, and all were right; nothing: there was none.
-  std::optional<std::int64_t> replayed;
-
-  std::optional<double> test_accuracy;         ///< of these very weights; nothing if they were not evaluated
-  std::optional<double> validation_accuracy;   ///< the same on what data.validation holds out
-  std::optional<CheckpointPatience> patience;  ///< where train.patience is given
 
   std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string>
@@ -120,8 +152,6 @@ struct CheckpointFacts {
   /// What the model keeps beside them, such as running statistics: no optimiser knows of it.
   std::vector<CheckpointParameter> kept;
 
-  /// By which the checkpoints of a run are compared.
-  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
   /// All of the model file: parameters, then what is kept.
   std::vector<CheckpointParameter> tensors() const;
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;

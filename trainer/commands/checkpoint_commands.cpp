@@ -285,18 +285,14 @@ int import_on(Communicator& comm, const Job& job) {
   strategy->distribute();
   const Evaluation evaluation = strategy->evaluate(EvaluatedPart::kTest, never_leave);
   RunState state;
-  state.note(EvaluatedPart::kTest, evaluation.accuracy());
+  state.test_accuracy = evaluation.accuracy();
   if (const EvaluatedPart judge = judging_part(job); judge != EvaluatedPart::kTest)
-    state.note(judge, strategy->evaluate(judge, never_leave).accuracy());
-  const TrainedState trained = strategy->whole_state();
-  CheckpointState imported{.facts = checkpoint_facts(state, job, setup, comm, trained.units),
-                           .weights = {trained.weights.begin(), trained.weights.end()}};
-  for (const OptimizerBufferView& buffer : trained.optimizer)
-    imported.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
+    accuracy_on(judge, state) = strategy->evaluate(judge, never_leave).accuracy();
   std::error_code error;
   std::filesystem::create_directories(job.run.dir, error);
   if (error) throw IoError(fmt::format("{}: cannot be made: {}", job.run.dir, error.message()));
-  const std::string checkpoint = save_checkpoint(Env::posix(), job.run.dir, imported);
+  const std::string checkpoint = save_checkpoint(
+      Env::posix(), job.run.dir, checkpoint_of(state, job, setup, comm, strategy->whole_state()));
   print("{}", fold_lines(fmt::format("{}\n", fmt::join(read.lines, "\n")), output_columns()));
   print("{}: loss {}, accuracy {:.2f} % ({} of {})\nsaved as {}\n", setup.data->test.name,
         describe_loss(evaluation), 100 * evaluation.accuracy(), with_thousands(evaluation.correct),

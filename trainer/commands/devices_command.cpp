@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <sched.h>
 
+#include <cstdint>
 #include <memory>
 
 namespace lockstep {
@@ -54,14 +55,14 @@ void print_as_text(const DevicesOptions& options) {
   try {
     print("{}", to_text(report_of(options.emulated)));
   } catch (const DeviceError& error) {
-    print("{}", to_text(report_processors()));
+    print("{}", processors_text(processors_json()));
     if (options.cuda) throw;  // its line says why there is no GPU
     print("\n{}\n", fold(error.what(), output_columns()));
   }
 }
 
 void print_json(nlohmann::json report) {
-  report["processors"] = to_json(report_processors());
+  report["processors"] = processors_json();
   print("{}\n", json_text(report, 2));
 }
 
@@ -199,29 +200,22 @@ static void to_json(nlohmann::json& json, const PeerLink& link) {
   json = {{"p2p", link.access}, {"nvlink", link.nvlink}, {"performance_rank", link.performance_rank}};
 }
 
-Processors report_processors(const std::filesystem::path& root) {
+nlohmann::json processors_json(const std::filesystem::path& root) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
-  return {.model = model_of_processor(root),
-          .cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1,
-          .simd = cpu::simd_name(),
-          .int16 = cpu::int16::engine_name(),
-          .free_bytes = free_memory(1, root).bytes};
+  return {{"model", model_of_processor(root)},
+          {"cores", sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1},
+          {"simd", cpu::simd_name()},
+          {"int16", cpu::int16::engine_name()},
+          {"memory_free_bytes", free_memory(1, root).bytes}};
 }
 
-std::string to_text(const Processors& processors) {
+std::string processors_text(const nlohmann::json& processors) {
+  const auto text = [&](const char* key) { return processors[key].get<std::string>(); };
   return "no GPU: ranks compute on processors\n\n" +
          align_columns({{"cores", "name", "instructions", "int16 by", "memory free"},
-                        {fmt::to_string(processors.cores), processors.model, processors.simd,
-                         processors.int16, format_memory(processors.free_bytes)}});
-}
-
-nlohmann::json to_json(const Processors& processors) {
-  return {{"model", processors.model},
-          {"cores", processors.cores},
-          {"simd", processors.simd},
-          {"int16", processors.int16},
-          {"memory_free_bytes", processors.free_bytes}};
+                        {processors["cores"].dump(), text("model"), text("simd"), text("int16"),
+                         format_memory(processors["memory_free_bytes"].get<std::uint64_t>())}});
 }
 
 DeviceReport report_devices(const Platform& platform, const Nvml* nvml) {

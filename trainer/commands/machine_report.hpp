@@ -8,7 +8,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -41,20 +40,13 @@ struct DeviceReport {
   std::vector<std::vector<PeerLink>> links;
 };
 
-/// What ranks compute on where there is no GPU.
-struct Processors {
-  std::string model;  ///< "AMD EPYC 9575F 64-Core Processor"; the architecture where Linux does not say
-  int cores = 0;      ///< that this process may use
-  std::string simd;   ///< "AVX-512"
-  std::string int16;  ///< the engine of train.precision: int16, "vnni"
-  std::uint64_t free_bytes = 0;
-};
-
+/// What ranks compute on where there is no GPU: {"model": ..., "cores": ..., "simd": ..., "int16": ...,
+/// "memory_free_bytes": ...}. The model is the architecture where Linux does not say; cores are those that this process
+/// may use.
 /// @param root  where /proc lies
-Processors report_processors(const std::filesystem::path& root = "/");
-std::string to_text(const Processors& processors);
-/// {"model": ..., "cores": ..., "simd": ..., "int16": ..., "memory_free_bytes": ...}
-nlohmann::json to_json(const Processors& processors);
+nlohmann::json processors_json(const std::filesystem::path& root = "/");
+/// The same for people.
+std::string processors_text(const nlohmann::json& processors);
 
 /// @param nvml  null: free memory is asked of CUDA, which occupies some for that; and what can be told of
 ///              NVLink is whether atomics work across a link

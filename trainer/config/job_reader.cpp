@@ -289,15 +289,13 @@ std::string find_job(const std::string& path) {
 
 /// The model, the data or the list that a job file names: beside that file if they are there, otherwise as written, which is
 /// relative to the current directory.
-std::string model_beside(const std::string& job_file, const std::string& model) {
-  if (!is_model_path(model)) return model;
-  const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / model;
-  return is_file(file) ? file.string() : model;
+std::string file_beside(const std::string& job_file, const std::string& name) {
+  const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / name;
+  return is_file(file) ? file.string() : name;
 }
 
-std::string list_beside(const std::string& job_file, const std::string& list) {
-  const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / list;
-  return is_file(file) ? file.string() : list;
+std::string model_beside(const std::string& job_file, const std::string& model) {
+  return is_model_path(model) ? file_beside(job_file, model) : model;
 }
 
 std::string data_beside(const std::string& job_file, const std::string& root) {
@@ -339,7 +337,7 @@ Job load_job(const std::string& name, const std::vector<std::string>& overrides)
   if (job.model == model_of_file) job.model = model_beside(path, model_of_file);
   if (job.data.root == root_of_file) job.data.root = data_beside(path, root_of_file);
   if (job.data.leave_out.empty()) return job;
-  if (job.data.leave_out == list_of_file) job.data.leave_out = list_beside(path, list_of_file);
+  if (job.data.leave_out == list_of_file) job.data.leave_out = file_beside(path, list_of_file);
   if (!is_file(job.data.leave_out))
     throw MissingDataError(
         fmt::format("{}data.leave_out: {}: no regular file of that name beside the job or in the current "

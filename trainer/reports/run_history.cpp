@@ -205,7 +205,7 @@ struct Outcome {
 /// Of a run that no process holds and whose metrics have no end.
 Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one, const std::string& event) {
   const std::string last_line = last_line_of(env, run.path + "/log/rank-0.log");
-  if (event == "stop" || last_line.find("stopped on request") != last_line.npos)
+  if (last_line.find("stopped on request") != last_line.npos)
     return {RunStatus::kInterrupted, "saved on request; the same command goes on"};
   if (env.exists(run.path + "/" + kVerdictFile))
     return {RunStatus::kLost,

@@ -130,13 +130,13 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
 }
 
 void TrainingRun::tell_resumed() {
-  say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step), job_.run.dir));
+  say(fmt::format("going on from step {} in {}", with_thousands(state_.step), job_.run.dir));
   if (!names_taken_.empty()) say(names_taken_);
-  if (state_.arithmetic_since > 0) {
+  if (state_.arithmetic.since > 0) {
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "
         "goes on from there, to other last digits than either version alone",
-        with_thousands(state_.arithmetic_since)));
+        with_thousands(state_.arithmetic.since)));
   }
 }
 
@@ -145,7 +145,7 @@ void TrainingRun::tell_resumed() {
 /// The keys that end the job no later than where its run stands, and the command to type. A schedule that is as long as
 /// the run leaves nothing to raise: another run begins with these weights.
 std::string TrainingRun::how_to_train_on() const {
-  const std::int64_t taken = state_.position.global_step;
+  const std::int64_t taken = state_.step;
   std::vector<std::string> keys, values;
   Job longer = job_;
   const auto raise = [&](std::string key, const std::string& value, const char* behind) {
@@ -159,7 +159,7 @@ std::string TrainingRun::how_to_train_on() const {
   if (job_.train.max_steps > 0 && job_.train.max_steps <= taken)
     raise("train.max_steps", std::to_string(taken + 1), " (0: no limit)");
   if (out_of_patience())
-    raise("train.patience", std::to_string(state_.patience.without_better + 1), " (0: never)");
+    raise("train.patience", std::to_string(state_.patience->without_better + 1), " (0: never)");
   const std::string& run = job_.run.dir;
   if (determining_keys(longer) != determining_keys(job_))
     return fmt::format(
@@ -173,10 +173,10 @@ std::string TrainingRun::how_to_train_on() const {
 /// To the person alone: nothing is written but a page that is missing. @returns the exit code
 int TrainingRun::tell_nothing_left() {
   if (!directory_) return 0;
-  const std::string taken = counted(state_.position.global_step, "step");
+  const std::string taken = counted(state_.step, "step");
   const std::string state =
-      state_.position.global_step == steps_in_run() ? fmt::format("holds all {}", taken)
-      : state_.position.global_step < steps_in_run()
+      state_.step == steps_in_run() ? fmt::format("holds all {}", taken)
+      : state_.step < steps_in_run()
           ? fmt::format("holds {}, after which its patience (train.patience) was at its end", taken)
           : fmt::format("holds {}, more than the {} asked for", taken, with_thousands(steps_in_run()));
   const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
@@ -270,7 +270,7 @@ void TrainingRun::tell_batch_shapes(std::int64_t steps) {
   const DistributedSampler& sampler = strategy_->sampler();
   const auto input = [&](std::int64_t samples) { return input_size(samples, setup_.network.input_shape()); };
   const int classes = setup_.network.classes();
-  const std::int64_t end = state_.position.step_in_epoch;
+  const std::int64_t end = state_.step_in_epoch;
   for (std::int64_t step = end - steps; step < end; ++step) {
     std::int64_t mine = 0;
     for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;

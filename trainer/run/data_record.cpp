@@ -13,6 +13,7 @@
 #include "data/sets/table_columns.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/ranges.h>
@@ -116,36 +117,6 @@ void require_possible(const DatasetOptions& options, const std::string& checkpoi
                   options.train_samples, options.test_samples));
 }
 
-/// Checkpoints of runs that held nothing out do not say.
-HoldOut recorded_hold_out(const RecordedValues& job, const std::string& checkpoint) {
-  const std::string text = job.text_or("data.validation", "0");
-  const auto hold_out = parse_hold_out(text);
-  if (hold_out) return *hold_out;
-  throw DataError(fmt::format(
-      "{}: the manifest's job.data.validation is '{}', neither a number of samples nor a share, nor files",
-      checkpoint, printable_line(text)));
-}
-
-/// Checkpoints of runs on other sets do not say.
-PictureForm recorded_form(const RecordedValues& job, const RecordedValues& data,
-                          const std::string& checkpoint) {
-  const std::string size = job.text_or("data.size", "auto"),
-                    fit = data.text_or("fit", job.text_or("data.fit", "squeeze"));
-  const auto read = parse_picture_size(size);
-  if (!read && size != "auto")
-    throw DataError(fmt::format("{}: the manifest's job.data.size is '{}', no size of pictures", checkpoint,
-                                printable_line(size)));
-  const auto& fits = kSpellings<PictureFit>;
-  const auto known = std::ranges::find(fits, fit, &std::pair<std::string_view, PictureFit>::first);
-  if (known == fits.end())
-    throw DataError(fmt::format("{}: the manifest's data.fit is '{}', and no picture is fitted so",
-                                checkpoint, printable_line(fit)));
-  return {
-      .size = read.value_or(PictureSize()),
-      .fit = known->second,
-      .colour = job.text_or("data.colour", "false") == "true" ? PictureColour::kRgb : PictureColour::kGrey};
-}
-
 std::string place_of(const DataRecord& record) {
   return record.options.directory.empty() ? "made in memory" : "in " + record.options.directory;
 }
@@ -194,9 +165,31 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
   return entries;
 }
 
+Job recorded_job(const CheckpointFacts& facts, const std::string& checkpoint) {
+  Job job;
+  const auto read = [&](const std::string& path, const std::map<std::string, std::string>& from,
+                        const std::string& name, const char* section) {
+    const auto value = from.find(name);
+    if (value == from.end()) return;  // the run is older than the key, or on a set of another kind
+    const JobKey& key = *find_job_key(path);
+    try {
+      if (key.read(load_strict_yaml(value->second, checkpoint), job)) return;
+    } catch (const ConfigError&) {
+      // is told below
+    }
+    throw DataError(fmt::format("{}: the manifest's {}.{} is '{}', not {}", checkpoint, section, name,
+                                printable_line(value->second), key.expected));
+  };
+  for (const char* path : {"train.loss", "parallel.grain", "data.train_samples", "data.validation",
+                           "data.size", "data.fit", "data.colour", "data.label"})
+    read(path, facts.job, path, "job");
+  read("data.fit", facts.data, "fit", "data");
+  return job;
+}
+
 DataRecord read_data_record(const CheckpointFacts& facts, const std::string& checkpoint) {
-  const RecordedValues model(facts.model, checkpoint, "model"), job(facts.job, checkpoint, "job"),
-      data(facts.data, checkpoint, "data");
+  const RecordedValues model(facts.model, checkpoint, "model"), data(facts.data, checkpoint, "data");
+  const DataSection asked = recorded_job(facts, checkpoint).data;
   DataRecord record;
   record.fingerprints.train = {data.text("train_samples_sha256"), data.text("train_labels_sha256")};
   record.fingerprints.test = {data.text("test_samples_sha256"), data.text("test_labels_sha256")};
@@ -215,16 +208,16 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   record.was_read_as_before = has_pictures(options.set) && !data.has(kReading);
   record.columns = options.columns = data.text_or("columns", "");
   record.leave_out = data.text_or("leave_out", "");
-  record.leave_out_contents = job.text_or("data.leave_out", "");
+  record.leave_out_contents = RecordedValues(facts.job, checkpoint, "job").text_or("data.leave_out", "");
   options.seed = facts.seed;
-  options.validation = recorded_hold_out(job, checkpoint);
-  options.pictures = recorded_form(job, data, checkpoint);
-  options.label = job.text_or("data.label", options.label);
+  options.validation = asked.validation;
+  options.pictures = asked.picture_form();
+  options.label = asked.label;
   if (is_made_in_memory(options.set)) {
     options.train_samples = record.train_samples;
     options.test_samples = record.test_samples;
   } else {
-    options.train_samples = job.number_or<std::int64_t>("data.train_samples", 0);
+    options.train_samples = asked.train_samples;
     options.test_samples = data.number_or<std::int64_t>(kTestSubset, 0);
   }
   require_possible(options, checkpoint);

@@ -51,6 +51,12 @@ bool has_light_background(const Job& job, const Dataset& train);
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
                                                  const SetFingerprints& fingerprints, bool light_background);
 
+/// The keys of the run's job that say how its data and its evaluation are read, by the reader of job files; all others
+/// have their defaults.
+/// @param checkpoint  for messages
+/// @throws DataError  a value that cannot be right
+Job recorded_job(const CheckpointFacts& facts, const std::string& checkpoint);
+
 /// @param checkpoint  for messages
 /// @throws DataError  a value that cannot be right
 DataRecord read_data_record(const CheckpointFacts& facts, const std::string& checkpoint);

@@ -78,8 +78,8 @@ void add_initial_weights(nlohmann::ordered_json& start, const StartingWeights& i
 
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate) {
   return {{"event", "step"},
-          {"epoch", state.position.epoch + 1},
-          {"step", state.position.global_step},
+          {"epoch", state.epoch + 1},
+          {"step", state.step},
           {"loss", totals.loss() / static_cast<double>(totals.samples)},
           {"learning_rate", learning_rate}};
 }
@@ -94,17 +94,17 @@ void add_training_numbers(nlohmann::ordered_json& event, const LossWindow& windo
 }
 
 nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window, double learning_rate) {
-  return {{"event", "loss"},       {"epoch", state.position.epoch + 1}, {"step", state.position.global_step},
-          {"steps", window.steps}, {"mean_loss", window.mean()},        {"learning_rate", learning_rate}};
+  return {{"event", "loss"},       {"epoch", state.epoch + 1},   {"step", state.step},
+          {"steps", window.steps}, {"mean_loss", window.mean()}, {"learning_rate", learning_rate}};
 }
 
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
                                    const Evaluations& evaluations, double train_seconds) {
   nlohmann::ordered_json event = {{"event", "epoch"},
-                                  {"epoch", state.position.epoch + 1},
-                                  {"step", state.position.global_step},
-                                  {"train_loss", state.mean_epoch_loss()},
-                                  {"train_accuracy", state.epoch_accuracy()},
+                                  {"epoch", state.epoch + 1},
+                                  {"step", state.step},
+                                  {"train_loss", state.epoch_so_far().mean()},
+                                  {"train_accuracy", state.epoch_so_far().accuracy()},
                                   {"train_samples", state.epoch_samples},
                                   {"train_seconds", train_seconds},
                                   {"learning_rate", learning_rate}};
@@ -117,15 +117,13 @@ void add_rounding(nlohmann::ordered_json& event, std::optional<double> rounded_t
 }
 
 nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations) {
-  nlohmann::ordered_json event = {
-      {"event", "evaluation"}, {"epoch", state.position.epoch + 1}, {"step", state.position.global_step}};
+  nlohmann::ordered_json event = {{"event", "evaluation"}, {"epoch", state.epoch + 1}, {"step", state.step}};
   add_evaluations(event, evaluations);
   return event;
 }
 
 nlohmann::ordered_json end_event(const RunState& state, const Evaluations& evaluations, double seconds) {
-  nlohmann::ordered_json event = {
-      {"event", "end"}, {"step", state.position.global_step}, {"seconds", seconds}};
+  nlohmann::ordered_json event = {{"event", "end"}, {"step", state.step}, {"seconds", seconds}};
   add_evaluations(event, evaluations);
   return event;
 }

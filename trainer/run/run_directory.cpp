@@ -215,7 +215,8 @@ std::string RunDirectory::make_previous() {
 /// Where run.resume names an earlier checkpoint, the later ones and their metrics are work all the
 /// same.
 void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
-  const auto later = checkpoints_after(env_, path_, step);
+  auto later = list_checkpoints(env_, path_);
+  std::erase_if(later, [&](const CheckpointEntry& entry) { return entry.step <= step; });
   if (later.empty()) return;
   const auto aside = make_previous();
   const auto checkpoints = aside + "/" + kCheckpointsDirectory;

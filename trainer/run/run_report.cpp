@@ -24,7 +24,7 @@ void TrainingRun::say(const std::string& line) {
 }
 
 double TrainingRun::learning_rate() const {
-  return strategy_->weight_update().learning_rate(state_.position.global_step - 1);
+  return strategy_->weight_update().learning_rate(state_.step - 1);
 }
 
 double TrainingRun::samples_per_second(double seconds) const {
@@ -32,8 +32,8 @@ double TrainingRun::samples_per_second(double seconds) const {
 }
 
 void TrainingRun::tell_epoch_starts() {
-  progress_.start_epoch(state_.position.epoch + 1, job_.train.epochs, state_.position.step_in_epoch,
-                        steps_per_epoch_, steps_in_run() - state_.position.global_step);
+  progress_.start_epoch(state_.epoch + 1, job_.train.epochs, state_.step_in_epoch, steps_per_epoch_,
+                        steps_in_run() - state_.step);
   epoch_start_ = Clock::now();
   epoch_clock_.start(*strategy_);
   epoch_start_samples_ = state_.epoch_samples;
@@ -49,9 +49,9 @@ void TrainingRun::tell_series(const StepSeries& series) {
 /// The line of PyTorch's tutorials, "[1,   100] loss: 0.123", and a "loss" event.
 void TrainingRun::tell_loss() {
   if (!directory_) return;
-  directory_->write(loss_event(state_, state_.unprinted, learning_rate()));
-  say(fmt::format("[{}, {:5}] loss: {:.3f}", state_.position.epoch + 1, state_.position.step_in_epoch,
-                  state_.unprinted.mean()));
+  directory_->write(loss_event(state_, *state_.unprinted, learning_rate()));
+  say(fmt::format("[{}, {:5}] loss: {:.3f}", state_.epoch + 1, state_.step_in_epoch,
+                  state_.unprinted->mean()));
 }
 
 /// The "step" event of the last of the steps just taken. Collective.
@@ -89,9 +89,9 @@ void TrainingRun::tell_epoch() {
   event["epoch_seconds"] = seconds_since(epoch_start_);
   epoch_clock_.add_to(event, ranks);
   directory_->write(event);
-  const auto fields = epoch_fields({.epoch = state_.position.epoch + 1,
+  const auto fields = epoch_fields({.epoch = state_.epoch + 1,
                                     .epochs = job_.train.epochs,
-                                    .train_loss = state_.mean_epoch_loss(),
+                                    .train_loss = state_.epoch_so_far().mean(),
                                     .test_loss = describe_loss(evaluations_.judged()),
                                     .test_accuracy = evaluations_.judged().accuracy(),
                                     .validated = evaluations_.validation.has_value(),
@@ -109,8 +109,8 @@ void TrainingRun::tell_evaluation() {
   directory_->write(evaluation_event(state_, evaluations_));
   const Evaluation& found = evaluations_.judged();
   const std::string averages = averages_text(evaluations_, judge_);
-  say(fmt::format("epoch {:>2}/{}  step {}  {} loss {}  accuracy {:.2f} %{}{}", state_.position.epoch + 1,
-                  job_.train.epochs, with_thousands(state_.position.global_step),
+  say(fmt::format("epoch {:>2}/{}  step {}  {} loss {}  accuracy {:.2f} %{}{}", state_.epoch + 1,
+                  job_.train.epochs, with_thousands(state_.step),
                   evaluations_.validation ? "validation" : "test", describe_loss(found),
                   100 * found.accuracy(), averages.empty() ? "" : "  ", averages));
 }
@@ -118,7 +118,7 @@ void TrainingRun::tell_evaluation() {
 void TrainingRun::draw_curve() {
   const OutputTerminal output = output_terminal();
   const int columns = output_columns();
-  const CurvePoint now{state_.position.epoch + 1, evaluations_.judged().accuracy()};
+  const CurvePoint now{state_.epoch + 1, evaluations_.judged().accuracy()};
   const std::string what = evaluations_.validation ? "validation accuracy" : "test accuracy";
   if (!curve_is_drawn_) say(curve_scale(columns, what));
   curve_is_drawn_ = true;
@@ -137,7 +137,7 @@ void TrainingRun::tell_why_it_stops() {
 
 void TrainingRun::tell_stopped() {
   say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
-                  with_thousands(state_.position.global_step), with_thousands(steps_in_run()), job_.run.dir));
+                  with_thousands(state_.step), with_thousands(steps_in_run()), job_.run.dir));
 }
 
 /// What the run came to. Collective.
@@ -156,8 +156,7 @@ void TrainingRun::tell_end() {
   if (job_.run.print_loss_every_steps > 0) say("Finished Training");
   if (out_of_patience()) say(why_it_ended_early());
   const Evaluation& tested = *evaluations_.test;
-  say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",
-                  counted(state_.position.global_step, "step"),
+  say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}", counted(state_.step, "step"),
                   seconds < 60 ? format_seconds(seconds) : format_duration(seconds), 100 * tested.accuracy(),
                   counted(tested.samples, "test sample"), job_.run.dir));
   for (const auto& [average, part, found] : evaluations_.averages)
@@ -170,8 +169,8 @@ void TrainingRun::tell_end() {
 
 std::string TrainingRun::why_it_ended_early() const {
   return fmt::format("no better accuracy than {:.2f} % in {}: ended by train.patience at step {} of {}",
-                     100 * state_.patience.best, counted(state_.patience.without_better, "evaluation"),
-                     with_thousands(state_.position.global_step), with_thousands(steps_in_run()));
+                     100 * state_.patience->best, counted(state_.patience->without_better, "evaluation"),
+                     with_thousands(state_.step), with_thousands(steps_in_run()));
 }
 
 PublishedComparison TrainingRun::compare_weights(const std::string& sha256) {

@@ -17,19 +17,18 @@ namespace lockstep {
 namespace {
 
 int evaluations_of(const RunState& state) {
-  return (state.is_evaluated(EvaluatedPart::kTest) ? 1 : 0) +
-         (state.is_evaluated(EvaluatedPart::kValidation) ? 1 : 0);
+  return int{state.test_accuracy.has_value()} + int{state.validation_accuracy.has_value()};
 }
 
 }  // namespace
 
 void TrainingRun::note_saved() {
-  saved_step_ = state_.position.global_step;
+  saved_step_ = state_.step;
   saved_evaluations_ = evaluations_of(state_);
 }
 
 bool TrainingRun::is_saved() const {
-  return saved_step_ == state_.position.global_step && saved_evaluations_ == evaluations_of(state_);
+  return saved_step_ == state_.step && saved_evaluations_ == evaluations_of(state_);
 }
 
 bool TrainingRun::is_best() const {
@@ -42,7 +41,7 @@ bool TrainingRun::is_best() const {
 /// One pass over weights that are read anyway, in place of one in every step's update: a weight that is NaN or infinite
 /// makes the losses of the next step so. What does not show there must not be evaluated, saved or hashed.
 void TrainingRun::require_finite_weights() {
-  const std::int64_t step = state_.position.global_step;
+  const std::int64_t step = state_.step;
   if (step == finite_step_) return;
   const InPhase phase(comm_.activity(), Phase::kChecking);
   strategy_->collect();
@@ -69,18 +68,8 @@ void TrainingRun::save() {
   compare_copies();
   require_finite_weights();
   wait_for_disk();  // of the save before
-  if (directory_) directory_->save(snapshot());
+  if (directory_) directory_->save(checkpoint_of(state_, job_, setup_, comm_, strategy_->whole_state()));
   note_saved();
-}
-
-CheckpointState TrainingRun::snapshot() {
-  const TrainedState trained = strategy_->whole_state();
-  CheckpointState checkpoint;
-  checkpoint.facts = checkpoint_facts(state_, job_, setup_, comm_, trained.units);
-  checkpoint.weights.assign(trained.weights.begin(), trained.weights.end());
-  for (const OptimizerBufferView& buffer : trained.optimizer)
-    checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
-  return checkpoint;
 }
 
 /// Ranks other than 0 hear of it every second, so that a slow disk is not taken for a lost rank.
@@ -110,7 +99,7 @@ void TrainingRun::wait_until_saved(const char* what_ends) {
 }
 
 void TrainingRun::end_trace() {
-  const std::string line = trace_.end(state_.position.global_step, job_.run.dir);
+  const std::string line = trace_.end(state_.step, job_.run.dir);
   if (!line.empty()) say(line);
 }
 
@@ -128,7 +117,7 @@ void TrainingRun::add_to_trail(const StepSeries& series) {
 void TrainingRun::compare_copies() {
   const InPhase phase(comm_.activity(), Phase::kChecking);
   flush_trail();
-  strategy_->check_copies(state_.position.global_step);
+  strategy_->check_copies(state_.step);
 }
 
 /// Rows that differ between ranks are written, too, before the run ends: proofs read them.
@@ -144,7 +133,7 @@ void TrainingRun::flush_trail() {
     auto row = trail_rows_.begin();
     for (std::size_t i = 0; i < apart.size(); ++i, row += static_cast<std::ptrdiff_t>(trail_slots_)) {
       const auto steps_behind = static_cast<std::int64_t>(apart.size() - 1 - i);
-      records.push_back({.step = state_.position.global_step - steps_behind,
+      records.push_back({.step = state_.step - steps_behind,
                          .arithmetic = arithmetic,
                          .apart = apart[i],
                          .fingerprints = {row, row + static_cast<std::ptrdiff_t>(trail_slots_)}});
@@ -161,7 +150,7 @@ void TrainingRun::flush_trail() {
   if (wrong == std::ssize(apart)) return;
   const auto row = own_rows.begin() + wrong * static_cast<std::ptrdiff_t>(trail_slots_);
   strategy_->check_rows({row, row + static_cast<std::ptrdiff_t>(trail_slots_)},
-                        state_.position.global_step - (std::ssize(apart) - 1 - wrong));
+                        state_.step - (std::ssize(apart) - 1 - wrong));
 }
 
 }  // namespace lockstep

@@ -25,29 +25,9 @@ std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors
   return parameters;
 }
 
-WideSum epoch_loss_units(const CheckpointFacts& facts) {
-  WideSum sum;
-  std::ranges::copy(facts.epoch_loss_units, sum.limbs.begin());
-  return sum;
-}
-
-CheckpointLoss stored(const LossWindow& window) {
-  return {window.steps, window.samples, {window.loss_units.limbs.begin(), window.loss_units.limbs.end()}};
-}
-
-/// Where the checkpoint has none, the loss of the first steps is not known: nothing is printed then.
-LossWindow restored(const CheckpointLoss& loss) {
-  LossWindow window{.steps = loss.steps, .samples = loss.samples, .correct = 0, .loss_units = {}};
-  if (loss.units.size() == window.loss_units.limbs.size())
-    std::ranges::copy(loss.units, window.loss_units.limbs.begin());
-  return window;
-}
-
 /// Where the checkpoint has not counted. The evaluation of its own step may still be to come.
 CheckpointPatience counted_from_here(const CheckpointFacts& facts, EvaluatedPart judge) {
-  const bool evaluated =
-      (judge == EvaluatedPart::kTest ? facts.test_accuracy : facts.validation_accuracy).has_value();
-  return {.counted_from = evaluated ? facts.step : std::max<std::int64_t>(facts.step - 1, 0)};
+  return {.counted_from = accuracy_on(judge, facts) ? facts.step : std::max<std::int64_t>(facts.step - 1, 0)};
 }
 
 std::string names_of(const auto& buffers) {
@@ -80,13 +60,14 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
   };
   // All steps of an epoch may be taken and its evaluation still to come.
   const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
+  const LossWindow unprinted = facts.unprinted.value_or(LossWindow());
   const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
   const bool possible =
       in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
       of_whole_epochs / steps == facts.epoch && facts.epoch_samples == samples_after(facts.step_in_epoch) &&
       facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
-      std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
-      facts.unprinted.samples <= facts.epoch_samples && facts.unlogged.steps <= facts.step_in_epoch &&
+      std::isfinite(facts.epoch_loss_sum) && unprinted.steps <= facts.step_in_epoch &&
+      unprinted.samples <= facts.epoch_samples && facts.unlogged.steps <= facts.step_in_epoch &&
       facts.unlogged.samples <= facts.epoch_samples && facts.unlogged.correct <= facts.epoch_correct;
   if (possible) return;
   throw DataError(fmt::format(
@@ -96,40 +77,6 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
       "another run.dir",
       facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
       counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
-}
-
-void LossWindow::add(const StepSeries& series) {
-  steps += series.steps;
-  samples += series.samples;
-  correct += series.correct;
-  loss_units += series.loss_units;
-}
-
-void RunState::add(const StepSeries& series) {
-  position.global_step += series.steps;
-  position.step_in_epoch += series.steps;
-  epoch_samples += series.samples;
-  epoch_correct += series.correct;
-  epoch_loss_units += series.loss_units;
-  unprinted.add(series);
-  unlogged.add(series);
-}
-
-void RunState::note(EvaluatedPart part, double accuracy) {
-  (part == EvaluatedPart::kTest ? test_accuracy : validation_accuracy) = accuracy;
-  (part == EvaluatedPart::kTest ? evaluated_step : validated_step) = position.global_step;
-}
-
-double RunState::epoch_loss() const {
-  return epoch_loss_units.value() / kLossScale;
-}
-
-void RunState::start_next_epoch() {
-  ++position.epoch;
-  position.step_in_epoch = 0;
-  epoch_samples = epoch_correct = 0;
-  epoch_loss_units = {};
-  unprinted = unlogged = {};
 }
 
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
@@ -158,23 +105,14 @@ bool light_background(const Job& job, const JobSetup& setup) {
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units) {
   CheckpointFacts facts;
-  facts.step = state.position.global_step;
-  facts.epoch = state.position.epoch;
-  facts.step_in_epoch = state.position.step_in_epoch;
+  static_cast<RunState&>(facts) = state;
   facts.seed = job.train.seed;
-  facts.epoch_samples = state.epoch_samples;
-  facts.epoch_correct = state.epoch_correct;
   facts.epoch_loss_sum = state.epoch_loss();
-  facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
-  if (job.run.print_loss_every_steps > 0) facts.unprinted = stored(state.unprinted);
-  if (job.run.log_every_steps > 0)
-    facts.unlogged = {state.unlogged.steps, state.unlogged.samples, state.unlogged.correct};
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
-  facts.arithmetic = {.version = arithmetic_version(job, setup), .since = state.arithmetic_since};
-  if (state.replayed > 0) facts.replayed = state.replayed;
-  if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
-  if (state.is_evaluated(EvaluatedPart::kValidation)) facts.validation_accuracy = state.validation_accuracy;
-  if (job.train.patience > 0) facts.patience = state.patience;
+  facts.arithmetic.version = arithmetic_version(job, setup);
+  if (job.run.print_loss_every_steps == 0) facts.unprinted.reset();
+  if (job.run.log_every_steps == 0) facts.unlogged = {};
+  if (job.train.patience == 0) facts.patience.reset();
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
   facts.data = describe_data(job, *setup.data, setup.fingerprints->get(), light_background(job, setup));
@@ -188,6 +126,15 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   facts.parameters = described(setup.network.parameters().parameters);
   facts.kept = described(setup.network.parameters().kept);
   return facts;
+}
+
+CheckpointState checkpoint_of(const RunState& state, const Job& job, const JobSetup& setup,
+                              const Communicator& comm, const TrainedState& trained) {
+  CheckpointState checkpoint{.facts = checkpoint_facts(state, job, setup, comm, trained.units),
+                             .weights = {trained.weights.begin(), trained.weights.end()}};
+  for (const OptimizerBufferView& buffer : trained.optimizer)
+    checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
+  return checkpoint;
 }
 
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
@@ -207,24 +154,11 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   LOCKSTEP_CHECK(checkpoint.weights.size() == trained.weights.size());
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), trained.weights.begin());
   trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
-  return {.position = {.epoch = facts.epoch, .step_in_epoch = facts.step_in_epoch, .global_step = facts.step},
-          .epoch_samples = facts.epoch_samples,
-          .epoch_correct = facts.epoch_correct,
-          .epoch_loss_units = epoch_loss_units(facts),
-          .test_accuracy = facts.test_accuracy.value_or(-1),
-          .evaluated_step = facts.test_accuracy ? facts.step : -1,
-          .validation_accuracy = facts.validation_accuracy.value_or(-1),
-          .validated_step = facts.validation_accuracy ? facts.step : -1,
-          .patience = facts.patience.value_or(counted_from_here(facts, judging_part(job))),
-          .replayed = facts.replayed.value_or(0),
-          .arithmetic_since = facts.arithmetic.version == arithmetic_version(job, setup)
-                                  ? facts.arithmetic.since
-                                  : facts.step,
-          .unprinted = restored(facts.unprinted),
-          .unlogged = {.steps = facts.unlogged.steps,
-                       .samples = facts.unlogged.samples,
-                       .correct = facts.unlogged.correct,
-                       .loss_units = {}}};
+  RunState state = facts;
+  state.patience = facts.patience.value_or(counted_from_here(facts, judging_part(job)));
+  if (facts.arithmetic.version != arithmetic_version(job, setup)) state.arithmetic.since = facts.step;
+  state.unprinted = facts.unprinted.value_or(LossWindow());  // empty: the next window is printed first
+  return state;
 }
 
 TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers) {

@@ -27,25 +27,6 @@ namespace lockstep {
 
 namespace {
 
-/// Of the grains that evaluation works in.
-int read_grain(const CheckpointFacts& facts, const std::string& checkpoint) {
-  constexpr int kLargest = 4096;
-  const RecordedValues job(facts.job, checkpoint, "job");
-  const int grain = job.number_or<int>("parallel.grain", ParallelSection{}.grain);
-  if (grain >= 1 && grain <= kLargest) return grain;
-  throw DataError(
-      fmt::format("{}: the manifest's job.parallel.grain is {}, not 1 to {}", checkpoint, grain, kLargest));
-}
-
-LossKind read_loss(const CheckpointFacts& facts, const std::string& checkpoint) {
-  const RecordedValues job(facts.job, checkpoint, "job");
-  const std::string name = job.text_or("train.loss", std::string(spelt(LossKind::kCrossEntropy)));
-  for (const auto& [word, kind] : kSpellings<LossKind>)
-    if (word == name) return kind;
-  throw DataError(fmt::format("{}: the manifest's job.train.loss is '{}', which is no loss of this program",
-                              checkpoint, printable(name)));
-}
-
 /// That they are finite and std above 0, read_data_record has seen to.
 void check_channels(const DatasetOptions& data, int channels, const std::string& checkpoint) {
   for (const auto& [key, numbers] : {std::pair{"mean", &data.mean}, {"std", &data.std}}) {
@@ -113,13 +94,14 @@ Network recorded_network(const CheckpointFacts& facts, const std::string& checkp
 
 SavedModel load_saved_model(const std::string& path) {
   Env& env = Env::posix();
-  const auto [directory, checkpoint, damaged] =
+  const auto [directory, checkpoint] =
       open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
+  const Job job = recorded_job(checkpoint.facts, directory);
   SavedModel saved{.network = recorded_network(checkpoint.facts, directory),
                    .weights = AlignedBuffer<float>(checkpoint.weights.size()),
                    .data = read_data_record(checkpoint.facts, directory),
-                   .loss = read_loss(checkpoint.facts, directory),
-                   .grain = read_grain(checkpoint.facts, directory),
+                   .loss = job.train.loss,
+                   .grain = job.parallel.grain,
                    .checkpoint = directory};
   check_channels(saved.data.options, saved.network.input_shape().channels, directory);
   const std::size_t expected = saved.network.parameters().weights_size();
@@ -183,7 +165,7 @@ WeightsFile read_weights_file(const std::string& given) {
   if (!std::filesystem::is_directory(path, ignored)) return file_at(path);
   std::string in_checkpoint = path + "/" + kModelFile;
   if (std::filesystem::exists(in_checkpoint, ignored)) return file_at(in_checkpoint);
-  return file_at(resolve_checkpoint(env, path, tell) + "/" + kModelFile);
+  return file_at(open_checkpoint(env, path, tell).path + "/" + kModelFile);
 }
 
 /// What torch.save() writes: a zip archive of a pickle, which can run a program that is in it where it is read.

@@ -285,18 +285,6 @@ class PacketWriter {
   std::string bytes_;
 };
 
-/// By begin, the outer ones first.
-std::vector<TimeSlice> slices_of(const Timeline& timeline, std::size_t track) {
-  std::vector<TimeSlice> slices;
-  for (const TimeSlice& slice : timeline.slices()) {
-    if (slice.track == track) slices.push_back(slice);
-  }
-  std::ranges::stable_sort(slices, [](const TimeSlice& a, const TimeSlice& b) {
-    return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
-  });
-  return slices;
-}
-
 void write_track(PacketWriter& writer, const Timeline& timeline, std::size_t track) {
   std::vector<std::int64_t> ends;
   const auto close_until = [&](std::int64_t ns) {
@@ -311,6 +299,16 @@ void write_track(PacketWriter& writer, const Timeline& timeline, std::size_t tra
 }
 
 }  // namespace
+
+std::vector<TimeSlice> slices_of(const Timeline& timeline, std::size_t track) {
+  std::vector<TimeSlice> slices;
+  for (const TimeSlice& slice : timeline.slices())
+    if (slice.track == track) slices.push_back(slice);
+  std::ranges::stable_sort(slices, [](const TimeSlice& a, const TimeSlice& b) {
+    return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
+  });
+  return slices;
+}
 
 std::string trace_packets(const Timeline& timeline, int rank, const std::string& host,
                           const ClockLine& clock) {

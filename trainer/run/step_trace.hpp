@@ -43,6 +43,9 @@ struct ClockLine {
 
 // The file: packets of Perfetto's format, those of one rank behind those of another.
 
+/// The slices of a track by begin, the outer ones first.
+std::vector<TimeSlice> slices_of(const Timeline& timeline, std::size_t track);
+
 /// The packets of a rank: a process with a track for each thread, and for each thing that goes on beside them. Slices
 /// that overlap on one track are cut where the outer one ends.
 std::string trace_packets(const Timeline& timeline, int rank, const std::string& host,

@@ -73,10 +73,9 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
   GradientUnits units = strategy_->whole_state().units;
   const auto state =
       restore(checkpoint->state, job_, setup_, strategy_->sampler(), {weights, buffers.views(), units});
-  if (state.position.global_step > steps_in_run()) {
+  if (state.step > steps_in_run()) {
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
-                                  with_thousands(state.position.global_step),
-                                  with_thousands(steps_in_run())));
+                                  with_thousands(state.step), with_thousands(steps_in_run())));
   }
 }
 
@@ -101,7 +100,7 @@ void TrainingRun::restore_or_initialise() {
   broadcast(comm_, nothing_left_);
   broadcast(comm_, state_);
   if (resumed) note_saved();
-  first_step_ = state_.position.global_step;
+  first_step_ = state_.step;
   strategy_->distribute();
 }
 
@@ -123,20 +122,20 @@ RankStretch TrainingRun::ranks_here() {
 void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint, RankStretch ranks) {
   const CheckpointFacts none;
   const CheckpointFacts& facts = checkpoint ? checkpoint->state.facts : none;
-  const bool between_epochs = state_.position.step_in_epoch == 0;
-  const bool evaluated = between_epochs || (!epoch_finished() && state_.is_evaluated(judge_));
-  directory_->open(state_.position.global_step, evaluated, facts);
-  ranks.from = state_.position.global_step + 1;
+  const bool between_epochs = state_.step_in_epoch == 0;
+  const bool evaluated = between_epochs || (!epoch_finished() && accuracy_on(judge_, state_));
+  directory_->open(state_.step, evaluated, facts);
+  ranks.from = state_.step + 1;
   directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()), ranks,
                          facts.trail);
-  directory_->open_tensorboard(state_.position.global_step);
+  directory_->open_tensorboard(state_.step);
 }
 
 /// More steps were taken than the job asks for; or as many, or as its patience lasted, and the end of the run is on
 /// disk with these weights. (A run that was killed between its last checkpoint and its end is still brought to its
 /// end.)
 bool TrainingRun::nothing_left() {
-  const std::int64_t taken = state_.position.global_step;
+  const std::int64_t taken = state_.step;
   if (taken > steps_in_run()) return true;
   if (!at_end()) return false;
   return recorded_end(Env::posix(), job_.run.dir + "/metrics.jsonl", taken) ==
@@ -151,7 +150,7 @@ void TrainingRun::announce() {
     if (!first_line_.empty()) say(first_line_);
     for (const std::string& line : announcement(hosts)) say(line);
     if (const std::string line = strategy_->describe().for_log; !line.empty()) directory_->log(line);
-    if (state_.position.global_step > 0) {
+    if (state_.step > 0) {
       tell_resumed();
     } else {
       auto event = start_event(job_, setup_, *strategy_, comm_, hosts);

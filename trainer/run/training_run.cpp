@@ -77,7 +77,7 @@ int TrainingRun::run_to_the_end() {
   if (job_.inject.is_given())
     faults_ = std::make_unique<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);
   announce();
-  if (evaluates_here() && !state_.is_evaluated(judge_)) evaluate_within_epoch();  // a stop came before it
+  if (evaluates_here() && !accuracy_on(judge_, state_)) evaluate_within_epoch();  // a stop came before it
   while (!stopping_ && (!at_end() || epoch_finished())) {
     train_epoch();
     if (!stopping_ && epoch_finished()) finish_epoch();
@@ -88,12 +88,12 @@ int TrainingRun::run_to_the_end() {
 void TrainingRun::train_epoch() {
   tell_epoch_starts();
   while (!epoch_finished() && !at_end() && !stopping_) {
-    if (faults_) faults_->before_series(state_.position.global_step);
-    const std::int64_t step = state_.position.global_step + 1;
+    if (faults_) faults_->before_series(state_.step);
+    const std::int64_t step = state_.step + 1;
     if (const std::string line = trace_.before_step(step, job_.run.dir); !line.empty()) say(line);
     comm_.activity().begin_step(step);
     const auto start = Clock::now();
-    const StepSeries series = strategy_->run(state_.position, next_series(), stop_wanted());
+    const StepSeries series = strategy_->run(position(state_), next_series(), stop_wanted());
     epoch_clock_.add(series.steps, seconds_since(start));
     after_series(series);
   }
@@ -103,11 +103,11 @@ void TrainingRun::train_epoch() {
 
 /// How many steps to go to whatever comes first: the end of the epoch or run, or something that is due.
 std::int64_t TrainingRun::next_series() const {
-  const auto step = state_.position.global_step;
-  std::int64_t count = std::min(
-      {strategy_->longest_series(), steps_per_epoch_ - state_.position.step_in_epoch, steps_in_run() - step});
+  const auto step = state_.step;
+  std::int64_t count =
+      std::min({strategy_->longest_series(), steps_per_epoch_ - state_.step_in_epoch, steps_in_run() - step});
   if (const std::int64_t every = job_.run.print_loss_every_steps; every > 0)
-    count = std::min(count, every - state_.position.step_in_epoch % every);
+    count = std::min(count, every - state_.step_in_epoch % every);
   for (const std::int64_t every :
        {job_.run.log_every_steps, job_.run.checkpoint_every_steps, job_.parallel.check_replicas_every_steps,
         job_.train.evaluate_every_steps}) {
@@ -121,8 +121,8 @@ std::int64_t TrainingRun::next_series() const {
 
 void TrainingRun::after_series(const StepSeries& series) {
   LOCKSTEP_CHECK(series.steps > 0 || series.failure);
-  state_.add(series);
-  state_.replayed = last_replay(state_.position.global_step);
+  state_.add(sums_of(series));
+  state_.replayed = last_replay(state_.step);
   add_to_trail(series);
   if (series.failure) fail(series);
   tell_series(series);
@@ -143,13 +143,13 @@ void TrainingRun::end_if_unread() {
       if (const std::exception_ptr reason = strategy_->unread().take()) std::rethrow_exception(reason);
     });
   } catch (const AgreedError& error) {
-    if (state_.position.global_step == 0) throw;  // nothing to lose
+    if (state_.step == 0) throw;  // nothing to lose
     save();
     wait_until_saved(error.what());
     end_trace();
     throw AgreedError(error.code(),
                       fmt::format("{}; step {} is saved, and the same command goes on from there",
-                                  error.what(), with_thousands(state_.position.global_step)),
+                                  error.what(), with_thousands(state_.step)),
                       error.speaker());
   }
 }
@@ -160,23 +160,22 @@ void TrainingRun::fail(const StepSeries& series) {
   compare_copies();  // a rank's memory may have made the number
   strategy_->collect();
   const std::string what =
-      comm_.rank() == 0
-          ? describe_failure(*series.failure, series.last.samples, state_.position.global_step + 1,
-                             setup_.network.parameters(), strategy_->whole_state().weights)
-          : "";
+      comm_.rank() == 0 ? describe_failure(*series.failure, series.last.samples, state_.step + 1,
+                                           setup_.network.parameters(), strategy_->whole_state().weights)
+                        : "";
   throw AgreedError(ExitCode::kInternal, what, 0);
 }
 
 /// Whole windows only: after a resume from a checkpoint that has none, the first would be short.
 void TrainingRun::print_loss(std::int64_t every) {
-  if (state_.position.step_in_epoch % every != 0) return;
-  if (state_.unprinted.steps == every) tell_loss();
-  state_.unprinted = {};
+  if (state_.step_in_epoch % every != 0) return;
+  if (state_.unprinted->steps == every) tell_loss();
+  state_.unprinted.emplace();
 }
 
 void TrainingRun::finish_epoch() {
   if (!evaluate_now(judge_)) return;
-  state_.patience.count(evaluations_.judged().accuracy());
+  state_.patience->count(evaluations_.judged().accuracy());
   tell_epoch();
   state_.start_next_epoch();
   if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();
@@ -187,7 +186,7 @@ void TrainingRun::evaluate_within_epoch() {
   const auto start = Clock::now();
   if (!evaluate_now(judge_)) return;
   epoch_start_ += Clock::now() - start;  // the epoch's seconds are those of its steps
-  state_.patience.count(evaluations_.judged().accuracy());
+  state_.patience->count(evaluations_.judged().accuracy());
   tell_evaluation();
   if (!at_end() && (is_due(job_.run.checkpoint_every_steps) || is_best())) save();
 }
@@ -196,7 +195,7 @@ void TrainingRun::evaluate_within_epoch() {
 /// goes on. The time limit does so only after a step, so that every start gets further; and not at the end of
 /// the run.
 bool TrainingRun::leave_evaluation() const {
-  const bool got_further = state_.position.global_step > first_step_;
+  const bool got_further = state_.step > first_step_;
   return stop_requested() || (got_further && !at_end() && time_limit_.reached());
 }
 
@@ -210,15 +209,14 @@ bool TrainingRun::evaluate_now(EvaluatedPart part) {
   const Evaluation evaluation = strategy_->evaluate(part, leave);
   if (part == judge_) evaluations_ = {};
   stopping_ = evaluation.interrupted;
-  if (!stopping_)
-    stopping_ = !evaluate_averages(*strategy_, state_.position.global_step, part, leave, evaluations_);
+  if (!stopping_) stopping_ = !evaluate_averages(*strategy_, state_.step, part, leave, evaluations_);
   if (stopping_) {
     end_if_unread();
     tell_why_it_stops();
     return false;
   }
   evaluations_.of(part) = evaluation;
-  state_.note(part, evaluation.accuracy());
+  accuracy_on(part, state_) = evaluation.accuracy();
   return true;
 }
 
@@ -231,7 +229,7 @@ int TrainingRun::stop_on_request() {
 }
 
 int TrainingRun::finish() {
-  const bool evaluated = evaluations_.of(judge_) && state_.is_evaluated(judge_);
+  const bool evaluated = evaluations_.of(judge_) && accuracy_on(judge_, state_);
   if (!evaluated && !evaluate_now(judge_)) return stop_on_request();
   if (judge_ != EvaluatedPart::kTest && !evaluate_now(EvaluatedPart::kTest)) return stop_on_request();
   if (is_saved()) compare_copies();

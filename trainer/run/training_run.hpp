@@ -106,18 +106,18 @@ class TrainingRun {
   // The loop: training_run.cpp.
   int run_to_the_end();
   std::int64_t steps_in_run() const { return steps_asked(job_, steps_per_epoch_); }
-  bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
-  bool epoch_finished() const { return state_.position.step_in_epoch == steps_per_epoch_; }
+  bool steps_finished() const { return state_.step >= steps_in_run(); }
+  bool epoch_finished() const { return state_.step_in_epoch == steps_per_epoch_; }
   /// Evaluations without a better accuracy, as many as train.patience allows.
   bool out_of_patience() const {
-    return job_.train.patience > 0 && state_.patience.without_better >= job_.train.patience;
+    return job_.train.patience > 0 && state_.patience->without_better >= job_.train.patience;
   }
   bool at_end() const { return steps_finished() || out_of_patience(); }
   /// Whether this step, within an epoch, is one after which train.evaluate_every_steps wants an evaluation.
   bool evaluates_here() const {
-    return state_.position.step_in_epoch > 0 && !epoch_finished() && is_due(job_.train.evaluate_every_steps);
+    return state_.step_in_epoch > 0 && !epoch_finished() && is_due(job_.train.evaluate_every_steps);
   }
-  bool is_due(std::int64_t every) const { return every > 0 && state_.position.global_step % every == 0; }
+  bool is_due(std::int64_t every) const { return every > 0 && state_.step % every == 0; }
   void train_epoch();
   std::int64_t next_series() const;
   void after_series(const StepSeries& series);
@@ -155,7 +155,6 @@ class TrainingRun {
   /// @throws IoError      of an earlier save
   /// @throws AgreedError  as require_finite_weights()
   void save();
-  CheckpointState snapshot();
   void wait_for_disk();
   /// Returns when the last save is safely on disk. Collective.
   /// @param what_ends  "stopped on request", for the message

@@ -44,13 +44,6 @@ void take_away(LossWindow& from, const LossWindow& part) {
     from.loss_units.limbs[i] -= part.loss_units.limbs[i];
 }
 
-LossWindow epoch_so_far(const RunState& state) {
-  return {.steps = 0,
-          .samples = state.epoch_samples,
-          .correct = state.epoch_correct,
-          .loss_units = state.epoch_loss_units};
-}
-
 }  // namespace
 
 void ClaimCheck::read() {
@@ -69,7 +62,7 @@ void ClaimCheck::read() {
   const CheckpointFacts there = load_manifest(Env::posix(), interval_.end).facts;
   end_is_tested_ = there.test_accuracy.has_value();
   end_is_validated_ = there.validation_accuracy.has_value();
-  windows_.insert(interval_.last - std::min(there.unprinted.steps, interval_.last));
+  if (there.unprinted) windows_.insert(interval_.last - std::min(there.unprinted->steps, interval_.last));
   windows_.insert(interval_.last - std::min(there.unlogged.steps, interval_.last));
   if (const auto samples = evaluated_test_samples(there); samples >= 0) test_sizes_.insert(samples);
 }
@@ -85,17 +78,17 @@ std::string ClaimCheck::initial_weights() const {
 /// Behind a checkpoint a printed loss or an accuracy may begin before it: its part until there is in the checkpoint, of
 /// a loss without its answers, of an accuracy without its loss.
 void ClaimCheck::begin(const RunState& state) {
-  const std::int64_t step = state.position.global_step;
-  LossWindow so_far = epoch_so_far(state);
+  const std::int64_t step = state.step;
+  LossWindow so_far = state.epoch_so_far();
   sums_at_[step] = answers_at_[step] = so_far;
   for (const auto& [window, sums] :
-       {std::pair(&state.unprinted, &sums_at_), std::pair(&state.unlogged, &answers_at_)}) {
+       {std::pair(&*state.unprinted, &sums_at_), std::pair(&state.unlogged, &answers_at_)}) {
     LossWindow before = so_far;
     take_away(before, *window);
     (*sums)[step - window->steps] = before;
   }
-  start_patience_ = state.patience;
-  if (state.is_evaluated(judging_part(run_.job))) return;
+  start_patience_ = *state.patience;
+  if (accuracy_on(judging_part(run_.job), state)) return;
   // Saved by a stop before its evaluation, which the interval before compares.
   for (const ClaimedLine& line : run_.metrics.of_step(step)) {
     const auto event = run_.metrics.event(line);
@@ -112,8 +105,7 @@ std::int64_t ClaimCheck::next_stop(std::int64_t step) const {
 }
 
 void ClaimCheck::remember(const RunState& state) {
-  if (windows_.contains(state.position.global_step))
-    sums_at_[state.position.global_step] = answers_at_[state.position.global_step] = epoch_so_far(state);
+  if (windows_.contains(state.step)) sums_at_[state.step] = answers_at_[state.step] = state.epoch_so_far();
 }
 
 bool ClaimCheck::wants_gradient_norm(std::int64_t step) const {
@@ -131,7 +123,7 @@ bool ClaimCheck::wants_evaluation(std::int64_t step, EvaluatedPart part) const {
 }
 
 void ClaimCheck::compare_lines(const RunState& state, const StepNumbers& numbers) {
-  const std::int64_t step = state.position.global_step;
+  const std::int64_t step = state.step;
   if (step > 0 && !interval_.steps().contains(step)) return;  // the interval before compares them
   for (const ClaimedLine& line : run_.metrics.of_step(step)) {
     if (is_counted(line)) judged_.emplace_back(step, numbers.evaluations.judged().accuracy());
@@ -171,12 +163,12 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
     if (!loss || loss->steps == 0) return {"steps is no number of steps after which a loss is printed here"};
     return differing_numbers(said, loss_event(state, *loss, rate), {});
   }
-  if (line.event == "epoch" && state.position.step_in_epoch != strategy_.sampler().steps_per_epoch())
+  if (line.event == "epoch" && state.step_in_epoch != strategy_.sampler().steps_per_epoch())
     return {"no epoch ends with this step"};
-  if (line.event == "evaluation" && state.position.step_in_epoch == strategy_.sampler().steps_per_epoch())
+  if (line.event == "evaluation" && state.step_in_epoch == strategy_.sampler().steps_per_epoch())
     return {"an epoch ends with this step"};
   std::set<std::string> leave_out = kTimes;
-  if (is_of_another_test_set(state.position.global_step, whole_number(said, "test_samples").value_or(-1)))
+  if (is_of_another_test_set(state.step, whole_number(said, "test_samples").value_or(-1)))
     leave_out.insert(kOfTheTestSet.begin(), kOfTheTestSet.end());
   const Evaluations& evaluations = numbers.evaluations;
   if (line.event == "evaluation")
@@ -201,11 +193,11 @@ nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evalu
 std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunState& state,
                                              std::int64_t steps) {
   if (steps == 0) return LossWindow();
-  if (steps < 0 || steps > state.position.step_in_epoch) return std::nullopt;
-  LossWindow window = epoch_so_far(state);
+  if (steps < 0 || steps > state.step_in_epoch) return std::nullopt;
+  LossWindow window = state.epoch_so_far();
   window.steps = steps;
-  if (steps < state.position.step_in_epoch) {
-    const auto before = sums.find(state.position.global_step - steps);
+  if (steps < state.step_in_epoch) {
+    const auto before = sums.find(state.step - steps);
     if (before == sums.end()) return std::nullopt;
     take_away(window, before->second);
   }
@@ -229,24 +221,15 @@ bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples)
 CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunState& state,
                                        const Evaluations& evaluations) {
   RunState now = state;
-  const bool epoch_ended = now.position.step_in_epoch == strategy_.sampler().steps_per_epoch();
+  const bool epoch_ended = now.step_in_epoch == strategy_.sampler().steps_per_epoch();
   if (epoch_ended && there.step_in_epoch == 0) now.start_next_epoch();
   CheckpointFacts facts = checkpoint_facts(now, run_.job, run_.setup, comm_, strategy_.whole_state().units);
-  facts.unprinted = {};
-  if (!there.unprinted.units.empty()) {
-    const LossWindow known =
-        window(sums_at_, state, there.unprinted.steps)
-            .value_or(LossWindow{.steps = -1, .samples = -1, .correct = -1, .loss_units = {}});
-    facts.unprinted = {
-        known.steps, known.samples, {known.loss_units.limbs.begin(), known.loss_units.limbs.end()}};
-  }
+  const LossWindow unknown{.steps = -1, .samples = -1, .correct = -1, .loss_units = {}};
+  facts.unprinted.reset();
+  if (there.unprinted) facts.unprinted = window(sums_at_, state, there.unprinted->steps).value_or(unknown);
   facts.unlogged = {};
-  if (there.unlogged != CheckpointAnswers()) {
-    const LossWindow known =
-        window(answers_at_, state, there.unlogged.steps)
-            .value_or(LossWindow{.steps = -1, .samples = -1, .correct = -1, .loss_units = {}});
-    facts.unlogged = {known.steps, known.samples, known.correct};
-  }
+  if (there.unlogged != LossWindow())
+    facts.unlogged = window(answers_at_, state, there.unlogged.steps).value_or(unknown);
   const bool comparable =
       evaluations.test && !is_of_another_test_set(there.step, evaluated_test_samples(there));
   if (comparable) facts.test_accuracy = evaluations.test->accuracy();
@@ -272,7 +255,7 @@ void ClaimCheck::compare_manifest(const CheckpointFacts& there, const RunState& 
                                   const Evaluations& evaluations) {
   const auto wrong = differing_facts(there, facts_here(there, state, evaluations));
   if (wrong.empty()) return;
-  refute(verdict_, state.position.global_step, "manifest",
+  refute(verdict_, state.step, "manifest",
          fmt::format("the manifest of its checkpoint says something else than was computed: {}",
                      fmt::join(wrong, ", ")),
          "the manifest was changed, with its checksum");

@@ -22,22 +22,13 @@ constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 30;
 constexpr std::array<std::string_view, 6> kComputedEvents = {"start", "step",       "loss",
                                                              "epoch", "evaluation", "end"};
 
-/// Equal sums as equal lists, however they were added up.
-std::vector<std::int64_t> carried(const std::vector<std::int64_t>& units) {
-  WideSum sum;
-  if (units.size() != sum.limbs.size()) return units;
-  std::ranges::copy(units, sum.limbs.begin());
-  sum.carry();
-  return {sum.limbs.begin(), sum.limbs.end()};
-}
-
 /// The facts that a replay computes, under the manifest's names: those of an object's fields as "gradient_units.exponents".
-nlohmann::ordered_json computed_facts(const CheckpointFacts& facts) {
+nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
   static const std::set<std::string> kOthers = {"test_step", "trail", "metrics",     "replayed",    "job",
                                                 "data",      "world", "bucket_plan", "bucket_sizes"};
+  facts.epoch_loss_units.carry();  // equal sums as equal lists, however they were added up
+  if (facts.unprinted) facts.unprinted->loss_units.carry();
   nlohmann::ordered_json all = facts_json(facts), json = {{"kept", nlohmann::ordered_json::array()}};
-  all["epoch_loss_units"] = carried(facts.epoch_loss_units);
-  if (!facts.unprinted.units.empty()) all["unprinted_loss"]["units"] = carried(facts.unprinted.units);
   if (facts.patience) all["patience"]["best"] = facts.patience->best;  // -1 stands in no manifest
   for (const auto& [key, value] : all.items()) {
     if (kOthers.contains(key)) continue;

@@ -65,7 +65,7 @@ class Replay {
   void start();
   void replay_steps() {
     start();
-    while (state_.position.global_step < interval_.last && !order_.stop) take_series();
+    while (state_.step < interval_.last && !order_.stop) take_series();
   }
   void load_start();
   void begin_afresh();
@@ -81,7 +81,7 @@ class Replay {
   void finish();
 
   std::string rank_file() const { return run_.job.run.dir + "/" + kRankFile; }
-  std::int64_t step() const { return state_.position.global_step; }
+  std::int64_t step() const { return state_.step; }
   bool leads() const { return comm_.rank() == 0; }
 
   const ReplayedRun& run_;
@@ -144,21 +144,21 @@ void Replay::load_start() {
   } catch (const Error& error) {
     refute(verdict_, interval_.start.step, "checkpoint", fmt::format("its checkpoint: {}", error.what()),
            "the checkpoint was changed, with its checksums");
-    state_.position.global_step = interval_.start.step;
+    state_.step = interval_.start.step;
     stop_at(interval_.start.step);
   }
 }
 
 void Replay::take_series() {
   const std::int64_t in_epoch = strategy_->sampler().steps_per_epoch();
-  if (state_.position.step_in_epoch == in_epoch) state_.start_next_epoch();
+  if (state_.step_in_epoch == in_epoch) state_.start_next_epoch();
   evaluations_ = {};
   const std::int64_t count =
-      std::min({strategy_->longest_series(), in_epoch - state_.position.step_in_epoch, order_.steps});
-  StepSeries series = strategy_->run(state_.position, count, false);
+      std::min({strategy_->longest_series(), in_epoch - state_.step_in_epoch, order_.steps});
+  StepSeries series = strategy_->run(position(state_), count, false);
   const auto apart = strategy_->combine_fingerprints(series.fingerprints, slots_, {}).apart;
   if (leads()) compare(series, apart);
-  state_.add(series);
+  state_.add(sums_of(series));
   verdict_.replayed += series.steps;
   progress_.add(series.steps);
   if (leads() && series.failure && !order_.stop) fail(series);
@@ -255,14 +255,14 @@ std::vector<std::vector<Grain>> Replay::shares_of(const RankStretch& stretch) co
     const bool same_first = place.grains == 0 || of_full_batch.empty() ||
                             of_full_batch.front().first == place.first_grain * options.grain;
     if (std::ssize(of_full_batch) != place.grains || !same_first) return {};
-    shares.push_back(sampler.grains_of(rank, state_.position.step_in_epoch));
+    shares.push_back(sampler.grains_of(rank, state_.step_in_epoch));
   }
   return shares;
 }
 
 void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
   replay_steps();
-  if (state_.position.step_in_epoch == strategy_->sampler().steps_per_epoch()) state_.start_next_epoch();
+  if (state_.step_in_epoch == strategy_->sampler().steps_per_epoch()) state_.start_next_epoch();
   std::optional<RecordedRanks> ranks;
   std::vector<std::vector<Grain>> shares;
   agree(comm_, [&] {
@@ -270,7 +270,7 @@ void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
     if (ranks) shares = shares_of(ranks->stretch);
   });
   if (order_.stop || shares.empty() || !strategy_->weigh_shares(shares)) return;
-  const StepSeries series = strategy_->run(state_.position, 1, false);
+  const StepSeries series = strategy_->run(position(state_), 1, false);
   if (!leads() || series.failure) return;
   for (Discrepancy& finding : verdict.findings) {
     if (finding.step == question.step && finding.what == "gradient")

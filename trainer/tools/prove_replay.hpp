@@ -176,7 +176,7 @@ class ClaimCheck {
   std::vector<std::string> wrong_in_step(const nlohmann::json& said, const RunState& state,
                                          const StepNumbers& numbers);
   double learning_rate(const RunState& state) const {
-    return strategy_.weight_update().learning_rate(state.position.global_step - 1);
+    return strategy_.weight_update().learning_rate(state.step - 1);
   }
   nlohmann::ordered_json end_of_run(const RunState& state, const Evaluations& evaluations) const;
   CheckpointFacts facts_here(const CheckpointFacts& there, const RunState& state,

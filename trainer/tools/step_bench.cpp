@@ -23,6 +23,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,14 +85,15 @@ struct Candidate {
     const double exposed_here = times.exposed - before.exposed,
                  sums_under_way = times.under_way - before.under_way;
     const double communication = waits_of_last_arrivals(comm, waits);
-    seconds.push_back(total / steps);
-    input.push_back((times.input - before.input) / total);
-    exposed.push_back(communication / total);
-    skew.push_back((exposed_here - communication) / total);
-    optimizer.push_back((times.optimizer - before.optimizer) / total);
-    under_way.push_back(sums_under_way / steps);
-    comparing.push_back((times.comparing - before.comparing) / steps);
-    beside_backward.push_back((sums_under_way - exposed_here) / steps);
+    const auto record = [&](const char* name, double value) { series[name].push_back(value); };
+    record("seconds", total / steps);
+    record("input_share", (times.input - before.input) / total);
+    record("exposed_share", communication / total);
+    record("skew_share", (exposed_here - communication) / total);
+    record("optimizer_share", (times.optimizer - before.optimizer) / total);
+    record("under_way_seconds", sums_under_way / steps);
+    record("hidden_seconds", (sums_under_way - exposed_here) / steps);
+    record("comparing_seconds", (times.comparing - before.comparing) / steps);
     until_left.resize(times.until_left.size());
     for (std::size_t i = 0; i < until_left.size(); ++i)
       until_left[i].push_back((times.until_left[i] - before.until_left[i]) / steps);
@@ -99,9 +101,7 @@ struct Candidate {
 
   /// One that was traced is no measurement.
   void forget_last_turn() {
-    for (auto* series :
-         {&seconds, &input, &exposed, &skew, &optimizer, &under_way, &beside_backward, &comparing})
-      series->pop_back();
+    for (auto& [name, values] : series) values.pop_back();
     for (auto& bucket : until_left) bucket.pop_back();
   }
 
@@ -109,9 +109,9 @@ struct Candidate {
   JobSetup setup;
   std::unique_ptr<ParallelStrategy> strategy;
   std::int64_t step = 0;
-  std::vector<double> seconds, input, exposed, skew, optimizer;
-  std::vector<double> under_way, beside_backward, comparing;  ///< seconds a step, of this rank
-  std::vector<std::vector<double>> until_left;                ///< likewise, of each bucket
+  /// Of this rank, a number a turn: seconds a step, or shares of it, as the JSON calls them.
+  std::map<std::string, std::vector<double>> series;
+  std::vector<std::vector<double>> until_left;  ///< seconds a step, of each bucket
 };
 
 Job with_determinism(Job job, Determinism determinism) {
@@ -125,31 +125,33 @@ double flops_per_thread(const Network& network, const Job& job, const Communicat
          (comm.size() * job.parallel.threads);
 }
 
-void print_contender(const Candidate& c, const Network& network, const Job& job, const Communicator& comm,
-                     double peak) {
-  const double seconds = median(c.seconds);
-  print("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n", c.label,
-        with_thousands(static_cast<std::int64_t>(static_cast<double>(job.data.global_batch) / seconds)),
-        seconds * 1e6, 100 * flops_per_thread(network, job, comm, seconds) / peak, 100 * median(c.input),
-        100 * median(c.exposed), 100 * median(c.skew), 100 * median(c.optimizer));
+/// A way of the JSON as a row.
+void print_contender(const nlohmann::ordered_json& way) {
+  const auto number = [&](const char* name) { return way[name].get<double>(); };
+  print("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n",
+        way["determinism"].get<std::string>(),
+        with_thousands(static_cast<std::int64_t>(number("samples_per_second"))), number("seconds") * 1e6,
+        100 * number("peak_share"), 100 * number("input_share"), 100 * number("exposed_share"),
+        100 * number("skew_share"), 100 * number("optimizer_share"));
 }
 
 /// Of rank 0: what overlapped with what.
-void print_overlap(const Candidate& c) {
-  const double under_way = median(c.under_way), beside = median(c.beside_backward);
-  print("{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", c.label,
+void print_overlap(const nlohmann::ordered_json& way) {
+  const auto label = way["determinism"].get<std::string>();
+  const auto under_way = way["under_way_seconds"].get<double>(), beside = way["hidden_seconds"].get<double>();
+  print("{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", label,
         under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
-  if (const double comparing = median(c.comparing); comparing > 0)
-    print("{}: comparing the sums with what the ranks sent took {:.1f} us a step, {:.2f} % of it\n", c.label,
-          comparing * 1e6, 100 * comparing / median(c.seconds));
+  if (const auto comparing = way["comparing_seconds"].get<double>(); comparing > 0)
+    print("{}: comparing the sums with what the ranks sent took {:.1f} us a step, {:.2f} % of it\n", label,
+          comparing * 1e6, 100 * comparing / way["seconds"].get<double>());
 }
 
 /// Of rank 0: when the gradients of which buckets are there.
-void print_departures(const Candidate& c) {
+void print_departures(const nlohmann::ordered_json& way) {
   std::string times;
-  for (const auto& bucket : c.until_left)
-    times += fmt::format("{}{:.1f}", times.empty() ? "" : " + ", median(bucket) * 1e6);
-  print("{}: buckets leave after {} us of a step\n", c.label, times);
+  for (const double seconds : way["bucket_leaves_seconds"])
+    times += fmt::format("{}{:.1f}", times.empty() ? "" : " + ", seconds * 1e6);
+  print("{}: buckets leave after {} us of a step\n", way["determinism"].get<std::string>(), times);
 }
 
 /// What all forms of the report tell.
@@ -163,7 +165,8 @@ struct StepReport {
   double peak = 0;  ///< FLOP/s of a core; with int16 of its engine there
 };
 
-double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+double world_over_off(const StepReport& report) {
+  const auto &a = report.world.series.at("seconds"), &b = report.off.series.at("seconds");
   std::vector<double> ratios;
   for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
   return median(ratios);
@@ -175,6 +178,21 @@ std::string flops_in_words(const Network& network) {
   std::string text = fmt::format("{:.3f} MFLOP a sample", all * 1e-6);
   if (needed != all) text += fmt::format(", {:.3f} without padding and what pools drop", needed * 1e-6);
   return text;
+}
+
+nlohmann::ordered_json json_of(const Candidate& c, const StepReport& report) {
+  const double seconds = median(c.series.at("seconds"));
+  nlohmann::ordered_json way = {
+      {"determinism", c.label},
+      {"seconds", seconds},
+      {"samples_per_second", static_cast<double>(report.job.data.global_batch) / seconds},
+      {"peak_share", flops_per_thread(report.network, report.job, report.comm, seconds) / report.peak}};
+  for (const char* name : {"input_share", "exposed_share", "skew_share", "optimizer_share",
+                           "under_way_seconds", "hidden_seconds", "comparing_seconds"})
+    way[name] = median(c.series.at(name));
+  way["bucket_leaves_seconds"] = nlohmann::ordered_json::array();
+  for (const auto& bucket : c.until_left) way["bucket_leaves_seconds"].push_back(median(bucket));
+  return way;
 }
 
 void print_tables(const StepReport& report) {
@@ -192,34 +210,13 @@ void print_tables(const StepReport& report) {
   print("{}{}{}\n\n", plan.describe(), forecast.empty() ? "" : "\n", forecast);
   print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
         "of peak", "input", "exposed", "skew", "optimiser");
-  print_contender(world, network, job, comm, peak);
-  print_contender(off, network, job, comm, peak);
+  const nlohmann::ordered_json ways[] = {json_of(world, report), json_of(off, report)};
+  for (const auto& way : ways) print_contender(way);
   print("\n");
-  if (comm.size() > 1) {
-    print_overlap(world);
-    print_overlap(off);
-  }
-  print_departures(world);
-  print("world costs {:+.1f} % over off (median ratio of turns)\n",
-        100 * (median_ratio(world.seconds, off.seconds) - 1));
-}
-
-nlohmann::ordered_json json_of(const Candidate& c, const StepReport& report) {
-  const double seconds = median(c.seconds);
-  std::vector<double> until_left;
-  for (const auto& bucket : c.until_left) until_left.push_back(median(bucket));
-  return {{"determinism", c.label},
-          {"seconds", seconds},
-          {"samples_per_second", static_cast<double>(report.job.data.global_batch) / seconds},
-          {"peak_share", flops_per_thread(report.network, report.job, report.comm, seconds) / report.peak},
-          {"input_share", median(c.input)},
-          {"exposed_share", median(c.exposed)},
-          {"skew_share", median(c.skew)},
-          {"optimizer_share", median(c.optimizer)},
-          {"under_way_seconds", median(c.under_way)},
-          {"hidden_seconds", median(c.beside_backward)},
-          {"comparing_seconds", median(c.comparing)},
-          {"bucket_leaves_seconds", until_left}};
+  if (comm.size() > 1)
+    for (const auto& way : ways) print_overlap(way);
+  print_departures(ways[0]);
+  print("world costs {:+.1f} % over off (median ratio of turns)\n", 100 * (world_over_off(report) - 1));
 }
 
 /// Of steps that were traced: what they were, and what was measured beside.
@@ -247,7 +244,7 @@ void print_json(const StepReport& report, const std::optional<Explanation>& expl
                                    {"peak_flops", peak},
                                    {"buckets", plan.buckets.size()},
                                    {"ways", {json_of(world, report), json_of(off, report)}},
-                                   {"world_over_off", median_ratio(world.seconds, off.seconds)}};
+                                   {"world_over_off", world_over_off(report)}};
   if (network.precision() == Precision::kInt16) object["int16"] = cpu::int16::engine_name();
   if (explanation) {
     object["traced"] = explanation_json(explanation->shares, explanation->around);
@@ -295,7 +292,7 @@ std::optional<Explanation> explain(Communicator& comm, const StepOptions& option
   }
   const Job& job = report.job;
   const double share_of_peak =
-      flops_per_thread(report.network, job, comm, median(world.seconds)) / report.peak;
+      flops_per_thread(report.network, job, comm, median(world.series.at("seconds"))) / report.peak;
   Explanation explanation{
       .shares = shares_of(*timeline, job.parallel.threads),
       .around = {.ranks = comm.size(),
@@ -304,12 +301,12 @@ std::optional<Explanation> explain(Communicator& comm, const StepOptions& option
                  .buckets = report.plan.buckets.size(),
                  .cores = static_cast<int>(std::thread::hardware_concurrency()),
                  .oversubscribed = comm.oversubscribed(),
-                 .exposed = world.exposed.back(),
-                 .skew = world.skew.back(),
+                 .exposed = world.series.at("exposed_share").back(),
+                 .skew = world.series.at("skew_share").back(),
                  .share_of_peak = share_of_peak,
                  .layer_seconds_at_peak = seconds_at_peak(report)},
-      .under_way = world.under_way.back(),
-      .hidden = world.beside_backward.back()};
+      .under_way = world.series.at("under_way_seconds").back(),
+      .hidden = world.series.at("hidden_seconds").back()};
   world.forget_last_turn();
   return explanation;
 }
@@ -332,7 +329,7 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
   std::vector<double> peaks;
   world.turn(comm, options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
   off.turn(comm, options.steps_per_round / 4 + 1);
-  world.seconds.clear(), off.seconds.clear();
+  world.series["seconds"].clear(), off.series["seconds"].clear();
   for (int round = 0; round < options.rounds; ++round) {
     comm.barrier();
     peaks.push_back(cpu::measure_fma_peak(kPeakTurnSeconds));

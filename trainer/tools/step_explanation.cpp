@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A slice's own time is what its inner slices leave of it; advice follows from the largest losses.
 #include "common/text_layout.hpp"
+#include "trainer/run/step_trace.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
@@ -32,17 +33,6 @@ constexpr NamedWork kNamed[] = {{Work::kForward, "forward"},    {Work::kBackward
                                 {Work::kWaiting, "waiting"}};
 
 using Interval = std::pair<std::int64_t, std::int64_t>;
-
-/// The slices of a track, the outer ones first.
-std::vector<TimeSlice> ordered(const Timeline& timeline, std::uint32_t track) {
-  std::vector<TimeSlice> slices;
-  for (const TimeSlice& slice : timeline.slices())
-    if (slice.track == track) slices.push_back(slice);
-  std::ranges::stable_sort(slices, [](const TimeSlice& a, const TimeSlice& b) {
-    return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
-  });
-  return slices;
-}
 
 /// Nanoseconds of each slice without those inside it.
 std::vector<std::int64_t> own_times(const std::vector<TimeSlice>& slices) {
@@ -117,7 +107,7 @@ StepShares shares_of(const Timeline& timeline, int threads) {
   std::map<std::string, LayerTime> layers;
   for (std::uint32_t track = 0; track < timeline.tracks().size(); ++track) {
     if (!timeline.tracks()[track].is_thread()) continue;
-    const std::vector<TimeSlice> slices = ordered(timeline, track);
+    const std::vector<TimeSlice> slices = slices_of(timeline, track);
     const std::vector<std::int64_t> own = own_times(slices);
     for (std::size_t i = 0; i < slices.size(); ++i) {
       if (!begins_in(steps, slices[i])) continue;

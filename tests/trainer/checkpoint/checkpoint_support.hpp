@@ -19,9 +19,10 @@ inline CheckpointState make_state(std::int64_t step, std::size_t width = 3) {
   state.facts.seed = 1234;
   state.facts.epoch_samples = step * 64;
   state.facts.epoch_loss_sum = static_cast<double>(step) * 1000003 / 7;
-  state.facts.epoch_loss_units = {step % 1000, 4294967295, 2, 0, 0, -1};
-  state.facts.unprinted = {3, 192, {7, 0, 4294967295, 0, 0, -1}};
-  state.facts.unlogged = {2, 128, 100};
+  state.facts.epoch_loss_units = {{step % 1000, 4294967295, 2, 0, 0, -1}};
+  state.facts.unprinted = {3, 192, 0, {{7, 0, 4294967295, 0, 0, -1}}};
+  state.facts.unlogged = {2, 128, 100, {}};
+  state.facts.patience.reset();
   state.facts.gradient_units = {{-40, -149, 77}, step / 2};
   state.facts.model = {{"yaml", "layers:\n  - relu\n"}, {"classes", "10"}};
   state.facts.job = {{"model", "net"}, {"train.seed", "1234"}};
@@ -42,6 +43,12 @@ inline CheckpointState make_state(std::int64_t step, std::size_t width = 3) {
 
 inline bool same(const CheckpointState& a, const CheckpointState& b) {
   return a.facts == b.facts && a.weights == b.weights && a.optimizer == b.optimizer;
+}
+
+/// By a process that knows nothing of the checkpoints.
+inline std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
+  KnownCheckpoints nothing;
+  return prune_checkpoints(env, run_dir, policy, nothing);
 }
 
 using testing::TemporaryDirectory;

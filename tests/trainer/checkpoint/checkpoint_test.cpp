@@ -146,7 +146,7 @@ TEST_F(CheckpointTest, NothingIsFoundInANewRun) {
 TEST_F(CheckpointTest, MissingCheckpointIsMissingData) {
   EXPECT_THROW(load_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
   EXPECT_THROW(verify_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
-  EXPECT_THROW(resolve_checkpoint(env_, run_.path(), [](const std::string&) {}), MissingDataError);
+  EXPECT_THROW(open_checkpoint(env_, run_.path(), [](const std::string&) {}), MissingDataError);
 }
 
 TEST_F(CheckpointTest, RunWhoseCheckpointsAreAllDamagedIsDamagedData) {
@@ -156,8 +156,8 @@ TEST_F(CheckpointTest, RunWhoseCheckpointsAreAllDamagedIsDamagedData) {
 
 TEST_F(CheckpointTest, RunDirectoryStandsForItsNewestCheckpoint) {
   const std::string path = save(100);
-  EXPECT_EQ(resolve_checkpoint(env_, run_.path(), [](const std::string&) {}), path);
-  EXPECT_EQ(resolve_checkpoint(env_, path, [](const std::string&) {}), path);
+  EXPECT_EQ(open_checkpoint(env_, run_.path(), [](const std::string&) {}).path, path);
+  EXPECT_EQ(open_checkpoint(env_, path, [](const std::string&) {}).path, path);
 }
 
 TEST_F(CheckpointTest, ReplacedOneIsUsedWhileItsSuccessorIsDamaged) {
@@ -185,22 +185,24 @@ TEST_F(CheckpointTest, LeftoversOfACrashGo) {
   EXPECT_EQ(env_.list(directory), std::vector<std::string>{"step-00000100"});
 }
 
-TEST_F(CheckpointTest, CheckpointsAfterAStepAreListedNewestFirst) {
-  for (const std::int64_t step : {100, 200, 300}) save(step);
-  const auto later = checkpoints_after(env_, run_.path(), 100);
-  ASSERT_EQ(later.size(), 2U);
-  EXPECT_EQ(later[0].step, 300);
-  EXPECT_EQ(later[1].step, 200);
+TEST_F(CheckpointTest, CheckpointsAreListedNewestFirst) {
+  for (const std::int64_t step : {100, 200}) save(step);
+  const auto all = list_checkpoints(env_, run_.path());
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].step, 200);
+  EXPECT_EQ(all[1].step, 100);
 }
 
 TEST_F(CheckpointTest, DamagedOnesAreKeptAside) {
   save(100);
   for (int time = 1; time <= 2; ++time) {
     damage(save(200) + "/" + kModelFile, 20);
-    const auto found = find();
+    std::vector<std::string> damaged;
+    const auto found = find_latest(
+        env_, run_.path(), [](const std::string&) {}, &damaged);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->state.facts.step, 100);
-    set_aside_damaged(env_, run_.path(), found->damaged, [](const std::string&) {});
+    set_aside_damaged(env_, run_.path(), damaged, [](const std::string&) {});
   }
   EXPECT_EQ(env_.list(run_.path() + "/checkpoints"),
             (std::vector<std::string>{"step-00000100", "step-00000200.damaged", "step-00000200.damaged-2"}));

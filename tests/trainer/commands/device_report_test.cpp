@@ -97,17 +97,21 @@ TEST(DeviceReportTest, ProcessorsAreNamedWhereThereIsNoGpu) {
   const auto root = std::filesystem::path(::testing::TempDir()) / fmt::format("cpuinfo-{}", getpid());
   std::filesystem::create_directories(root / "proc");
   std::ofstream(root / "proc/cpuinfo") << "processor\t: 0\nmodel name\t: Made Up 9000\nflags: fma\n";
-  const Processors processors = report_processors(root);
-  EXPECT_EQ(processors.model, "Made Up 9000");
-  EXPECT_EQ(processors.simd, cpu::simd_name());
-  EXPECT_EQ(processors.int16, cpu::int16::engine_name());
-  EXPECT_GE(processors.cores, 1);
-  EXPECT_EQ(to_text({"Made Up 9000", 2, "AVX-512", "vnni", std::uint64_t{3} << 30}),
+  const nlohmann::json processors = processors_json(root);
+  EXPECT_EQ(processors["model"], "Made Up 9000");
+  EXPECT_EQ(processors["simd"], cpu::simd_name());
+  EXPECT_EQ(processors["int16"], cpu::int16::engine_name());
+  EXPECT_GE(processors["cores"], 1);
+  EXPECT_EQ(processors_text({{"model", "Made Up 9000"},
+                             {"cores", 2},
+                             {"simd", "AVX-512"},
+                             {"int16", "vnni"},
+                             {"memory_free_bytes", std::uint64_t{3} << 30}}),
             "no GPU: ranks compute on processors\n\n"
             "cores  name          instructions  int16 by  memory free\n"
             "2      Made Up 9000  AVX-512       vnni      3.0 GiB\n");
   std::filesystem::remove_all(root);
-  EXPECT_NE(report_processors(root).model, "") << "the architecture stands in";
+  EXPECT_NE(processors_json(root)["model"], "") << "the architecture stands in";
 }
 
 TEST(DeviceReportTest, TheEmulatedDeviceSaysHowMuchMemoryIsFree) {

@@ -329,40 +329,41 @@ TEST(ClaimsTest, NumbersThatBothHaveAreCompared) {
 
 TEST(ClaimsTest, EachFactOfAManifestIsCompared) {
   CheckpointFacts facts;
-  facts.epoch_loss_units = {1, 2, 3, 0, 0, 0};
-  facts.unprinted = {3, 192, {7, 0, 0, 0, 0, 0}};
-  facts.unlogged = {2, 128, 100};
+  facts.epoch_loss_units = {{1, 2, 3, 0, 0, 0}};
+  facts.unprinted = {3, 192, 0, {{7, 0, 0, 0, 0, 0}}};
+  facts.unlogged = {2, 128, 100, {}};
   facts.gradient_units = {{-40, -38}, 2};
   facts.test_accuracy = 0.5;
   facts.parameters = {{"a", {2, 3}}};
   facts.model = {{"yaml", "layers"}};
   EXPECT_TRUE(differing_facts(facts, facts).empty());
-  const std::function<void(CheckpointFacts&)> forgeries[] = {[](auto& f) { ++f.step; },
-                                                             [](auto& f) { ++f.epoch; },
-                                                             [](auto& f) { ++f.step_in_epoch; },
-                                                             [](auto& f) { ++f.seed; },
-                                                             [](auto& f) { ++f.epoch_samples; },
-                                                             [](auto& f) { ++f.epoch_correct; },
-                                                             [](auto& f) { f.epoch_loss_sum += 1e-9; },
-                                                             [](auto& f) { ++f.epoch_loss_units[5]; },
-                                                             [](auto& f) { ++f.unprinted.steps; },
-                                                             [](auto& f) { ++f.unprinted.samples; },
-                                                             [](auto& f) { ++f.unprinted.units[0]; },
-                                                             [](auto& f) { ++f.unlogged.steps; },
-                                                             [](auto& f) { ++f.unlogged.samples; },
-                                                             [](auto& f) { ++f.unlogged.correct; },
-                                                             [](auto& f) { ++f.gradient_units.exponents[1]; },
-                                                             [](auto& f) { ++f.gradient_units.changed_at; },
-                                                             [](auto& f) { ++f.arithmetic.version; },
-                                                             [](auto& f) { ++f.arithmetic.since; },
-                                                             [](auto& f) { f.test_accuracy = 0.6; },
-                                                             [](auto& f) {
-                                                               f.parameters[0].shape = {3, 2};
-                                                             },
-                                                             [](auto& f) {
-                                                               f.kept = {{"b", {1}}};
-                                                             },
-                                                             [](auto& f) { f.model["yaml"] = "other"; }};
+  const std::function<void(CheckpointFacts&)> forgeries[] = {
+      [](auto& f) { ++f.step; },
+      [](auto& f) { ++f.epoch; },
+      [](auto& f) { ++f.step_in_epoch; },
+      [](auto& f) { ++f.seed; },
+      [](auto& f) { ++f.epoch_samples; },
+      [](auto& f) { ++f.epoch_correct; },
+      [](auto& f) { f.epoch_loss_sum += 1e-9; },
+      [](auto& f) { ++f.epoch_loss_units.limbs[5]; },
+      [](auto& f) { ++f.unprinted.value().steps; },
+      [](auto& f) { ++f.unprinted.value().samples; },
+      [](auto& f) { ++f.unprinted.value().loss_units.limbs[0]; },
+      [](auto& f) { ++f.unlogged.steps; },
+      [](auto& f) { ++f.unlogged.samples; },
+      [](auto& f) { ++f.unlogged.correct; },
+      [](auto& f) { ++f.gradient_units.exponents[1]; },
+      [](auto& f) { ++f.gradient_units.changed_at; },
+      [](auto& f) { ++f.arithmetic.version; },
+      [](auto& f) { ++f.arithmetic.since; },
+      [](auto& f) { f.test_accuracy = 0.6; },
+      [](auto& f) {
+        f.parameters[0].shape = {3, 2};
+      },
+      [](auto& f) {
+        f.kept = {{"b", {1}}};
+      },
+      [](auto& f) { f.model["yaml"] = "other"; }};
   for (std::size_t i = 0; i < std::size(forgeries); ++i) {
     CheckpointFacts forged = facts;
     forgeries[i](forged);
