@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Every op of the CPU backend against PyTorch: tests/golden/make_kernel_golden.py made the numbers.
+/// Every op of the CPU backend against PyTorch: tests/golden/make_golden.py made the numbers.
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/layer_problem.hpp"

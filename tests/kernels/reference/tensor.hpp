@@ -99,7 +99,7 @@ class GoldenCase {
     const TensorView* view = file_.find(name_ + "." + tensor);
     if (view == nullptr || view->dtype != dtype) {
       throw std::runtime_error("kernels.safetensors has no " + dtype + " tensor " + name_ + "." + tensor +
-                               "; run tests/golden/make_kernel_golden.py");
+                               "; run tests/golden/make_golden.py");
     }
     GoldenTensor<T> golden{std::vector<T>(view->bytes.size() / sizeof(T)), {}};
     std::memcpy(golden.values.data(), view->bytes.data(), view->bytes.size());
