@@ -398,11 +398,12 @@ class WaysTest : public ::testing::Test {
 
 // The table.
 
-TEST_F(WaysTest, EveryKeyThatDeterminesWeightsHasARow) {
+TEST_F(WaysTest, EveryKeyThatDeterminesWeightsHasARowAndNoOther) {
   std::vector<std::string> given;
   for (const auto* rows : {&kModelAndData, &kAugmentations, &kTraining, &kOptimizers, &kSchedules})
     for (const Row& row : *rows) {
       given.push_back(row.key + "=" + row.value);
+      EXPECT_NE(find_job_key(row.key)->determines, Determines::kNothing) << row.key;
       for (const std::string& key : split(row.with)) given.push_back(key);
     }
   const Job base = load_job("job.yaml", {});
