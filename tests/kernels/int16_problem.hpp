@@ -4,7 +4,7 @@
 /// definition and nothing else.
 #pragma once
 
-#include "kernels/shapes.hpp"
+#include "tests/kernels/reference/layers.hpp"
 #include "tests/support/prelude.hpp"
 
 #include <fmt/format.h>
@@ -24,30 +24,34 @@ inline int exponent_of(float largest) {
   return e;
 }
 
-/// Integers of numbers that share a unit.
+/// Numbers as integers of units that columns of a tensor have, 0 in those that are padding.
 struct Rounded {
   std::vector<std::int64_t> q;
-  int exponent = 0;
-  bool is_finite = true;
+  std::vector<long double> units;  ///< of columns; NaN: not all of its numbers are finite
 };
 
-/// Rounds the numbers at first, first + step, ...; one unit.
-inline Rounded round_some(const Numbers& numbers, std::size_t first, std::size_t step) {
-  Rounded rounded;
-  float largest = 0;
-  for (std::size_t i = first; i < numbers.size(); i += step) {
-    rounded.is_finite = rounded.is_finite && std::isfinite(numbers[i]);
-    largest = std::max(largest, std::abs(numbers[i]));
+inline Rounded round(const Numbers& numbers, int batch, int samples, bool have_one_unit = false) {
+  const auto columns = static_cast<std::size_t>(batch), used = static_cast<std::size_t>(samples);
+  std::vector<float> largest(columns);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (i % columns < used)
+      largest[i % columns] =
+          std::isfinite(numbers[i]) ? std::max(largest[i % columns], std::abs(numbers[i])) : HUGE_VALF;
+  if (have_one_unit) std::ranges::fill(largest, std::ranges::max(largest));
+  Rounded rounded{std::vector<std::int64_t>(numbers.size()), std::vector<long double>(columns, kNan)};
+  for (std::size_t n = 0; n < used; ++n) {
+    if (!std::isfinite(largest[n])) continue;
+    const int exponent = exponent_of(largest[n]);
+    rounded.units[n] = std::ldexp(1.0L, exponent);
+    for (std::size_t i = n; i < numbers.size(); i += columns)
+      rounded.q[i] = std::llrint(std::ldexp(double{numbers[i]}, -exponent));
   }
-  if (!rounded.is_finite) return rounded;
-  rounded.exponent = exponent_of(largest);
-  for (std::size_t i = first; i < numbers.size(); i += step)
-    rounded.q.push_back(std::llrint(std::ldexp(double{numbers[i]}, -rounded.exponent)));
   return rounded;
 }
 
-inline float round_once(std::int64_t total, int exponent) {
-  return static_cast<float>(std::ldexp(static_cast<long double>(total), exponent));
+/// Rounded once.
+inline float as_float(std::int64_t total, long double unit) {
+  return static_cast<float>(static_cast<long double>(total) * unit);
 }
 
 /// A call with its operands, [channel][row][column][sample].
@@ -66,40 +70,6 @@ struct Results {
   Numbers y, dx, dw, db;
 };
 
-/// Calls use(tap, place in y, place in x) for all products of one sample.
-template <class Use>
-void for_each_product(const Conv2dShape& s, const Use& use) {
-  const int read_height = s.read_height(), read_width = s.read_width();
-  for (int k = 0; k < s.out_channels; ++k) {
-    for (int of_group = 0; of_group < s.group_inputs(); ++of_group) {
-      const int c = k / s.group_outputs() * s.group_inputs() + of_group;
-      for (int p = 0; p < read_height; ++p) {
-        for (int q = 0; q < read_width; ++q) {
-          for (int r = 0; r < s.kernel_height; ++r) {
-            for (int t = 0; t < s.kernel_width; ++t) {
-              const int h = p * s.stride - s.padding + r * s.dilation,
-                        w = q * s.stride - s.padding + t * s.dilation;
-              if (h < 0 || h >= s.in_height || w < 0 || w >= s.in_width) continue;
-              const int tap = ((k * s.group_inputs() + of_group) * s.kernel_height + r) * s.kernel_width + t;
-              use(tap, (k * s.out_height() + p) * s.out_width() + q, (c * s.in_height + h) * s.in_width + w);
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-/// Numbers of the first samples, one sample after the other.
-inline Numbers of_samples(const Numbers& numbers, int batch, int samples) {
-  Numbers some;
-  for (int n = 0; n < samples; ++n)
-    for (std::size_t i = static_cast<std::size_t>(n); i < numbers.size();
-         i += static_cast<std::size_t>(batch))
-      some.push_back(numbers[i]);
-  return some;
-}
-
 inline Results room_for(const Problem& p) {
   return {Numbers(p.dy.size()), Numbers(p.x.size()), Numbers(p.w.size()), Numbers(p.b.size())};
 }
@@ -107,45 +77,26 @@ inline Results room_for(const Problem& p) {
 /// By the definition. Columns that are padding are 0.
 inline Results by_definition(const Problem& p) {
   const Conv2dShape& s = p.shape;
-  const auto batch = static_cast<std::size_t>(s.batch);
+  const auto batch = static_cast<std::size_t>(s.batch), channel = p.dy.size() / p.b.size();
   Results results = room_for(p);
-  const Rounded w = round_some(p.w, 0, 1);
-  for (std::size_t n = 0; n < static_cast<std::size_t>(p.samples); ++n) {
-    const Rounded x = round_some(p.x, n, batch), dy = round_some(p.dy, n, batch);
-    std::vector<std::int64_t> y(p.dy.size() / batch), dx(p.x.size() / batch);
-    for_each_product(s, [&](int tap, int in_y, int in_x) {
-      if (w.is_finite && x.is_finite)
-        y[static_cast<std::size_t>(in_y)] +=
-            x.q[static_cast<std::size_t>(in_x)] * w.q[static_cast<std::size_t>(tap)];
-      if (w.is_finite && dy.is_finite)
-        dx[static_cast<std::size_t>(in_x)] +=
-            dy.q[static_cast<std::size_t>(in_y)] * w.q[static_cast<std::size_t>(tap)];
-    });
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      const std::size_t channel = i / (y.size() / static_cast<std::size_t>(s.out_channels));
-      results.y[i * batch + n] =
-          (w.is_finite && x.is_finite ? round_once(y[i], x.exponent + w.exponent) : kNan) + p.b[channel];
-    }
-    for (std::size_t i = 0; i < dx.size(); ++i)
-      results.dx[i * batch + n] =
-          w.is_finite && dy.is_finite ? round_once(dx[i], dy.exponent + w.exponent) : kNan;
+  std::vector<std::int64_t> y(p.dy.size()), dx(p.x.size()), dw(p.w.size()), db(p.b.size());
+  const Rounded w = round(p.w, 1, 1), x = round(p.x, s.batch, p.samples),
+                dy = round(p.dy, s.batch, p.samples), all_x = round(p.x, s.batch, p.samples, true),
+                all_dy = round(p.dy, s.batch, p.samples, true);
+  reference::for_each_product(s, [&](std::size_t in_x, std::size_t tap, std::size_t in_y) {
+    y[in_y] += x.q[in_x] * w.q[tap];
+    dx[in_x] += dy.q[in_y] * w.q[tap];
+    dw[tap] += all_dy.q[in_y] * all_x.q[in_x];
+  });
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (!is_padding(p, i)) results.y[i] = as_float(y[i], x.units[i % batch] * w.units[0]) + p.b[i / channel];
+    db[i / channel] += all_dy.q[i];
   }
-  const Rounded x = round_some(of_samples(p.x, s.batch, p.samples), 0, 1),
-                dy = round_some(of_samples(p.dy, s.batch, p.samples), 0, 1);
-  const std::size_t x_size = p.x.size() / batch, y_size = p.dy.size() / batch;
-  std::vector<std::int64_t> dw(p.w.size()), db(static_cast<std::size_t>(s.out_channels));
-  if (x.is_finite && dy.is_finite) {
-    for (std::size_t n = 0; n < static_cast<std::size_t>(p.samples); ++n)
-      for_each_product(s, [&](int tap, int in_y, int in_x) {
-        dw[static_cast<std::size_t>(tap)] += dy.q[n * y_size + static_cast<std::size_t>(in_y)] *
-                                             x.q[n * x_size + static_cast<std::size_t>(in_x)];
-      });
-  }
+  for (std::size_t i = 0; i < dx.size(); ++i)
+    if (!is_padding(p, i)) results.dx[i] = as_float(dx[i], dy.units[i % batch] * w.units[0]);
   for (std::size_t i = 0; i < dw.size(); ++i)
-    results.dw[i] = x.is_finite && dy.is_finite ? round_once(dw[i], x.exponent + dy.exponent) : kNan;
-  for (std::size_t i = 0; i < dy.q.size(); ++i) db[i % y_size / (y_size / db.size())] += dy.q[i];
-  for (std::size_t k = 0; k < db.size(); ++k)
-    results.db[k] = dy.is_finite ? round_once(db[k], dy.exponent) : kNan;
+    results.dw[i] = as_float(dw[i], all_x.units[0] * all_dy.units[0]);
+  for (std::size_t k = 0; k < db.size(); ++k) results.db[k] = as_float(db[k], all_dy.units[0]);
   return results;
 }
 

@@ -24,8 +24,8 @@ TEST(Int16RoundingTest, TotalsThatNoDoubleHoldsAreRoundedOnce) {
     for (const std::int64_t more : {-1, 0, 1}) {
       for (const std::int64_t sign : {-1, 1}) {
         const std::int64_t total = sign * (half + unit + more);
-        EXPECT_EQ(int16::round_once(total, 0x1p-30), round_once(total, -30)) << total;
-        EXPECT_EQ(int16::round_once(total, 0x1p-208), round_once(total, -208)) << total;  // subnormal
+        EXPECT_EQ(int16::round_once(total, 0x1p-30), as_float(total, 0x1p-30L)) << total;
+        EXPECT_EQ(int16::round_once(total, 0x1p-208), as_float(total, 0x1p-208L)) << total;  // subnormal
       }
     }
   }

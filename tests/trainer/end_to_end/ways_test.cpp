@@ -137,6 +137,7 @@ const std::vector<Row> kTraining = {
     {"train.loss", "binary_cross_entropy"},
     {"train.precision", "int16"},
     {"train.precision", "int16", "model=branched.yaml train.loss=mse"},
+    {"train.precision", "int16", "model=normed.yaml"},
     {"train.label_smoothing", "0.2"},
     {"train.label_smoothing", "0.2", "model=flat.yaml data.set=random"},
     {"train.class_weights", "[1, 0.5, 2, 0, 1, 3, 0.25, 1, 1.5, 1]", "train.label_smoothing=0.2"},
