@@ -113,12 +113,12 @@ TEST(Int16Test, InstructionsForTilesDoWhatTilesInMemoryDo) {
   const reference::TrappedTiles trapped;
   int16::use_engine(int16::kAmx);
   std::mt19937 random(55);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < test::effort(20, 5); ++i) {
     const Problem p = i % 4 == 0 ? draw_wide_problem(random) : draw_problem(random);
     expect_results(by_definition(p), by_ops(p), in_words(p));
     EXPECT_FALSE(reference::TrappedTiles::is_configured());
   }
-  EXPECT_GT(reference::TrappedTiles::products(), 1000);
+  EXPECT_GT(reference::TrappedTiles::products(), test::effort(1000, 100));
   int16::choose_engine(choices.front());
 #else
   GTEST_SKIP() << "AMX is of x86-64";
@@ -151,11 +151,10 @@ TEST(Int16Test, LargestNumbersDoNotOverflow) {
                                 .out_channels = 18,
                                 .kernel_height = 1,
                                 .kernel_width = 1};
-  for (const auto& [number, weight] : {std::pair{32639.0F, 32639.0F},
-                                       {-32639.0F, 32639.0F},
-                                       {32639.0F, -128.0F},
-                                       {32639.0F, 32511.0F},
-                                       {32511.0F, 32639.0F}}) {
+  const std::pair<float, float> numbers[] = {
+      {32639, 32639}, {-32639, 32639}, {32639, -128}, {32639, 32511}, {32511, 32639}};
+  for (const auto& [number, weight] :
+       std::span(numbers).first(test::effort(std::size(numbers), std::size_t{2}))) {
     for (const Conv2dShape& shape : {many_taps, many_pixels}) {
       Problem p{.shape = shape, .samples = shape.batch};
       p.x.assign(shape.in_size(), number);
