@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Reads the files of MNIST and its kin, plain or .gz, for the peers in PyTorch."""
+"""Reads the files of MNIST and its kin, plain or .gz, for the peers in PyTorch, and judges these."""
 import gzip
 import os
 import sys
@@ -25,3 +25,11 @@ def load(directory, part):
     images = torch.from_numpy(read_idx(directory, part + "-images-idx3-ubyte").copy())
     labels = torch.from_numpy(read_idx(directory, part + "-labels-idx1-ubyte").astype(np.int64))
     return images.float().div_(255).unsqueeze(1), labels
+
+
+def accuracy(model, x, y):
+    model.eval()
+    with torch.no_grad():
+        correct = sum((model(x[i : i + 1000]).argmax(1) == y[i : i + 1000]).sum().item() for i in range(0, len(y), 1000))
+    model.train()
+    return correct / len(y)

@@ -21,34 +21,18 @@ import torch.nn.functional as F
 import idx
 
 
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 10, 5)
-        self.conv2 = nn.Conv2d(10, 20, 5)
-        self.drop = nn.Dropout2d()
-        self.fc1 = nn.Linear(320, 50)
-        self.fc2 = nn.Linear(50, 10)
-
-    def forward(self, x):
-        x = F.relu(F.max_pool2d(self.conv1(x), 2))
-        x = F.relu(F.max_pool2d(self.drop(self.conv2(x)), 2))
-        x = F.dropout(F.relu(self.fc1(x.flatten(1))), training=self.training)
-        return self.fc2(x)
+def net():
+    """models/net.yaml"""
+    return nn.Sequential(
+        nn.Conv2d(1, 10, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(10, 20, 5), nn.Dropout2d(), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Dropout(), nn.Linear(50, 10))
 
 
-class LeNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 20, 3)
-        self.conv2 = nn.Conv2d(20, 50, 5)
-        self.fc1 = nn.Linear(800, 128)
-        self.fc2 = nn.Linear(128, 10)
-
-    def forward(self, x):
-        x = F.avg_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.avg_pool2d(F.relu(self.conv2(x)), 2)
-        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+def lenet():
+    """models/lenet.yaml"""
+    return nn.Sequential(
+        nn.Conv2d(1, 20, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
+        nn.Linear(800, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
 class Block(nn.Module):
@@ -86,20 +70,12 @@ class ResNet(nn.Module):
         return self.fc(self.stages(F.relu(self.bn1(self.conv1(x)))).mean((2, 3)))
 
 
-MODELS = {"net": Net, "lenet": LeNet, "resnet8": ResNet, "resnet20": lambda: ResNet(3)}
+MODELS = {"net": net, "lenet": lenet, "resnet8": ResNet, "resnet20": lambda: ResNet(3)}
 
 
 def load(directory, part):
     x, y = idx.load(directory, part)
     return x.sub_(0.1307).div_(0.3081), y
-
-
-def accuracy(model, x, y):
-    model.eval()
-    with torch.no_grad():
-        correct = sum((model(x[i : i + 1000]).argmax(1) == y[i : i + 1000]).sum().item() for i in range(0, len(y), 1000))
-    model.train()
-    return correct / len(y)
 
 
 WAYS = [base + layout + compiled for base in ("ddp", "process") for layout in ("", "+channels_last") for compiled in ("", "+compile")]
@@ -161,7 +137,7 @@ def main():
             total, steps = total + loss.detach(), steps + 1
         seconds = time.perf_counter() - start
         if rank == 0:
-            tested = f" {accuracy(plain, test_x, test_y):.4f}" if arguments.accuracy else ""
+            tested = f" {idx.accuracy(plain, test_x, test_y):.4f}" if arguments.accuracy else ""
             print(f"epoch {seconds:.4f} {float(total) / steps:.4f}{tested}", flush=True)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from idx import load
+from idx import accuracy, load
 
 
 def conv3():
@@ -59,14 +59,6 @@ RECIPES = {  # network, epochs, learning rate, mean, standard deviation, what be
     "mnist-99": (conv3, 2, 0.2, 0.1307, 0.3081, lambda x, _: x),
     "fashion-94": (conv4, 16, 0.1, 0.2860, 0.3530, mirrored_and_erased),
 }
-
-
-def accuracy(model, x, y):
-    model.eval()
-    with torch.no_grad():
-        correct = sum((model(x[i : i + 1000]).argmax(1) == y[i : i + 1000]).sum().item() for i in range(0, len(y), 1000))
-    model.train()
-    return correct / len(y)
 
 
 def main():

@@ -45,38 +45,18 @@ INT8_PRODUCTS = [(8192, 8192, 8192), (200704, 64, 576), (50176, 512, 4608)]  # t
 COMPILE_MODE = {"compile": "reduce-overhead", "compile-graph": "default", "tuned-graph": "max-autotune-no-cudagraphs"}
 
 
-class Net(nn.Module):
+def net():
     """models/net.yaml"""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 10, 5)
-        self.conv2 = nn.Conv2d(10, 20, 5)
-        self.conv2_drop = nn.Dropout2d()
-        self.fc1 = nn.Linear(320, 50)
-        self.drop = nn.Dropout()
-        self.fc2 = nn.Linear(50, 10)
-
-    def forward(self, x):
-        x = F.relu(F.max_pool2d(self.conv1(x), 2))
-        x = F.relu(F.max_pool2d(self.conv2_drop(self.conv2(x)), 2))
-        return self.fc2(self.drop(F.relu(self.fc1(x.flatten(1)))))
+    return nn.Sequential(
+        nn.Conv2d(1, 10, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(10, 20, 5), nn.Dropout2d(), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Dropout(), nn.Linear(50, 10))
 
 
-class LeNet(nn.Module):
+def lenet():
     """models/lenet.yaml"""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 20, 3)
-        self.conv2 = nn.Conv2d(20, 50, 5)
-        self.fc1 = nn.Linear(800, 128)
-        self.fc2 = nn.Linear(128, 10)
-
-    def forward(self, x):
-        x = F.avg_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.avg_pool2d(F.relu(self.conv2(x)), 2)
-        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+    return nn.Sequential(
+        nn.Conv2d(1, 20, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
+        nn.Linear(800, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
 def read_idx(directory, name):
@@ -93,7 +73,7 @@ def make_model(name):
         import torchvision
 
         return getattr(torchvision.models, name)().to(memory_format=torch.channels_last)
-    return Net() if name == "net" else LeNet()
+    return net() if name == "net" else lenet()
 
 
 def load_data(arguments):

@@ -6,13 +6,6 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-# stand_in FILE BODY: an executable script.
-stand_in() {
-  mkdir -p "${1%/*}"
-  printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1"
-  chmod +x "$1"
-}
-
 # What the stand-in for the program says. A training writes the weights, and losses that fall a little; ODD names the key=value that makes
 # another result, BROKEN and ABSENT those that end with exit codes 70 and 69.
 program='

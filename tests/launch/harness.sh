@@ -45,6 +45,25 @@ skip_without() {
   done
 }
 
+# stand_in NAME BODY: an executable script in bin/, or wherever NAME has a folder.
+stand_in() {
+  local file=$1
+  [[ $1 == */* ]] || file=bin/$1
+  mkdir -p "${file%/*}"
+  printf '#!/bin/bash\n%s\n' "$2" >"$file"
+  chmod +x "$file"
+}
+
+# find_python NAME MODULE...: sets $python to one that has them: LOCKSTEP_PYTHON, build/NAME-python, or that of the machine.
+find_python() {
+  local list
+  list=$(IFS=, && echo "${*:2}")
+  for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/$1-python/bin/python" python3; do
+    if "$python" -c "import $list" 2>/dev/null; then return; fi
+  done
+  skip "no Python with $list: see the head of tests/launch/$1_test.sh"
+}
+
 # in_cache NAME BUILD: the value in a build folder's CMake cache.
 in_cache() { sed -n "s/^$1:INTERNAL=//p" "$2/CMakeCache.txt"; }
 

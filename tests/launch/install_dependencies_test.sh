@@ -6,11 +6,6 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-stand_in() {
-  printf '#!/bin/bash\n%s\n' "$2" >"bin/$1"
-  chmod +x "bin/$1"
-}
-
 # Two groups: "build" of cmake and ninja-build, "test" of clang. cmake is installed; apt-get installs for real, into a file.
 make_world() {
   mkdir -p launch bin

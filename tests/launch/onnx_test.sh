@@ -15,16 +15,6 @@ mnist=${LOCKSTEP_DATA:-/nowhere}/mnist
 made=(data.set=synthetic data.train_samples=640 data.test_samples=200)
 export PYTHONDONTWRITEBYTECODE=1
 
-# find_python MODULE...: sets $python to one that has them.
-find_python() {
-  local list
-  list=$(IFS=, && echo "$*")
-  for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/onnx-python/bin/python" python3; do
-    if "$python" -c "import $list" 2>/dev/null; then return; fi
-  done
-  skip "no Python with $list: see the head of tests/launch/onnx_test.sh"
-}
-
 # train_briefly RUN KEY=VALUE...
 train_briefly() {
   expect_exit 0 "$program" train "$job" parallel.device=cpu parallel.backend=thread run.dir="$1" run.checkpoint_every_steps=0 "${@:2}"
@@ -40,14 +30,14 @@ expect_same_logits() {
 }
 
 Onnxruntime_computes_what_is_computed_here() {
-  find_python numpy onnx onnxruntime safetensors
+  find_python onnx numpy onnx onnxruntime safetensors
   local model
   for model in net lenet mlp linear resnet8 resnet20; do expect_same_logits $model model=$model "${made[@]}"; done
   expect_same_logits all_layers model="$tools/all_layers.yaml" "${made[@]}"
 }
 
 All_digits_get_the_same_class() {
-  find_python numpy onnx onnxruntime safetensors
+  find_python onnx numpy onnx onnxruntime safetensors
   [ -d "$mnist" ] || skip "no LOCKSTEP_DATA with mnist"
   local model
   for model in net lenet; do expect_same_logits $model model=$model; done
@@ -69,7 +59,7 @@ END
 }
 
 Colours_are_normalised_channel_by_channel() {
-  find_python numpy onnx onnxruntime safetensors
+  find_python onnx numpy onnx onnxruntime safetensors
   make_pictures 32 256 100 10
   expect_same_logits resnet8 model=resnet8 data.set=idx data.root="$PWD" data.mean='[0.4914, 0.4822, 0.4465]' data.std='[0.25, 0.5, 0.75]'
 }
@@ -91,18 +81,18 @@ import_equals() {
 }
 
 Networks_that_PyTorch_trained_are_as_accurate_here() {
-  find_python torch safetensors onnx onnxscript
+  find_python onnx torch safetensors onnx onnxscript
   import_equals resnet8 60 "${made[@]}"
 }
 
 Net_that_PyTorch_trained_is_as_accurate_here_on_all_digits() {
-  find_python torch safetensors onnx onnxscript
+  find_python onnx torch safetensors onnx onnxscript
   [ -d "$mnist" ] || skip "no LOCKSTEP_DATA with mnist"
   import_equals net 150
 }
 
 Torchvisions_networks_compute_the_same_logits() {
-  find_python numpy torch safetensors onnx onnxscript
+  find_python onnx numpy torch safetensors onnx onnxscript
   make_pictures 224 2 2 2
   seq 200 >classes.txt
   local model file pictures=(data.set=idx data.root="$PWD" 'data.mean=[0.485, 0.456, 0.406]' 'data.std=[0.229, 0.224, 0.225]')

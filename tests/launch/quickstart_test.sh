@@ -7,11 +7,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
 
-stand_in() {
-  printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1"
-  chmod +x "$1"
-}
-
 # make_repository: in "a place", whose name a command that is not quoted would trip over.
 make_repository() {
   mkdir -p 'a place/launch/jobs' 'a place/build/release' 'a place/data/mnist'
@@ -80,7 +75,7 @@ Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
 Quickstart_sets_what_root_needs_and_only_for_root() {
   make_repository
   # shellcheck disable=SC1091,SC2154  # the copy in this folder, and its variable
-  settings_of() { (stand_in id "echo $1" && PATH=$PWD:$PATH && source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && settings && echo "${environment[@]}"); }
+  settings_of() { (stand_in ./id "echo $1" && PATH=$PWD:$PATH && source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && settings && echo "${environment[@]}"); }
   expect_contains "$(settings_of 0)" OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   expect_lacks "$(settings_of 1000)" ROOT
 }

@@ -7,12 +7,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
 
-stand_in() {
-  mkdir -p bin
-  printf '#!/usr/bin/env bash\n%s\n' "$2" >"bin/$1"
-  chmod +x "bin/$1"
-}
-
 # make_world CORES: an mpirun that writes down how it was called and ends as the file "codes" says, one line a start.
 make_world() {
   stand_in mpirun '[ "$1" != --version ] || { echo "mpirun (Open MPI) 4.1.4"; exit; }

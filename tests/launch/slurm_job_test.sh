@@ -6,13 +6,6 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-# stand_in NAME BODY: an executable in bin/, found first on PATH.
-stand_in() {
-  mkdir -p bin
-  printf '#!/usr/bin/env bash\n%s\n' "$2" >"bin/$1"
-  chmod +x "bin/$1"
-}
-
 # A launcher that trains until it is told to stop, and then takes a moment to save.
 make_world() {
   stand_in mpirun 'echo "mpirun $*" >>calls; stop() { echo "saving after $1" >>calls; sleep 0.2; exit 75; }; trap "stop USR1" USR1; trap "stop TERM" TERM

@@ -14,20 +14,13 @@ job=("$repo/launch/jobs/mnist.yaml" parallel.device=cpu data.set=synthetic data.
 help=$("$program" train "${job[@]}" run.tensorboard=maybe run.dir=/nowhere 2>&1)
 expect_contains "$help" run.tensorboard
 
-find_python() {
-  for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/tensorboard-python/bin/python" python3; do
-    if "$python" -c "import tensorboard" 2>/dev/null; then return; fi
-  done
-  skip "no Python with tensorboard: see the head of tests/launch/tensorboard_test.sh"
-}
-
 train() { expect_exit 0 "$program" train "${job[@]}" run.tensorboard=true run.dir=run "$@"; }
 
 # expect_equal_series FOLDER METRICS
 expect_equal_series() { expect_exit 0 "$python" "$repo/tests/trainer/run/compare_event_files.py" "$@" && echo "$output"; }
 
 TensorBoard_reads_what_metrics_have_also_behind_a_resume_from_an_earlier_step() {
-  find_python
+  find_python tensorboard tensorboard
   train train.epochs=2
   expect_equal_series run run/metrics.jsonl
   train train.epochs=3 run.resume=run@step:8

@@ -6,11 +6,6 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-stand_in() {
-  printf '#!/bin/bash\n%s\n' "$2" >"bin/$1"
-  chmod +x "bin/$1"
-}
-
 commit() { git add -A && git -c user.name=A -c user.email=a@b commit -qm "$1"; }
 
 # A repository of four sources and a header. cmake writes the compile commands of each of them, or of two pieces: one that

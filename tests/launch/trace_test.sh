@@ -17,13 +17,6 @@ train() {
   expect_exit 0 "$program" train "$job" "${made[@]}" parallel.backend=thread run.dir="$1" "${@:2}"
 }
 
-find_python() {
-  for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/trace-python/bin/python" python3; do
-    if "$python" -c "import perfetto.protos.perfetto.trace.perfetto_trace_pb2" 2>/dev/null; then return; fi
-  done
-  skip "no Python with perfetto: see the head of tests/launch/trace_test.sh"
-}
-
 Tracing_changes_no_bit() {
   train without parallel.ranks=4
   local weights=${output##*weights sha256 }
@@ -74,7 +67,7 @@ A_trace_that_cannot_be_written_is_a_warning() {
 }
 
 Perfetto_reads_the_overlap_that_the_bench_measured() {
-  find_python
+  find_python trace perfetto.protos.perfetto.trace.perfetto_trace_pb2
   "$program" bench step "$job" "${made[@]}" data.train_samples=6400 parallel.backend=thread parallel.ranks=4 --rounds 1 \
     --steps 40 --json --trace steps.pftrace >bench.json || fail "bench step failed"
   expect_exit 0 "$python" "$repo/tests/trainer/run/overlap.py" steps.pftrace bench.json

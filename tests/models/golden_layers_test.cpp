@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// 100 steps of training networks with branches and curves, of the pieces of networks for pictures, and of transposed
-/// convolutions, on the CPU and on a device, against PyTorch in double: tests/golden/make_layer_golden.py made the
+/// convolutions, on the CPU and on a device, against PyTorch in double: tests/golden/make_golden.py made the
 /// files.
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// 100 steps of training Net, each loss against PyTorch's: tests/golden/make_training_golden.py made the
+/// 100 steps of training Net, each loss against PyTorch's: tests/golden/make_golden.py made the
 /// file.
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"

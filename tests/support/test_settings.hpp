@@ -7,7 +7,7 @@
 
 namespace lockstep::test {
 
-/// A path from the root of the sources, such as "tests/golden/kernels.safetensors", as one that can be opened.
+/// A path from the root of the sources, such as "tests/golden/layers.safetensors", as one that can be opened.
 inline std::string source_path(const std::string& path) {
   const char* root = std::getenv("LOCKSTEP_SOURCE_DIR");
   if (root == nullptr)

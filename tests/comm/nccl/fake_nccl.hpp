@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A stand-in for NCCL that does what a test tells it: the functions of it and of the CUDA runtime that
-/// comm/nccl calls, without GPUs.
+/// comm/nccl calls, without GPUs. It carries no numbers: processes/process_nccl.cpp does.
 #pragma once
 
 #include "tests/support/prelude.hpp"
@@ -36,20 +36,14 @@ struct FakeNccl {
   std::vector<char> first_id_bytes;            ///< of the unique ids that ranks came with; under the mutex
   std::mutex mutex;
   std::vector<std::string> noted;
-
-  // Messages between ranks ; under the mutex.
-  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> under_way;  ///< by sender and receiver
-  std::condition_variable arrived;
 };
 
 /// The one that the stand-in follows now; the test's own.
 void use_fake_nccl(FakeNccl& fake);
-FakeNccl& fake_nccl();
 
 }  // namespace lockstep::testing
 
 /// What the test's handle points to.
 struct ncclComm {
   std::atomic<int> polls_left{0};  ///< until the last call is carried out
-  int rank = 0, ranks = 1;
 };

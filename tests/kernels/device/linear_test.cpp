@@ -85,43 +85,6 @@ TEST_F(LinearTest, LargeLayersHaveTheBitsOfTheCpu) {
   }
 }
 
-// --- independence of the bits
-
-TEST_F(LinearTest, ColumnDoesNotDependOnItsBatch) {
-  for (const LinearShape shape : {LinearShape{300, 35, 17}, {129, 320, 9}, {70, 9, 130}}) {
-    const Problem p(shape);
-    const std::vector<float> y = forward(p).y, dx = backward_data(p);
-    for (const auto& [first, count] : {std::pair{0, 1}, {33, 17}, {shape.batch - 5, 5}}) {
-      SCOPED_TRACE(describe(shape) + ", columns from " + std::to_string(first));
-      const Problem part = p.columns(first, count);
-      EXPECT_EQ(forward(part).y, p.columns_of(y, first, count));
-      EXPECT_EQ(backward_data(part), p.columns_of(dx, first, count));
-    }
-  }
-}
-
-TEST_F(LinearTest, GrainsTogetherEqualGrainsOneByOne) {
-  struct Cut {
-    LinearShape shape;
-    int grain;
-  };
-  for (const Cut& cut : {Cut{{148, 35, 10}, 37},
-                         {{100, 33, 17}, 64},
-                         {{256, 20, 3}, 64},
-                         {{9, 7, 5}, 2},
-                         {{230, 5, 4}, 100},
-                         {{50, 7, 3}, 64}}) {
-    SCOPED_TRACE(describe(cut.shape) + ", grain " + std::to_string(cut.grain));
-    const Problem p(cut.shape);
-    ExactSums one_by_one;
-    for (int first = 0; first < cut.shape.batch; first += cut.grain) {
-      const Problem grain = p.columns(first, std::min(cut.grain, cut.shape.batch - first));
-      one_by_one = backward_weights(grain, cut.grain, one_by_one);
-    }
-    EXPECT_EQ(backward_weights(p, cut.grain), one_by_one);
-  }
-}
-
 TEST_F(LinearTest, NumbersBeyondTheLimitAreRefusedAndTheOthersCount) {
   Problem p({100, 7, 5});
   const ExactSums expected = backward_weights(p, 64);

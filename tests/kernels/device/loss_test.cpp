@@ -169,25 +169,6 @@ TEST_F(LossTest, CountersAccumulate) {
   for (std::size_t i = 0; i < kStepCounters; ++i) EXPECT_EQ(after[i], before[i] + once[i]) << "counter " << i;
 }
 
-TEST_F(LossTest, SampleDoesNotDependOnItsBatch) {
-  const LossShape shape = loss_shape(70, 13), alone = loss_shape(1, 13);
-  const auto logits = random_logits(shape, 8);
-  const auto labels = random_labels(shape);
-  const Result together = run(shape, logits, labels);
-  Counters one_by_one(kStepCounters);
-  for (int n = 0; n < shape.batch; ++n) {
-    std::vector<double> column;
-    for (int c = 0; c < shape.classes; ++c) column.push_back(logits[logit_index(shape, c, n)]);
-    const Result result =
-        run(alone, column, {labels[static_cast<std::size_t>(n)]}, Gradient::kApart, one_by_one);
-    one_by_one = result.counters;
-    for (int c = 0; c < shape.classes; ++c)
-      ASSERT_EQ(result.gradient[static_cast<std::size_t>(c)], together.gradient[logit_index(shape, c, n)])
-          << "class " << c << " of sample " << n;
-  }
-  EXPECT_EQ(together.counters, one_by_one);
-}
-
 TEST_F(LossTest, StopRequestOfTheStateIsCountedOnce) {
   const LossShape shape = loss_shape(300, 10);
   const auto logits = random_logits(shape, 4);

@@ -32,15 +32,15 @@ inline std::size_t outputs_of(const LinearShape& s) {
   return static_cast<std::size_t>(s.out_features);
 }
 
-/// Calls f(x index, w index, y index) for each product x * w that output y consists of.
+/// Calls f(x index, w index, y index) for each product x * w that output y consists of, where y is read.
 template <class F>
 void for_each_product(const Conv2dShape& s, F f) {
   const auto at = [](std::size_t a, int size, int i) {
     return a * static_cast<std::size_t>(size) + static_cast<std::size_t>(i);
   };
   for (int k = 0; k < s.out_channels; ++k)
-    for (int p = 0; p < s.out_height(); ++p)
-      for (int q = 0; q < s.out_width(); ++q)
+    for (int p = 0; p < s.read_height(); ++p)
+      for (int q = 0; q < s.read_width(); ++q)
         for (int c = 0; c < s.group_inputs(); ++c)
           for (int r = 0; r < s.kernel_height; ++r)
             for (int t = 0; t < s.kernel_width; ++t) {

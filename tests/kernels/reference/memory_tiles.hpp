@@ -29,21 +29,35 @@ class MemoryTiles {
   }
   void store(std::int32_t (*parts)[cpu::int16::kTile]) const { std::memcpy(parts, sums_, sizeof sums_); }
 
-  /// tdpbssd: sums[m][n] += a[m][4 k + i] b[k][4 n + i], signed bytes.
+  /// tdpbssd: sums[m][n] += a[m][4 k + i] b[k][4 n + i], signed bytes. Most tiles of tests are part empty.
   static void multiply(std::int32_t* sums, const void* a, const void* b) {
-    std::int8_t rows[kRows][kBytes], columns[4][kRows][kRows], of_b[kRows][kBytes];
+    cpu::int16::Word rows[kRows][kRows], any[kRows] = {};
+    std::int8_t columns[kRows][kRows][4];
     std::memcpy(rows, a, sizeof rows);
-    std::memcpy(of_b, b, sizeof of_b);
-    for (int k = 0; k < kRows; ++k)
+    std::memcpy(columns, b, sizeof columns);
+    for (const auto& row : rows)
+      for (int k = 0; k < kRows; ++k) any[k] |= row[k];
+    for (int k = 0; k < kRows; ++k) {
+      if (any[k] == 0) continue;
+      Floats terms[4];
       for (int n = 0; n < kRows; ++n)
-        for (int i = 0; i < 4; ++i) columns[i][k][n] = of_b[k][4 * n + i];
-    for (int m = 0; m < kRows; ++m)
-      for (int term = 0; term < kBytes; ++term)
-        for (int n = 0; n < kRows; ++n) sums[m * kRows + n] += rows[m][term] * columns[term % 4][term / 4][n];
+        for (int i = 0; i < 4; ++i) terms[i][n] = columns[k][n][i];
+      for (int m = 0; m < kRows; ++m) {
+        if (rows[m][k] == 0) continue;
+        Floats products = {};
+        for (int i = 0; i < 4; ++i) products += static_cast<std::int8_t>(rows[m][k] >> (8 * i)) * terms[i];
+        Integers sum;
+        std::memcpy(&sum, sums + m * kRows, sizeof sum);
+        sum += __builtin_convertvector(products, Integers);
+        std::memcpy(sums + m * kRows, &sum, sizeof sum);
+      }
+    }
   }
 
  private:
-  static constexpr int kRows = 16, kBytes = 64;
+  static constexpr int kRows = 16;
+  using Floats = float __attribute__((vector_size(64)));  ///< which hold sums of four products
+  using Integers = std::int32_t __attribute__((vector_size(64)));
 
   static bool& is_in_use() {
     static thread_local bool is = false;

@@ -5,12 +5,10 @@
 #pragma once
 
 #include "common/buffers.hpp"
-#include "common/safetensors.hpp"
 #include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/test_settings.hpp"
 
 namespace lockstep::reference {
 
@@ -61,83 +59,6 @@ std::vector<double> finite_differences(std::vector<double> x, const Function& f,
     x[i] = at;
   }
   return gradient;
-}
-
-// Reads tests/golden/kernels.safetensors and turns PyTorch's layout [sample, ...] into ours [..., column]
-// and back.
-
-/// One tensor of the file, in PyTorch's order.
-template <class T>
-struct GoldenTensor {
-  std::vector<T> values;
-  std::vector<int> shape;
-
-  int samples() const { return shape.at(0); }
-  /// Numbers in one sample.
-  int features() const { return static_cast<int>(values.size()) / samples(); }
-};
-
-/// All tensors that PyTorch computed for one case, such as "conv2d.0".
-class GoldenCase {
- public:
-  GoldenCase(const SafetensorsFile& file, std::string name) : file_(file), name_(std::move(name)) {}
-
-  static SafetensorsFile open() {
-    return SafetensorsFile::read(test::source_path("tests/golden/kernels.safetensors"));
-  }
-
-  bool has(const std::string& tensor) const { return file_.find(name_ + "." + tensor) != nullptr; }
-
-  GoldenTensor<float> floats(const std::string& tensor) const { return load<float>(tensor, "F32"); }
-  GoldenTensor<std::int32_t> integers(const std::string& tensor) const {
-    return load<std::int32_t>(tensor, "I32");
-  }
-
- private:
-  template <class T>
-  GoldenTensor<T> load(const std::string& tensor, const std::string& dtype) const {
-    const TensorView* view = file_.find(name_ + "." + tensor);
-    if (view == nullptr || view->dtype != dtype) {
-      throw std::runtime_error("kernels.safetensors has no " + dtype + " tensor " + name_ + "." + tensor +
-                               "; run tests/golden/make_kernel_golden.py");
-    }
-    GoldenTensor<T> golden{std::vector<T>(view->bytes.size() / sizeof(T)), {}};
-    std::memcpy(golden.values.data(), view->bytes.data(), view->bytes.size());
-    for (const std::size_t dimension : view->shape) golden.shape.push_back(static_cast<int>(dimension));
-    return golden;
-  }
-
-  const SafetensorsFile& file_;
-  std::string name_;
-};
-
-/// The number of columns that hold this many samples.
-constexpr int padded_batch(int samples) {
-  return (samples + 15) / 16 * 16;
-}
-
-/// [samples, features] → [features, batch], padding columns zero.
-inline AlignedBuffer<float> to_columns(const GoldenTensor<float>& tensor) {
-  const auto samples = static_cast<std::size_t>(tensor.samples());
-  const auto features = static_cast<std::size_t>(tensor.features());
-  const auto batch = static_cast<std::size_t>(padded_batch(tensor.samples()));
-  AlignedBuffer<float> columns(features * batch);
-  for (std::size_t n = 0; n < samples; ++n) {
-    for (std::size_t f = 0; f < features; ++f) columns[f * batch + n] = tensor.values[n * features + f];
-  }
-  return columns;
-}
-
-/// The reverse, without the padding columns.
-inline std::vector<float> from_columns(const AlignedBuffer<float>& columns, int sample_count) {
-  const auto samples = static_cast<std::size_t>(sample_count);
-  const auto batch = static_cast<std::size_t>(padded_batch(sample_count));
-  const std::size_t features = columns.size() / batch;
-  std::vector<float> values(samples * features);
-  for (std::size_t n = 0; n < samples; ++n) {
-    for (std::size_t f = 0; f < features; ++f) values[n * features + f] = columns[f * batch + n];
-  }
-  return values;
 }
 
 // Sums in double precision, and how far a kernel may be from them.

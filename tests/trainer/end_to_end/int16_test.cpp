@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// train.precision: int16 ends in the same weights in every way in which it can be run.
+/// train.precision: int16 in the program: known weights on every engine, and what is said, proved and refused.
 #include "common/json_text.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -40,13 +40,7 @@ constexpr const char* kNetwork =
 
 class Int16Test : public ::testing::Test {
  protected:
-  Int16Test() {
-    write_text(directory_.path("network.yaml"), kNetwork);
-    std::string plain = kNetwork;  // no stage computes a batch_norm
-    const std::string norm = "  - batch_norm\n";
-    while (plain.find(norm) != std::string::npos) plain.erase(plain.find(norm), norm.size());
-    write_text(directory_.path("plain.yaml"), plain);
-  }
+  Int16Test() { write_text(directory_.path("network.yaml"), kNetwork); }
 
   /// The last grain of a batch has fewer samples than others, and columns that are padding.
   std::string arguments(const std::string& run, const std::string& more) const {
@@ -71,26 +65,19 @@ class Int16Test : public ::testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(Int16Test, WeightsDependOnNoRanksThreadsStagesOrEngines) {
+/// Ranks, threads, stages and resumes: ways_test.cpp.
+TEST_F(Int16Test, WeightsDependOnNoEngine) {
   const TrainedRun alone = train("alone");
   // As when each op found the units of its operands by itself.
   EXPECT_EQ(alone.last_line,
             "weights sha256 9103cf1b0794a2506e1358d18a42f359b928b405f78bb99ae38b4aea42d8524f");
-  const auto on = [](int ranks) { return fmt::format("mpirun --bind-to none -np {} ", ranks); };
-  expect_same(train("three", "", on(3)), alone, "3 ranks");
-  expect_same(train("threads", "parallel.threads=3", on(2)), alone, "2 ranks of 3 threads");
-  const std::string plain = "model=" + directory_.path("plain.yaml");
-  expect_same(train("stages", plain + " parallel.strategy=pipeline parallel.stages=2", on(2)),
-              train("plain", plain), "2 stages");
-  expect_same(train("micro", "data.micro_batch=20"), alone, "micro-batches");
-  expect_same(train("again", "train.recompute=true"), alone, "recomputed");
   for (const std::string& engine : cpu::int16::engine_choices())
     expect_same(train("by-" + engine, "", "LOCKSTEP_INTEGER_ENGINE=" + engine + " "), alone, engine);
   expect_same(train("sse4", "", "LOCKSTEP_SIMD=sse4 "), alone, "SSE4");
   EXPECT_NE(alone.last_line, train("fp32", "train.precision=fp32").last_line);
 }
 
-/// The tests above compare it on ranks, threads, stages and engines.
+/// Metrics of engines, ranks, threads and stages are compared with it.
 TEST_F(Int16Test, EpochsSayWhatRoundsToZero) {
   const auto shares_of = [](const TrainedRun& run) {
     std::vector<double> shares;
@@ -111,16 +98,6 @@ TEST_F(Int16Test, EpochsSayWhatRoundsToZero) {
       if (event.contains("rounded_to_zero")) event.at("rounded_to_zero") = 0.75;
   });
   expect_says(command("prove " + alone.directory), 1, {"rounded_to_zero is 0.75, and came to 0.0"});
-}
-
-TEST_F(Int16Test, StoppedAnywhereItGoesOnElsewhere) {
-  const TrainedRun alone = train("alone");
-  const std::string stopped = arguments("stopped", "train.max_steps=3");
-  expect_says(command(stopped), 0);
-  const Outcome rest = run_shell("mpirun --bind-to none -np 2 $LOCKSTEP_PROGRAM " + arguments("stopped", ""));
-  expect_says(rest, 0, {"going on from step 3"});
-  EXPECT_EQ(rest.last_line(), alone.last_line);
-  expect_says(command(arguments("stopped", "train.precision=fp32 train.epochs=3")), 2, {"train.precision"});
 }
 
 TEST_F(Int16Test, CheckpointKnowsItsPrecision) {

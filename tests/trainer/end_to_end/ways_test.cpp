@@ -137,6 +137,7 @@ const std::vector<Row> kTraining = {
     {"train.loss", "binary_cross_entropy"},
     {"train.precision", "int16"},
     {"train.precision", "int16", "model=branched.yaml train.loss=mse"},
+    {"train.precision", "int16", "model=normed.yaml"},
     {"train.label_smoothing", "0.2"},
     {"train.label_smoothing", "0.2", "model=flat.yaml data.set=random"},
     {"train.class_weights", "[1, 0.5, 2, 0, 1, 3, 0.25, 1, 1.5, 1]", "train.label_smoothing=0.2"},
@@ -398,11 +399,12 @@ class WaysTest : public ::testing::Test {
 
 // The table.
 
-TEST_F(WaysTest, EveryKeyThatDeterminesWeightsHasARow) {
+TEST_F(WaysTest, EveryKeyThatDeterminesWeightsHasARowAndNoOther) {
   std::vector<std::string> given;
   for (const auto* rows : {&kModelAndData, &kAugmentations, &kTraining, &kOptimizers, &kSchedules})
     for (const Row& row : *rows) {
       given.push_back(row.key + "=" + row.value);
+      EXPECT_NE(find_job_key(row.key)->determines, Determines::kNothing) << row.key;
       for (const std::string& key : split(row.with)) given.push_back(key);
     }
   const Job base = load_job("job.yaml", {});

@@ -13,22 +13,19 @@ TrainedRun train(const TemporaryDirectory& directory, const std::string& label, 
   return train_job(write_small_job(directory) + " " + overrides, directory.path("run-" + label), ranks);
 }
 
-TEST(WorldSizeTest, RanksGrainsAndBucketsLeaveNoTrace) {
-  for (const std::string job : {"", "parallel.grain=37 data.global_batch=300 "}) {  // an uneven last batch
-    SCOPED_TRACE(job);
-    const TemporaryDirectory directory;
-    const TrainedRun alone = train(directory, "np1", 1, job);
-    for (const auto& event : alone.metrics) {
-      if (event["event"] != "epoch") continue;
-      EXPECT_EQ(event["train_samples"], 1100);
-      EXPECT_EQ(event["test_samples"], 333);
-    }
-    for (const int ranks : {3, 7}) {
-      const auto label = "np" + std::to_string(ranks);
-      expect_same(train(directory, label, ranks, job), alone, label);
-    }
-    expect_same(train(directory, "small", 2, job + "parallel.bucket_bytes=1000"), alone, "a bucket a layer");
-    expect_same(train(directory, "large", 3, job + "parallel.bucket_bytes=100000000"), alone, "one bucket");
+/// Of an uneven last batch. Buckets, threads and stages: ways_test.cpp.
+TEST(WorldSizeTest, ProcessesLeaveNoTrace) {
+  const TemporaryDirectory directory;
+  const std::string job = "parallel.grain=37 data.global_batch=300 ";
+  const TrainedRun alone = train(directory, "np1", 1, job);
+  for (const auto& event : alone.metrics) {
+    if (event["event"] != "epoch") continue;
+    EXPECT_EQ(event["train_samples"], 1100);
+    EXPECT_EQ(event["test_samples"], 333);
+  }
+  for (const int ranks : {3, 7}) {
+    const auto label = "np" + std::to_string(ranks);
+    expect_same(train(directory, label, ranks, job), alone, label);
   }
 }
 

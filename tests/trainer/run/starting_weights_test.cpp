@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Starting from a state_dict of PyTorch (tests/golden/make_state_dict_golden.py made the files), and from the middle
+/// Starting from a state_dict of PyTorch (tests/golden/make_golden.py made the files), and from the middle
 /// of a run.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/buffers.hpp"
