@@ -371,12 +371,19 @@ TEST(Int16Test, LargestNumbersDoNotOverflow) {
                                 .out_channels = 18,
                                 .kernel_height = 1,
                                 .kernel_width = 1};
+  const Conv2dShape many_samples{.batch = 64,
+                                 .in_channels = 2,
+                                 .in_height = 12,
+                                 .in_width = 11,
+                                 .out_channels = 6,
+                                 .kernel_height = 1,
+                                 .kernel_width = 1};
   for (const auto& [number, weight] : {std::pair{32639.0F, 32639.0F},
                                        {-32639.0F, 32639.0F},
                                        {32639.0F, -128.0F},
                                        {32639.0F, 32511.0F},
                                        {32511.0F, 32639.0F}}) {
-    for (const Conv2dShape& shape : {many_taps, many_pixels}) {
+    for (const Conv2dShape& shape : {many_taps, many_pixels, many_samples}) {
       Problem p{.shape = shape, .samples = shape.batch};
       p.x.assign(shape.in_size(), number);
       p.w.assign(shape.weight_size(), weight);

@@ -238,10 +238,10 @@ Conv2dShape as_convolution(const LinearShape& s) {
           .kernel_width = 1};
 }
 
-/// As the engine "doubles" keeps them; "amx" fills up 16 channels, and "vnni" keeps a second image of a single channel, and
-/// sums of 32 filters with their dy.
+/// As the engine "doubles" keeps them; "amx" fills up 16 channels, and "vnni" keeps a second image of a single channel,
+/// sums of 32 filters with their dy, and that of 5 filters in steps.
 std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns) {
-  constexpr std::uint64_t kOfSums = 64, kOfGradient = 8192;
+  constexpr std::uint64_t kOfSums = 64, kOfGradient = 24576;
   const Conv2dShape s = shape.group();
   const std::uint64_t in = checked_sum(s.in_channels, 16), out = checked_sum(s.out_channels, 16);
   const std::uint64_t image = checked_product(in, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding),

@@ -56,9 +56,27 @@ HWY_INLINE void store_shorts(IntegerLanes q, std::int16_t* to) {
 
 }  // namespace
 
+/// Of V vectors of columns, which stay in registers.
+template <std::size_t V>
+void maxima_of_columns(std::size_t features, std::size_t batch, const float* x, std::uint32_t* bits) {
+  IntegerLanes most[V];
+  LOCKSTEP_UNROLL
+  for (std::size_t v = 0; v < V; ++v) most[v] = hn::Zero(Integers());
+  for (const float* const end = x + features * batch; x != end; x += batch) {
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) most[v] = hn::Max(most[v], magnitude_bits(x + v * kVector));
+  }
+  LOCKSTEP_UNROLL
+  for (std::size_t v = 0; v < V; ++v)
+    hn::StoreU(most[v], Integers(), reinterpret_cast<std::int32_t*>(bits + v * kVector));
+}
+
 void column_maxima(std::size_t features, std::size_t batch, const float* x, std::uint32_t* bits) {
-  MaximaOnTheWay maxima(batch, bits);
-  for (std::size_t i = 0; i < features * batch; i += kVector) maxima.take(kTag, hn::LoadU(kTag, x + i));
+  constexpr std::size_t kAtOnce = 4;
+  std::size_t n = 0;
+  for (; n + kAtOnce * kVector <= batch; n += kAtOnce * kVector)
+    maxima_of_columns<kAtOnce>(features, batch, x + n, bits + n);
+  for (; n < batch; n += kVector) maxima_of_columns<1>(features, batch, x + n, bits + n);
 }
 
 std::int32_t largest_bits(std::size_t size, const float* numbers) {

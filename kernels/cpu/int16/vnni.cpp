@@ -220,10 +220,6 @@ void correlate(const GroupProduct& p) {
   }
 }
 
-void sum_some_gradients(const GroupGradient& gradient) {
-  (gradient.shape.filters < kFewestFilters ? kDoubles.sum_gradients : sum_gradients)(gradient);
-}
-
 }  // namespace
 }  // namespace lockstep::cpu::int16::vnni
 
@@ -239,7 +235,7 @@ bool is_here() {
 }  // namespace
 
 /// Three instructions are four of fp32.
-const Engine kVnni = {"vnni", is_here, vnni::correlate, vnni::sum_some_gradients, 4.0 / 3};
+const Engine kVnni = {"vnni", is_here, vnni::correlate, vnni::sum_gradients, 4.0 / 3};
 
 }  // namespace lockstep::cpu::int16
 
