@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace lockstep::cpu::int16 {
@@ -103,19 +104,20 @@ template <class Run>
 void for_each_target_and_pixel(const Correlation& c, std::size_t targets_of_block, const Run& run) {
   constexpr std::size_t kCachedWeights = 96 * 1024;
   const auto targets = static_cast<std::size_t>(c.targets);
+  std::vector<std::pair<std::size_t, std::size_t>> blocks;
+  for_each_even_block(targets, targets_of_block,
+                      [&](std::size_t first, std::size_t size) { blocks.emplace_back(first, size); });
   const auto for_each_pixel = [&](const auto& use) {
     for (std::size_t row = 0; row < c.rows.size(); ++row)
       for (std::size_t column = 0; column < c.columns.size(); ++column) use(row, column);
   };
   if (targets * static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns <= kCachedWeights) {
     for_each_pixel([&](std::size_t row, std::size_t column) {
-      for_each_even_block(targets, targets_of_block,
-                          [&](std::size_t first, std::size_t size) { run(first, size, row, column); });
+      for (const auto& [first, size] : blocks) run(first, size, row, column);
     });
   } else {
-    for_each_even_block(targets, targets_of_block, [&](std::size_t first, std::size_t size) {
+    for (const auto& [first, size] : blocks)
       for_each_pixel([&](std::size_t row, std::size_t column) { run(first, size, row, column); });
-    });
   }
 }
 
