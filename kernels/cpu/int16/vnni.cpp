@@ -36,6 +36,16 @@ struct Pixel {
   std::size_t target_step;
 };
 
+/// Otherwise g++ joins a sum while others are made, and has no registers left.
+template <std::size_t K, std::size_t V>
+HWY_INLINE void keep_in_registers(__m512i (&sum)[K][V]) {
+  LOCKSTEP_UNROLL
+  for (std::size_t k = 0; k < K; ++k) {
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) asm("" : "+v"(sum[k][v]));
+  }
+}
+
 /// Sums of all K * V in registers, from 0 on; of digits, 128 times those of target k in lane k of the result.
 template <std::size_t K, std::size_t V, bool kDigits>
 HWY_INLINE __m512i sum_in_registers(const Step* step, std::size_t count, const std::int32_t* source,
@@ -65,6 +75,7 @@ HWY_INLINE __m512i sum_in_registers(const Step* step, std::size_t count, const s
       }
     }
   }
+  keep_in_registers(sum);
   return of_weights;
 }
 
@@ -137,6 +148,7 @@ void run_small_pixel(const Pixel& p) {
   sum_in_registers<K, V, false>(p.steps.pairs.data(), p.steps.pairs.size(), p.pairs, p.weights_of_pairs, low);
   const __m512i excess = sum_in_registers<K, V, true>(p.steps.quads.data(), p.steps.quads.size(), p.digits,
                                                       p.weights_of_digits, high);
+  keep_in_registers(low);
   LOCKSTEP_UNROLL
   for (std::size_t k = 0; k < K; ++k) {
     const __m512i of_weights = _mm512_permutexvar_epi32(_mm512_set1_epi32(static_cast<int>(k)), excess);
