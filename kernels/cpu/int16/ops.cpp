@@ -164,7 +164,7 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand&
   const float *x = all_x.numbers, *dy = all_dy.numbers;
   for (int group = 0; group < all.groups; ++group) {
     engine().sum_gradients({g, image, x, of_x, dy, of_dy, totals});
-    for (std::size_t i = 0; i < s.weight_size(); ++i) dw[i] = round_once(totals[i], unit);
+    round_totals(s.weight_size(), g.rows * g.columns * batch, totals, unit, dw);
     x += s.in_size();
     dy += s.out_size();
     dw += s.weight_size();

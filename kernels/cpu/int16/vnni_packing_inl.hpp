@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
@@ -198,19 +199,31 @@ inline void pack_source(const GroupProduct& p, const Packing& packing, std::int3
   }
 }
 
+/// So many elements of a line, 16 bits each.
+template <std::size_t kElements>
+HWY_INLINE std::uint64_t load_elements(const std::int16_t* q, std::ptrdiff_t element) {
+  std::uint64_t elements = 0;
+  if (kElements == 4 && element == 1) {
+    std::memcpy(&elements, q, sizeof elements);
+    return elements;
+  }
+  LOCKSTEP_UNROLL
+  for (std::size_t i = 0; i < kElements; ++i, q += element)
+    elements |= std::uint64_t{static_cast<std::uint16_t>(*q)} << (16 * i);
+  return elements;
+}
+
 /// The weights of some targets, so many elements of a line.
 template <std::size_t kElements>
 void pack_line(const std::int16_t* q, std::ptrdiff_t element, std::ptrdiff_t target, std::size_t targets,
                std::int32_t* even, std::int32_t* odd, std::int32_t* digits) {
+  const __m128i order = _mm_cvtsi32_si128(0x07030501);  // of high digits, as high_digits() has them
   for (std::size_t k = 0; k < targets; ++k, q += target) {
-    std::uint32_t number[4] = {};
-    LOCKSTEP_UNROLL
-    for (std::size_t i = 0; i < kElements; ++i)
-      number[i] = static_cast<std::uint16_t>(q[static_cast<std::ptrdiff_t>(i) * element]);
-    const auto digit = [&](std::size_t i) { return (number[i] + 128) >> 8U & 0xFFU; };
-    even[k] = static_cast<std::int32_t>(number[0] | number[1] << 16U);
-    if constexpr (kElements > 2) odd[k] = static_cast<std::int32_t>(number[2] | number[3] << 16U);
-    digits[k] = static_cast<std::int32_t>(digit(0) | digit(2) << 8U | digit(1) << 16U | digit(3) << 24U);
+    const auto elements = static_cast<std::int64_t>(load_elements<kElements>(q, element));
+    even[k] = static_cast<std::int32_t>(elements);
+    if constexpr (kElements > 2) odd[k] = static_cast<std::int32_t>(elements >> 32);
+    const __m128i upper = _mm_add_epi16(_mm_cvtsi64_si128(elements), _mm_set1_epi16(128));
+    digits[k] = _mm_cvtsi128_si32(_mm_shuffle_epi8(upper, order));
   }
 }
 
