@@ -151,11 +151,18 @@ TEST(Int16Test, LargestNumbersDoNotOverflow) {
                                 .out_channels = 18,
                                 .kernel_height = 1,
                                 .kernel_width = 1};
+  const Conv2dShape many_samples{.batch = 64,
+                                 .in_channels = 2,
+                                 .in_height = 12,
+                                 .in_width = 11,
+                                 .out_channels = 6,
+                                 .kernel_height = 1,
+                                 .kernel_width = 1};
   const std::pair<float, float> numbers[] = {
       {32639, 32639}, {-32639, 32639}, {32639, -128}, {32639, 32511}, {32511, 32639}};
   for (const auto& [number, weight] :
        std::span(numbers).first(test::effort(std::size(numbers), std::size_t{2}))) {
-    for (const Conv2dShape& shape : {many_taps, many_pixels}) {
+    for (const Conv2dShape& shape : {many_taps, many_pixels, many_samples}) {
       Problem p{.shape = shape, .samples = shape.batch};
       p.x.assign(shape.in_size(), number);
       p.w.assign(shape.weight_size(), weight);

@@ -31,7 +31,7 @@ constexpr std::size_t kWidth = HWY_LANES(double);
 
 /// Accumulators are targets times vectors of columns: 24 registers of 32, or 12 of 16.
 constexpr std::size_t kTargets = 6, kVectors = kManyRegisters ? 4 : 2, kTargetsOfHalf = 2 * kTargets;
-/// The block of a weight gradient: filters times taps.
+/// The largest block of a weight gradient: filters times taps.
 constexpr std::size_t kFilters = kManyRegisters ? 4 : 3, kTaps = kManyRegisters ? 6 : 3;
 
 HWY_INLINE DoubleLanes load(const float* numbers) {
@@ -95,37 +95,54 @@ constexpr std::array<PixelFunction, sizeof...(K)> pixels_of(std::index_sequence<
   return {&run_pixel<K + 1, V>...};
 }
 
-/// Adds what some pixels give to the sums of a block of filters and taps.
-void add_pixels(const GradientShape& g, const float* const (&x)[kTaps], const float* const (&dy)[kFilters],
-                const int16::PixelBlock& pixels, double* sums) {
-  DoubleLanes sum[kFilters][kTaps];
+/// Adds what some pixels give to the totals of K filters and T taps.
+template <std::size_t K, std::size_t T>
+void add_pixels(const GradientShape& g, const float* first_x, const std::size_t* taps, const float* first_dy,
+                const int16::PixelBlock& pixels, std::int64_t* totals) {
+  DoubleLanes sum[K][T];
+  const float *x[T], *dy[K];
   LOCKSTEP_UNROLL
-  for (std::size_t k = 0; k < kFilters; ++k) {
+  for (std::size_t k = 0; k < K; ++k) {
+    dy[k] = first_dy + k * g.dy_channel;
     LOCKSTEP_UNROLL
-    for (std::size_t t = 0; t < kTaps; ++t) sum[k][t] = hn::Zero(kDoubles);
+    for (std::size_t t = 0; t < T; ++t) sum[k][t] = hn::Zero(kDoubles);
   }
+  LOCKSTEP_UNROLL
+  for (std::size_t t = 0; t < T; ++t) x[t] = first_x + taps[t];
   for (std::size_t p = pixels.first_row; p < pixels.last_row; ++p) {
     for (std::size_t q = pixels.first_column; q < pixels.last_column; ++q) {
       const std::size_t at_x = p * g.x_row + q * g.x_column, at_dy = p * g.dy_row + q * g.batch;
       for (std::size_t n = 0; n < g.batch; n += kWidth) {
-        DoubleLanes gradient[kFilters];
+        DoubleLanes gradient[K];
         LOCKSTEP_UNROLL
-        for (std::size_t k = 0; k < kFilters; ++k) gradient[k] = load(dy[k] + at_dy + n);
+        for (std::size_t k = 0; k < K; ++k) gradient[k] = load(dy[k] + at_dy + n);
         LOCKSTEP_UNROLL
-        for (std::size_t t = 0; t < kTaps; ++t) {
+        for (std::size_t t = 0; t < T; ++t) {
           const DoubleLanes number = load(x[t] + at_x + n);
           LOCKSTEP_UNROLL
-          for (std::size_t k = 0; k < kFilters; ++k) sum[k][t] = hn::MulAdd(gradient[k], number, sum[k][t]);
+          for (std::size_t k = 0; k < K; ++k) sum[k][t] = hn::MulAdd(gradient[k], number, sum[k][t]);
         }
       }
     }
   }
   LOCKSTEP_UNROLL
-  for (std::size_t k = 0; k < kFilters; ++k) {
+  for (std::size_t k = 0; k < K; ++k) {
     LOCKSTEP_UNROLL
-    for (std::size_t t = 0; t < kTaps; ++t)
-      sums[k * kTaps + t] += hn::GetLane(hn::SumOfLanes(kDoubles, sum[k][t]));
+    for (std::size_t t = 0; t < T; ++t)
+      totals[k * g.taps.size() + t] +=
+          static_cast<std::int64_t>(hn::GetLane(hn::SumOfLanes(kDoubles, sum[k][t])));
   }
+}
+
+using PixelsFunction = void (*)(const GradientShape&, const float*, const std::size_t*, const float*,
+                                const int16::PixelBlock&, std::int64_t*);
+template <std::size_t K, std::size_t... T>
+constexpr std::array<PixelsFunction, sizeof...(T)> additions_of(std::index_sequence<T...> /*unused*/) {
+  return {&add_pixels<K, T + 1>...};
+}
+template <std::size_t... K>
+constexpr auto additions(std::index_sequence<K...> /*unused*/) {
+  return std::array{additions_of<K + 1>(std::make_index_sequence<kTaps>())...};
 }
 
 }  // namespace
@@ -146,18 +163,16 @@ void correlate_doubles(const Correlation& c, const float* source, const double* 
       });
 }
 
-/// Blocks at the end name their last filter or tap more than once.
-void sum_gradients_doubles(const GradientShape& g, const float* x, const float* dy, double* sums,
-                           std::int64_t* totals) {
-  int16::sum_in_blocks<kFilters, kTaps>(
-      g, sizeof(float), sums, totals,
-      [&](std::size_t k, std::size_t t, const int16::PixelBlock& pixels, double* of_block) {
-        const float *of_tap[kTaps], *of_filter[kFilters];
-        for (std::size_t i = 0; i < kFilters; ++i)
-          of_filter[i] = dy + std::min(k + i, g.filters - 1) * g.dy_channel;
-        for (std::size_t i = 0; i < kTaps; ++i) of_tap[i] = x + g.taps[std::min(t + i, g.taps.size() - 1)];
-        add_pixels(g, of_tap, of_filter, pixels, of_block);
-      });
+void sum_gradients_doubles(const GradientShape& g, const float* x, const float* dy, std::int64_t* totals) {
+  static constexpr auto kAdd = additions(std::make_index_sequence<kFilters>());
+  std::fill_n(totals, g.filters * g.taps.size(), 0);
+  int16::for_each_gradient_tile(g, sizeof(float), kFilters, kTaps,
+                                [&](std::size_t filter, std::size_t filters, std::size_t tap,
+                                    std::size_t taps, const int16::PixelBlock& pixels) {
+                                  kAdd[filters - 1][taps - 1](g, x, g.taps.data() + tap,
+                                                              dy + filter * g.dy_channel, pixels,
+                                                              totals + filter * g.taps.size() + tap);
+                                });
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE
@@ -192,7 +207,7 @@ void sum_gradients(const GroupGradient& g) {
   round_image(g.image, g.x, g.of_x, x);
   round_columns(outputs / g.shape.batch, g.shape.batch, g.dy, g.of_dy, dy);
   HWY_DYNAMIC_DISPATCH(sum_gradients_doubles)
-  (g.shape, x, dy, scratch<double, OfSums>(numbers_of_sums(g.shape)), g.totals);
+  (g.shape, x, dy, g.totals);
 }
 
 }  // namespace

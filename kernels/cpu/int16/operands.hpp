@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace lockstep::cpu::int16 {
@@ -103,19 +104,20 @@ template <class Run>
 void for_each_target_and_pixel(const Correlation& c, std::size_t targets_of_block, const Run& run) {
   constexpr std::size_t kCachedWeights = 96 * 1024;
   const auto targets = static_cast<std::size_t>(c.targets);
+  std::vector<std::pair<std::size_t, std::size_t>> blocks;
+  for_each_even_block(targets, targets_of_block,
+                      [&](std::size_t first, std::size_t size) { blocks.emplace_back(first, size); });
   const auto for_each_pixel = [&](const auto& use) {
     for (std::size_t row = 0; row < c.rows.size(); ++row)
       for (std::size_t column = 0; column < c.columns.size(); ++column) use(row, column);
   };
   if (targets * static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns <= kCachedWeights) {
     for_each_pixel([&](std::size_t row, std::size_t column) {
-      for_each_even_block(targets, targets_of_block,
-                          [&](std::size_t first, std::size_t size) { run(first, size, row, column); });
+      for (const auto& [first, size] : blocks) run(first, size, row, column);
     });
   } else {
-    for_each_even_block(targets, targets_of_block, [&](std::size_t first, std::size_t size) {
+    for (const auto& [first, size] : blocks)
       for_each_pixel([&](std::size_t row, std::size_t column) { run(first, size, row, column); });
-    });
   }
 }
 
@@ -211,41 +213,27 @@ inline std::vector<PixelBlock> exact_blocks(const GradientShape& g) {
   return blocks;
 }
 
-/// Calls tile(first filter, first tap, pixels, sums) for blocks of filters and taps, so that what is read of dy stays in
-/// the first-level cache while all taps pass over it; it adds to `sums` [filter of the block][tap of the block].
-/// Blocks at the end may reach beyond the last filter or tap.
-/// @param bytes   of a number of dy
-/// @param sums    [numbers_of_sums(g)], scratch
-/// @param totals  [filter][tap], overwritten
-template <std::size_t kFilters, std::size_t kTaps, class Tile>
-void sum_in_blocks(const GradientShape& g, std::size_t bytes, double* sums, std::int64_t* totals,
-                   const Tile& tile) {
-  constexpr std::size_t kCachedBytes = 96 * 1024, kOfBlock = kFilters * kTaps;
-  const std::size_t taps = g.taps.size(), tap_blocks = (taps + kTaps - 1) / kTaps;
-  std::fill_n(totals, g.filters * taps, 0);
+/// Calls tile(first filter, filters, first tap, taps, pixels) for blocks of filters, taps and pixels, so that what is read
+/// of dy stays in the first-level cache while all taps pass over it.
+/// @param bytes  of a number of dy
+template <class Tile>
+void for_each_gradient_tile(const GradientShape& g, std::size_t bytes, std::size_t most_filters,
+                            std::size_t most_taps, const Tile& tile) {
+  constexpr std::size_t kCachedBytes = 96 * 1024;
   for (const PixelBlock& exact : exact_blocks(g)) {
-    const std::size_t row_bytes = kFilters * bytes * g.batch * (exact.last_column - exact.first_column);
+    const std::size_t row_bytes = most_filters * bytes * g.batch * (exact.last_column - exact.first_column);
     const std::size_t rows = std::max<std::size_t>(1, kCachedBytes / row_bytes);
-    for (std::size_t k = 0; k < g.filters; k += kFilters) {
-      std::fill_n(sums, tap_blocks * kOfBlock, 0.0);
+    for_each_even_block(g.filters, most_filters, [&](std::size_t filter, std::size_t filters) {
       for (std::size_t row = exact.first_row; row < exact.last_row; row += rows) {
         PixelBlock some = exact;
         some.first_row = row;
         some.last_row = std::min(row + rows, exact.last_row);
-        for (std::size_t b = 0; b < tap_blocks; ++b) tile(k, b * kTaps, some, sums + b * kOfBlock);
+        for_each_even_block(g.taps.size(), most_taps, [&](std::size_t tap, std::size_t taps) {
+          tile(filter, filters, tap, taps, some);
+        });
       }
-      for (std::size_t i = 0; i < std::min(kFilters, g.filters - k); ++i)
-        for (std::size_t t = 0; t < taps; ++t)
-          totals[(k + i) * taps + t] +=
-              static_cast<std::int64_t>(sums[t / kTaps * kOfBlock + i * kTaps + t % kTaps]);
-    }
+    });
   }
-}
-
-/// Numbers that sum_in_blocks() keeps, at most.
-inline std::size_t numbers_of_sums(const GradientShape& g) {
-  constexpr std::size_t kMostFilters = 4, kMostTaps = 6;  // of a block
-  return (g.taps.size() + kMostTaps) * kMostFilters;
 }
 
 }  // namespace lockstep::cpu::int16

@@ -164,7 +164,7 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand&
   const float *x = all_x.numbers, *dy = all_dy.numbers;
   for (int group = 0; group < all.groups; ++group) {
     engine().sum_gradients({g, image, x, of_x, dy, of_dy, totals});
-    for (std::size_t i = 0; i < s.weight_size(); ++i) dw[i] = round_once(totals[i], unit);
+    round_totals(s.weight_size(), g.rows * g.columns * batch, totals, unit, dw);
     x += s.in_size();
     dy += s.out_size();
     dw += s.weight_size();
@@ -238,10 +238,10 @@ Conv2dShape as_convolution(const LinearShape& s) {
           .kernel_width = 1};
 }
 
-/// As the engine "doubles" keeps them; "amx" fills up 16 channels, and "vnni" keeps a second image of a single channel, and
-/// sums of 32 filters with their dy.
+/// As the engine "doubles" keeps them; "amx" fills up 16 channels, and "vnni" keeps a second image of a single channel,
+/// sums of 32 filters with their dy, and that of 5 filters in steps.
 std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns) {
-  constexpr std::uint64_t kOfSums = 64, kOfGradient = 8192;
+  constexpr std::uint64_t kOfSums = 64, kOfGradient = 24576;
   const Conv2dShape s = shape.group();
   const std::uint64_t in = checked_sum(s.in_channels, 16), out = checked_sum(s.out_channels, 16);
   const std::uint64_t image = checked_product(in, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding),

@@ -56,9 +56,27 @@ HWY_INLINE void store_shorts(IntegerLanes q, std::int16_t* to) {
 
 }  // namespace
 
+/// Of V vectors of columns, which stay in registers.
+template <std::size_t V>
+void maxima_of_columns(std::size_t features, std::size_t batch, const float* x, std::uint32_t* bits) {
+  IntegerLanes most[V];
+  LOCKSTEP_UNROLL
+  for (std::size_t v = 0; v < V; ++v) most[v] = hn::Zero(Integers());
+  for (const float* const end = x + features * batch; x != end; x += batch) {
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) most[v] = hn::Max(most[v], magnitude_bits(x + v * kVector));
+  }
+  LOCKSTEP_UNROLL
+  for (std::size_t v = 0; v < V; ++v)
+    hn::StoreU(most[v], Integers(), reinterpret_cast<std::int32_t*>(bits + v * kVector));
+}
+
 void column_maxima(std::size_t features, std::size_t batch, const float* x, std::uint32_t* bits) {
-  MaximaOnTheWay maxima(batch, bits);
-  for (std::size_t i = 0; i < features * batch; i += kVector) maxima.take(kTag, hn::LoadU(kTag, x + i));
+  constexpr std::size_t kAtOnce = 4;
+  std::size_t n = 0;
+  for (; n + kAtOnce * kVector <= batch; n += kAtOnce * kVector)
+    maxima_of_columns<kAtOnce>(features, batch, x + n, bits + n);
+  for (; n < batch; n += kVector) maxima_of_columns<1>(features, batch, x + n, bits + n);
 }
 
 std::int32_t largest_bits(std::size_t size, const float* numbers) {
@@ -100,6 +118,22 @@ std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x
   return total;
 }
 
+/// Totals that a double holds are rounded a vector at a time.
+void round_totals(std::size_t size, const std::int64_t* totals, double unit, float* results) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  using Doubles = hn::CappedTag<double, kLine / 2>;
+  constexpr Doubles kDoubles{};
+  constexpr hn::Rebind<std::int64_t, Doubles> kTotals{};
+  constexpr hn::Rebind<float, Doubles> kResults{};
+  for (; i + HWY_LANES(double) <= size; i += HWY_LANES(double)) {
+    const auto exact = hn::ConvertTo(kDoubles, hn::LoadU(kTotals, totals + i));
+    hn::StoreU(hn::DemoteTo(kResults, hn::Mul(exact, hn::Set(kDoubles, unit))), kResults, results + i);
+  }
+#endif
+  for (; i < size; ++i) results[i] = int16::round_once(totals[i], unit);
+}
+
 /// The last numbers, fewer than a vector, through a buffer.
 void round_all(std::size_t size, const float* numbers, float first, float second, float* q) {
   HWY_ALIGN float firsts[kVector], seconds[kVector], rest[kVector] = {};
@@ -133,6 +167,7 @@ HWY_EXPORT(round_columns);
 HWY_EXPORT(sum_rounded);
 HWY_EXPORT(round_all);
 HWY_EXPORT(round_row_to_shorts);
+HWY_EXPORT(round_totals);
 
 namespace int16 {
 namespace {
@@ -206,6 +241,13 @@ void round_all(std::size_t size, const float* numbers, const Unit& unit, std::in
   std::copy(numbers + whole * kLanes, numbers + size, rest);
   round(1, kLanes, rest, first.data(), second.data(), of_rest);
   std::copy_n(of_rest, size % kLanes, q + whole * kLanes);
+}
+
+void round_totals(std::size_t size, std::size_t terms, const std::int64_t* totals, double unit,
+                  float* results) {
+  constexpr std::size_t kExactInDouble = std::size_t{1} << 23;  // products below 2^30
+  if (terms <= kExactInDouble) return HWY_DYNAMIC_DISPATCH(round_totals)(size, totals, unit, results);
+  for (std::size_t i = 0; i < size; ++i) results[i] = round_once(totals[i], unit);
 }
 
 void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, float* q) {

@@ -29,6 +29,10 @@ std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x
 void round_all(std::size_t size, const float* numbers, const Unit& unit, float* q);
 void round_all(std::size_t size, const float* numbers, const Unit& unit, std::int16_t* q);
 
+/// round_once() of all.   @param terms  products in each total
+void round_totals(std::size_t size, std::size_t terms, const std::int64_t* totals, double unit,
+                  float* results);
+
 /// Channels of images in a frame of zeros.
 struct FramedImage {
   std::size_t channels = 0, height = 0, width = 0, frame = 0, batch = 0;

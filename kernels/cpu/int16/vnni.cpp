@@ -21,6 +21,8 @@ namespace {
 
 /// Sums in registers: targets times vectors of columns.
 constexpr std::size_t kRegisters = 24, kMostTargets = 12;
+/// Of a window whose sums of pairs and of quads are in registers at once.
+constexpr std::size_t kFewQuads = 16;
 
 /// Some targets of one pixel, for some columns.
 struct Pixel {
@@ -34,11 +36,21 @@ struct Pixel {
   std::size_t target_step;
 };
 
-/// Sums of all K * V, and behind them one for each target: 128 times its digits.
+/// Otherwise g++ joins a sum while others are made, and has no registers left.
+template <std::size_t K, std::size_t V>
+HWY_INLINE void keep_in_registers(__m512i (&sum)[K][V]) {
+  LOCKSTEP_UNROLL
+  for (std::size_t k = 0; k < K; ++k) {
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) asm("" : "+v"(sum[k][v]));
+  }
+}
+
+/// Sums of all K * V in registers, from 0 on; of digits, 128 times those of target k in lane k of the result.
 template <std::size_t K, std::size_t V, bool kDigits>
-HWY_NOINLINE void sum_steps(const Step* step, std::size_t count, const std::int32_t* source,
-                            const std::int32_t* weights, __m512i* sums) {
-  __m512i sum[K][V], of_weights = _mm512_setzero_si512();
+HWY_INLINE __m512i sum_in_registers(const Step* step, std::size_t count, const std::int32_t* source,
+                                    const std::int32_t* weights, __m512i (&sum)[K][V]) {
+  __m512i of_weights = _mm512_setzero_si512();
   LOCKSTEP_UNROLL
   for (std::size_t k = 0; k < K; ++k) {
     LOCKSTEP_UNROLL
@@ -63,12 +75,31 @@ HWY_NOINLINE void sum_steps(const Step* step, std::size_t count, const std::int3
       }
     }
   }
+  keep_in_registers(sum);
+  return of_weights;
+}
+
+/// The same in memory, what they return behind them.
+template <std::size_t K, std::size_t V, bool kDigits>
+HWY_NOINLINE void sum_steps(const Step* step, std::size_t count, const std::int32_t* source,
+                            const std::int32_t* weights, __m512i* sums) {
+  __m512i sum[K][V];
+  const __m512i of_weights = sum_in_registers<K, V, kDigits>(step, count, source, weights, sum);
   LOCKSTEP_UNROLL
   for (std::size_t k = 0; k < K; ++k) {
     LOCKSTEP_UNROLL
     for (std::size_t v = 0; v < V; ++v) _mm512_store_si512(sums + k * V + v, sum[k][v]);
   }
   if constexpr (kDigits) _mm512_store_si512(sums + K * V, of_weights);
+}
+
+/// Sums of at most kMostQuads quads, rounded once: both parts of one are exact in fp32.
+HWY_INLINE __m512 short_sums(__m512i low, __m512i digits) {
+  static_assert(kMostQuads * 4 << 14 <= 1 << 24);
+  const __m512i rest = _mm512_sub_epi32(low, _mm512_slli_epi32(digits, 16));
+  const __m512i upper = _mm512_add_epi32(digits, _mm512_srai_epi32(rest, 16)),
+                lower = _mm512_and_si512(low, _mm512_set1_epi32(0xFFFF));
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(upper), _mm512_set1_ps(65536), _mm512_cvtepi32_ps(lower));
 }
 
 /// Sums of 16 columns in 64 bits, in the order 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15.
@@ -104,6 +135,30 @@ struct LongSums {
   }
 };
 
+HWY_INLINE void store_result(const Pixel& p, std::size_t k, std::size_t v, __m512 sums, __m512 bias) {
+  const std::size_t n = v * kVectorColumns;
+  const __m512 result = _mm512_mul_ps(sums, _mm512_loadu_ps(p.normal_units + n));
+  _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(result, bias));
+}
+
+/// Both sums stay in registers: for a few steps, which memory would take as long as.
+template <std::size_t K, std::size_t V>
+void run_small_pixel(const Pixel& p) {
+  __m512i low[K][V], high[K][V];
+  sum_in_registers<K, V, false>(p.steps.pairs.data(), p.steps.pairs.size(), p.pairs, p.weights_of_pairs, low);
+  const __m512i excess = sum_in_registers<K, V, true>(p.steps.quads.data(), p.steps.quads.size(), p.digits,
+                                                      p.weights_of_digits, high);
+  keep_in_registers(low);
+  LOCKSTEP_UNROLL
+  for (std::size_t k = 0; k < K; ++k) {
+    const __m512i of_weights = _mm512_permutexvar_epi32(_mm512_set1_epi32(static_cast<int>(k)), excess);
+    const __m512 bias = _mm512_set1_ps(p.bias == nullptr ? 0.0F : p.bias[k]);
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v)
+      store_result(p, k, v, short_sums(low[k][v], _mm512_sub_epi32(high[k][v], of_weights)), bias);
+  }
+}
+
 template <std::size_t K, std::size_t V>
 void run_pixel(const Pixel& p) {
   __m512i low[K * V], high[K * V + 1];
@@ -124,31 +179,43 @@ void run_pixel(const Pixel& p) {
       const __m512 bias = _mm512_set1_ps(p.bias == nullptr ? 0.0F : p.bias[k]);
       LOCKSTEP_UNROLL
       for (std::size_t v = 0; v < V; ++v) {
-        const std::size_t i = k * V + v, n = v * kVectorColumns;
-        LongSums sums(low[i], _mm512_sub_epi32(high[i], of_weights));
+        const std::size_t i = k * V + v;
+        const __m512i digits = _mm512_sub_epi32(high[i], of_weights);
+        if (quads <= kMostQuads && p.normal_units != nullptr) {
+          store_result(p, k, v, short_sums(low[i], digits), bias);
+          continue;
+        }
+        LongSums sums(low[i], digits);
         if (!is_first) sums.add(totals[i]);
         if (done < quads) {
           totals[i] = sums;
           continue;
         }
-        const __m512 result = p.normal_units == nullptr
-                                  ? sums.times(p.units + n)
-                                  : _mm512_mul_ps(sums.floats(), _mm512_loadu_ps(p.normal_units + n));
-        _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(result, bias));
+        if (p.normal_units != nullptr) {
+          store_result(p, k, v, sums.floats(), bias);
+          continue;
+        }
+        const std::size_t n = v * kVectorColumns;
+        _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(sums.times(p.units + n), bias));
       }
     }
   } while (done < quads);
 }
 
 using PixelFunction = void (*)(const Pixel&);
+using PixelFunctions = std::array<PixelFunction, kMostTargets>;
 template <std::size_t V, std::size_t... K>
-constexpr std::array<PixelFunction, kMostTargets> pixels_of(std::index_sequence<K...> /*unused*/) {
+constexpr PixelFunctions pixels_of(std::index_sequence<K...> /*unused*/) {
   return {&run_pixel<K + 1, V>...};
+}
+template <std::size_t V, std::size_t... K>
+constexpr PixelFunctions small_pixels_of(std::index_sequence<K...> /*unused*/) {
+  return {&run_small_pixel<K + 1, V>...};
 }
 
 /// At a time, with so many vectors of columns.
-std::size_t targets_at_once(std::size_t vectors) {
-  return std::min(kMostTargets, kRegisters / vectors);
+std::size_t targets_at_once(std::size_t vectors, bool is_small) {
+  return std::min(kMostTargets, (is_small ? kRegisters / 2 : kRegisters) / vectors);
 }
 std::size_t vectors_at_once(std::size_t columns) {
   return columns >= 4 * kVectorColumns ? 4 : columns >= 2 * kVectorColumns ? 2 : 1;
@@ -158,6 +225,8 @@ std::size_t vectors_at_once(std::size_t columns) {
 struct Packed {
   std::int32_t *pairs, *digits, *weights_of_pairs, *weights_of_digits;
   const float* normal_units;  ///< as Pixel has them, of all columns
+  bool is_small;
+  std::size_t targets_of_block;
 };
 
 /// Units as floats, or null if multiples of one might be subnormal, or one is too large.
@@ -172,30 +241,34 @@ const float* find_normal_units(std::size_t batch, const double* units) {
 
 /// The first columns from n on, of all targets and pixels.
 void run_columns(const GroupProduct& p, const Packing& packing, const Packed& packed, std::size_t n,
-                 std::size_t vectors, std::vector<WindowSteps>& windows) {
-  static constexpr std::array<std::array<PixelFunction, kMostTargets>, 5> kPixels = {
+                 std::size_t vectors, const Windows& windows) {
+  static constexpr std::array<PixelFunctions, 5> kPixels = {{{},
+                                                             pixels_of<1>(std::make_index_sequence<12>()),
+                                                             pixels_of<2>(std::make_index_sequence<12>()),
+                                                             {},
+                                                             pixels_of<4>(std::make_index_sequence<6>())}};
+  static constexpr std::array<PixelFunctions, 5> kSmallPixels = {
       {{},
-       pixels_of<1>(std::make_index_sequence<12>()),
-       pixels_of<2>(std::make_index_sequence<12>()),
+       small_pixels_of<1>(std::make_index_sequence<12>()),
+       small_pixels_of<2>(std::make_index_sequence<6>()),
        {},
-       pixels_of<4>(std::make_index_sequence<6>())}};
+       small_pixels_of<4>(std::make_index_sequence<3>())}};
+  const PixelFunctions& run_some = (packed.is_small ? kSmallPixels : kPixels)[vectors];
   const Correlation& c = p.shape;
   const std::size_t batch = p.batch(), pixels = c.rows.size() * c.columns.size();
   const auto run = [&](std::size_t first, std::size_t size, std::size_t row, std::size_t column) {
-    const TapRange &r = c.rows[row], &q = c.columns[column];
-    auto window = std::ranges::find_if(windows, [&](const WindowSteps& w) { return w.is_of(r, q); });
-    if (window == windows.end()) window = windows.insert(window, packing.steps(r, q));
-    const std::ptrdiff_t source = packing.first(r, q) + static_cast<std::ptrdiff_t>(n);
+    const std::ptrdiff_t source =
+        packing.first(c.rows[row], c.columns[column]) + static_cast<std::ptrdiff_t>(n);
     const std::size_t weights = first * packing.lines();
-    kPixels[vectors][size - 1]({*window, packed.pairs + source, packed.digits + source,
-                                packed.weights_of_pairs + weights * packing.pairs(),
-                                packed.weights_of_digits + weights * packing.quads(), p.units + n,
-                                packed.normal_units == nullptr ? nullptr : packed.normal_units + n,
-                                p.bias == nullptr ? nullptr : p.bias + first,
-                                p.target + (first * pixels + row * c.columns.size() + column) * batch + n,
-                                pixels * batch});
+    run_some[size - 1]({windows.at(row, column), packed.pairs + source, packed.digits + source,
+                        packed.weights_of_pairs + weights * packing.pairs(),
+                        packed.weights_of_digits + weights * packing.quads(), p.units + n,
+                        packed.normal_units == nullptr ? nullptr : packed.normal_units + n,
+                        p.bias == nullptr ? nullptr : p.bias + first,
+                        p.target + (first * pixels + row * c.columns.size() + column) * batch + n,
+                        pixels * batch});
   };
-  for_each_target_and_pixel(c, targets_at_once(vectors_at_once(batch)), run);
+  for_each_target_and_pixel(c, packed.targets_of_block, run);
 }
 
 void correlate(const GroupProduct& p) {
@@ -207,21 +280,20 @@ void correlate(const GroupProduct& p) {
   auto* const packed_weights =
       scratch<std::int32_t, OfWeights>(weights * (packing.pairs() + packing.quads()) + kVectorColumns);
   auto* const rounded = scratch<std::int16_t, OfGradient>(p.filters());
-  const Packed packed{source, source + in_pairs, packed_weights, packed_weights + weights * packing.pairs(),
-                      find_normal_units(p.batch(), p.units)};
+  const float* const normal_units = find_normal_units(p.batch(), p.units);
+  const bool is_small = normal_units != nullptr && packing.quads() * packing.lines() <= kFewQuads;
+  const std::size_t targets = targets_at_once(vectors_at_once(p.batch()), is_small);
+  const Packed packed{
+      source,       source + in_pairs, packed_weights, packed_weights + weights * packing.pairs(),
+      normal_units, is_small,          targets};
   pack_source(p, packing, packed.pairs, packed.digits);
   round_all(p.filters(), p.weights, p.of_weights, rounded);
-  pack_weights(packing, targets_at_once(vectors_at_once(p.batch())), rounded, packed.weights_of_pairs,
-               packed.weights_of_digits);
-  std::vector<WindowSteps> windows;
+  pack_weights(packing, targets, rounded, packed.weights_of_pairs, packed.weights_of_digits);
+  const Windows windows(packing);
   for (std::size_t n = 0, vectors = 0; n < p.batch(); n += vectors * kVectorColumns) {
     vectors = vectors_at_once(p.batch() - n);
     run_columns(p, packing, packed, n, vectors, windows);
   }
-}
-
-void sum_some_gradients(const GroupGradient& gradient) {
-  (gradient.shape.filters < kFewestFilters ? kDoubles.sum_gradients : sum_gradients)(gradient);
 }
 
 }  // namespace
@@ -239,7 +311,7 @@ bool is_here() {
 }  // namespace
 
 /// Three instructions are four of fp32.
-const Engine kVnni = {"vnni", is_here, vnni::correlate, vnni::sum_some_gradients, 4.0 / 3};
+const Engine kVnni = {"vnni", is_here, vnni::correlate, vnni::sum_gradients, 4.0 / 3};
 
 }  // namespace lockstep::cpu::int16
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The engine "vnni": weight gradients. A vector is 16 filters, and dy is packed so; two or four samples of x, which lie
-/// one behind the other, are multiplied with all of them.
+/// The engine "vnni": weight gradients of few pixels, or of batches that are no whole vectors. A vector is 16 filters, and
+/// dy is packed so; two or four samples of x, which lie one behind the other, are multiplied with all of them.
 #include "kernels/cpu/int16/engines.hpp"
 
 #if defined(__x86_64__)
@@ -233,14 +233,20 @@ void sum_filters(const GroupGradient& gradient, const PackedImage& x, std::size_
 }  // namespace
 
 void sum_gradients(const GroupGradient& gradient) {
+  constexpr std::size_t kFewestFilters = 5;  // of lanes
+  constexpr std::size_t kFewestSteps = 8;    // that pay for sums over lanes
   const GradientShape& g = gradient.shape;
+  const bool fills_vectors = g.filters % (kMostVectors * kFilters) == 0;
+  const std::size_t steps = g.batch % kSamplesOfStep == 0 ? g.rows * g.columns * g.batch / kSamplesOfStep : 0;
+  if (!fills_vectors && steps >= kFewestSteps) return sum_gradients_of_samples(gradient);
+  if (g.filters < kFewestFilters) return kDoubles.sum_gradients(gradient);
   const std::size_t image = gradient.image.channels * gradient.image.channel();
   auto* const numbers = scratch<std::int16_t, OfSource>(image);
   auto* const digits = scratch<std::uint8_t, OfRounded>(image);
-  auto* const lines = scratch<PackedLines, OfGradient>(1);
-  auto* const parts = scratch<std::int32_t, OfSums>(2 * g.taps.size() * kMostVectors * kFilters);
   round_image(gradient.image, gradient.x, gradient.of_x, numbers);
   write_digits(numbers, image, digits);
+  auto* const lines = scratch<PackedLines, OfGradient>(1);
+  auto* const parts = scratch<std::int32_t, OfSums>(2 * g.taps.size() * kMostVectors * kFilters);
   for (std::size_t k = 0; k < g.filters; k += kMostVectors * kFilters)
     sum_filters(gradient, {numbers, digits}, k, g.filters - k > kFilters ? 2 : 1, *lines, parts);
 }

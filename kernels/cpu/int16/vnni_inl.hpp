@@ -70,9 +70,11 @@ HWY_INLINE __m512i add_128_times(__m512i sum, __m512i digits) {
   return _mm512_dpbusd_epi32(sum, _mm512_set1_epi32(static_cast<int>(0x80808080)), digits);
 }
 
-/// The weight gradient of at least kFewestFilters filters.
+/// The weight gradient.
 void sum_gradients(const GroupGradient& gradient);
-inline constexpr std::size_t kFewestFilters = 5;
+/// Likewise, of a batch of whole steps.
+void sum_gradients_of_samples(const GroupGradient& gradient);
+inline constexpr std::size_t kSamplesOfStep = 64;
 
 }  // namespace lockstep::cpu::int16::vnni
 

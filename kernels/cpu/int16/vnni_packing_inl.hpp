@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
@@ -23,14 +24,10 @@ struct Step {
 
 /// Pixels whose windows hold the same taps.
 struct WindowSteps {
-  TapRange row, column;
   std::vector<Step> pairs, quads;  ///< a quad has two pairs, but at the end one if there are so few elements
 
   std::size_t pairs_of(std::size_t first_quads) const {
     return first_quads + std::min(first_quads, pairs.size() - quads.size());
-  }
-  bool is_of(const TapRange& r, const TapRange& c) const {
-    return row.tap == r.tap && row.count == r.count && column.tap == c.tap && column.count == c.count;
   }
 };
 
@@ -82,28 +79,69 @@ struct Packing {
   }
 
   WindowSteps steps(const TapRange& r, const TapRange& q) const {
-    WindowSteps steps{r, q, {}, {}};
+    WindowSteps steps;
+    if (r.count == 0 || q.count == 0) return steps;
     const int rows_of_window = has_columns ? c.kernel_rows : r.count,
               columns_of_window = has_columns ? 1 : q.count;
-    if (r.count == 0 || q.count == 0) return steps;
+    const std::size_t taps = std::size_t{1} * rows_of_window * columns_of_window;
+    steps.quads.reserve(taps * quads());
+    steps.pairs.reserve(taps * pairs());
     for (std::size_t quad = 0; quad < quads(); ++quad) {
+      const std::size_t last_pair = std::min(pairs(), 2 * quad + 2);
       for (int i = 0; i < rows_of_window; ++i) {
+        const std::ptrdiff_t at_row = c.source_step * i * row();
+        const int line_row = has_columns ? i : (r.tap + i * c.tap_step) * c.kernel_columns + q.tap;
         for (int j = 0; j < columns_of_window; ++j) {
-          const std::ptrdiff_t at = c.source_step * (i * row() + std::ptrdiff_t{j} * c.batch);
-          const int line =
-              has_columns ? i : (r.tap + i * c.tap_step) * c.kernel_columns + q.tap + j * c.tap_step;
-          const auto step = [&](std::size_t which, std::ptrdiff_t size) {
-            return Step{static_cast<std::ptrdiff_t>(which) * source_step(size) + at,
-                        static_cast<std::ptrdiff_t>(which * lines()) + line};
-          };
-          steps.quads.push_back(step(quad, 4));
-          for (std::size_t pair = 2 * quad; pair < std::min(pairs(), 2 * quad + 2); ++pair)
-            steps.pairs.push_back(step(pair, 2));
+          const std::ptrdiff_t at = at_row + std::ptrdiff_t{c.source_step} * j * c.batch;
+          const auto line = static_cast<std::size_t>(line_row + j * c.tap_step);
+          steps.quads.push_back(step(quad, 4, at, line));
+          for (std::size_t pair = 2 * quad; pair < last_pair; ++pair)
+            steps.pairs.push_back(step(pair, 2, at, line));
         }
       }
     }
     return steps;
   }
+
+ private:
+  Step step(std::size_t which, std::ptrdiff_t size, std::ptrdiff_t at, std::size_t line) const {
+    return {static_cast<std::ptrdiff_t>(which) * source_step(size) + at,
+            static_cast<std::ptrdiff_t>(which * lines() + line)};
+  }
+};
+
+/// The windows of all pixels.
+class Windows {
+ public:
+  explicit Windows(const Packing& packing)
+      : row_kinds_(packing.c.rows), column_kinds_(packing.c.columns), columns_(column_kinds_.first.size()) {
+    windows_.reserve(row_kinds_.first.size() * columns_);
+    for (const TapRange* row : row_kinds_.first)
+      for (const TapRange* column : column_kinds_.first) windows_.push_back(packing.steps(*row, *column));
+  }
+  const WindowSteps& at(std::size_t row, std::size_t column) const {
+    return windows_[row_kinds_.of[row] * columns_ + column_kinds_.of[column]];
+  }
+
+ private:
+  /// Pixels along an axis that sum over the same taps are of one kind.
+  struct Kinds {
+    std::vector<const TapRange*> first;  ///< of each kind
+    std::vector<std::size_t> of;         ///< of each pixel
+
+    explicit Kinds(const std::vector<TapRange>& axis) {
+      for (const TapRange& taps : axis) {
+        const auto known = std::ranges::find_if(
+            first, [&](const TapRange* t) { return t->tap == taps.tap && t->count == taps.count; });
+        of.push_back(static_cast<std::size_t>(known - first.begin()));
+        if (known == first.end()) first.push_back(&taps);
+      }
+    }
+  };
+
+  Kinds row_kinds_, column_kinds_;
+  std::size_t columns_;
+  std::vector<WindowSteps> windows_;
 };
 
 /// Rounds a row of four elements; those that are null are zeros, and places that are null are not written.
@@ -161,19 +199,31 @@ inline void pack_source(const GroupProduct& p, const Packing& packing, std::int3
   }
 }
 
+/// So many elements of a line, 16 bits each.
+template <std::size_t kElements>
+HWY_INLINE std::uint64_t load_elements(const std::int16_t* q, std::ptrdiff_t element) {
+  std::uint64_t elements = 0;
+  if (kElements == 4 && element == 1) {
+    std::memcpy(&elements, q, sizeof elements);
+    return elements;
+  }
+  LOCKSTEP_UNROLL
+  for (std::size_t i = 0; i < kElements; ++i, q += element)
+    elements |= std::uint64_t{static_cast<std::uint16_t>(*q)} << (16 * i);
+  return elements;
+}
+
 /// The weights of some targets, so many elements of a line.
 template <std::size_t kElements>
 void pack_line(const std::int16_t* q, std::ptrdiff_t element, std::ptrdiff_t target, std::size_t targets,
                std::int32_t* even, std::int32_t* odd, std::int32_t* digits) {
+  const __m128i order = _mm_cvtsi32_si128(0x07030501);  // of high digits, as high_digits() has them
   for (std::size_t k = 0; k < targets; ++k, q += target) {
-    std::uint32_t number[4] = {};
-    LOCKSTEP_UNROLL
-    for (std::size_t i = 0; i < kElements; ++i)
-      number[i] = static_cast<std::uint16_t>(q[static_cast<std::ptrdiff_t>(i) * element]);
-    const auto digit = [&](std::size_t i) { return (number[i] + 128) >> 8U & 0xFFU; };
-    even[k] = static_cast<std::int32_t>(number[0] | number[1] << 16U);
-    if constexpr (kElements > 2) odd[k] = static_cast<std::int32_t>(number[2] | number[3] << 16U);
-    digits[k] = static_cast<std::int32_t>(digit(0) | digit(2) << 8U | digit(1) << 16U | digit(3) << 24U);
+    const auto elements = static_cast<std::int64_t>(load_elements<kElements>(q, element));
+    even[k] = static_cast<std::int32_t>(elements);
+    if constexpr (kElements > 2) odd[k] = static_cast<std::int32_t>(elements >> 32);
+    const __m128i upper = _mm_add_epi16(_mm_cvtsi64_si128(elements), _mm_set1_epi16(128));
+    digits[k] = _mm_cvtsi128_si32(_mm_shuffle_epi8(upper, order));
   }
 }
 

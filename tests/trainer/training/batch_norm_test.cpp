@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Batch normalisation over the global batch, trained by whole engines on several ranks: against PyTorch in
-/// double (tests/golden/make_batch_norm_golden.py), and the same bits however the batch is dealt.
+/// double (tests/golden/make_golden.py), and the same bits however the batch is dealt.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
 #include "tests/support/golden.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A job's loss against 50 steps of PyTorch in double (tests/golden/make_loss_golden.py), and what is refused of it.
+/// A job's loss against 50 steps of PyTorch in double (tests/golden/make_golden.py), and what is refused of it.
 #include "trainer/training/training_loss.hpp"
 
 #include "common/safetensors.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Averages of the weights against torch.optim.swa_utils in double (tests/golden/make_average_golden.py); and the
+/// Averages of the weights against torch.optim.swa_utils in double (tests/golden/make_golden.py); and the
 /// device against the CPU, bit for bit.
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"

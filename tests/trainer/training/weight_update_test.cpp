@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Optimisers and schedules, from their keys in a job file on, against PyTorch in double
-/// (tests/golden/make_optimizer_golden.py and make_update_golden.py); and the device against the CPU, bit for bit.
+/// (tests/golden/make_golden.py); and the device against the CPU, bit for bit.
 #include "trainer/training/weight_update.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
