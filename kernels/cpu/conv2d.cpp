@@ -126,22 +126,23 @@ void multiply(const Correlation& c, const float* source, const float* packed, co
                          std::copy_n(source + s * source_channel + place, size, window + s * width + first);
                      });
     }
+    const std::size_t lane = n % batch, place = pixels.target[n / batch] + lane;
+    const bool is_together = pixels.is_dense || lane + width <= batch;  // in the target, as a tile writes it
     for_each_block(targets, kWideTargets, [&](std::size_t first, std::size_t size) {
       TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
       call.source_channel = static_cast<std::ptrdiff_t>(width);
       call.source_group = static_cast<std::ptrdiff_t>(call.channels * width);
-      call.target_lane = static_cast<std::ptrdiff_t>(pixels.is_dense ? columns : width);
+      call.target_lane = static_cast<std::ptrdiff_t>(is_together ? target_channel : width);
       call.source = window;
       call.weights = packed + first * sources;
       if (ends != nullptr) call.end = ends + first;
-      call.target = pixels.is_dense ? target + first * columns + n : apart;
+      call.target = is_together ? target + first * target_channel + place : apart;
       find_tile<true>(size, vectors)(call);
-      if (pixels.is_dense) return;
-      for_each_pixel(
-          pixels.target, batch, n, width, [&](std::size_t at, std::size_t count, std::size_t place) {
-            for (std::size_t k = 0; k < size; ++k)
-              std::copy_n(apart + k * width + at, count, target + (first + k) * target_channel + place);
-          });
+      if (is_together) return;
+      for_each_pixel(pixels.target, batch, n, width, [&](std::size_t at, std::size_t count, std::size_t to) {
+        for (std::size_t k = 0; k < size; ++k)
+          std::copy_n(apart + k * width + at, count, target + (first + k) * target_channel + to);
+      });
     });
   }
 }
