@@ -5,6 +5,7 @@
 #pragma once
 
 #include "comm/rank_status.hpp"
+#include "common/buffers.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -89,12 +88,6 @@ struct RankStatus {
 
 /// Nanoseconds of Clock.
 std::int64_t clock_ns();
-
-/// The entry of a list that has one for each rank, stage or thread.
-template <typename List>
-decltype(auto) at(List&& list, std::integral auto number) {
-  return list[static_cast<std::size_t>(number)];
-}
 
 /// A text that any thread may set and read.
 class SharedText {

@@ -53,6 +53,12 @@ class AlignedBuffer {
   std::size_t size_ = 0;
 };
 
+/// The entry of a list that has one for each rank, stage or thread.
+template <typename List>
+decltype(auto) at(List&& list, std::integral auto number) {
+  return list[static_cast<std::size_t>(number)];
+}
+
 // Products and sums of sizes that strangers choose: shapes in files, numbers in jobs.
 
 /// Stands for every size that 64 bits do not hold: it is beyond every limit.

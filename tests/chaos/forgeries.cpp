@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every number is one that `lockstep prove` promises to compare.
-#include "comm/rank_status.hpp"
+#include "common/buffers.hpp"
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/support/prelude.hpp"
