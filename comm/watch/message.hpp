@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/rank_status.hpp"
+#include "common/buffers.hpp"
 
 #include <array>
 #include <cstddef>
