@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks of a job can say to each other. Control planes: comm/mpi, comm/thread. (Gradients have ways
-/// of their own: AllReduce below, and comm/collectives.hpp.)
+/// Collectives and messages among the ranks of a job. Control planes: comm/mpi, comm/thread. (Gradients have ways of
+/// their own: AllReduce below, and comm/collectives.hpp.)
 #pragma once
 
 #include "comm/rank_status.hpp"
@@ -117,7 +117,8 @@ class Communicator {
   virtual const std::string& host() const = 0;
   /// The control plane: "mpi", "thread"; "none": one rank alone, without MPI.
   virtual std::string_view backend() const = 0;
-  /// What carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the program.
+  /// The library that carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the
+  /// program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
   /// More ranks than cores on this host: then a waiting rank gives up its core at once, otherwise it first
@@ -143,7 +144,7 @@ class Communicator {
   virtual int rank_in_whole() const { return rank(); }
   virtual int size_of_whole() const { return size(); }
 
-  /// What this rank is doing, for those who watch; of a part, the whole's.
+  /// Activity of this rank, for those who watch; a part has that of the whole.
   RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
   /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer than
   /// timeout() while it says so. Borrows it; null: no watch. Not while a wait is under way. It watches the
@@ -163,7 +164,7 @@ class Communicator {
   void wait(PendingCollective& pending, std::string_view what, Waiting whom = Waiting::kForSome);
 
  protected:
-  /// What split() does; the part need know nothing of activity and watch.
+  /// Makes the part for split(); it need know nothing of activity and watch.
   virtual std::unique_ptr<Communicator> make_part(int colour) = 0;
 
  private:
@@ -196,8 +197,8 @@ void add_up(std::span<const float> a, std::span<const float> b, std::span<float>
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
-  /// The same bytes on every rank, aligned to 64, zero at first. What one rank wrote before a collective, the
-  /// others see after it; in between, only atomic accesses are no data race.
+  /// Bytes that all ranks share, aligned to 64, zero at first. What one rank wrote before a collective, the others
+  /// see after it; in between, only atomic accesses are no data race.
   virtual std::span<std::byte> bytes() = 0;
 };
 

@@ -38,7 +38,7 @@ class DeviceGradientReducer {
   bool on_host() const { return all_reduce_ != nullptr && !all_reduce_->on_stream(); }
   /// All-reduces are marked in this timeline. Borrows it; null: in none.
   void record_into(DeviceTimeline* timeline);
-  /// Of the sums, as UpdateArgs has them; borrowed, from now on.
+  /// Sets the exponents of the sums, as UpdateArgs has them; borrowed, from now on.
   void set_exponents(const std::int16_t* exponents) { exponents_ = exponents; }
   /// fp32 sums, or null: see UpdateArgs.
   const float* fp32_sums() const { return fp32_.data(); }
@@ -78,7 +78,7 @@ class DeviceGradientReducer {
   // For replays, where sums are compared; they wait for the stream.
   /// As GradientReducer::own_fingerprints(), of the step that was compared last.
   SumFingerprints own_fingerprints() const;
-  /// Of the sums that are in the buffer now; then puts the result of that step back.
+  /// Fingerprints of the sums that are in the buffer now; then puts the result of that step back.
   SumFingerprints take_replayed(Stream& main);
   /// Is shown the sums of the next step that is compared.
   void probe_next_step(const SumProbe& probe);
@@ -88,7 +88,7 @@ class DeviceGradientReducer {
   struct Piece {
     Bucket bucket;
     std::size_t missing = 0;                     ///< elements
-    std::vector<std::unique_ptr<Event>> events;  ///< of its ranges
+    std::vector<std::unique_ptr<Event>> events;  ///< one for each of its ranges
     std::size_t events_used = 0;
     std::string name = {};  ///< "bucket 0"
   };
@@ -106,7 +106,7 @@ class DeviceGradientReducer {
   std::unique_ptr<Event> asked_, done_;
   std::vector<Piece> pieces_;
   bool held_ = false;
-  std::unique_ptr<Check> check_;  ///< of exact sums, where they are compared
+  std::unique_ptr<Check> check_;  ///< compares exact sums; null: they are not compared
   DeviceTimeline* timeline_ = nullptr;
 };
 

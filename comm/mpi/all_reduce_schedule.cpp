@@ -121,7 +121,7 @@ struct Hosts {
     const auto bound = [&](std::size_t unit) { return count * unit / static_cast<std::size_t>(units); };
     return {bound(of_units.offset), bound(of_units.offset + of_units.count) - bound(of_units.offset)};
   }
-  /// Of the ranks that have a unit, the last host's behind those of the others.
+  /// The index-th rank that has a unit; the last host's ranks come after those of the others.
   int rank_of(std::size_t unit, int index) const {
     const int host = index / left;
     return host * per_host + rank_with(unit, host < full ? of_full : of_last, index % left, all_units());
@@ -129,7 +129,7 @@ struct Hosts {
   Slice all_units() const { return {0, static_cast<std::size_t>(units)}; }
 
  private:
-  /// Of a host's ranks with this unit behind these levels, the one of this index.
+  /// The index-th of a host's ranks that have this unit after these levels.
   static int rank_with(std::size_t unit, std::span<const Level> levels, int index, const Slice& of_units) {
     if (levels.empty()) return index;
     const Level& level = levels.front();

@@ -107,7 +107,7 @@ struct GradientReducer::State {
   void reduce_again(std::span<const std::size_t> tensors);
 
   Timeline* timeline() const { return comm.activity().timeline(); }
-  /// Of a bucket that leaves now; on a track of its own, since several may be under way.
+  /// Begins the slice of a bucket that leaves now; on a track of its own, since several may be under way.
   TimeSlice begin_slice(std::size_t bucket) const {
     Timeline* const to = timeline();
     if (to == nullptr || !to->is_open()) return {};

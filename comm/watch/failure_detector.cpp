@@ -28,7 +28,7 @@ bool in_a_step(Phase phase) {
   return phase == Phase::kComputing || phase == Phase::kReducing || phase == Phase::kUpdating;
 }
 
-/// Whether the one who waits may be waiting for it.
+/// True if the waiting rank may be waiting for it.
 bool is_behind(const RankStatus& where, const RankStatus& waiting) {
   return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
 }

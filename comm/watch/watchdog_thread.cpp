@@ -159,7 +159,7 @@ void WatchdogThread::forgive_own_absence(std::int64_t now) {
   }
 }
 
-/// Of the silent ranks on this host /proc knows more; a debugger at this process is told to all.
+/// Examines silent ranks on this host through /proc; a debugger at this process is reported to all.
 void WatchdogThread::look_at_processes(std::int64_t now) {
   traced_ = is_traced();
   witnessed_ = -1;
@@ -234,7 +234,7 @@ std::string stat_from_state(int pid) {
   return name_end == std::string::npos || name_end + 2 >= stat.size() ? "" : stat.substr(name_end + 2);
 }
 
-/// What stands behind "NAME:" in /proc/PID/status; "": nothing.
+/// The text after "NAME:" in /proc/PID/status; "": there is none.
 std::string status_of(const std::string& pid, std::string_view name) {
   std::ifstream status("/proc/" + pid + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -289,7 +289,7 @@ bool is_traced() {
 
 namespace lockstep {
 
-// What others see of the watch; a WatchdogThread does the work.
+// The interface of the watch; a WatchdogThread does the work.
 
 using watchdog::WatchdogThread;
 
