@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// What to do about a damaged file of a data set, for messages: "fetch it again with launch/get-data, or ...".
+/// Advice about a damaged file of a data set, for messages: "fetch it again with launch/get-data, or ...".
 std::string fix_for_data();
 
 /// A stream of bytes with a name for messages and an upper bound on its length, known before anything is

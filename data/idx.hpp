@@ -23,7 +23,7 @@ struct IdxArray {
   std::vector<std::int64_t> dims;
   AlignedBuffer<std::uint8_t> bytes;
 
-  /// Where the elements start in the (uncompressed) file.
+  /// Offset of the elements in the (uncompressed) file.
   std::uint64_t data_offset() const { return 4 + 4 * dims.size(); }
 };
 

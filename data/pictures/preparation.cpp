@@ -116,7 +116,7 @@ Picture fit(const Picture& ink, int width, int height, const PictureFrame& frame
   return place(part, frame.centre_by_mass ? centre_of_mass(part) : middle, width, height);
 }
 
-/// Whether a picture is one of the training set's own, saved as a file.
+/// True if a picture is one of the training set's own, saved as a file.
 bool is_made_like(const Picture& picture, int width, int height, const PictureFrame& frame,
                   const Paper& paper, const Ink& ink) {
   if (picture.width != width || picture.height != height || paper.light || paper.level > 0 || paper.noise > 0)

@@ -26,7 +26,7 @@ TrainTestData make_random_set(const DatasetOptions& options);
 
 // A sequence of random numbers for one made-up sample: Philox, read one word after another.
 
-/// Which numbers of RandomUse::kData are for what.
+/// Uses of the numbers of RandomUse::kData.
 enum class DataStream : std::uint32_t {
   kRandomMap = 0,
   kRandomTrain,

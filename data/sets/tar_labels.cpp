@@ -59,7 +59,7 @@ std::string word_of(const nlohmann::json& json) {
   return json_text_in_ascii(nlohmann::ordered_json(json));
 }
 
-/// What all labels of a set have in common.
+/// Facts that all labels of a set have in common.
 struct Vocabulary {
   bool has_lists = false;
   std::string first_number{}, first_name{};  ///< the words, with their samples; empty: there are none

@@ -71,7 +71,7 @@ std::string short_name(const Block& block) {
   return is_ustar && !prefix.empty() ? fmt::format("{}/{}", prefix, name) : std::string(name);
 }
 
-/// Of an entry that is no file; null: it is unknown.
+/// Names an entry that is no file; null: it is unknown.
 const char* kind_of_tar_entry(char type) {
   switch (type) {
     case '1':

@@ -34,14 +34,14 @@ bool is_one_of(std::span<const std::string_view> endings, const fs::path& path) 
   return std::ranges::find(endings, in_small_letters(path.extension().string())) != endings.end();
 }
 
-/// The same without .gz.
+/// True for text, with or without .gz.
 bool is_text(const fs::path& path) {
   return is_one_of(kTexts, in_small_letters(path.extension().string()) == ".gz" ? path.stem() : path);
 }
 
-/// What the first reading finds.
+/// Labels found in the first reading.
 struct FoundLabels {
-  std::vector<std::string> names;     ///< of classes, in the order in which they turned up
+  std::vector<std::string> names;     ///< names of classes, in the order in which they turned up
   std::vector<std::uint32_t> labels;  ///< [row that can be used] into names
 };
 
@@ -124,7 +124,7 @@ std::optional<std::string> as_whole_number(const std::string& label) {
   return std::to_string(static_cast<std::int64_t>(*number));
 }
 
-/// Where all labels are whole numbers, those with a point become as those without.
+/// Joins numbers with a point to those without, if all labels are whole numbers.
 void join_whole_numbers(FoundLabels& found) {
   const auto is_whole = [](const std::string& name) { return as_whole_number(name) || parse_int64(name); };
   if (!std::ranges::all_of(found.names, is_whole)) return;

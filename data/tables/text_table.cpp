@@ -303,11 +303,11 @@ class TextTable final : public Table {
   std::optional<GzipSource> inflated_;
   CsvReader reader_;
   std::size_t columns_ = 0, label_ = 0;
-  std::vector<std::string> names_;     ///< of the columns; empty: there is no header
+  std::vector<std::string> names_;     ///< the columns'; empty: there is no header
   std::vector<std::size_t> features_;  ///< columns
   std::vector<bool> is_one_hot_;       ///< [column]
   std::optional<ColumnReader> cell_reader_;
-  std::vector<std::string_view> cells_;  ///< of the row's features
+  std::vector<std::string_view> cells_;  ///< the row's features
   std::string missing_;                  ///< a column that was asked for, and that there is not
   bool is_first_waiting_ = false;        ///< the first row is no header: next() gives it
   bool counts_rows_ = false;             ///< the first column, which has no name, is 0, 1, 2, ... so far
