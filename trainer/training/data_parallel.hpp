@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// What is the same on both: what is rank 0's is broadcast, and replicas are compared.
+/// The part that is alike on both: what is rank 0's is broadcast, and replicas are compared.
 class DataParallel : public ParallelStrategy {
  public:
   /// Names the rank whose sums have changed on their way. @throws AgreedError
@@ -56,7 +56,7 @@ class DataParallel : public ParallelStrategy {
   void compute_weighed_shares(const StepPosition& position);
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
-  /// Of a series that an error has ended.
+  /// Steps taken in a series that an error has ended.
   virtual std::int64_t steps_taken() = 0;
   /// Brings the state from where it is trained into whole_state(), and back after a change there; the latter without
   /// the units, or with them. Nothing to do on a CPU.
