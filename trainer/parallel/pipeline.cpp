@@ -16,12 +16,12 @@
 namespace lockstep {
 namespace {
 
-/// Of the weights on their way to their ranks and back; above those of links.
+/// Tag for the weights on their way to their ranks and back; above those of links.
 constexpr int kStateTag = 32000;
 /// Micro-batches between two questions whether to leave an evaluation, for each rank of a pipeline.
 constexpr int kGrainsBetweenQuestions = 8;
 
-/// Of weights and of each thing that the optimiser remembers.
+/// Spans of the weights and of each part of the optimiser state.
 std::vector<std::span<float>> spans_of(const TrainedState& state, std::size_t first, std::size_t size) {
   std::vector<std::span<float>> spans{state.weights.subspan(first, size)};
   for (const OptimizerBufferView& buffer : state.optimizer)
