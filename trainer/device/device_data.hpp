@@ -34,7 +34,7 @@ struct RingSizes {
   int columns = 1;         ///< samples of a step, at most
   bool has_pairs = false;  ///< behind those lie as many that they are mixed with
   std::int64_t steps = 2;
-  int spare_columns = 0;  ///< of what load_now() takes
+  int spare_columns = 0;  ///< for what load_now() takes
 
   std::int64_t rows() const { return std::int64_t{has_pairs ? 2 : 1} * columns; }
   std::int64_t spare_rows() const { return std::int64_t{has_pairs ? 2 : 1} * spare_columns; }
@@ -95,7 +95,7 @@ class SampleRing {
   DeviceBuffer<std::uint8_t> device_rows_;
   PinnedBuffer<std::uint8_t> host_rows_;
   std::unique_ptr<Stream> stream_;
-  std::vector<std::unique_ptr<Event>> sent_;  ///< of each step of the ring
+  std::vector<std::unique_ptr<Event>> sent_;  ///< one for each step of the ring
   std::int64_t rows_ahead_of_ = -1;           ///< the step that rows_ahead_ are of
   Rows rows_ahead_;
 
@@ -105,11 +105,11 @@ class SampleRing {
                next_ = 0;  ///< the ring may hold first_, ... first_ + steps - 1; those before next_ are sent
   std::uint64_t beginning_ = 0;  ///< counts those that dropped what was there
   bool at_end_ = false, ends_ = false;
-  std::exception_ptr error_;  ///< of step next_
+  std::exception_ptr error_;  ///< in step next_
   std::thread thread_;        ///< the last member: it uses the others
 };
 
-/// Of `count` neighbouring places of an epoch's order, as SampleRing::RowsOf.
+/// Rows of `count` neighbouring places of an epoch's order, as SampleRing::RowsOf.
 std::vector<std::int32_t> rows_of_places(const SampleMixer& mixer, std::int64_t epoch,
                                          std::span<const std::int32_t> order, std::int64_t first,
                                          std::int64_t count, int columns);

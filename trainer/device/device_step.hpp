@@ -41,7 +41,7 @@ struct StepSizes {
   std::int64_t steps_per_epoch = 0;
   std::int64_t longest_series =
       0;  ///< steps whose losses are added up before the host writes the state again
-  std::optional<Streaming> streaming = std::nullopt;  ///< of the training set
+  std::optional<Streaming> streaming = std::nullopt;  ///< for the training set
 };
 
 /// A step among others of the same share that are queued as a series.
@@ -67,10 +67,10 @@ class DeviceStep {
   /// to be queued in turn, with reduce(cut()) behind each but the last; otherwise there is one piece.
   void queue_gradients(const BatchShare& share, std::size_t piece);
   std::size_t pieces() const;
-  /// Where the piece that was queued last ends.
+  /// End of the piece that was queued last.
   const CutSums& cut() const { return cut_; }
   void reduce(const CutSums& cut);
-  /// Where sums at cuts come from.
+  /// Source of sums at cuts.
   enum class CutSumsFrom {
     kRanks,
     kRanksNoted,  ///< and this rank keeps them
@@ -160,13 +160,13 @@ class DeviceStep {
   DeviceLossRule loss_rule_;
   DeviceExecution execution_;
   DeviceBuffer<std::int32_t> order_;
-  DeviceMixes mixes_;  ///< of the order
+  DeviceMixes mixes_;  ///< for the order
   DeviceState state_;
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;
   DeviceTimeline timeline_;
-  bool in_backward_ = false;               ///< of the pass that is being queued
-  const RowsOfPart* of_others_ = nullptr;  ///< likewise; null: the samples are the rank's own
+  bool in_backward_ = false;               ///< in the pass that is being queued
+  const RowsOfPart* of_others_ = nullptr;  ///< in that pass; null: the samples are the rank's own
   CutSums cut_;                            ///< where it stands
   CutSumsFrom from_ = CutSumsFrom::kRanks;
   SeriesPlace place_;
@@ -190,7 +190,7 @@ class StepGraphs {
   void forget() { captured_.clear(); }
 
  private:
-  /// What is captured for one shape. With a reduction by the host a step is a graph for each piece of the
+  /// Graphs captured for one shape. With a reduction by the host a step is a graph for each piece of the
   /// gradients and one for the update, with the host in between; otherwise it is one, of which a series of
   /// several steps is also kept.
   struct Captured {
