@@ -83,7 +83,7 @@ std::string to_string(const ImageShape& shape) {
   return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
 }
 
-// Which layers cut a network, and where their statistics lie.
+// Layers that cut a network, and the places of their statistics.
 
 std::vector<Cut> cuts_of(const Network& network) {
   std::vector<Cut> cuts;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What every execution on a CPU stands on: layers over the memory that plan_tensors laid out, run one at a time.
+/// Base of every execution on a CPU: layers over the memory that plan_tensors laid out, run one at a time.
 #pragma once
 
 #include "common/buffers.hpp"
@@ -31,7 +31,7 @@ class GradientScratch {
   /// @returns the terms, valid until the next call: the gradients themselves, where they are one term
   GradientTerms backward_weights(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
 
-  // The same in several calls of the layer's backward_weights, of some channels each.
+  // For several calls of the layer's backward_weights, of some channels each.
   /// @returns what the layer must be called with
   LayerTensors begin(const Layer& layer, int grain, const LayerTensors& tensors);
   /// @param tensors  as given to begin()
@@ -53,7 +53,7 @@ class LayerWalk {
   const Layer& layer(std::size_t i) const { return *layers_[i]; }
   const LayerPass& pass() const { return pass_; }
   const TrainingGrain& grain() const { return grain_; }
-  /// Where backward ends: TensorPlan::first_trained.
+  /// The layer at which backward ends: TensorPlan::first_trained.
   std::size_t first_trained() const { return plan_.first_trained; }
 
   float* input() { return at(plan_.input); }
@@ -83,7 +83,7 @@ class LayerWalk {
   /// layer of a run on; the first one's weights then wait to be ready.
   void backward(std::size_t i, const BackwardTarget& target);
 
-  // Of a BatchLayer i, what it adds before its passes; in backward with that of its steps.
+  // Terms that BatchLayer i adds before its passes; in backward with those of its steps.
   void add_forward_sums(std::size_t i, std::int64_t* words);
   void add_backward_sums(std::size_t i, float* gradients, std::int64_t* words);
 
@@ -107,7 +107,7 @@ class LayerWalk {
   LayerTensors backward_tensors(std::size_t i, float* gradients);
   /// dy of layer i.
   float* gradient_at(std::size_t i);
-  /// Of BatchLayer i in forward, with its steps.
+  /// Tensors of BatchLayer i in forward, with its steps.
   LayerTensors tensors_with_steps(const Offsets& offsets, std::size_t i);
   void forward_at(const Offsets& offsets, std::size_t i);
   LayerRun run_of(const ChannelRun& layers) const;
@@ -116,7 +116,7 @@ class LayerWalk {
   bool runs_with_another(std::size_t i) const;
   template <typename F>
   void for_each_channels(const LayerRun& run, const F& f);
-  /// Of layer i of the run, from these channels on.
+  /// Tensors of layer i of the run, from these channels on.
   LayerTensors of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const;
   void run_forward(const Offsets& offsets, const LayerRun& run);
   void run_backward(const LayerRun& run, float* gradients);

@@ -18,13 +18,13 @@ namespace lockstep {
 /// A layer with kernels of its own and the epilogue behind it, if its form takes one; or an epilogue alone.
 struct Stage {
   std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
-  std::string name;                   ///< of its first layer
-  /// Of a head with a branch: 0 the input of all stages, i + 1 the output of stage i.
+  std::string name;                   ///< its first layer's
+  /// Branch of a head that has one: 0 the input of all stages, i + 1 the output of stage i.
   std::optional<std::size_t> branch;
   bool branches = false;  ///< its output is the branch of a later one
-  Epilogue epilogue;      ///< of training, without seed and position
+  Epilogue epilogue;      ///< in training, without seed and position
   ImageShape input;
-  ImageShape before_epilogue;  ///< what the head makes of it
+  ImageShape before_epilogue;  ///< output of the head
   ImageShape output;
 
   bool trained() const { return parameter_size() > 0; }

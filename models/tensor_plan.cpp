@@ -72,7 +72,7 @@ class Planner {
     return plan_lifetimes();
   }
 
-  /// Where one tensor alone goes on, and no layer overwrites it.
+  /// Layers at which one tensor alone goes on, and no layer overwrites it.
   std::vector<std::size_t> possible_begins() const {
     std::vector<std::size_t> begins;
     for (std::size_t i = 1; i < layer_count(); ++i) {
@@ -83,7 +83,7 @@ class Planner {
     return begins;
   }
 
-  /// Of those, about equally much of what forward makes apart.
+  /// Chooses some of those, with about equally much between them of what forward makes.
   std::vector<std::size_t> begins_of_equal(std::size_t segments) const {
     std::vector<std::size_t> made{0};  // before each layer
     for (std::size_t i = 0; i < layer_count(); ++i)
@@ -351,7 +351,7 @@ class Planner {
     return layer(user).passes_gradient_to_branch() && has_gradient(tensor) && is_left_alone;
   }
 
-  /// What lives in one moment of a run lives in all of them, forward and backward. Steps go back with the first layer.
+  /// Keeps what lives in one moment of a run for all of it, forward and backward. Steps go back with the first layer.
   void keep_runs() {
     for (const ChannelRun& run : runs_) {
       widen(forward_of(run.first), forward_of(run.last));
@@ -374,7 +374,7 @@ class Planner {
       if (life.last >= first && life.last <= last) life.last = last;
   }
 
-  /// Of layer i, in its first forward pass or behind that.
+  /// Offsets of layer i, in its first forward pass or after that.
   TensorPlan::LayerOffsets offsets_of(const MemoryPlan& memory, std::size_t i, bool back) const {
     const std::size_t saved = 2 * tensors_.size(), branches = saved + layer_count(),
                       tensors_again = branches + layer_count(), saved_again = tensors_again + tensors_.size();

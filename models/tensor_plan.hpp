@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which memory each layer of a network reads and writes in a training pass.
+/// Assigns the memory that each layer of a network reads and writes in a training pass.
 #pragma once
 
 #include "models/layer.hpp"
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// Which layers of a network work on the same tensor on a CPU, and whose output is read again later.
+// Layers that work on the same tensor on a CPU, and those whose output is read again later.
 
 using Layers = std::span<const std::shared_ptr<const Layer>>;
 
@@ -38,7 +38,7 @@ struct Lifetime {
 
 struct MemoryPlan {
   std::vector<std::size_t> offsets;  ///< one for each lifetime, multiples of kAlignmentBytes
-  std::size_t bytes = 0;             ///< of all together
+  std::size_t bytes = 0;             ///< for all together
 
   static constexpr std::size_t kAlignmentBytes = 64;
 };
@@ -46,7 +46,7 @@ struct MemoryPlan {
 /// Largest first, each at the lowest place where it overlaps nothing that lives at the same time.
 MemoryPlan plan_memory(std::span<const Lifetime> tensors);
 
-// Which layers run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
+// Layers that run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
 
 /// The layers [first, last]: one whose outputs can be had a few at a time, and those behind it that work on each
 /// channel by itself; or a BatchLayer, and those behind it that are LayerTensors::steps of its.
@@ -85,15 +85,16 @@ struct TensorPlan {
     std::size_t saved = 0;
     std::size_t dy = kNone;  ///< kNone: the caller's gradient of the logits
     std::size_t dx = kNone;  ///< kNone: not needed, nothing before this layer is trained
-    // Of layers with a branch:
+    // For layers with a branch:
     std::size_t branch = kNone;
     std::size_t dbranch = kNone;   ///< kNone: not needed, or dy's memory is that, too
     bool adds_to_dbranch = false;  ///< another layer with this branch, behind this one, has written it
-    /// Where branches of this layer's output leave their gradients, to be added to dy; kNone: there are none.
+    /// Memory in which branches of this layer's output leave their gradients, to be added to dy; kNone: there are
+    /// none.
     std::size_t from_branches = kNone;
   };
 
-  std::vector<LayerOffsets> layers;  ///< of the part, in forward
+  std::vector<LayerOffsets> layers;  ///< for the part, in forward
   std::vector<LayerOffsets> back;    ///< in backward, and where layers run once more
   /// For each layer, those that run once more before backward comes to it, in order; for most, none.
   std::vector<std::vector<std::size_t>> again;

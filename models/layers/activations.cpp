@@ -31,8 +31,8 @@ namespace {
 ///   hardswish    y = x hardsigmoid(x)              dx = dy (x / 3 + 1/2) between -3 and 3; 0 before that, dy behind
 ///   relu6        y = min(max(x, 0), 6)             dx = dy where 0 < y < 6, else 0
 ///
-/// Of those whose backward reads y, y is written over x, unless x is needed afterwards; dx may lie over dy. NaN gives
-/// NaN. All are functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on
+/// If backward reads y, y is written over x, unless x is needed afterwards; dx may lie over dy. NaN gives NaN. All
+/// are functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on
 /// every device. Source of gelu: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. Oracle: reference::curve_of
 /// (double), PyTorch's functions of these names.
 class ActivationLayer final : public Layer {

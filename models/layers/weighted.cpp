@@ -19,7 +19,7 @@ namespace lockstep {
 
 namespace {
 
-/// Of the calling thread; they only grow.
+/// Buffers of the calling thread; they only grow.
 thread_local std::vector<float> zero_bias, unread_gradient;
 
 float* at_least(std::vector<float>& numbers, std::size_t size) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What conv2d, conv_transpose2d and linear have in common: a weight, and a bias unless the layer is told to have none.
+/// Base of conv2d, conv_transpose2d and linear: a weight, and a bias unless the layer is told to have none.
 #pragma once
 
 #include "kernels/cpu/int16/ops.hpp"
