@@ -59,7 +59,7 @@ class AllReduce {
   /// Starts a sum over all ranks; the buffers must stay untouched until test() is true. int64: exact, wraps around,
   /// the same bits everywhere. fp32, in place: the same bits on every rank; which, is the implementation's.
   /// @param mine  stays as it is: what this rank sent can be looked at again
-  /// @param sum   overwritten; as long as `mine`, and the same memory or apart from it
+  /// @param sum   overwritten; as long as `mine`, and the same memory or not overlapping it
   virtual std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
                                                    std::span<std::int64_t> sum) = 0;
   virtual std::unique_ptr<PendingCollective> start(std::span<float> data) = 0;
@@ -117,7 +117,7 @@ class Communicator {
   virtual const std::string& host() const = 0;
   /// The control plane: "mpi", "thread"; "none": one rank alone, without MPI.
   virtual std::string_view backend() const = 0;
-  /// The library that carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the
+  /// The library that carries the messages, with its version: "Open MPI v4.1.4, ...". Empty if it is part of the
   /// program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
@@ -134,7 +134,7 @@ class Communicator {
   /// Every rank contributes `mine` (same size everywhere) and receives all, [rank][bytes].
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
   virtual void barrier() = 0;
-  /// Ends every rank of the job at once with this exit code, as far as the backend can; may not return.
+  /// Ends every rank of the job at once with this exit code, as far as the backend can. May not return.
   virtual void abort(int exit_code) noexcept = 0;
 
   /// A group of the ranks that give the same colour, in the order of their ranks here. Collective. The part's
@@ -160,7 +160,7 @@ class Communicator {
   void receive(std::span<std::byte> data, int from, int tag = 0);
   /// Tests until complete. @throws PeerLostError after timeout(): names this rank, its host and `what` was
   /// waited for.
-  /// @param whom  kForAll: all ranks of this group take part. Who is behind is judged by it
+  /// @param whom  kForAll: all ranks of this group take part. It decides which ranks are late
   void wait(PendingCollective& pending, std::string_view what, Waiting whom = Waiting::kForSome);
 
  protected:

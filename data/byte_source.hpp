@@ -126,7 +126,7 @@ class GzipSource final : public ByteSource {
 /// @param images  [sample][pixels * channels]
 void separate_channels(std::span<std::uint8_t> images, std::size_t pixels, int channels);
 
-/// The way back, for one image. @param from, to  of the same size, apart
+/// The way back, for one image. @param from, to  of the same size, not overlapping
 void interleave_channels(std::span<const std::uint8_t> from, std::size_t pixels, int channels,
                          std::span<std::uint8_t> to);
 

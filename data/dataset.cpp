@@ -34,7 +34,7 @@ std::span<const std::byte> samples_of(const Dataset& set) {
   return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
 }
 
-/// A half as its file has it: what was held out of it stands in its place again.
+/// A half as its file has it: what was held out of it is in its place again.
 struct WholeHalf {
   const Dataset& kept;
   const Dataset* held_out = nullptr;          ///< null: nothing was

@@ -202,7 +202,7 @@ struct HoldOut {
   friend bool operator==(const HoldOut&, const HoldOut&) = default;
 };
 
-/// "5000", "0.1" or "files"; nothing: it is none of these: a whole number from 0 on, a share from 1e-9 on, below 1.
+/// "5000", "0.1" or "files". Nothing: it is none of these: a whole number from 0 on, a share from 1e-9 on, below 1.
 std::optional<HoldOut> parse_hold_out(std::string_view text);
 /// parse_hold_out takes it back.
 std::string to_string(const HoldOut& hold_out);
@@ -283,7 +283,7 @@ class DatasetOptionError : public ConfigError {
   std::string option_, cause_;
 };
 
-/// The directory that holds the files of a set: `first`, if it is not empty and does; otherwise the first of
+/// The directory that holds the files of a set: `first`, if it is not empty and does. Otherwise the first of
 /// candidate_places (data/sets/set_formats.hpp) that has them all. Empty for a set that is made in memory.
 ///
 /// This and user_cache() are the only parts of loading that read the environment. A caller that loads in a thread while another
@@ -316,7 +316,7 @@ TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.
 
-/// The numbers of some samples as the set has them, images as bytes and features as fp32, normalised, one behind the
+/// The numbers of some samples as the set has them, images as bytes and features as fp32, normalised, one after the
 /// other.
 /// @param samples  each in [0, set.size())
 /// @param to       overwritten; all of it
@@ -379,7 +379,7 @@ class BatchLoader {
   explicit BatchLoader(const Dataset& dataset, const AugmentPlan* augment = nullptr)
       : dataset_(dataset), augment_(augment) {}
 
-  /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label, of a mixed
+  /// Column n of x becomes sample indices[n]. Columns beyond them become 0. labels[n] becomes its label, of a mixed
   /// sample that of the larger part.
   ///
   /// @param epoch          in which the batch is trained on: keys what augmentation draws
@@ -391,7 +391,7 @@ class BatchLoader {
   void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels,
             std::int64_t epoch = 0, std::span<const SampleMix> mixes = {}) const;
 
-  /// Asks the processor to have these samples in its cache soon, or the system to have them in memory; returns at once.
+  /// Asks the processor to have these samples in its cache soon, or the system to have them in memory. Returns at once.
   /// Worth it while computing on the batch before: random samples come from main memory or disk, which a gather would
   /// wait for.
   void prefetch(std::span<const std::int32_t> indices) const;

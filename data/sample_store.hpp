@@ -39,7 +39,7 @@ class StoredFile {
   /// @returns bytes read, fewer than asked for only at the end
   /// @throws IoError  the disk fails, three times in half a second
   std::size_t read(std::uint64_t offset, std::span<std::uint8_t> to) const;
-  /// Otherwise the system reads on behind what was read, for what it takes for the next reads.
+  /// Otherwise the system reads on after what was read, for what it takes for the next reads.
   void expect_no_order() const;
   /// Asks the system to have these bytes in memory soon; returns at once.
   void bring_in(std::uint64_t offset, std::uint64_t bytes) const;
@@ -59,7 +59,7 @@ struct ReadUnderWay {
 /// The one that has taken longest so far; nothing: none is under way.
 std::optional<ReadUnderWay> longest_read();
 
-// Images that stay on disk and are read as they are asked for; those of shards are compared with their SHA-256 then.
+// Images that stay on disk and are read as they are asked for. Those of shards are compared with their SHA-256 then.
 
 /// Exact sums over the pixels of each channel.
 struct PixelSums {

@@ -30,7 +30,7 @@ class ShuffleDraws {
     return {seed, random_stream(use, static_cast<std::uint32_t>(epoch & 0x00FFFFFF)),
             static_cast<std::uint32_t>(epoch >> 24)};
   }
-  /// The round-th order of a class; those 2^32 apart are the same.
+  /// The round-th order of a class; rounds that differ by 2^32 are the same.
   static ShuffleDraws of_class(std::uint64_t seed, std::int32_t label, std::int64_t round) {
     LOCKSTEP_CHECK(label >= 0 && label >> 24 == 0);
     return {seed, random_stream(RandomUse::kBalance, static_cast<std::uint32_t>(label)),

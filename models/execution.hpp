@@ -77,7 +77,7 @@ class Execution {
   // Passes from cut to cut, for any network:
 
   void begin_training(const TrainingGrain& grain);
-  /// Runs on to the next cut, adds this grain's terms to its sums and returns true; false at the end of the
+  /// Runs on to the next cut, adds this grain's terms to its sums and returns true. False at the end of the
   /// network. Before it is called again, the cut's statistics must be there.
   bool forward_to_cut(std::int64_t* words);
   /// The output; of the last layer [classes, batch].
@@ -101,7 +101,7 @@ class Execution {
   std::unique_ptr<LayerWalk> walk_;
   std::size_t next_ = 0;      ///< in forward: the layer to run; in backward: the one after it
   bool terms_added_ = false;  ///< by that layer, if it is a cut
-  bool may_go_back_ = false;  ///< a whole forward pass in training is behind, and no backward pass
+  bool may_go_back_ = false;  ///< a whole forward pass in training was done, and no backward pass
 };
 
 /// The first parameter of a part in the arena, and how many numbers its layers have there.

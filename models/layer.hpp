@@ -64,7 +64,7 @@ struct DeviceLayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena
   const float* x = nullptr;
   const float* branch = nullptr;  ///< for layers with a branch(): the output of that layer
-  float* y = nullptr;             ///< behind the epilogue
+  float* y = nullptr;             ///< after the epilogue
   std::uint8_t* saved = nullptr;  ///< saved_bytes(batch) bytes, kept from forward to backward
   const Epilogue* epilogue = {};  ///< null, unless the form takes one; forward, and of backward its pool
   const StepState* state = {};    ///< for the epilogue
@@ -135,7 +135,7 @@ struct MultiplyOp {
   ScaleShape shape;
   bool input_scales = false;  ///< otherwise the branch does
 };
-/// Layer::branch() and behind it the input, channel after channel.
+/// Layer::branch() and after it the input, channel after channel.
 struct ConcatOp {};
 /// Layer::branch() alone.
 struct RouteOp {};
@@ -179,7 +179,7 @@ struct LayerTensors {
   float* dx = nullptr;              ///< the memory of dy where y has that of x
   float* gradients = nullptr;       ///< this layer's own range of the gradient arena, or its terms
   std::size_t term_stride = 0;      ///< from a term of the gradients to the next one
-  const float* kept = nullptr;      ///< this layer's own kept tensors, one behind the other
+  const float* kept = nullptr;      ///< this layer's own kept tensors, one after the other
   std::byte* statistics = nullptr;  ///< for a BatchLayer in training
   // For layers with a branch():
   const float* branch = nullptr;  ///< the output of that layer; in backward: valid if needs_branch()
@@ -295,10 +295,10 @@ class Layer {
 
  protected:
   Layer(LayerPlace place, const ImageShape& output);
-  /// Gives the layer NAME.weight of this shape, and behind it NAME.bias.
+  /// Gives the layer NAME.weight of this shape, and after it NAME.bias.
   void add_weight(const std::vector<int>& shape, int fan_in);
   void add_bias(int outputs, int fan_in);
-  /// Gives it the vector NAME.what, behind those that it has; trained, or only kept.
+  /// Gives it the vector NAME.what, after those that it has; trained, or only kept.
   void add_parameter(const std::string& what, int size, Parameter::Initial initial);
   /// Gives it a parameter of this shape.
   void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial);

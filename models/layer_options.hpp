@@ -23,7 +23,7 @@ struct KernelSize {
 
 class Layer;
 
-/// A layer that stands before another.
+/// A layer before another.
 struct EarlierLayer {
   std::string name;
   std::size_t index = 0;  ///< among all layers
@@ -60,7 +60,7 @@ class LayerOptions {
   bool yes_or_no(const std::string& key, bool fallback) const;
   /// A number in [0, 1).
   float probability(const std::string& key, float fallback) const;
-  /// The place in `choices` of the word that stands there; without the key, 0.
+  /// The place in `choices` of the word that is there; without the key, 0.
   std::size_t choice(const std::string& key, std::span<const std::string_view> choices) const;
   /// `out`: a whole number, or `classes`. Must be there.
   int outputs() const;

@@ -41,7 +41,7 @@ class GradientScratch {
   AlignedBuffer<float> terms_;
 };
 
-/// The layers of a network, or of a part of it, counted from the first one; weights and gradients are those of these
+/// The layers of a network, or of a part of it, counted from the first one. Weights and gradients are those of these
 /// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network.
 class LayerWalk {
  public:
@@ -93,7 +93,7 @@ class LayerWalk {
   /// A run, and what its layers hand on: the output of its first layer, on which others may work in place.
   struct LayerRun {
     ChannelRun layers;
-    std::size_t reader = 0;  ///< the layer that makes another tensor of it; behind the run: none of these
+    std::size_t reader = 0;  ///< the layer that makes another tensor of it; after the run: none of these
     bool is_kept = true;     ///< backward reads that output
     bool has_whole_gradient = true;  ///< its gradient is more than what the first layer's weights need
     std::string name = {};           ///< "conv1+pool1+relu1"
@@ -101,7 +101,7 @@ class LayerWalk {
 
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory_.data() + offset); }
   std::size_t offset_of(std::size_t i) const { return layer(i).parameter_offset() - parameters_.offset; }
-  /// Offsets of all layers, in forward or behind it.
+  /// Offsets of all layers, in forward or after it.
   using Offsets = std::vector<TensorPlan::LayerOffsets>;
   LayerTensors tensors_at(const Offsets& offsets, std::size_t i);
   LayerTensors backward_tensors(std::size_t i, float* gradients);

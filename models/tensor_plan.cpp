@@ -218,7 +218,7 @@ class Planner {
     const auto found = std::ranges::find(runs_, i, &ChannelRun::first);
     return found == runs_.end() ? i : found->last;
   }
-  /// Appends layer i and its steps, behind those whose outputs they read.
+  /// Appends layer i and its steps, after those whose outputs they read.
   void make_quick_again(std::size_t i, std::vector<std::size_t>& layers) {
     if (again_[i]) return;
     const std::size_t last = last_step_of(i);
@@ -326,7 +326,7 @@ class Planner {
   }
 
   /// From the last layer with that branch, the first one in backward, to where it joins the gradient of the
-  /// layer behind.
+  /// layer after it.
   void keep_branches() {
     for (std::size_t i = first_trained_; i < layer_count(); ++i) {
       if (const auto from = branch_of(i)) branch_users_[*from] = i;
@@ -405,7 +405,7 @@ class Planner {
     return has_gradient(t) ? memory.offsets[tensors_.size() + t] : TensorPlan::kNone;
   }
 
-  /// Before backward comes to layer i, which is the last one of a segment: its layers that run once more.
+  /// Before backward reaches layer i, which is the last one of a segment: its layers that run once more.
   std::vector<std::size_t> again_in_segment_of(std::size_t i) const {
     std::vector<std::size_t> layers;
     if (i + 1 == layer_count() || segment_[i] == segment_[i + 1]) return layers;
@@ -440,7 +440,7 @@ class Planner {
   std::vector<ChannelRun> runs_;
   std::vector<std::size_t> segment_;  ///< layer → its segment
   std::vector<int> again_moments_,
-      backward_moments_;  ///< layer → its moment; of the loss behind the last one
+      backward_moments_;  ///< layer → its moment; of the loss after the last one
   std::vector<std::vector<std::size_t>> again_before_;  ///< layer → TensorPlan::again
   std::vector<bool> again_;                             ///< layer → it runs once more
   std::vector<bool> remade_;  ///< tensor → it has a second life in backward, or none there

@@ -43,7 +43,7 @@ class DeviceAllReduce {
                                std::size_t count);
   virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count);
 
-  /// Throws what went wrong with queued work, as far as the backend knows of it; cheap, to be called while
+  /// Throws what went wrong with queued work, as far as the backend knows of it. Cheap, to be called while
   /// waiting. A peer that is gone may show in nothing but a wait that does not end.
   virtual void check() = 0;
 };

@@ -293,7 +293,7 @@ void DeviceGradientReducer::probe_next_step(const SumProbe& probe) {
   check_->be_shown_to(probe);
 }
 
-/// Queues the all-reduce of a bucket behind what is queued on the stream; on the host, waits for it.
+/// Queues the all-reduce of a bucket after what is queued on the stream; on the host, waits for it.
 void DeviceGradientReducer::launch(Stream& stream, const Piece& piece) {
   const DeviceSpan span(timeline_, stream, Work::kAllReduce, piece.name);
   const bool carries_counters = piece.bucket.offset == 0;

@@ -43,15 +43,15 @@ class DeviceGradientReducer {
   /// fp32 sums, or null: see UpdateArgs.
   const float* fp32_sums() const { return fp32_.data(); }
 
-  /// On streams: a new step begins, all of its work is queued behind `main`.
+  /// On streams: a new step begins, all of its work is queued after `main`.
   void begin();
   /// On streams: everything this rank adds to [offset, offset + size) of the arena is queued on `stream`.
-  /// A bucket that is complete leaves behind it.
+  /// A bucket that is complete leaves after it.
   void ready(Stream& stream, std::size_t offset, std::size_t size);
   /// On streams: buckets that have not left (a rank without grains) leave; `main` waits for all of them.
   void finish(Stream& main);
 
-  /// Other sums that a step needs on its way, in place: behind what is queued on the stream, which waits for them; on
+  /// Other sums that a step needs on its way, in place: after what is queued on the stream, which waits for them; on
   /// the host with a wait. On streams they run on the buckets' own, in one order with those: what is on one NCCL
   /// communicator must not depend on how streams run beside each other.
   void sum(Stream& stream, std::int64_t* words, std::size_t count);
@@ -64,7 +64,7 @@ class DeviceGradientReducer {
   bool compares_sums() const { return check_ != nullptr; }
 
   // On streams: sums are compared in the steps that the host looks at, between two calls of hold_buckets(). Buckets
-  // then leave behind backward.
+  // then leave after backward.
 
   /// From now on no bucket leaves before launch_held(), or they leave by themselves again.
   void hold_buckets(bool held);

@@ -68,7 +68,7 @@ HostShare share_of_host(int rank) {
   return share;
 }
 
-/// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer; otherwise 1.
+/// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer. Otherwise 1.
 int ranks_per_host(MPI_Comm comm, int rank) {
   MPI_Comm host = MPI_COMM_NULL;
   int place = 0, size = 1, most = 1;

@@ -60,7 +60,7 @@ struct LaunchedProcess {
   bool marked = false;  ///< one of its threads carries the name that was asked for
 };
 
-/// One for each rank that has a living process here, in order of ranks; that of a wrapper script only as long
+/// One for each rank that has a living process here, in order of ranks. That of a wrapper script only as long
 /// as the script has started nothing. Known by the environment that mpirun and srun give each rank. Empty if
 /// this process was not launched as a rank, or where there is no /proc.
 /// @param mark  name of a thread, at most 15 characters

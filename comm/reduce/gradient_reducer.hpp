@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-/// Travels in the last bucket behind the gradients, so that every rank knows the same at the same step.
+/// Travels in the last bucket after the gradients, so that every rank knows the same at the same step.
 struct StepTotals {
   std::int64_t samples = 0;
   WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats

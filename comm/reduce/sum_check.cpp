@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// After the alarm each rank tells the others its fingerprints; memory is looked at first, since what it spoils
+/// After the alarm each rank tells the others its fingerprints. Memory is looked at first, since what it spoils
 /// arrives wrongly everywhere.
 #include "comm/reduce/sum_check.hpp"
 

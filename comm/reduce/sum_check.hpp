@@ -68,7 +68,7 @@ struct ShownSums {
 
 /// For faults on purpose: sees this rank's end of one step's sums, and may change them. What is empty is not called.
 struct SumProbe {
-  std::function<void(const ShownSums&)> leaving = {};  ///< behind their fingerprint, just before they leave
+  std::function<void(const ShownSums&)> leaving = {};  ///< after their fingerprint, just before they leave
   std::function<void(const ShownSums&)> arrived = {};  ///< the result, before it is compared
 };
 

@@ -193,7 +193,7 @@ void ThreadMail::abandon(MailEnd& end) {
   end.abandoned = true;
 }
 
-// Rank 0 makes it and tells the others where it is; the last one to let go of it frees it.
+// Rank 0 makes it and tells the others where it is. The last one to let go of it frees it.
 
 namespace {
 

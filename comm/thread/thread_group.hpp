@@ -38,7 +38,7 @@ class ThreadMail {
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };
 
-  /// The oldest end of the other kind that waits on this lane becomes its partner; if there is none, it
+  /// The oldest end of the other kind that waits on this lane becomes its partner. If there is none, it
   /// waits.
   std::shared_ptr<MailEnd> send(const Lane& lane, std::span<const std::byte> data);
   std::shared_ptr<MailEnd> receive(const Lane& lane, std::span<std::byte> data);

@@ -70,7 +70,7 @@ struct Relayed {
 
 /// A head of eight bytes (magic, version, kind, size), then the fields, little-endian.
 std::vector<std::uint8_t> encode(const Message& message);
-/// As many messages as it takes, one behind the other; none for an empty list.
+/// As many messages as it takes, one after the other; none for an empty list.
 std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list);
 
 inline constexpr std::size_t kHeadBytes = 8;

@@ -173,7 +173,7 @@ void WatchdogThread::look_at_processes(std::int64_t now) {
 }
 
 /// Ranks of a host often die together, and Open MPI's mpirun kills the others some 30 ms after the second one: too soon
-/// for connections, which close when the kernel has taken a large process apart.
+/// for connections, which close when the kernel has freed a large process.
 void WatchdogThread::look_at_deaths(std::int64_t now) {
   if (std::ranges::none_of(peers_, &Peer::dead)) return;
   for (Peer& peer : peers_) {
@@ -244,7 +244,7 @@ std::string status_of(const std::string& pid, std::string_view name) {
   return "";
 }
 
-/// A thread takes the signal from those of its own (SigPnd) before it shows that it ends; those of the process keep it.
+/// A thread takes the signal from those of its own (SigPnd) before it shows that it ends. Those of the process keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
     unsigned long signals = 0;

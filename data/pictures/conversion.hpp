@@ -23,7 +23,7 @@ namespace lockstep {
 
 // Pictures sorted into folders: one for each class, named after it.
 
-/// A picture and the class that its folder stands for.
+/// A picture and the class of its folder.
 struct LabelledPicture {
   std::filesystem::path path;
   std::uint32_t label = 0;

@@ -21,7 +21,7 @@ namespace lockstep {
 
 /// Rows from top to bottom, 0 is black.
 struct Picture {
-  std::string name;  ///< the path; with "[i]" behind it for image i of an IDX file
+  std::string name;  ///< the path; with "[i]" after it for image i of an IDX file
   int width = 0, height = 0;
   int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
@@ -81,7 +81,7 @@ class Pictures {
   std::vector<std::string> originals_;  ///< for the whole file, or empty
 };
 
-/// Reads a file by its contents, not its name: the formats below; an IDX file of images gives all of them, or only the
+/// Reads a file by its contents, not its name: the formats below. An IDX file of images gives all of them, or only the
 /// one that "PATH[i]" names, with the channels that they have.
 /// @throws MissingDataError, DataError naming the file and what is wrong with it, IoError
 Pictures read_pictures(const std::string& path, PictureColour colour = PictureColour::kGrey);
@@ -169,7 +169,7 @@ void turn_upright(Picture& picture, int orientation);
 /// A PNG without the chunks that say how light its values are on a screen (gAMA, cICP): libpng would change the values
 /// by them. Empty: it has none.
 std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png);
-/// Why versions that changed PNGs by gAMA, and turned JPEGs alone upright, gave a file other pixels; empty: they did not.
+/// Why versions that changed PNGs by gAMA, and turned JPEGs alone upright, gave a file other pixels. Empty: they did not.
 std::string_view change_of_reading(std::span<const std::uint8_t> file);
 
 /// Encodes the pixels as a PNG file: grey, or colour where there are three channels.

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 struct PictureHalf {
   PictureList pictures;
   std::vector<std::int32_t> labels;   ///< classes, or rows of the set's label_sets
-  std::string label_digest{};         ///< stands in a fingerprint for samples with several labels
+  std::string label_digest{};         ///< replaces them in a fingerprint, for samples with several labels
   std::vector<std::uint64_t> states;  ///< the files' states: means measured in others do not count
 };
 

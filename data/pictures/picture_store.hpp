@@ -98,7 +98,7 @@ class PictureList {
 
  private:
   std::vector<Entry> entries_;
-  std::string names_;  ///< each with a NUL behind it
+  std::string names_;  ///< each with a NUL after it
 };
 
 class PictureStore final : public SampleStore {

@@ -4,7 +4,7 @@
 ///
 /// A text file with a sample a line: its place in the training half, from 0, or the name of its picture as lists of
 /// names and messages have it, such as train/cat/1.jpg. Spaces around a line and empty lines do not count; # at the
-/// beginning of a line, or behind a place, begins a comment.
+/// beginning of a line, or after a place, begins a comment.
 #pragma once
 
 #include "data/dataset.hpp"

@@ -57,7 +57,7 @@ class Pickle {
 
   std::string name_;
   std::deque<PickledValue> values_;
-  std::deque<std::string> texts_;  ///< that do not stand in the file as they are
+  std::deque<std::string> texts_;  ///< that are not in the file as they are
   const PickledValue* value_ = nullptr;
 };
 

@@ -135,7 +135,7 @@ SetOutline outline_of(const DatasetOptions& options);
 struct SetFormat {
   std::string_view name;  ///< in data/sets/catalogue.txt
 
-  /// Files that a directory must hold to be taken for a set of this format; null: it is made in memory.
+  /// Files that a directory must hold to be taken for a set of this format. Null: it is made in memory.
   std::vector<FileNames> (*files)(const SetEntry& set) = nullptr;
   /// From files found so: all of train and test, and validation where the options ask for files.
   /// @throws DataError
@@ -185,7 +185,7 @@ SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, cons
 /// Reads index, labels and digests, and no image. @throws DataError, MissingDataError  a file that is not what it must be
 TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-// Folders of pictures, a folder for each class, as `lockstep convert` reads them; the pictures are decoded when they are
+// Folders of pictures, a folder for each class, as `lockstep convert` reads them. The pictures are decoded when they are
 // needed (data/pictures/picture_store.hpp).
 
 std::vector<FileNames> picture_set_files(const SetEntry& set);
@@ -236,7 +236,7 @@ CifarRecords parse_cifar(std::span<const std::uint8_t> file, const std::string& 
 CifarRecords parse_pickled_cifar(std::span<const std::uint8_t> file, const std::string& name,
                                  const CifarLayout& layout);
 
-/// The files that the set's entry names, or those of the version for Python, which are called so without ".bin"; those
+/// The files that the set's entry names, or those of the version for Python, which are called so without ".bin". Those
 /// that begin with "test" hold the test images.
 std::vector<FileNames> cifar_set_files(const SetEntry& set);
 

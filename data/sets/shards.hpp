@@ -113,7 +113,7 @@ class ShardWriter {
            const std::filesystem::path& original = {}) {
     add(half, sample, std::span(&label, 1), original);
   }
-  /// Puts the set in the place of what was there; nothing can be added behind that. Without it nothing stays.
+  /// Puts the set in the place of what was there; nothing can be added after that. Without it nothing stays.
   /// @throws DataError  there are no samples to train on, or to test with; IoError
   void publish();
   /// The index that was published.

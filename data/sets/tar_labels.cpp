@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-/// A word, taken apart: numbers or names, in the order in which they stand there.
+/// The parts of a word: numbers or names, in their order there.
 struct Label {
   bool is_list = false;
   std::vector<std::uint32_t> numbers{};

@@ -37,7 +37,7 @@ enum class MissingCells {
 /// How a table is read.
 struct TableOptions {
   std::string from = {};
-  /// The column of text that has the labels: its name or its number, the first one being 1; empty: the one that is called
+  /// The column of text that has the labels: its name or its number, the first one being 1. Empty: the one that is called
   /// label, target, class, y or species, in letters of any case. In a .npz the name of the array; empty: y, labels or
   /// label. For a .npy the file of that array.
   std::string label = {};
@@ -76,7 +76,7 @@ class Table {
   const std::string& label_column() const { return label_column_; }
   /// Doubts about the rows read so far: a column without a name that only counts them. Empty: there are none.
   virtual std::string warning() const { return ""; }
-  /// How its rows become numbers, as far as that was learnt from the rows read so far; null: all are numbers.
+  /// How its rows become numbers, as far as that was learnt from the rows read so far. Null: all are numbers.
   virtual std::shared_ptr<const TableColumns> columns() const { return nullptr; }
   /// Columns of the rows read so far that hold text rather than numbers.
   virtual std::vector<TextColumn> text_columns() const { return {}; }
@@ -89,7 +89,7 @@ class Table {
   std::string label_column_;
 };
 
-/// Opens one, and reads what stands above its rows.
+/// Opens one, and reads what is above its rows.
 /// @throws DataError         it is no table, or has no such column or array; MissingDataError, IoError
 /// @throws UsageError        an option that there is not for such a file; or the column of the labels has to be named
 std::unique_ptr<Table> open_table(const TableOptions& options);

@@ -114,7 +114,7 @@ class LabelReader {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-/// "1" of "1.0", which programs make of whole numbers beside missing ones, and of numpy's "1.000e+00"; nothing: `label`
+/// "1" of "1.0", which programs make of whole numbers beside missing ones, and of numpy's "1.000e+00". Nothing: `label`
 /// is no such number.
 std::optional<std::string> as_whole_number(const std::string& label) {
   constexpr double kLargest = 0x1p53;
@@ -141,7 +141,7 @@ void join_whole_numbers(FoundLabels& found) {
   found.names = std::move(names);
 }
 
-/// Numbers with a fraction are measured values, which no class stands for.
+/// Numbers with a fraction are measured values, which are no classes.
 void require_classes(const FoundLabels& found, const std::string& column, const std::string& file) {
   const std::vector<std::string>& names = found.names;
   const auto is_number = [](const std::string& name) { return parse_double(name).has_value(); };

@@ -94,7 +94,7 @@ class TextTable final : public Table {
     return inflated_.emplace(file_, std::span<const std::uint8_t>());
   }
 
-  /// The name of the column that is called as those of labels are. Names and rows are not told apart yet.
+  /// The name of the column that is called as those of labels are. Names and rows are not yet distinguished.
   std::string find_label() const {
     const auto fields = reader_.fields();
     const auto called = std::ranges::find_if(fields, is_called_label);
@@ -208,7 +208,7 @@ class TextTable final : public Table {
     return shown;
   }
 
-  /// A recipe that says which columns there are. What is to be recorded of them needs names that tell them apart.
+  /// A recipe that says which columns there are. What is to be recorded of them needs different names.
   TableColumns columns_to_learn() const {
     TableColumns columns;
     for (std::size_t i = 0; i < columns_; ++i)
@@ -234,7 +234,7 @@ class TextTable final : public Table {
     return !options_.one_hot.empty() || options_.missing == MissingCells::kMean ||
            options_.missing == MissingCells::kMedian;
   }
-  /// A recipe, or names alone where they tell the features apart.
+  /// A recipe, or names alone if the features' names differ.
   bool records_columns() const {
     if (has_recipe()) return true;
     std::set<std::string> names;

@@ -87,7 +87,7 @@ class DeviceExecution {
   /// Behind all that this pass reads: they take the place of this one's.
   void take_next_input();
 
-  /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss; valid until
+  /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss. Valid until
   /// the next pass.
   float* forward_training(Stream& stream, const float* weights, const DevicePass& pass);
   float* forward_evaluation(Stream& stream, const float* weights, int batch);
@@ -128,7 +128,8 @@ class DeviceExecution {
     DeviceBuffer<float> y;            ///< [output, batch]
     DeviceBuffer<std::uint8_t> mask;  ///< the epilogue's, or what its head saved
     DeviceBuffer<float> gradient_memory;
-    DeviceBuffer<float> detour;  ///< gradient of y, where the stage behind cannot store through the epilogue
+    DeviceBuffer<float>
+        detour;  ///< gradient of y, where the stage after it cannot store through the epilogue
     DeviceBuffer<float> from_branches;  ///< gradient that branches of y bring, to be added to dy
     bool adds_to_dbranch =
         false;            ///< another head with this branch, after this one, has written its gradient
@@ -136,9 +137,9 @@ class DeviceExecution {
     /// [before_epilogue, batch]: its own memory, or another's with the same numbers
     float* gradient = nullptr;
     std::unique_ptr<Event> ready;  ///< its gradient is there
-    EpilogueBackward way_back;     ///< through its epilogue; in the shape that the unit behind sees, if that
-    bool stored_through = false;   ///< stores through it
-    std::size_t first_tensor = 0;  ///< the number of its first parameter in arena order
+    EpilogueBackward way_back;    ///< through its epilogue; in the shape that the unit after it sees, if that
+    bool stored_through = false;  ///< stores through it
+    std::size_t first_tensor = 0;        ///< the number of its first parameter in arena order
     DeviceBuffer<std::byte> statistics;  ///< for a head that is a BatchLayer
 
     const BatchLayer* over_batch() const;
@@ -148,7 +149,7 @@ class DeviceExecution {
   /// The one whose output unit i reads.
   Unit& unit_before(std::size_t i) { return i == 0 ? input_ : units_[i - 1]; }
   void make_units(Device& device, const Network& network, const NetworkPart& part, bool training);
-  /// Zeroes what stands in for missing biases.
+  /// Zeroes the stand-ins for missing biases.
   void fill_stand_ins(Device& device);
   /// Plans the place of each gradient, and the way back through each epilogue.
   void plan_gradients();
@@ -184,7 +185,7 @@ class DeviceExecution {
   int max_batch_;
   bool gives_input_gradient_;
   std::size_t first_parameter_;  ///< the part's, in the arena
-  Unit input_;                   ///< stands for all that is before the first unit; its y is the input
+  Unit input_;                   ///< represents all that is before the first unit; its y is the input
   DeviceBuffer<std::int32_t> labels_;
   DeviceBuffer<float> next_input_;
   DeviceBuffer<std::int32_t> next_labels_;
@@ -219,7 +220,7 @@ struct StageMemory {
   std::uint64_t gradient = 0;       ///< numbers: its own gradient before the epilogue; 0: another's, or none
   std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring
   std::uint64_t detour =
-      0;  ///< numbers: the gradient of y, where the stage behind cannot store through the epilogue
+      0;  ///< numbers: the gradient of y, where the stage after it cannot store through the epilogue
 };
 
 /// One for each stage. Evaluation needs no gradients.
@@ -243,7 +244,7 @@ std::size_t longest_missing_bias(const Network& network);
 /// Sums for the gradient of such a bias, and one word more; 0: all layers have their biases.
 std::size_t unread_sums_of(const Network& network);
 
-/// Bytes of activations, masks and gradients for that many samples at a time, and of what stands in for missing biases.
+/// Bytes of activations, masks and gradients for that many samples at a time, and of the stand-ins for missing biases.
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part = {});
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// WeightedLayer: its tensors, and what stands in for a bias; and linear.
+/// WeightedLayer: its tensors, and what replaces a bias; and linear.
 #include "models/layers/weighted.hpp"
 
 #include "common/buffers.hpp"

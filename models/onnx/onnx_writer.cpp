@@ -165,7 +165,7 @@ class GraphWriter {
   }
 
   std::string flat(const Value& x) { return x.is_flat ? x.name : add_step("Flatten", "flatten", {x.name}); }
-  /// A plain vector stands for channels of 1x1.
+  /// A plain vector means channels of 1x1.
   std::string image(const Value& x) {
     if (!x.is_flat) return x.name;
     return add_step("Reshape", "image", {x.name, integers("shape", {-1, layer_->input().channels, 1, 1})});

@@ -55,7 +55,7 @@ class DeviceFingerprints {
  public:
   /// @param layout   of the whole network
   /// @param held     the tensors of the update, which follow one another, then those that are only kept
-  /// @param weights  in device memory; what is kept is behind the parameters
+  /// @param weights  in device memory; what is kept is after the parameters
   /// @param averages  the last ones of the buffers, which no update reads; in device memory
   /// @param state    likewise
   /// @param steps    of the longest series
@@ -72,7 +72,7 @@ class DeviceFingerprints {
   /// For the updates.
   StepFingerprints of_update() const;
 
-  /// After the stream has come to fetch(): appends the rows of the first steps of the series.
+  /// After the stream has reached fetch(): appends the rows of the first steps of the series.
   void append(std::int64_t steps, std::vector<std::uint64_t>& rows) const;
 
  private:
@@ -129,7 +129,7 @@ class DeviceArena {
   }
   /// If the gradient is clipped by its norm: measures it, as far as this arena has it. The sums are complete.
   void queue_gradient_norm();
-  /// For a part of the network: gets its tensors' sums of squares, which waits for the stream; then queues the clip
+  /// For a part of the network: gets its tensors' sums of squares, which waits for the stream. Then queues the clip
   /// factor for the whole network's norm. The latter may not be called again before the stream has come that far.
   std::vector<double> gradient_squares();
   void queue_clip_factor(double norm);
@@ -163,7 +163,7 @@ class DeviceArena {
   OptimizerBuffers host_buffers_;
   DeviceBuffer<float> weights_;
   std::vector<DeviceBuffer<float>> buffers_;
-  DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update tells no ranges apart
+  DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update treats all ranges alike
   DeviceBuffer<std::int32_t> range_of_;
   DeviceBuffer<TensorFactors> factors_;
   // Clipping the gradient by its norm needs these; otherwise they are empty.

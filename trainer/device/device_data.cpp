@@ -150,7 +150,7 @@ void SampleRing::fill() {
   }
 }
 
-/// The store makes the samples of the step behind it ready meanwhile. False: there is no such step.
+/// The store makes the samples of the step after it ready meanwhile. False: there is no such step.
 bool SampleRing::send(std::int64_t step) {
   const Rows rows = take_rows(step);
   if (!rows) return false;

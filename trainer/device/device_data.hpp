@@ -32,7 +32,7 @@ namespace lockstep {
 /// How large a ring is.
 struct RingSizes {
   int columns = 1;         ///< samples of a step, at most
-  bool has_pairs = false;  ///< behind those lie as many that they are mixed with
+  bool has_pairs = false;  ///< after those lie as many that they are mixed with
   std::int64_t steps = 2;
   int spare_columns = 0;  ///< for what load_now() takes
 
@@ -51,7 +51,7 @@ std::size_t row_bytes_of(const Dataset& data);
 
 class SampleRing {
  public:
-  /// The samples of a step, row by row, those that they are mixed with from row `columns` on; nothing: there is no such
+  /// The samples of a step, row by row, those that they are mixed with from row `columns` on. Nothing: there is no such
   /// step. Called by the ring's thread, in ascending order but after begin().
   using RowsOf = std::function<std::optional<std::vector<std::int32_t>>(std::int64_t step)>;
 
@@ -72,8 +72,8 @@ class SampleRing {
   /// Steps come from this one on, one after the other; the device is done with those before it. What has come of them
   /// already stays.
   void begin(std::int64_t step);
-  /// Waits until the samples of all steps before `end` are on their way, at most sizes().steps behind that of begin();
-  /// work that is queued on the stream from now on finds them. Not while the stream captures.
+  /// Waits until the samples of all steps before `end` are on their way, at most sizes().steps after that of begin().
+  /// Work that is queued on the stream from now on finds them. Not while the stream captures.
   /// @throws DataError, IoError  as SampleStore::read; IoError  nothing came within the deadline of the ranks
   void await(Communicator& comm, Stream& stream, std::int64_t end);
   /// Samples that no step of the ring has, in its spare rows. Waits for the stream, and reads.

@@ -156,7 +156,7 @@ class DeviceDataParallel final : public DataParallel {
   void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
   /// How many of the next steps need not be watched.
   std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
-  /// Steps that the host does not look at before the last of them is done; fewer if one refuses a number.
+  /// Steps that the host does not look at before the last of them is done. Fewer if one refuses a number.
   void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
   class WatchedStep;
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);

@@ -144,7 +144,7 @@ bool all_may_share(const DeviceReducer& reducer, Communicator& comm) {
   std::int64_t refusals = 1;
   try {
     if (reducer.may_share_gpus != nullptr && reducer.may_share_gpus()) refusals = 0;
-  } catch (const Error&) {  // find_problem() says it, if it comes to that
+  } catch (const Error&) {  // find_problem() says it, if need be
   }
   comm.all_reduce(std::span(&refusals, 1));
   return refusals == 0;

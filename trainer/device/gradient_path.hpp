@@ -27,7 +27,7 @@ struct RankGpu {
   friend bool operator==(const RankGpu&, const RankGpu&) = default;
 };
 
-/// A physical GPU that several ranks use, whole or in slices: for NCCL the same, which tells GPUs apart by
+/// A physical GPU that several ranks use, whole or in slices: for NCCL the same, which distinguishes GPUs by
 /// host and PCI bus and refuses two ranks on one.
 struct SharedGpu {
   RankGpu gpu;             ///< the lowest rank's

@@ -331,7 +331,7 @@ void Pipeline::check_rows(const std::vector<std::uint64_t>& row, std::int64_t st
   naming_silent_stages([&] { checks_.expect_equal_rows(row, step); });
 }
 
-/// Each rank has a part of each row, and zeros for the rest; those of the first replica are put together.
+/// Each rank has a part of each row, and zeros for the rest. Those of the first replica are put together.
 CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                                     std::span<const std::uint64_t> own_sums) {
   std::vector<std::uint64_t> parts(rows.size());

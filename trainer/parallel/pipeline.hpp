@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The strategy `pipeline`: each rank has some layers of the network, and grains pass through them one behind the
+/// The strategy `pipeline`: each rank has some layers of the network, and grains pass through them one after the
 /// other. The bits are those of one rank.
 ///
 /// And which rank of some pipelines computes or remembers wrongly, or has a bad link: sums among replicas, messages
@@ -106,7 +106,7 @@ class StageChecks {
 
 // The strategy.
 
-/// A grain's gradient is rounded once and added as integers, wherever its layers ran; so stages leave no trace,
+/// A grain's gradient is rounded once and added as integers, wherever its layers ran. So stages leave no trace,
 /// as ranks leave none. Whether a step may move the weights depends on all tensors, and all ranks decide it
 /// alike, from numbers summed over all of them.
 class Pipeline final : public ParallelStrategy {
@@ -132,7 +132,7 @@ class Pipeline final : public ParallelStrategy {
   std::optional<std::vector<std::int64_t>> held_tensors() const override;
   std::optional<double> gradient_norm() override;
   std::optional<double> rounded_to_zero() override { return share_rounded_to_zero(comm_, rounding_); }
-  /// All but the sums behind their reduction; those on their way where there are replicas.
+  /// All but the sums after their reduction; those on their way where there are replicas.
   void probe_next_step(const StepProbe& probe) override;
 
   const WeightUpdate& weight_update() const override { return update_; }
@@ -200,7 +200,7 @@ struct PipelineMeasures {
   double wall = 0;  ///< seconds in steps, without their updates
 };
 
-/// The share of the ranks' time in steps in which they computed nothing, beside the formulas; what was sent; and
+/// The share of the ranks' time in steps in which they computed nothing, beside the formulas. Also what was sent; and
 /// of each stage what it holds and takes. Collective; on rank 0, and nothing if no step was taken.
 StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& comm);
 

@@ -42,7 +42,7 @@ struct HeldRange {
 
 struct HeldLayout {
   std::vector<HeldRange> ranges;  ///< for its stages that have parameters
-  ParameterLayout layout;         ///< one behind the other
+  ParameterLayout layout;         ///< one after the other
   std::vector<HeldTensor> tensors;
 
   /// Null: the stage has no parameters.
@@ -70,7 +70,7 @@ struct StageVisit {
   int number = 0;  ///< the micro-batch's, counted from 0 in the round
   const StageGrain& grain;
   bool training = false;             ///< on the training set; otherwise evaluation
-  const StageGrain* next = nullptr;  ///< the micro-batch behind it; null: there is none in the round
+  const StageGrain* next = nullptr;  ///< the micro-batch after it; null: there is none in the round
 };
 
 /// Result of a rank's part of a step.
@@ -118,7 +118,7 @@ class StageEngine {
   /// @returns the gradient of the input; nothing if it is not wanted
   virtual std::span<const float> backward(const StageVisit& visit) = 0;
 
-  // A step: begin_step(), passes, reduce(); then what it came to; then update(), unless it is to be repeated or
+  // A step: begin_step(), passes, reduce(); then its result; then update(), unless it is to be repeated or
   // fails.
 
   /// @param units   of the whole network's tensors
@@ -179,7 +179,7 @@ class StageEngine {
            0;
   }
   int columns_for(int samples) const { return (samples + multiple_ - 1) / multiple_ * multiple_; }
-  /// Numbers of a sample in front of a stage and behind it.
+  /// Numbers of a sample before a stage and after it.
   std::size_t input_features(int stage) const;
   std::size_t output_features(int stage) const;
   /// Numbers for all columns of a micro-batch.

@@ -56,11 +56,11 @@ StagePlan plan_stages(const PipelineOptions& options, const Network& network, in
 /// direction.
 std::vector<double> layer_work(const Network& network);
 
-/// A residual connection from a layer in front of a cut to one behind it.
+/// A residual connection from a layer before a cut to one after it.
 struct Connection {
   std::string from, to;
 };
-/// @param layer  the first one behind the cut
+/// @param layer  the first one after the cut
 std::optional<Connection> connection_across(const Network& network, std::size_t layer);
 
 /// How many stages there can be: no connection is cut.

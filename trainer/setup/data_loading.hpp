@@ -47,7 +47,7 @@ DatasetFuture load_in_advance(const Job& job, DataCopy copy = DataCopy::kOwn,
 /// True once it has come, or has failed to.
 bool has_ended(const DatasetFuture& data);
 
-/// Waits until every rank has its data, or one has failed to get it; a rank whose host's first one has no memory to give
+/// Waits until every rank has its data, or one has failed to get it. A rank whose host's first one has no memory to give
 /// loads its own now. Collective.
 /// @returns what to get() now: of a rank that failed an exception, of others it may not be there yet or not be here
 DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture& in_advance);

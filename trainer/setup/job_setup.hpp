@@ -102,7 +102,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
 BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
                         Communicator& comm);
 
-// Arithmetics of a run's steps: steps of one can be proved by the same one alone. The numbers stand in
+// Arithmetics of a run's steps: steps of one can be proved by the same one alone. The numbers are in
 // trails and keep their meaning; a new order of sums or new cuts get a new number.
 
 enum class Arithmetic : std::uint32_t {
@@ -112,7 +112,7 @@ enum class Arithmetic : std::uint32_t {
 };
 
 /// With the kernels of this program.
-/// @param classes  that the job's network tells apart
+/// @param classes  of the job's network
 Arithmetic arithmetic_of(const Job& job, int classes);
 /// With the kernels that the job takes on this device.
 Arithmetic arithmetic_of(const Job& job, int classes, const DeviceChoice& device);

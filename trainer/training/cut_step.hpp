@@ -58,7 +58,7 @@ class CutStep {
   /// Fingerprints of what this rank's grains added to the sums of the last run: cut by cut, in its order.
   const SumFingerprints& own_sums() const { return own_sums_; }
   /// After a step that was taken: layers keep what they keep of it.
-  /// @param weights  with the kept tensors behind the parameters
+  /// @param weights  with the kept tensors after the parameters
   void move_kept(float* weights);
 
   /// Seconds spent in sums over ranks since the last call.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The fingerprints of a training step: of each tensor's summed gradient, weights and what the optimiser
 /// remembers of it, all as they are between the reduction and the update. So what a row says is what the step was
-/// computed from, and what it came to.
+/// computed from, and its result.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -63,7 +63,7 @@ struct StepTimes {
   double input = 0;      ///< CPU: gather and normalise, of the busiest thread
   double under_way = 0;  ///< CPU: from when the first gradients left until all were summed
   double exposed = 0;    ///< CPU: waiting for communication after backward had ended
-  double comparing = 0;  ///< CPU: behind that, comparing the sums with what the ranks sent
+  double comparing = 0;  ///< CPU: after that, comparing the sums with what the ranks sent
   double optimizer = 0;  ///< CPU
   double queueing = 0;   ///< GPU: the host's time to queue the steps
   /// CPU: of each bucket, from the start of the arithmetic until it left.
@@ -87,7 +87,7 @@ class ParallelStrategy {
  public:
   virtual ~ParallelStrategy() = default;
 
-  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one fails: then the weights
+  /// Trains `count` steps from `position` on, which lie in one epoch. Fewer if one fails: then the weights
   /// stay as they were before it. A step is one global batch, over which every sample is counted once,
   /// whichever rank computes it; when this returns, no rank is working on the weights. Collective, except that
   /// `stop_requested` may differ: the series says whether any rank's was set. All ranks get equal series.
@@ -109,8 +109,8 @@ class ParallelStrategy {
   /// trained, until the next call: so an average is evaluated. Only where the job keeps averages, which it cannot
   /// under hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
-  /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold;
-  /// nothing to do where there is one. Collective.
+  /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold.
+  /// Nothing to do where there is one. Collective.
   /// @param step    for the message
   /// @throws WrongRankError  names the rank that differs
   virtual void check_copies(std::int64_t step) = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A training step as the host sees it: where it stands in the run, whether its sums may move the weights, and what
-/// it came to. Whether they may is decided between the reduction and the update, by every rank alike. A step is a
+/// A training step as the host sees it: its place in the run, whether its sums may move the weights, and its
+/// result. Whether they may is decided between the reduction and the update, by every rank alike. A step is a
 /// trial that may be repeated with other units, since everything random in it is keyed by its position.
 #pragma once
 
@@ -142,10 +142,10 @@ class StepWork {
   virtual bool has_units() const = 0;
   /// The largest |sum| of each tensor in its units.
   virtual std::vector<double> largest_sums() = 0;
-  /// Refusals of each tensor over all ranks, if the step just computed were summed in the current units; nothing:
+  /// Refusals of each tensor over all ranks, if the step just computed were summed in the current units. Nothing:
   /// they are not known.
   virtual std::vector<TensorRefusals> foreseen_refusals() { return {}; }
-  /// Brings the sums just computed into the units as they are now, without computing the step; false: it cannot, and
+  /// Brings the sums just computed into the units as they are now, without computing the step. False: it cannot, and
   /// they are to be computed again. Alike on all ranks.
   virtual bool sum_again() { return false; }
 };

@@ -49,7 +49,7 @@ class WeightUpdate {
   const WeightAverages& averages() const { return averages_; }
   /// Every tensor of the layout.
   std::span<const UpdateTensor> each() const { return each_; }
-  /// The ranges of the arena that the rule tells apart: of neighbours that are treated alike, one.
+  /// The ranges of the arena that the rule treats differently: of neighbours that are treated alike, one.
   std::span<const UpdateTensor> tensors() const { return tensors_; }
   const GradientClip& clip() const { return clip_; }
   /// Values for the rule. @param step  optimiser steps taken before this one
@@ -75,7 +75,7 @@ class WeightUpdate {
   RateSchedule schedule_;
 };
 
-/// True if the pattern matches the name: `*` stands for some characters, and `?` for one.
+/// True if the pattern matches the name: `*` matches some characters, and `?` for one.
 bool matches_pattern(std::string_view pattern, std::string_view name);
 
 /// @param layout  of the whole network

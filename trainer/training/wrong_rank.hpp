@@ -70,10 +70,10 @@ class WrongRankError : public AgreedError {
 /// "rank 2 on node3 (cpu (AVX-512))", of each rank. Collective.
 std::vector<std::string> descriptions(Communicator& comm, const std::string& device);
 
-/// @param tensor  that of the counters is behind the last one
+/// @param tensor  that of the counters is after the last one
 std::string name_of(const ParameterLayout& layout, std::size_t tensor);
 
-// Ranks compute the share of others again, before the weights move. Every processor comes to the same bits, so where
+// Ranks compute the share of others again, before the weights move. Every processor computes the same bits, so where
 // two differ one of them is wrong, and all together say which. Who computes a share is a *team*: one rank, or the
 // ranks of a pipeline. Each team computes the share of the next one.
 
@@ -142,7 +142,7 @@ SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSa
                                         std::int64_t step_in_epoch, int share);
 
 /// Collective.
-/// @param whole  all ranks: teams of equal size, one behind the other
+/// @param whole  all ranks: teams of equal size, one after the other
 /// @param teams  of this rank and those at its place in the other teams
 /// @param own    of the share that this team has computed in this step
 /// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, what it computed, and

@@ -91,7 +91,7 @@ class RateSchedule {
   /// @param lr  of the job's global batch, see scaled_lr()
   RateSchedule(const ScheduleSection& section, double lr, const RunSpan& run);
 
-  /// @param step  optimiser steps taken before this one. A run that goes on behind the end of its schedule
+  /// @param step  optimiser steps taken before this one. A run that goes on after the end of its schedule
   /// stays at its last value
   ScheduledValues at(std::int64_t step) const;
   /// For people: "cosine over 9 epochs after 1 epoch of warm-up".
