@@ -31,7 +31,7 @@ Outcome attempt(const std::function<void()>& action) {
   }
 }
 
-/// What strikes rank 0 strikes all, or is about what only rank 0 does. Others failed where rank 0 did not.
+/// Names rank and host, but for rank 0: its errors strike all, or are about what only it does.
 std::string named(const Communicator& comm, const std::string& message) {
   return comm.rank() == 0 ? message : fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), message);
 }

@@ -37,7 +37,7 @@ class AgreedError : public Error {
 /// rank 0, the message begins with its number and host.
 void agree(Communicator& comm, const std::function<void()>& action);
 
-// What every rank has, on all ranks: numbers, digests, texts, names of hosts. Each call is collective.
+// Values of every rank, on all ranks: numbers, digests, texts, names of hosts. Each call is collective.
 
 /// Every rank contributes as many values as all others and receives all: [rank][value].
 template <typename T>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the name of a backend stands for. Two things are chosen by it, independently of each other and of the
-/// launcher (comm/launcher.hpp): who carries what the ranks say to each other, and how the gradients of GPUs
-/// are summed.
+/// The meaning of a backend's name. It chooses two things, independently of each other and of the launcher
+/// (comm/launcher.hpp): the control plane, which carries messages, and how the gradients of GPUs are summed.
 #pragma once
 
 #include "common/error.hpp"
@@ -15,7 +14,7 @@
 
 namespace lockstep {
 
-/// What a Communicator is made of.
+/// The implementation of a Communicator.
 enum class ControlPlane {
   kMpi,     ///< comm/mpi: processes, started by mpirun or srun
   kThread,  ///< comm/thread: threads of one process
@@ -31,7 +30,7 @@ enum class GradientPath {
 struct Backend {
   std::string_view name;
   ControlPlane control;
-  /// Of devices; nothing: the best that works (comm/backends/device_reducers.hpp).
+  /// The path on devices; nothing: the best that works (comm/backends/device_reducers.hpp).
   std::optional<GradientPath> gradients;
   bool needs_gpus = false;
 

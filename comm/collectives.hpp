@@ -49,7 +49,7 @@ void parallel_apply(Communicator& comm, const std::function<void()>& body);
 void send_and_receive(Communicator& comm, std::span<const std::byte> data, int to, std::span<std::byte> into,
                       int from, int tag = kCollectiveTag);
 
-// The same for numbers of any type: counts become bytes.
+// Collectives for numbers of any type: counts become bytes.
 
 template <typename T>
 std::vector<std::size_t> bytes_of(std::span<const std::size_t> counts) {
@@ -59,7 +59,7 @@ std::vector<std::size_t> bytes_of(std::span<const std::size_t> counts) {
   return bytes;
 }
 
-/// The same of numbers. `counts`, of every rank's piece, is known to all ranks. Returns this rank's piece.
+/// Scatters numbers. `counts`, of every rank's piece, is known to all ranks. Returns this rank's piece.
 template <typename T>
 std::vector<T> scatter(Communicator& comm, std::span<const T> whole, std::span<const std::size_t> counts,
                        int root) {

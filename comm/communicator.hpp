@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks of a job can say to each other. Control planes: comm/mpi, comm/thread. (Gradients have ways
-/// of their own: AllReduce below, and comm/collectives.hpp.)
+/// Collectives and messages among the ranks of a job. Control planes: comm/mpi, comm/thread. (Gradients have ways of
+/// their own: AllReduce below, and comm/collectives.hpp.)
 #pragma once
 
 #include "comm/rank_status.hpp"
@@ -60,7 +60,7 @@ class AllReduce {
   /// Starts a sum over all ranks; the buffers must stay untouched until test() is true. int64: exact, wraps around,
   /// the same bits everywhere. fp32, in place: the same bits on every rank; which, is the implementation's.
   /// @param mine  stays as it is: what this rank sent can be looked at again
-  /// @param sum   overwritten; as long as `mine`, and the same memory or apart from it
+  /// @param sum   overwritten; as long as `mine`, and the same memory or not overlapping it
   virtual std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
                                                    std::span<std::int64_t> sum) = 0;
   virtual std::unique_ptr<PendingCollective> start(std::span<float> data) = 0;
@@ -118,7 +118,8 @@ class Communicator {
   virtual const std::string& host() const = 0;
   /// The control plane: "mpi", "thread"; "none": one rank alone, without MPI.
   virtual std::string_view backend() const = 0;
-  /// What carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the program.
+  /// The library that carries the messages, with its version: "Open MPI v4.1.4, ...". Empty if it is part of the
+  /// program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
   /// More ranks than cores on this host: then a waiting rank gives up its core at once, otherwise it first
@@ -134,7 +135,7 @@ class Communicator {
   /// Every rank contributes `mine` (same size everywhere) and receives all, [rank][bytes].
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
   virtual void barrier() = 0;
-  /// Ends every rank of the job at once with this exit code, as far as the backend can; may not return.
+  /// Ends every rank of the job at once with this exit code, as far as the backend can. May not return.
   virtual void abort(int exit_code) noexcept = 0;
 
   /// A group of the ranks that give the same colour, in the order of their ranks here. Collective. The part's
@@ -144,7 +145,7 @@ class Communicator {
   virtual int rank_in_whole() const { return rank(); }
   virtual int size_of_whole() const { return size(); }
 
-  /// What this rank is doing, for those who watch; of a part, the whole's.
+  /// Activity of this rank, for those who watch; a part has that of the whole.
   RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
   /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer than
   /// timeout() while it says so. Borrows it; null: no watch. Not while a wait is under way. It watches the
@@ -160,11 +161,11 @@ class Communicator {
   void receive(std::span<std::byte> data, int from, int tag = 0);
   /// Tests until complete. @throws PeerLostError after timeout(): names this rank, its host and `what` was
   /// waited for.
-  /// @param whom  kForAll: all ranks of this group take part. Who is behind is judged by it
+  /// @param whom  kForAll: all ranks of this group take part. It decides which ranks are late
   void wait(PendingCollective& pending, std::string_view what, Waiting whom = Waiting::kForSome);
 
  protected:
-  /// What split() does; the part need know nothing of activity and watch.
+  /// Makes the part for split(); it need know nothing of activity and watch.
   virtual std::unique_ptr<Communicator> make_part(int colour) = 0;
 
  private:
@@ -197,8 +198,8 @@ void add_up(std::span<const float> a, std::span<const float> b, std::span<float>
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
-  /// The same bytes on every rank, aligned to 64, zero at first. What one rank wrote before a collective, the
-  /// others see after it; in between, only atomic accesses are no data race.
+  /// Bytes that all ranks share, aligned to 64, zero at first. What one rank wrote before a collective, the others
+  /// see after it; in between, only atomic accesses are no data race.
   virtual std::span<std::byte> bytes() = 0;
 };
 

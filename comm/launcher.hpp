@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Who started this process as a rank, by what stands in its environment: known before MPI is up.
+/// The launcher that started this process as a rank, from its environment: known before MPI is up.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ using Environment = std::function<const char*(const char*)>;
 /// where a batch script runs one process by itself.
 Launch read_launch(const Environment& environment);
 
-/// Of this process.
+/// Reads the environment of this process.
 Launch this_launch();
 
 /// The variables in which launchers tell a process its rank; the first that is there counts.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank is doing now: written by the threads that do it, read by the watchdog.
+/// A rank's current activity: written by the threads that do it, read by the watchdog.
 #pragma once
 
 #include "common/timeline.hpp"
@@ -20,8 +20,8 @@ namespace lockstep {
 
 // Texts of a fixed size, as they travel and lie in files: each ends with a zero.
 
-/// The longest start of `text` that ends with a word, and "..."; all of it if that fits into `most` bytes.
-/// @returns how many bytes of `text` to take; fewer than it has: "..." belongs behind them
+/// The longest start of `text` that ends with a word, and "...". All of it if that fits into `most` bytes.
+/// @returns how many bytes of `text` to take; fewer than it has: "..." belongs after them
 inline std::size_t bytes_that_fit(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text.size();
   std::size_t end = most < 3 ? 0 : most - 3;
@@ -72,7 +72,7 @@ inline constexpr int kWaitings = 3;
 
 inline constexpr std::size_t kPlaceBytes = 96;  ///< room for all that this program waits for, and some
 
-/// Where a rank stands. A text of fixed size: it also travels, and lies in files.
+/// Activity of a rank. A text of fixed size: it also travels, and lies in files.
 struct RankStatus {
   std::int64_t step = 0;  ///< in work, counted from 1; 0: none yet
   Phase phase = Phase::kStarting;
@@ -80,7 +80,7 @@ struct RankStatus {
   std::uint64_t collective = 0;  ///< how many waits for all ranks have begun: the same on all of them
   std::int32_t bucket = -1;      ///< the last that left in this step
   std::int64_t since_ns = 0;     ///< since when nothing of this has changed; Clock of this rank
-  std::array<char, kPlaceBytes> place{};  ///< what is waited for (put_text)
+  std::array<char, kPlaceBytes> place{};  ///< name of the thing waited for (put_text)
 
   bool waits() const { return waiting != Waiting::kNo; }
   std::string_view place_text() const { return text_in(place); }

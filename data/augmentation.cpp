@@ -30,11 +30,12 @@ AugmentOption pixels(std::string_view name) {
 AugmentOption range(std::string_view name, double low, double high, Augmentation::Range usual) {
   return {.name = name, .low = low, .high = high, .is_range = true, .usual = usual};
 }
-/// Of the distribution of shares. Beyond 8, lines between its quantiles would widen it by more than a hundredth.
+/// Parameter of the distribution of shares. Beyond 8, lines between its quantiles would widen it by more than a
+/// hundredth.
 AugmentOption beta() {
   return {.name = "alpha", .low = 0.01, .high = 8, .usual = {1, 1}};
 }
-/// Of a factor around 1.
+/// Spread of a factor around 1.
 AugmentOption spread(std::string_view name) {
   return {.name = name, .low = 0, .high = 8};
 }
@@ -132,7 +133,7 @@ std::int32_t log_of(double value) {
   return log;
 }
 
-/// Of a factor around 1: never below 0.
+/// Writes the bounds of a factor around 1: never below 0.
 void put_spread(double spread, std::int32_t* to) {
   to[0] = fixed(std::max(0.0, 1 - spread), kFactorBits);
   to[1] = fixed(1 + spread, kFactorBits);

@@ -32,7 +32,7 @@ struct Augmentation {
 
 struct AugmentOption {
   std::string_view name;
-  double low = 0, high = 0;  ///< what is allowed, both included
+  double low = 0, high = 0;  ///< allowed values, both included
   bool is_whole = false;     ///< a whole number
   bool is_range = false;     ///< [least, largest]
   bool is_required = false;
@@ -50,7 +50,7 @@ struct AugmentKindRow {
   bool wants_one = false;  ///< with all of its options at 0 it does nothing, and is refused
 };
 
-/// Whether any of them mixes images, and so labels.
+/// True if any of them mixes images, and so labels.
 bool mixes_images(const std::vector<Augmentation>& list);
 
 /// In the order of AugmentKind.
@@ -80,7 +80,7 @@ class SampleMixer {
 
   bool mixes() const { return !entries_.empty(); }
 
-  /// Of `count` neighbouring places; nothing, where no sample is mixed.
+  /// Mixes of `count` neighbouring places; nothing, where no sample is mixed.
   /// @param order  of the epoch: samples of the set, from which partners are taken
   /// @param first  place of the first one in it
   std::vector<SampleMix> draw(std::int64_t epoch, std::span<const std::int32_t> order, std::int64_t first,
@@ -111,15 +111,15 @@ std::vector<MixedLabel> second_labels(std::span<const std::int32_t> of_set,
                                       std::span<const std::int32_t> indices,
                                       std::span<const SampleMix> mixes);
 
-/// What a rank's share of a step is mixed with, by places in the epoch's order.
+/// Mixes of a rank's share of a step, by places in the epoch's order.
 class MixedShare {
  public:
   MixedShare() = default;
-  /// Of `count` places from `first` on. @param of_set  labels
+  /// Draws for `count` places from `first` on. @param of_set  labels
   MixedShare(const SampleMixer& mixer, std::int64_t epoch, std::span<const std::int32_t> order,
              std::int64_t first, std::int64_t count, std::span<const std::int32_t> of_set);
 
-  /// Of `count` samples from a place on; nothing, where nothing is mixed.
+  /// Mixes of `count` samples from a place on; nothing, where nothing is mixed.
   std::span<const SampleMix> mixes(std::int64_t place, int count) const;
   /// From a place on; null, where nothing is mixed.
   const MixedLabel* second_labels(std::int64_t place) const;

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// What to do about a damaged file of a data set, for messages: "fetch it again with launch/get-data, or ...".
+/// Advice about a damaged file of a data set, for messages: "fetch it again with launch/get-data, or ...".
 std::string fix_for_data();
 
 /// A stream of bytes with a name for messages and an upper bound on its length, known before anything is
@@ -126,7 +126,7 @@ class GzipSource final : public ByteSource {
 /// @param images  [sample][pixels * channels]
 void separate_channels(std::span<std::uint8_t> images, std::size_t pixels, int channels);
 
-/// The way back, for one image. @param from, to  of the same size, apart
+/// The way back, for one image. @param from, to  of the same size, not overlapping
 void interleave_channels(std::span<const std::uint8_t> from, std::size_t pixels, int channels,
                          std::span<std::uint8_t> to);
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is known of a set's samples, their fingerprints; and the way of samples into a batch.
+/// Describes a set's samples, makes their fingerprints, and puts samples into a batch.
 #include "data/dataset.hpp"
 
 #include "common/digest.hpp"
@@ -34,11 +34,11 @@ std::span<const std::byte> samples_of(const Dataset& set) {
   return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
 }
 
-/// A half as its file has it: what was held out of it stands in its place again.
+/// A half as its file has it: what was held out of it is in its place again.
 struct WholeHalf {
   const Dataset& kept;
   const Dataset* held_out = nullptr;          ///< null: nothing was
-  std::span<const std::int32_t> places = {};  ///< of those samples, ascending
+  std::span<const std::int32_t> places = {};  ///< places of the held-out samples, ascending
 
   std::int64_t size() const { return kept.size() + std::ssize(places); }
 };
@@ -56,7 +56,7 @@ void in_file_order(const WholeHalf& half, const Take& take) {
   take(half.kept, next, static_cast<std::size_t>(half.kept.size()) - next);
 }
 
-/// Of the IDX file; images with channels lie there pixel by pixel.
+/// Hashes the IDX file; images with channels lie there pixel by pixel.
 std::string sha256_of_samples(const WholeHalf& half) {
   const ImageShape& shape = half.kept.shape;
   const auto features = static_cast<std::size_t>(shape.features());

@@ -28,12 +28,12 @@ struct LeaveOutList;  // data/sets/leave_out.hpp
 /// "3 x 20 x 32 (channels x rows x columns)": every shape of pictures that people read is in this order.
 std::string channels_rows_columns(const ImageShape& shape);
 
-// What a data set holds, in a few digits: by this ranks compare their data, and a run knows its own again.
+// A data set's contents, in a few digits: by this ranks compare their data, and a run knows its own again.
 
 struct Dataset;
 struct TrainTestData;
 
-/// Of one half of a set, in hexadecimal.
+/// Fingerprint of one half of a set, in hexadecimal.
 struct Fingerprint {
   std::string samples;
   std::string labels;
@@ -51,10 +51,11 @@ Fingerprint fingerprint_of(const Dataset& set);
 
 struct SetFingerprints {
   Fingerprint train, test;
-  Fingerprint validation;  ///< of files of its own; empty: it has none, or they are not used
+  Fingerprint validation;  ///< only for files of its own; empty: it has none, or they are not used
 };
 
-/// Of the halves as their files have them: with the samples that are held out, and those that are left out.
+/// Fingerprints of the halves as their files have them: with the samples that are held out, and those that are left
+/// out.
 SetFingerprints fingerprints_of(const TrainTestData& data);
 
 /// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
@@ -81,7 +82,7 @@ struct Normalisation {
   friend bool operator==(const Normalisation&, const Normalisation&) = default;
 };
 
-/// What a kernel needs for it: value = byte * scale[c] + shift[c].
+/// Scales for the kernel that normalises: value = byte * scale[c] + shift[c].
 struct ChannelScales {
   std::vector<float> scale, shift;  ///< [channels]
 };
@@ -93,9 +94,9 @@ ChannelScales scales_of(const Normalisation& by, int channels);
 /// exact integers. A channel whose pixels are all equal has the deviation 1.
 /// @param images  [sample][channels][features / channels]
 Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels);
-/// The same of a set's images. Of those on disk the sums are known, but of a part that was chosen: then the samples in
-/// it, or those that are not, are read. Of fp32 features, which are not scaled to [0, 1], the sums are doubles in the
-/// order of the samples.
+/// Measures a set's images. For images on disk the sums are known, except for a chosen part: then the samples in it,
+/// or the others, are read. For fp32 features, which are not scaled to [0, 1], the sums are doubles in the order of
+/// the samples.
 Normalisation measure(const Dataset& set);
 
 /// fp32 features become (value - mean) / std, in double and rounded once: the same bits on every machine.
@@ -111,21 +112,21 @@ void normalise_features(std::span<float> features, const ImageShape& shape, cons
 /// them. Exactly one of `images`, `store`, `features` and `rows` is there.
 struct Dataset {
   std::string name;  ///< "mnist train"
-  ImageShape shape;  ///< of one sample
+  ImageShape shape;  ///< a sample's
   int classes = 0;
   std::vector<std::int32_t> labels;  ///< [sample], each in [0, classes), or a row of label_sets
-  /// Of a set whose samples have any number of labels, [rows, classes]: which classes are labels, 1 or 0. All parts of
+  /// Labels of samples that may have several, [rows, classes]: 1 for each class that is a label, else 0. All parts of
   /// a set have the same rows. Empty: a sample has one label.
   std::vector<std::uint8_t> label_sets;
   std::vector<std::int32_t> places;    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
   AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
-  std::shared_ptr<const SampleStore> store;     ///< likewise, on disk: all of its file, see place_in_file
+  std::shared_ptr<const SampleStore> store;     ///< images on disk: all of its file, see place_in_file
   AlignedBuffer<float> features;                ///< [sample][features], or empty
-  std::shared_ptr<const SampleStore> rows;      ///< likewise, on disk and as the file has them
-  Normalisation of_rows;                        ///< what `rows` become
-  ChannelScales scales;                         ///< of images
+  std::shared_ptr<const SampleStore> rows;      ///< features on disk, as the file has them
+  Normalisation of_rows;                        ///< normalises `rows` as they are read
+  ChannelScales scales;                         ///< for images
   Fingerprint quick;                            ///< quick_fingerprint_of it, by load_dataset
-  std::optional<Fingerprint> file_fingerprint;  ///< of its file, where that says so itself
+  std::optional<Fingerprint> file_fingerprint;  ///< its file's, where that says so itself
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
   bool stays_on_disk() const { return store != nullptr || rows != nullptr; }
@@ -137,16 +138,16 @@ struct Dataset {
     return std::span(label_sets)
         .subspan(row * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes));
   }
-  /// Where the index-th sample stands in the file of its half.
+  /// Place of the index-th sample in the file of its half.
   std::int64_t place_in_file(std::int64_t index) const {
     return places.empty() ? index : places[static_cast<std::size_t>(index)];
   }
 };
 
-/// What a run is evaluated on.
+/// The part that a run is evaluated on.
 enum class EvaluatedPart { kTest, kValidation };
 
-/// What the files of a set are divided into. The last one may be missing.
+/// The halves into which a set's files are divided. The last one may be missing.
 enum class SetHalf : std::uint8_t { kTrain, kTest, kValidation };
 inline const char* name_of(SetHalf half) {
   return half == SetHalf::kTrain ? "train" : half == SetHalf::kTest ? "test" : "validation";
@@ -167,8 +168,8 @@ struct TrainTestData {
   std::int64_t left_out = 0;              ///< training samples that DatasetOptions::leave_out names
   std::vector<std::string> class_names;   ///< one for each class, in label order
   PictureFit fit = PictureFit::kSqueeze;  ///< with which convert made its images
-  Normalisation normalisation;  ///< of files' samples: what the job gave, the set's own, or measured
-  std::string directory;        ///< of its files; empty: made in memory
+  Normalisation normalisation;  ///< for files' samples: given by the job, the set's own, or measured
+  std::string directory;        ///< where its files are; empty: made in memory
   std::string origin;   ///< where it came from, for the start-up line: a directory, or "made in memory"
   std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
   std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out 2 files: ..."
@@ -177,7 +178,7 @@ struct TrainTestData {
     return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;
   }
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
-  /// Whether `validation` is of files of its own.
+  /// True if `validation` has files of its own.
   bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }
   /// Samples in the files.
   std::int64_t train_in_file() const {
@@ -195,13 +196,13 @@ struct HoldOut {
   bool is_files = false;  ///< the set's own validation half
 
   bool is_given() const { return samples > 0 || share > 0 || is_files; }
-  /// Of so many. A share comes to the nearest whole number.
+  /// Number to hold out of so many. A share is rounded to the nearest whole number.
   /// @throws DatasetOptionError  that is none of them, or all
   std::int64_t count_of(std::int64_t all) const;
   friend bool operator==(const HoldOut&, const HoldOut&) = default;
 };
 
-/// "5000", "0.1" or "files"; nothing: it is none of these: a whole number from 0 on, a share from 1e-9 on, below 1.
+/// "5000", "0.1" or "files". Nothing: it is none of these: a whole number from 0 on, a share from 1e-9 on, below 1.
 std::optional<HoldOut> parse_hold_out(std::string_view text);
 /// parse_hold_out takes it back.
 std::string to_string(const HoldOut& hold_out);
@@ -211,19 +212,19 @@ std::string to_string(const HoldOut& hold_out);
 /// @param left_out  ascending: these never are
 std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed,
                                            std::span<const std::int32_t> left_out = {});
-/// Likewise of those that are trained on, where not all are: none of `others`, which is ascending.
+/// Chooses the places that are trained on, where not all are: none of `others`, which is ascending.
 std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed,
                                           std::span<const std::int32_t> others);
-/// Likewise of the test half.
+/// Chooses the places of the test half.
 std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed);
 
-/// Which samples of a new set are not trained on, where it does not say so itself: some of each class, of a share at
-/// least one. None are for validation unless that is given.
+/// Chooses samples of a new set that are not trained on, where it does not say so itself. It takes some of each
+/// class, at least one for a share. None are for validation unless that is given.
 struct SplitChoice {
   HoldOut test = {.share = 0.2}, validation = {};
   std::uint64_t seed = 1234;
   bool is_test_given = false;      ///< the user asked for it
-  bool leaves_validation = false;  ///< what has files of its own for validation is not looked at
+  bool leaves_validation = false;  ///< files of its own for validation are not looked at
 };
 
 /// The half of each of a class's samples: by the seed, the class and how many there are. Who is tested does not depend
@@ -237,26 +238,27 @@ inline constexpr std::int64_t kMostMadeSamples = 10'000'000;
 
 /// The `data:` section of a job file as far as loading is concerned.
 struct DatasetOptions {
-  std::string set = "mnist";   ///< of data/sets/catalogue.txt
+  std::string set = "mnist";   ///< a name in data/sets/catalogue.txt
   std::string root = "auto";   ///< see resolve_data_root
   std::string directory = {};  ///< that holds the files themselves: its answer. Empty: `root` is asked
-  /// Of the training images scaled to [0, 1]. Empty: the set's own, as its entry says, or measured.
+  /// Mean and deviation of the training images scaled to [0, 1]. Empty: the set's own, as its entry says, or
+  /// measured.
   std::vector<double> mean = {}, std = {};
-  std::uint64_t seed = 1234;  ///< of sets made in memory, and of the choice of samples
-  /// Of sets made in memory: so many are made; 0: the set's default. Of others so many of those that are not held out
-  /// are trained on, or make the test half; 0: all.
+  std::uint64_t seed = 1234;  ///< for sets made in memory, and for the choice of samples
+  /// Samples of a set made in memory; 0: the set's default. In other sets so many of those that are not held out are
+  /// trained on, or make the test half; 0: all.
   std::int64_t train_samples = 0, test_samples = 0;
   HoldOut validation = {};
   /// Training samples that are neither trained on nor validated on; null: none.
   std::shared_ptr<const LeaveOutList> leave_out = nullptr;
   bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
-  PictureForm pictures = {};  ///< of sets of pictures: what they are made
+  PictureForm pictures = {};  ///< for sets of pictures: what they become
   std::string columns = {};   ///< names that give a table's columns their order; empty: its own
-  std::string label = "cls";  ///< of WebDataset's archives: labels are in .cls, or under this key in .json
+  std::string label = "cls";  ///< for WebDataset's archives: labels are in .cls, or under this key in .json
   std::string cache = {};  ///< keeps what was measured of pictures, as user_cache(); empty: nothing is kept
 };
 
-/// What a run takes of the two halves of its set.
+/// Samples that a run takes of the two halves of its set.
 struct PartSizes {
   std::int64_t train = 0, test = 0, validation = 0;
 };
@@ -281,7 +283,7 @@ class DatasetOptionError : public ConfigError {
   std::string option_, cause_;
 };
 
-/// The directory that holds the files of a set: `first`, if it is not empty and does; otherwise the first of
+/// The directory that holds the files of a set: `first`, if it is not empty and does. Otherwise the first of
 /// candidate_places (data/sets/set_formats.hpp) that has them all. Empty for a set that is made in memory.
 ///
 /// This and user_cache() are the only parts of loading that read the environment. A caller that loads in a thread while another
@@ -293,14 +295,14 @@ std::string resolve_data_root(const std::string& set, const std::string& root, c
 /// directories of data. Empty: this user has none.
 std::string user_cache();
 
-/// Whether a set's samples are made rather than read. @throws ConfigError  unknown set
+/// True if a set's samples are made rather than read. @throws ConfigError  unknown set
 bool is_made_in_memory(const std::string& set);
 /// The names of those sets.
 std::vector<std::string_view> made_sets();
-/// Whether a set's samples are pictures that are decoded: DatasetOptions::pictures is for such. @throws ConfigError
+/// True if a set's samples are pictures that are decoded, as DatasetOptions::pictures says. @throws ConfigError
 bool has_pictures(const std::string& set);
 
-/// Whether load_dataset leaves nothing of such a set on disk. Of a set in shards it reads the index.
+/// True if load_dataset leaves nothing of such a set on disk. For a set in shards it reads the index.
 /// @throws as load_dataset
 bool loads_into_memory(const DatasetOptions& options);
 
@@ -314,7 +316,7 @@ TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.
 
-/// The numbers of some samples as the set has them, images as bytes and features as fp32, normalised, one behind the
+/// The numbers of some samples as the set has them, images as bytes and features as fp32, normalised, one after the
 /// other.
 /// @param samples  each in [0, set.size())
 /// @param to       overwritten; all of it
@@ -377,7 +379,7 @@ class BatchLoader {
   explicit BatchLoader(const Dataset& dataset, const AugmentPlan* augment = nullptr)
       : dataset_(dataset), augment_(augment) {}
 
-  /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label, of a mixed
+  /// Column n of x becomes sample indices[n]. Columns beyond them become 0. labels[n] becomes its label, of a mixed
   /// sample that of the larger part.
   ///
   /// @param epoch          in which the batch is trained on: keys what augmentation draws
@@ -389,7 +391,7 @@ class BatchLoader {
   void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels,
             std::int64_t epoch = 0, std::span<const SampleMix> mixes = {}) const;
 
-  /// Asks the processor to have these samples in its cache soon, or the system to have them in memory; returns at once.
+  /// Asks the processor to have these samples in its cache soon, or the system to have them in memory. Returns at once.
   /// Worth it while computing on the batch before: random samples come from main memory or disk, which a gather would
   /// wait for.
   void prefetch(std::span<const std::int32_t> indices) const;

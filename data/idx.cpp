@@ -101,7 +101,7 @@ AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) 
   return elements;
 }
 
-/// Which part of a file is wanted.
+/// The part of a file that is wanted.
 enum class ReadPart { kHeader, kAll };
 
 IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, ReadPart part) {

@@ -23,7 +23,7 @@ struct IdxArray {
   std::vector<std::int64_t> dims;
   AlignedBuffer<std::uint8_t> bytes;
 
-  /// Where the elements start in the (uncompressed) file.
+  /// Offset of the elements in the (uncompressed) file.
   std::uint64_t data_offset() const { return 4 + 4 * dims.size(); }
 };
 
@@ -31,7 +31,7 @@ struct IdxArray {
 inline constexpr std::uint64_t kMaxIdxBytes = 0x7FFFFFFF;
 inline constexpr int kMaxIdxDims = 4;
 
-/// Reads an IDX file, plain or gzip (told apart by the first bytes, not by the name), in one pass into its
+/// Reads an IDX file, plain or gzip (recognised by the first bytes, not by the name), in one pass into its
 /// final place. Memory is allocated only after the sizes in the header were found possible for a file of that
 /// length, and for compressed data beyond eight times their size only as they arrive.
 /// @throws MissingDataError  there is no such file

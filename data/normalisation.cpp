@@ -54,7 +54,7 @@ std::vector<std::int32_t> other_places(std::span<const std::int32_t> places, std
   return others;
 }
 
-/// Of a part on disk: those samples are read of which there are fewer, the ones in it or the others.
+/// Sums of a part on disk: reads the samples in it or the others, whichever are fewer.
 PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> places,
                        const ImageShape& shape) {
   const bool reads_others = 2 * std::ssize(places) > store.size();
@@ -112,7 +112,7 @@ void for_each_feature(const Dataset& set, const Take& take) {
   });
 }
 
-/// Of the first sample the first number of each channel.
+/// The first number of each channel in the first sample.
 std::vector<double> first_numbers(const Dataset& set) {
   const auto features = static_cast<std::size_t>(set.shape.features()),
              channels = static_cast<std::size_t>(set.shape.channels);
@@ -125,7 +125,7 @@ std::vector<double> first_numbers(const Dataset& set) {
   return first;
 }
 
-/// What is summed are differences from the channel's first number: of equal numbers the deviation is exactly 0.
+/// Sums differences from the channel's first number: the deviation of equal numbers is exactly 0.
 Normalisation measure_features(const Dataset& set) {
   const auto channels = static_cast<std::size_t>(set.shape.channels);
   const double n = static_cast<double>(static_cast<std::size_t>(set.size()) *

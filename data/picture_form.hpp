@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What pictures of any size and colour become, so that they can be samples of one set.
+/// The form that pictures of any size and colour get, so that they can be samples of one set.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// What pictures are made when they are read.
+/// The colours that pictures get when they are read.
 enum class PictureColour { kGrey, kRgb };
 inline int channels_of(PictureColour colour) {
   return colour == PictureColour::kRgb ? 3 : 1;
@@ -23,7 +23,7 @@ struct PictureSize {
 /// "20" or "32x24", width first; 4096 a side at most. Nothing: it is neither.
 std::optional<PictureSize> parse_picture_size(std::string_view text);
 
-/// What becomes of a picture whose sides are in another proportion than they shall be.
+/// How a picture fits sides of another proportion.
 enum class PictureFit {
   kSqueeze,  ///< all of it, its proportions changed
   kCrop,     ///< its middle: of the side that is too long both ends are left out
@@ -34,7 +34,7 @@ enum class PictureFit {
 inline constexpr std::array<std::pair<std::string_view, PictureFit>, 3> kPictureFits{
     {{"crop", PictureFit::kCrop}, {"pad", PictureFit::kPad}, {"squeeze", PictureFit::kSqueeze}}};
 
-/// What pictures are made to be samples of a set.
+/// The form that pictures get as samples of a set.
 struct PictureForm {
   PictureSize size = {};  ///< to scale them to; 0 x 0: they are all of one size
   PictureFit fit = PictureFit::kSqueeze;

@@ -42,7 +42,7 @@ std::size_t read_some(int descriptor, std::uint64_t offset, std::span<std::uint8
   }
 }
 
-/// Of the whole process; never destroyed, since threads may still read when it ends.
+/// Reads of the whole process; never destroyed, since threads may still read when it ends.
 struct ReadsUnderWay {
   std::mutex mutex;
   std::list<std::pair<const std::string*, Clock::time_point>> list;  ///< in the order in which they began
@@ -135,7 +135,7 @@ void StoredFile::bring_in(std::uint64_t offset, std::uint64_t bytes) const {
 
 // Samples where they lie, and a thread that reads ahead of the step.
 
-/// What was asked for last counts: what is older than a few batches has been read meanwhile.
+/// Reads ahead. The latest request counts: what is older than a few batches has been read meanwhile.
 class ShardStore::ReadAhead {
  public:
   explicit ReadAhead(const ShardStore& store) : store_(store) {}

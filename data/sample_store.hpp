@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-/// What to do about files that are not what they were, for messages.
+/// Advice about files that are not what they were, for messages.
 inline constexpr const char* kFixForStore = "copy the set again, or make it again";
 
 /// Reads with pread(2): the ranks of a host share what the system caches, and a disk that fails is an error in place of
@@ -39,7 +39,7 @@ class StoredFile {
   /// @returns bytes read, fewer than asked for only at the end
   /// @throws IoError  the disk fails, three times in half a second
   std::size_t read(std::uint64_t offset, std::span<std::uint8_t> to) const;
-  /// Otherwise the system reads on behind what was read, for what it takes for the next reads.
+  /// Otherwise the system reads on after what was read, for what it takes for the next reads.
   void expect_no_order() const;
   /// Asks the system to have these bytes in memory soon; returns at once.
   void bring_in(std::uint64_t offset, std::uint64_t bytes) const;
@@ -59,9 +59,9 @@ struct ReadUnderWay {
 /// The one that has taken longest so far; nothing: none is under way.
 std::optional<ReadUnderWay> longest_read();
 
-// Images that stay on disk and are read as they are asked for; those of shards are compared with their SHA-256 then.
+// Images that stay on disk and are read as they are asked for. Those of shards are compared with their SHA-256 then.
 
-/// Of the pixels of each channel, exactly.
+/// Exact sums over the pixels of each channel.
 struct PixelSums {
   std::vector<std::uint64_t> values, squares;  ///< [channel]
 };
@@ -104,7 +104,7 @@ class ShardStore final : public SampleStore {
     std::int64_t samples = 0;
     std::uint64_t sample_bytes = 0;
     std::uint64_t block_bytes = 0;     ///< that have a digest
-    std::uint64_t file_bytes = 0;      ///< of each file but the last: whole blocks
+    std::uint64_t file_bytes = 0;      ///< in each file but the last: whole blocks
     std::vector<Sha256Digest> blocks;  ///< [block]
     PixelSums sums;                    ///< over all samples
   };

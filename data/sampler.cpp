@@ -30,7 +30,7 @@ class ShuffleDraws {
     return {seed, random_stream(use, static_cast<std::uint32_t>(epoch & 0x00FFFFFF)),
             static_cast<std::uint32_t>(epoch >> 24)};
   }
-  /// The round-th order of a class; those 2^32 apart are the same.
+  /// The round-th order of a class; rounds that differ by 2^32 are the same.
   static ShuffleDraws of_class(std::uint64_t seed, std::int32_t label, std::int64_t round) {
     LOCKSTEP_CHECK(label >= 0 && label >> 24 == 0);
     return {seed, random_stream(RandomUse::kBalance, static_cast<std::uint32_t>(label)),
@@ -106,8 +106,8 @@ std::int64_t most_ranks(DistributedSampler::Options o) {
   return o.world_size;
 }
 
-/// What to add or change so that every rank has work: a smaller grain (in whole SIMD groups of 16 where that
-/// can be), a larger batch where there are samples for it, fewer ranks.
+/// Changes that give every rank work: a smaller grain (in whole SIMD groups of 16 where that can be), a larger batch
+/// where there are samples for it, fewer ranks.
 std::vector<std::string> ways_to_work_for_all(const DistributedSampler::Options& o, std::int64_t full_batch) {
   constexpr std::int64_t kGroup = 16;
   const std::int64_t grain = full_batch / o.world_size, batch = std::int64_t{o.world_size} * o.grain;
@@ -242,7 +242,7 @@ std::vector<Grain> DistributedSampler::local_grains(std::int64_t step_in_epoch) 
   return grains_of(options_.rank, step_in_epoch);
 }
 
-/// Where the share of `rank` begins, which is where that of the rank before it ends.
+/// First grain of the share of `rank`, which is where that of the rank before it ends.
 std::int64_t DistributedSampler::begin_of(int rank, std::int64_t grains) const {
   if (options_.split == Split::kEven) return grains * rank / options_.world_size;
   return std::min(grains, divide_up(grains, options_.world_size) * rank);

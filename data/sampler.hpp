@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which samples form the global batch of a step, and which of them this rank computes.
+/// Chooses the samples of a step's global batch, and those of them that this rank computes.
 #pragma once
 
 #include <algorithm>
@@ -51,12 +51,12 @@ class DistributedSampler {
     int grain = 64;
     std::uint64_t seed = 0;
     bool shuffle = true;      ///< false: file order (evaluation)
-    std::int64_t window = 0;  ///< of a windowed_order(); 0: epoch_permutation()
+    std::int64_t window = 0;  ///< for windowed_order(); 0: epoch_permutation()
     int rank = 0;
     int world_size = 1;
     Split split = Split::kEven;
     std::int64_t per_rank_batch = 0;  ///< for advice: global_batch is this times the ranks; 0: it is not
-    /// Of all samples, borrowed: an epoch is their balanced_order(). Empty: it has each sample once.
+    /// Labels of all samples, borrowed: an epoch is their balanced_order(). Empty: it has each sample once.
     std::span<const std::int32_t> balanced_labels = {};
   };
 
@@ -75,8 +75,8 @@ class DistributedSampler {
   /// The grains of this rank in this step, in order; those of another.
   std::vector<Grain> local_grains(std::int64_t step_in_epoch) const;
   std::vector<Grain> grains_of(int rank, std::int64_t step_in_epoch) const;
-  /// Of a rank in any step: of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives
-  /// a rank more.
+  /// Most grains of a rank in any step: of a full batch or of an epoch's last one, whose grains are dealt anew. Now
+  /// and then that gives a rank more.
   int most_grains_of(int rank) const {
     return static_cast<int>(
         std::max(grains_of(rank, 0).size(), grains_of(rank, steps_per_epoch() - 1).size()));
@@ -87,7 +87,7 @@ class DistributedSampler {
   void set_epoch(std::int64_t epoch);
   /// Data set indices of a grain's samples, valid until set_epoch.
   std::span<const std::int32_t> indices(std::int64_t step_in_epoch, const Grain& grain) const;
-  /// Where in order() they begin.
+  /// Place in order() where they begin.
   std::int64_t place(std::int64_t step_in_epoch, const Grain& grain) const {
     return step_in_epoch * options_.global_batch + grain.first;
   }

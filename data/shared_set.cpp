@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// What fields are made of, on their way out.
+/// Turns fields into bytes, on their way out.
 class SetWriter {
  public:
   /// The head, and the arrays where they lie.
@@ -90,7 +90,7 @@ class SetReader {
 
  private:
   std::shared_ptr<MemoryFile> memory_;
-  std::span<const std::byte> head_;  ///< what is left of it
+  std::span<const std::byte> head_;  ///< the part that is left
   std::size_t next_array_ = 0;
 };
 

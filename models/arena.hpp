@@ -40,7 +40,7 @@ struct ParameterLayout {
   std::vector<Parameter> tensors() const;
 };
 
-// Where a pass through the network stands.
+// Position of a pass through the network.
 
 /// For everything random in a pass: the same key draws the same dropout masks.
 struct PassKey {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a layer can do beside the others if its passes need sums over the whole global batch. Such a layer
+/// A layer whose passes need sums over the whole global batch, and what it can do beside the others. Such a layer
 /// cuts the list: before either of its passes begins, every grain of every rank must have come so far and
 /// added its terms.
 #pragma once
@@ -27,7 +27,7 @@ class BatchLayer {
  public:
   virtual ~BatchLayer() = default;
 
-  // Of each direction.
+  // For each direction.
   virtual std::size_t words() const = 0;
   virtual std::size_t statistics_bytes() const = 0;
   /// A global batch of fewer samples says nothing.
@@ -48,7 +48,7 @@ class BatchLayer {
   /// @param kept  this layer's kept tensors
   virtual void move_kept(const std::byte* statistics, float* kept) const = 0;
 
-  // The same on a device, queued, for all grains of a rank together.
+  // Passes on a device, queued, for all grains of a rank together.
 
   virtual void device_forward_sums(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors,
                                    std::int64_t* words) const = 0;
@@ -90,7 +90,7 @@ class BatchStatistics {
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  std::vector<std::size_t> offsets_;  ///< of each layer
+  std::vector<std::size_t> offsets_;  ///< one for each layer
   AlignedBuffer<std::byte> memory_;
 };
 

@@ -34,10 +34,10 @@ struct TrainingGrain {
   int batch = 0;    ///< columns
   int samples = 0;  ///< columns that are samples
   PassKey key;
-  BatchStatistics* statistics = nullptr;  ///< of the step; needed by networks with cuts
+  BatchStatistics* statistics = nullptr;  ///< the step's; needed by networks with cuts
 };
 
-/// Where backward puts gradients, and whom it tells.
+/// Target of backward's gradients, and the functions that it calls.
 struct BackwardTarget {
   float* gradients = nullptr;  ///< arena order; overwritten with the sums over the grain
   const GradientReady& on_ready;
@@ -62,7 +62,7 @@ class Execution {
   /// Layers in training are slices of this timeline, while it is open. Borrows it; null: of none.
   void record_into(Timeline* timeline);
 
-  /// Where the input goes, [features, batch]. Destroyed by the passes.
+  /// Memory for the input, [features, batch]. Destroyed by the passes.
   float* input();
   /// The whole pass, where there are no cuts; dropout is active only in training. Returns the output, of the last layer
   /// the logits [classes, batch], valid until the next call but backward().
@@ -74,10 +74,10 @@ class Execution {
   void backward(const float* weights, float* gradient, float* gradients, const GradientReady& on_ready,
                 const BetweenLayers& between_layers = {});
 
-  // The same from cut to cut, for any network:
+  // Passes from cut to cut, for any network:
 
   void begin_training(const TrainingGrain& grain);
-  /// Runs on to the next cut, adds this grain's terms to its sums and returns true; false at the end of the
+  /// Runs on to the next cut, adds this grain's terms to its sums and returns true. False at the end of the
   /// network. Before it is called again, the cut's statistics must be there.
   bool forward_to_cut(std::int64_t* words);
   /// The output; of the last layer [classes, batch].
@@ -86,10 +86,10 @@ class Execution {
   void begin_backward(float* gradient);
   bool backward_to_cut(const BackwardTarget& target, std::int64_t* words);
 
-  // Of a part:
+  // Gradients at the ends of a part:
 
-  /// Where the gradient of the output may come, [features, batch], after forward_training. Of a part that takes none
-  /// from others: where the output is.
+  /// Memory for the gradient of the output, [features, batch], after forward_training. In a part that takes none from
+  /// others: the output's.
   float* output_gradient();
   /// After backward: [features, batch], valid until the next call; null if it is not wanted.
   const float* input_gradient();
@@ -99,9 +99,9 @@ class Execution {
   bool stops_at(std::size_t i);
 
   std::unique_ptr<LayerWalk> walk_;
-  std::size_t next_ = 0;      ///< of forward: the layer to run; of backward: the one behind it
-  bool terms_added_ = false;  ///< of that layer, if it is a cut
-  bool may_go_back_ = false;  ///< a whole forward pass in training is behind, and no backward pass
+  std::size_t next_ = 0;      ///< in forward: the layer to run; in backward: the one after it
+  bool terms_added_ = false;  ///< by that layer, if it is a cut
+  bool may_go_back_ = false;  ///< a whole forward pass in training was done, and no backward pass
 };
 
 /// The first parameter of a part in the arena, and how many numbers its layers have there.
@@ -110,7 +110,7 @@ struct ParameterRange {
 };
 ParameterRange parameters_of(const Network& network, const NetworkPart& part);
 
-// What a network takes on a CPU, before anything is allocated there.
+// Memory of a network on a CPU, before anything is allocated there.
 
 /// Bytes that one Execution of so many columns takes, and at most what the kernels of its thread keep for
 /// their own use: the padded image and the rearranged weights of the largest layer.

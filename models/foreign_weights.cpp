@@ -31,7 +31,7 @@ std::string first_and_last(const std::vector<std::string>& all) {
 
 namespace {
 
-/// What PyTorch counts beside the running statistics is no part of a network.
+/// PyTorch's counter beside the running statistics, which is no part of a network.
 constexpr std::string_view kCounter = "num_batches_tracked";
 
 using Tensors = std::vector<Parameter>;
@@ -51,7 +51,7 @@ bool fits(const TensorView& found, const Parameter& tensor) {
 
 /// Tensors of the file whose names begin with some words and go on as those of the network.
 struct WordsFit {
-  std::size_t fitting = 0, named = 0;   ///< of the network's shape, and of any
+  std::size_t fitting = 0, named = 0;   ///< tensors of the network's shape, and of any
   const TensorView* example = nullptr;  ///< the first that fits
 };
 

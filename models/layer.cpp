@@ -24,7 +24,7 @@ std::size_t total_size(const std::vector<Parameter>& tensors) {
                          [](std::size_t sum, const Parameter& tensor) { return sum + tensor.size; });
 }
 
-/// A vector behind those that are there.
+/// A vector after those that are there.
 void append(std::vector<Parameter>& tensors, const std::string& name, int size, std::size_t offset,
             Parameter::Initial initial) {
   tensors.push_back({.name = name,
@@ -83,7 +83,7 @@ std::string to_string(const ImageShape& shape) {
   return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
 }
 
-// Which layers cut a network, and where their statistics lie.
+// Layers that cut a network, and the places of their statistics.
 
 std::vector<Cut> cuts_of(const Network& network) {
   std::vector<Cut> cuts;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What every layer of a network can do: the one place that says its shapes and its passes, on a CPU and on a
+/// Interface of every layer of a network: the one place that says its shapes and its passes, on a CPU and on a
 /// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
@@ -24,20 +24,20 @@ namespace lockstep {
 
 // How a GPU runs one layer: what the cutting into stages must know of it, and what a pass hands to it.
 
-/// What becomes of a layer when a network is cut into stages (models/stages.hpp).
+/// The form of a layer when a network is cut into stages (models/stages.hpp).
 struct DeviceForm {
   enum class As {
     kNothing,       ///< no number changes: a view
     kEpilogueStep,  ///< a step at the end of another layer's kernels
     kStage,         ///< kernels of its own: Layer::device_forward and so on
   };
-  /// Whether the kernel of the data gradient can store through the epilogue of the stage in front of it.
+  /// How far the kernel of the data gradient can store through the epilogue of the stage before it.
   enum class StoresThrough { kNothing, kSameShape, kAnyShape };
 
   As as = As::kStage;
-  EpilogueStep step = {};  ///< of kEpilogueStep
-  int pool = 1;            ///< of kEpilogueStep: the side of its window, 1 or 2
-  // Of kStage:
+  EpilogueStep step = {};  ///< for kEpilogueStep
+  int pool = 1;            ///< for kEpilogueStep: the side of its window, 1 or 2
+  // For kStage:
   bool takes_epilogue = false;  ///< its forward kernel ends with any epilogue
   StoresThrough stores_through = StoresThrough::kNothing;
   /// The gradient of x is that of y, number by number, so that there is no dx to write.
@@ -49,13 +49,13 @@ struct DeviceForm {
   }
 };
 
-/// What all layers share in one pass on a device.
+/// Values that all layers share in one pass on a device.
 struct DeviceLayerPass {
   DeviceOps& ops;
   Stream& stream;
   int batch = 0;
   int grain = 0;                  ///< in training: columns of a grain
-  bool has_first_sample = false;  ///< of the global batch
+  bool has_first_sample = false;  ///< column 0 is the global batch's first sample
 };
 
 /// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those
@@ -63,32 +63,32 @@ struct DeviceLayerPass {
 struct DeviceLayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena
   const float* x = nullptr;
-  const float* branch = nullptr;  ///< of layers with a branch(): the output of that layer
-  float* y = nullptr;             ///< behind the epilogue
+  const float* branch = nullptr;  ///< for layers with a branch(): the output of that layer
+  float* y = nullptr;             ///< after the epilogue
   std::uint8_t* saved = nullptr;  ///< saved_bytes(batch) bytes, kept from forward to backward
   const Epilogue* epilogue = {};  ///< null, unless the form takes one; forward, and of backward its pool
-  const StepState* state = {};    ///< of the epilogue
-  std::uint8_t* mask = nullptr;   ///< of the epilogue; null: not wanted
+  const StepState* state = {};    ///< for the epilogue
+  std::uint8_t* mask = nullptr;   ///< the epilogue's; null: not wanted
   const float* dy = nullptr;      ///< before the epilogue
   float* dx = nullptr;
-  std::byte* statistics = nullptr;              ///< of a BatchLayer
+  std::byte* statistics = nullptr;              ///< for a BatchLayer
   float* dbranch = nullptr;                     ///< gradient of the branch; null: not needed
   bool adds_to_dbranch = false;                 ///< otherwise overwrites it
   const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
   int grain = 0;                                ///< columns of a grain
-  std::span<const ExactTarget> gradients = {};  ///< of each parameter of the layer
-  // Of a layer with a missing_bias():
+  std::span<const ExactTarget> gradients = {};  ///< for each parameter of the layer
+  // For a layer with a missing_bias():
   const float* zero_bias = nullptr;  ///< as many zeros
   ExactTarget unread_gradient = {};  ///< where gradients may go that are of nothing: as many
 };
 
-// What a layer is, as plain numbers: for those who run networks by other means than Layer::forward.
+// Layers as plain numbers: for those who run networks by other means than Layer::forward.
 
 /// The data gradient of a convolution as a layer, with a bias.
 struct ConvTransposeOp {
   Conv2dShape convolution;  ///< from this layer's output to its input
 
-  /// What a stride of the convolution leaves over.
+  /// Rows of the output that a stride of the convolution leaves over.
   constexpr int output_padding() const {
     return (convolution.in_height + 2 * convolution.padding - convolution.reach_height()) %
            convolution.stride;
@@ -128,14 +128,14 @@ struct GroupNormOp {
   bool affine = true;
   bool whole_layer = false;  ///< a layer_norm
 };
-/// Of the input and Layer::branch().
+/// Adds the input and Layer::branch().
 struct AddOp {};
-/// Likewise; one of them has a number for each channel of the other, or as many.
+/// Multiplies them; one of them has a number for each channel of the other, or as many.
 struct MultiplyOp {
   ScaleShape shape;
   bool input_scales = false;  ///< otherwise the branch does
 };
-/// Layer::branch() and behind it the input, channel after channel.
+/// Layer::branch() and after it the input, channel after channel.
 struct ConcatOp {};
 /// Layer::branch() alone.
 struct RouteOp {};
@@ -155,7 +155,7 @@ struct ChannelRange {
   int of(int channels) const { return count < 0 ? channels : count; }
 };
 
-/// What all layers share in one pass.
+/// Values that all layers share in one pass.
 struct LayerPass {
   int batch = 0;    ///< columns
   int samples = 0;  ///< columns that are samples; the others are padding
@@ -173,44 +173,43 @@ struct LayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena: weight, then bias
   const float* x = nullptr;        ///< in backward: valid if needs_input()
   float* y = nullptr;              ///< in backward: valid if output_need() says so
-  ImagePart read = {};             ///< of y, the part that is read, as Conv2dShape::read
+  ImagePart read = {};             ///< the part of y that is read, as Conv2dShape::read
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
   float* dx = nullptr;              ///< the memory of dy where y has that of x
   float* gradients = nullptr;       ///< this layer's own range of the gradient arena, or its terms
   std::size_t term_stride = 0;      ///< from a term of the gradients to the next one
-  const float* kept = nullptr;      ///< this layer's own kept tensors, one behind the other
-  std::byte* statistics = nullptr;  ///< of a BatchLayer in training
-  // Of layers with a branch():
+  const float* kept = nullptr;      ///< this layer's own kept tensors, one after the other
+  std::byte* statistics = nullptr;  ///< for a BatchLayer in training
+  // For layers with a branch():
   const float* branch = nullptr;  ///< the output of that layer; in backward: valid if needs_branch()
   float* dbranch = nullptr;       ///< its gradient; null: not needed, or dy's memory is that, too
   bool adds_to_dbranch = false;   ///< otherwise overwrites it
-  // Of a BatchLayer:
-  cpu::NormSteps steps = {};    ///< of the layers behind it that run with it
+  // For a BatchLayer:
+  cpu::NormSteps steps = {};    ///< those of the layers after it that run with it
   float* stepped_dy = nullptr;  ///< dy before its backward steps, which then is dy
   // In 16-bit integers, for tensors that are operands; otherwise null. A layer may find those of what it writes.
   cpu::ColumnMaxima *maxima_of_x = nullptr, *maxima_of_y = nullptr, *maxima_of_dy = nullptr,
                     *maxima_of_dx = nullptr;
 };
 
-/// Where a layer stands in its network.
+/// Place of a layer in its network.
 struct LayerPlace {
   std::string name;       ///< "conv1"
   std::uint32_t index{};  ///< among all layers
   ImageShape input;
   std::size_t parameter_offset = 0;        ///< first element of this layer in the arena
-  std::size_t kept_offset = 0;             ///< likewise among the kept elements
-  Precision precision = Precision::kFp32;  ///< of layers with a weight
+  std::size_t kept_offset = 0;             ///< first one among the kept elements
+  Precision precision = Precision::kFp32;  ///< for layers with a weight
 };
 
 class BatchLayer;  // models/batch_layer.hpp
 
 class Layer {
  public:
-  /// Where y goes: memory of its own; over x, unless its bits are needed afterwards; or y is x,
-  /// untouched.
+  /// Memory of y: its own; over x, unless its bits are needed afterwards; or y is x, untouched.
   enum class OutputMemory { kNew, kInPlace, kView };
-  /// What backward_data reads of y.
+  /// The part of y that backward_data reads.
   enum class OutputNeed { kNothing, kNumbers };
 
   virtual ~Layer() = default;
@@ -225,7 +224,7 @@ class Layer {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::size_t parameter_offset() const { return place_.parameter_offset; }
   std::size_t parameter_size() const;
-  /// What the layer keeps from step to step without training it, with offsets among the kept elements.
+  /// Tensors that the layer keeps from step to step without training them, with offsets among the kept elements.
   const std::vector<Parameter>& kept() const { return kept_; }
   std::size_t kept_offset() const { return place_.kept_offset; }
 
@@ -245,7 +244,7 @@ class Layer {
   virtual bool needs_branch() const { return false; }
   /// The gradient of branch() is dy, number by number.
   virtual bool passes_gradient_to_branch() const { return false; }
-  /// Whether the output of the layer before this one enters in its own.
+  /// True if the output of the layer before this one enters in its own.
   virtual bool reads_layer_before() const { return true; }
   /// The part of the input that this part of the output is made of.
   virtual ImagePart reads_for(const ImagePart& /*of_output*/) const {
@@ -281,11 +280,11 @@ class Layer {
   // On a GPU. The passes are those of layers whose form is a stage; the defaults must not be called.
 
   virtual DeviceForm device_form() const = 0;
-  /// What of this layer is larger than a GPU's grid can have; none: nothing.
+  /// Describes what is larger in this layer than a GPU's grid can have; none: nothing.
   virtual std::optional<std::string> beyond_device() const { return std::nullopt; }
   virtual void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
-  /// Of the last layer of a network, with what its output loses, in one launch: the gradient of y takes its place, and
-  /// with a dx that is written, too. False, and nothing is queued: they are launches of their own.
+  /// Runs the last layer of a network and the loss of its output in one launch. The gradient of y takes its place,
+  /// and with a dx that is written, too. False, and nothing is queued: they are launches of their own.
   virtual bool device_forward_loss(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/,
                                    const DeviceLoss& /*loss*/) const {
     return false;
@@ -296,12 +295,12 @@ class Layer {
 
  protected:
   Layer(LayerPlace place, const ImageShape& output);
-  /// Gives the layer NAME.weight of this shape, and behind it NAME.bias.
+  /// Gives the layer NAME.weight of this shape, and after it NAME.bias.
   void add_weight(const std::vector<int>& shape, int fan_in);
   void add_bias(int outputs, int fan_in);
-  /// Gives it the vector NAME.what, behind those that it has; trained, or only kept.
+  /// Gives it the vector NAME.what, after those that it has; trained, or only kept.
   void add_parameter(const std::string& what, int size, Parameter::Initial initial);
-  /// The same in this shape.
+  /// Gives it a parameter of this shape.
   void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial);
   void add_kept(const std::string& what, int size, Parameter::Initial initial);
   std::uint32_t index() const { return place_.index; }

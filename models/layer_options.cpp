@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-/// What stands in the file, for a message.
+/// Shows the file's content, for a message.
 std::string shown(const YAML::Node& node) {
   if (node.IsScalar()) return quoted_text(node.Scalar());
   if (node.IsMap()) return "a map";
@@ -37,7 +37,7 @@ std::string what_fits(std::vector<std::string_view> names, const std::string& wa
                      fmt::join(names, ", "), hint);
 }
 
-/// Of a number that is refused for what it is as fp32.
+/// Remark on a number that is refused for what it is as fp32.
 std::string remark(const YAML::Node& node) {
   return node.IsScalar() ? fp32_hint(node.Scalar()) : "";
 }

@@ -23,7 +23,7 @@ struct KernelSize {
 
 class Layer;
 
-/// A layer that stands before another.
+/// A layer before another.
 struct EarlierLayer {
   std::string name;
   std::size_t index = 0;  ///< among all layers
@@ -38,7 +38,7 @@ class LayerOptions {
     const std::string& file;
     std::string layer;  ///< its name, "conv1"
     YAML::Mark mark;    ///< where the layer begins
-    int classes = 0;    ///< what `out: classes` means
+    int classes = 0;    ///< meaning of `out: classes`
     /// Those before this one.
     std::span<const std::shared_ptr<const Layer>> earlier = {};
   };
@@ -60,7 +60,7 @@ class LayerOptions {
   bool yes_or_no(const std::string& key, bool fallback) const;
   /// A number in [0, 1).
   float probability(const std::string& key, float fallback) const;
-  /// The place in `choices` of the word that stands there; without the key, 0.
+  /// The place in `choices` of the word that is there; without the key, 0.
   std::size_t choice(const std::string& key, std::span<const std::string_view> choices) const;
   /// `out`: a whole number, or `classes`. Must be there.
   int outputs() const;
@@ -107,14 +107,14 @@ inline constexpr int kMaxKernel = 1024;
 inline constexpr int kMaxPoolKernel = 15;  ///< the position in a window fits in a byte, as max_pool stores it
 inline constexpr int kMaxOutputs = 1 << 20;
 inline constexpr int kMaxClasses = kMaxOutputs;
-inline constexpr std::uint64_t kMaxFeatures = 1 << 24;       ///< of the input or of one layer, for one sample
-inline constexpr std::uint64_t kMaxParameters = 2147483647;  ///< of one network
+inline constexpr std::uint64_t kMaxFeatures = 1 << 24;       ///< in the input or in one layer, for one sample
+inline constexpr std::uint64_t kMaxParameters = 2147483647;  ///< in one network
 inline constexpr std::size_t kMaxLayers = 1024;
 
 // On a GPU a kernel numbers elements with 31 bits, and the blocks of a grid with 16: see check_device_limits.
 inline constexpr std::uint64_t kMaxDeviceElements =
-    2147483647;                                             ///< of a tensor, all samples of a rank together
+    2147483647;                                             ///< in a tensor, all samples of a rank together
 inline constexpr int kMaxDeviceSide = 65535;                ///< channels and height of a convolution
-inline constexpr std::int64_t kMaxDeviceSamples = 2097120;  ///< of a rank in one step
+inline constexpr std::int64_t kMaxDeviceSamples = 2097120;  ///< on a rank in one step
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What every execution on a CPU stands on: layers over the memory that plan_tensors laid out, run one at a time.
+/// Base of every execution on a CPU: layers over the memory that plan_tensors laid out, run one at a time.
 #pragma once
 
 #include "common/buffers.hpp"
@@ -31,7 +31,7 @@ class GradientScratch {
   /// @returns the terms, valid until the next call: the gradients themselves, where they are one term
   GradientTerms backward_weights(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
 
-  // The same in several calls of the layer's backward_weights, of some channels each.
+  // For several calls of the layer's backward_weights, of some channels each.
   /// @returns what the layer must be called with
   LayerTensors begin(const Layer& layer, int grain, const LayerTensors& tensors);
   /// @param tensors  as given to begin()
@@ -41,7 +41,7 @@ class GradientScratch {
   AlignedBuffer<float> terms_;
 };
 
-/// The layers of a network, or of a part of it, counted from the first one; weights and gradients are those of these
+/// The layers of a network, or of a part of it, counted from the first one. Weights and gradients are those of these
 /// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network.
 class LayerWalk {
  public:
@@ -53,7 +53,7 @@ class LayerWalk {
   const Layer& layer(std::size_t i) const { return *layers_[i]; }
   const LayerPass& pass() const { return pass_; }
   const TrainingGrain& grain() const { return grain_; }
-  /// Where backward ends: TensorPlan::first_trained.
+  /// The layer at which backward ends: TensorPlan::first_trained.
   std::size_t first_trained() const { return plan_.first_trained; }
 
   float* input() { return at(plan_.input); }
@@ -83,7 +83,7 @@ class LayerWalk {
   /// layer of a run on; the first one's weights then wait to be ready.
   void backward(std::size_t i, const BackwardTarget& target);
 
-  // Of a BatchLayer i, what it adds before its passes; in backward with that of its steps.
+  // Terms that BatchLayer i adds before its passes; in backward with those of its steps.
   void add_forward_sums(std::size_t i, std::int64_t* words);
   void add_backward_sums(std::size_t i, float* gradients, std::int64_t* words);
 
@@ -93,7 +93,7 @@ class LayerWalk {
   /// A run, and what its layers hand on: the output of its first layer, on which others may work in place.
   struct LayerRun {
     ChannelRun layers;
-    std::size_t reader = 0;  ///< the layer that makes another tensor of it; behind the run: none of these
+    std::size_t reader = 0;  ///< the layer that makes another tensor of it; after the run: none of these
     bool is_kept = true;     ///< backward reads that output
     bool has_whole_gradient = true;  ///< its gradient is more than what the first layer's weights need
     std::string name = {};           ///< "conv1+pool1+relu1"
@@ -101,13 +101,13 @@ class LayerWalk {
 
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory_.data() + offset); }
   std::size_t offset_of(std::size_t i) const { return layer(i).parameter_offset() - parameters_.offset; }
-  /// Offsets of all layers, in forward or behind it.
+  /// Offsets of all layers, in forward or after it.
   using Offsets = std::vector<TensorPlan::LayerOffsets>;
   LayerTensors tensors_at(const Offsets& offsets, std::size_t i);
   LayerTensors backward_tensors(std::size_t i, float* gradients);
   /// dy of layer i.
   float* gradient_at(std::size_t i);
-  /// Of BatchLayer i in forward, with its steps.
+  /// Tensors of BatchLayer i in forward, with its steps.
   LayerTensors tensors_with_steps(const Offsets& offsets, std::size_t i);
   void forward_at(const Offsets& offsets, std::size_t i);
   LayerRun run_of(const ChannelRun& layers) const;
@@ -116,7 +116,7 @@ class LayerWalk {
   bool runs_with_another(std::size_t i) const;
   template <typename F>
   void for_each_channels(const LayerRun& run, const F& f);
-  /// Of layer i of the run, from these channels on.
+  /// Tensors of layer i of the run, from these channels on.
   LayerTensors of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const;
   void run_forward(const Offsets& offsets, const LayerRun& run);
   void run_backward(const LayerRun& run, float* gradients);

@@ -34,7 +34,7 @@ class Network {
   /// @throws MissingDataError         the path is not there
   static Network load(const std::string& source, const ImageShape& input, int classes,
                       Precision precision = Precision::kFp32);
-  /// The same from YAML text; `file` is for messages.
+  /// Parses YAML text; `file` is for messages.
   static Network parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
                        UnreadLayers unread = UnreadLayers::kRefused, Precision precision = Precision::kFp32);
 
@@ -76,7 +76,7 @@ class Network {
   Precision precision_ = Precision::kFp32;
   ParameterLayout parameters_;
   std::vector<std::shared_ptr<const Layer>> layers_;  ///< stages keep them too
-  double normal_std_ = 0;                             ///< of the initial weights; 0: PyTorch's default
+  double normal_std_ = 0;                             ///< for the initial weights; 0: PyTorch's default
 };
 
 // The random numbers that training starts from: the same bits on every machine.
@@ -103,9 +103,9 @@ class InitialWeights {
   std::uint32_t parameter_;
 };
 
-// Where the network files that ship with Lockstep are.
+// Network files that ship with Lockstep.
 
-/// Whether a job's `model` is a path rather than the name of a model that ships with Lockstep.
+/// True if a job's `model` is a path rather than the name of a model that ships with Lockstep.
 inline bool is_model_path(std::string_view source) {
   return source.find('/') != source.npos || source.ends_with(".yaml") || source.ends_with(".yml");
 }

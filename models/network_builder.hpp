@@ -59,7 +59,7 @@ class NetworkBuilder {
   void add_layer(const YAML::Node& entry);
   void append(std::unique_ptr<Layer> layer, const LayerOptions& options);
   void check_end(const YAML::Node& layers) const;
-  /// Every layer but the last has a reader: the one behind it, unless that is a `route`, or one that names it.
+  /// Every layer but the last has a reader: the one after it, unless that is a `route`, or one that names it.
   void check_readers() const;
 
   const LayerKind& kind_of(const YAML::Node& entry) const;
@@ -77,7 +77,7 @@ class NetworkBuilder {
   std::vector<YAML::Mark> marks_;                     ///< where each layer begins
   std::map<std::string, int> lines_;                  ///< layer name → line, counted from 1
   std::map<std::string_view, int> layers_of_a_kind_;  ///< default name → how many so far
-  YAML::Mark last_mark_;  ///< of the layer being added, in the end of the last one
+  YAML::Mark last_mark_;  ///< the mark of the layer being added, in the end that of the last one
 };
 
 }  // namespace lockstep

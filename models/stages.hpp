@@ -15,16 +15,16 @@
 
 namespace lockstep {
 
-/// A layer with kernels of its own and the epilogue behind it, if its form takes one; or an epilogue alone.
+/// A layer with kernels of its own and the epilogue after it, if its form takes one; or an epilogue alone.
 struct Stage {
   std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
-  std::string name;                   ///< of its first layer
-  /// Of a head with a branch: 0 the input of all stages, i + 1 the output of stage i.
+  std::string name;                   ///< its first layer's
+  /// Branch of a head that has one: 0 the input of all stages, i + 1 the output of stage i.
   std::optional<std::size_t> branch;
   bool branches = false;  ///< its output is the branch of a later one
-  Epilogue epilogue;      ///< of training, without seed and position
+  Epilogue epilogue;      ///< in training, without seed and position
   ImageShape input;
-  ImageShape before_epilogue;  ///< what the head makes of it
+  ImageShape before_epilogue;  ///< output of the head
   ImageShape output;
 
   bool trained() const { return parameter_size() > 0; }
@@ -34,16 +34,16 @@ struct Stage {
   std::size_t parameter_size() const;    ///< 0 for stages without
 };
 
-/// All layers of the network, or of a part of it, in order, each in exactly one stage; views in none. A layer joins
+/// All layers of the network, or of a part of it, in order, each in exactly one stage. Views in none. A layer joins
 /// the stage before it if its form is an epilogue step and that stage can take it (kernels/device_epilogue.hpp); as a
 /// rule a stage for each convolution and linear layer comes out. Of a part of views alone none comes out.
 std::vector<Stage> fuse_layers(const Network& network, const NetworkPart& part = {});
 
 /// The shape in which the kernel that computes the data gradient of `stage` sees the numbers before the
-/// epilogue of `before`, the stage in front of it, so that it can store straight through that epilogue; none
+/// epilogue of `before`, the stage before it, so that it can store straight through that epilogue; none
 /// if it cannot, and the way back through the epilogue needs a kernel of its own.
 ///
-/// A kernel can where the shapes of both sides are the same, or where, behind a `flatten`, they differ and
+/// A kernel can where the shapes of both sides are the same, or where, after a `flatten`, they differ and
 /// nothing depends on the shape: a linear layer's numbers have none, and an epilogue without a pool looks at
 /// each number alone. General pools never do, an epilogue alone computes no data gradient, and where the
 /// output of `before` branches its gradient is a sum of several.

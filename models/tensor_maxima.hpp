@@ -67,7 +67,7 @@ class TensorMaxima {
   }
 
   std::vector<std::size_t>
-      tensor_;  ///< of the input, then of each layer's output: its place among activations
+      tensor_;  ///< for the input, then for each layer's output: its place among activations
   std::vector<cpu::ColumnMaxima> activations_, gradients_;
   AlignedBuffer<std::uint32_t> bits_;
 };

@@ -72,7 +72,7 @@ class Planner {
     return plan_lifetimes();
   }
 
-  /// Where one tensor alone goes on, and no layer overwrites it.
+  /// Layers at which one tensor alone goes on, and no layer overwrites it.
   std::vector<std::size_t> possible_begins() const {
     std::vector<std::size_t> begins;
     for (std::size_t i = 1; i < layer_count(); ++i) {
@@ -83,7 +83,7 @@ class Planner {
     return begins;
   }
 
-  /// Of those, about equally much of what forward makes apart.
+  /// Chooses some of those, with about equally much between them of what forward makes.
   std::vector<std::size_t> begins_of_equal(std::size_t segments) const {
     std::vector<std::size_t> made{0};  // before each layer
     for (std::size_t i = 0; i < layer_count(); ++i)
@@ -218,7 +218,7 @@ class Planner {
     const auto found = std::ranges::find(runs_, i, &ChannelRun::first);
     return found == runs_.end() ? i : found->last;
   }
-  /// Appends layer i and its steps, behind those whose outputs they read.
+  /// Appends layer i and its steps, after those whose outputs they read.
   void make_quick_again(std::size_t i, std::vector<std::size_t>& layers) {
     if (again_[i]) return;
     const std::size_t last = last_step_of(i);
@@ -326,7 +326,7 @@ class Planner {
   }
 
   /// From the last layer with that branch, the first one in backward, to where it joins the gradient of the
-  /// layer behind.
+  /// layer after it.
   void keep_branches() {
     for (std::size_t i = first_trained_; i < layer_count(); ++i) {
       if (const auto from = branch_of(i)) branch_users_[*from] = i;
@@ -351,7 +351,7 @@ class Planner {
     return layer(user).passes_gradient_to_branch() && has_gradient(tensor) && is_left_alone;
   }
 
-  /// What lives in one moment of a run lives in all of them, forward and backward. Steps go back with the first layer.
+  /// Keeps what lives in one moment of a run for all of it, forward and backward. Steps go back with the first layer.
   void keep_runs() {
     for (const ChannelRun& run : runs_) {
       widen(forward_of(run.first), forward_of(run.last));
@@ -374,7 +374,7 @@ class Planner {
       if (life.last >= first && life.last <= last) life.last = last;
   }
 
-  /// Of layer i, in its first forward pass or behind that.
+  /// Offsets of layer i, in its first forward pass or after that.
   TensorPlan::LayerOffsets offsets_of(const MemoryPlan& memory, std::size_t i, bool back) const {
     const std::size_t saved = 2 * tensors_.size(), branches = saved + layer_count(),
                       tensors_again = branches + layer_count(), saved_again = tensors_again + tensors_.size();
@@ -405,7 +405,7 @@ class Planner {
     return has_gradient(t) ? memory.offsets[tensors_.size() + t] : TensorPlan::kNone;
   }
 
-  /// Before backward comes to layer i, which is the last one of a segment: its layers that run once more.
+  /// Before backward reaches layer i, which is the last one of a segment: its layers that run once more.
   std::vector<std::size_t> again_in_segment_of(std::size_t i) const {
     std::vector<std::size_t> layers;
     if (i + 1 == layer_count() || segment_[i] == segment_[i + 1]) return layers;
@@ -440,7 +440,7 @@ class Planner {
   std::vector<ChannelRun> runs_;
   std::vector<std::size_t> segment_;  ///< layer → its segment
   std::vector<int> again_moments_,
-      backward_moments_;  ///< layer → its moment; of the loss behind the last one
+      backward_moments_;  ///< layer → its moment; of the loss after the last one
   std::vector<std::vector<std::size_t>> again_before_;  ///< layer → TensorPlan::again
   std::vector<bool> again_;                             ///< layer → it runs once more
   std::vector<bool> remade_;  ///< tensor → it has a second life in backward, or none there

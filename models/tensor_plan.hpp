@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which memory each layer of a network reads and writes in a training pass.
+/// Assigns the memory that each layer of a network reads and writes in a training pass.
 #pragma once
 
 #include "models/layer.hpp"
@@ -13,14 +13,14 @@
 
 namespace lockstep {
 
-// Which layers of a network work on the same tensor on a CPU, and whose output is read again later.
+// Layers that work on the same tensor on a CPU, and those whose output is read again later.
 
 using Layers = std::span<const std::shared_ptr<const Layer>>;
 
 /// For each layer, whether its output is the branch of a later one.
 std::vector<bool> layers_that_branch(Layers layers);
 
-/// For each layer in [first, last), the part of its output that those behind it read; of the last one, all.
+/// For each layer in [first, last), the part of its output that later ones read; for the last one, all.
 std::vector<ImagePart> parts_read(Layers layers, std::size_t first, std::size_t last);
 
 /// For each layer, the number of the tensor that it writes; 0 is the network's input, and a layer reads what
@@ -38,7 +38,7 @@ struct Lifetime {
 
 struct MemoryPlan {
   std::vector<std::size_t> offsets;  ///< one for each lifetime, multiples of kAlignmentBytes
-  std::size_t bytes = 0;             ///< of all together
+  std::size_t bytes = 0;             ///< for all together
 
   static constexpr std::size_t kAlignmentBytes = 64;
 };
@@ -46,10 +46,10 @@ struct MemoryPlan {
 /// Largest first, each at the lowest place where it overlaps nothing that lives at the same time.
 MemoryPlan plan_memory(std::span<const Lifetime> tensors);
 
-// Which layers run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
+// Layers that run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
 
-/// The layers [first, last]: one whose outputs can be had a few at a time, and those behind it that work on each
-/// channel by itself; or a BatchLayer, and those behind it that are LayerTensors::steps of its.
+/// The layers [first, last]: one whose outputs can be had a few at a time, and those after it that work on each
+/// channel by itself; or a BatchLayer, and those after it that are LayerTensors::steps of its.
 struct ChannelRun {
   std::size_t first = 0, last = 0;
   bool has_steps = false;
@@ -64,7 +64,7 @@ struct NetworkPart {
   std::size_t first = 0, last = ~std::size_t{0};  ///< [first, last) among all layers; at most all
   /// Something before it is trained: its backward pass ends with the gradient of its input.
   bool gives_input_gradient = false;
-  /// Others run what is behind it, and bring the gradient of its output.
+  /// Others run what is after it, and bring the gradient of its output.
   bool takes_output_gradient = false;
   /// Backward makes activations again in place of keeping all of them: at most one more forward pass, the same bits.
   bool recomputes = false;
@@ -74,7 +74,7 @@ struct NetworkPart {
 /// soon as the next layer has read them, and gradients live only between two layers. The input and the last
 /// layer's output keep their place throughout, so that a pass may be repeated and the gradient of the logits
 /// may overwrite them. A part that recomputes is cut where one tensor alone goes on: of the segments but the last one
-/// those tensors alone are kept, and the layers of a segment run once more before backward comes to it. A large part that
+/// those tensors alone are kept, and the layers of a segment run once more before backward reaches it. A large part that
 /// does not makes outputs of norms and routes again, each right before backward first reads it.
 struct TensorPlan {
   static constexpr std::size_t kNone = ~std::size_t{0};
@@ -85,17 +85,18 @@ struct TensorPlan {
     std::size_t saved = 0;
     std::size_t dy = kNone;  ///< kNone: the caller's gradient of the logits
     std::size_t dx = kNone;  ///< kNone: not needed, nothing before this layer is trained
-    // Of layers with a branch:
+    // For layers with a branch:
     std::size_t branch = kNone;
     std::size_t dbranch = kNone;   ///< kNone: not needed, or dy's memory is that, too
-    bool adds_to_dbranch = false;  ///< another layer with this branch, behind this one, has written it
-    /// Where branches of this layer's output leave their gradients, to be added to dy; kNone: there are none.
+    bool adds_to_dbranch = false;  ///< another layer with this branch, after this one, has written it
+    /// Memory in which branches of this layer's output leave their gradients, to be added to dy; kNone: there are
+    /// none.
     std::size_t from_branches = kNone;
   };
 
-  std::vector<LayerOffsets> layers;  ///< of the part, in forward
+  std::vector<LayerOffsets> layers;  ///< for the part, in forward
   std::vector<LayerOffsets> back;    ///< in backward, and where layers run once more
-  /// For each layer, those that run once more before backward comes to it, in order; for most, none.
+  /// For each layer, those that run once more before backward reaches it, in order; for most, none.
   std::vector<std::vector<std::size_t>> again;
   /// Layers of the part that may be run some channels at a time: all that they read and write is there until the last
   /// of them has ended.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The catalogue of comm/nccl, comm/staged and what will stand beside them.
+/// The catalogue of comm/nccl, comm/staged and what will join them.
 #include "comm/backends/device_reducers.hpp"
 
 #include "comm/nccl/nccl.hpp"

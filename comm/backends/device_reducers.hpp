@@ -14,7 +14,7 @@ namespace lockstep {
 
 struct DeviceReducer {
   GradientPath path;
-  /// Of the backend that stands for it; empty: the control plane's name does.
+  /// Name of the backend that chooses it; empty: the control plane's name does.
   std::string_view name;
   /// The one kind of device whose memory it can sum; empty: any.
   std::string_view device_kind;
@@ -22,7 +22,7 @@ struct DeviceReducer {
   bool threads;     ///< it has threads of its own, which want cores
   /// Loads its library. @throws DeviceError  it is not there. Null: it needs none.
   void (*load)();
-  /// Whether this library, in this environment, lets ranks share a GPU; throws as load(). Null: never, or always.
+  /// True if this library, in this environment, lets ranks share a GPU; throws as load(). Null: never, or always.
   bool (*may_share_gpus)();
   /// Collective. Borrows both.
   std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);

@@ -43,7 +43,7 @@ class DeviceAllReduce {
                                std::size_t count);
   virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count);
 
-  /// Throws what went wrong with queued work, as far as the backend knows of it; cheap, to be called while
+  /// Throws what went wrong with queued work, as far as the backend knows of it. Cheap, to be called while
   /// waiting. A peer that is gone may show in nothing but a wait that does not end.
   virtual void check() = 0;
 };
@@ -73,13 +73,13 @@ class DeviceLink {
   /// "NCCL 2.28.9"
   virtual std::string_view name() const = 0;
 
-  /// Of the sender's end: starts one, behind what `behind` marks; the memory must stay untouched until test() is
+  /// Starts a message at the sender's end, after what `behind` marks. The memory must stay untouched until test() is
   /// true, which may be only when it is received. test() throws PeerLostError if the other rank is known to be gone;
   /// that may also show in nothing but a wait that does not end.
   virtual std::unique_ptr<PendingCollective> start_send(const Event& behind,
                                                         std::span<const std::byte> data) = 0;
-  /// Of the receiver's end: as long as what is sent, at least one byte. When test() is true it is there, for all
-  /// streams.
+  /// Starts to receive, at the receiver's end: as many bytes as are sent, at least one. When test() is true they are
+  /// there, for all streams.
   virtual std::unique_ptr<PendingCollective> start_receive(const Event& behind,
                                                            std::span<std::byte> data) = 0;
 };

@@ -78,7 +78,8 @@ class DeviceGradientReducer::Check {
     stream.synchronize();
     conclude(stream, host_differences_[0]);
   }
-  /// The same, where sums are on streams.
+  /// Compares sums that are all-reduced on streams; the counts of differences go through `comm`. @throws
+  /// SumsDifferError
   void compare(Stream& stream, Communicator& comm) {
     std::int64_t found = differences(stream);
     comm.all_reduce(std::span(&found, 1));
@@ -169,7 +170,7 @@ class DeviceGradientReducer::Check {
   PinnedBuffer<std::int64_t> host_;
   DeviceBuffer<std::int64_t> differences_;
   PinnedBuffer<std::int64_t> host_differences_;
-  std::vector<std::uint64_t> left_;  ///< of steps since take_left()
+  std::vector<std::uint64_t> left_;  ///< fingerprints, one a step since take_left()
   SumProbe probe_;
 };
 
@@ -292,7 +293,7 @@ void DeviceGradientReducer::probe_next_step(const SumProbe& probe) {
   check_->be_shown_to(probe);
 }
 
-/// Queues the all-reduce of a bucket behind what is queued on the stream; on the host, waits for it.
+/// Queues the all-reduce of a bucket after what is queued on the stream; on the host, waits for it.
 void DeviceGradientReducer::launch(Stream& stream, const Piece& piece) {
   const DeviceSpan span(timeline_, stream, Work::kAllReduce, piece.name);
   const bool carries_counters = piece.bucket.offset == 0;

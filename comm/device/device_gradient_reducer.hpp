@@ -38,20 +38,20 @@ class DeviceGradientReducer {
   bool on_host() const { return all_reduce_ != nullptr && !all_reduce_->on_stream(); }
   /// All-reduces are marked in this timeline. Borrows it; null: in none.
   void record_into(DeviceTimeline* timeline);
-  /// Of the sums, as UpdateArgs has them; borrowed, from now on.
+  /// Sets the exponents of the sums, as UpdateArgs has them; borrowed, from now on.
   void set_exponents(const std::int16_t* exponents) { exponents_ = exponents; }
   /// fp32 sums, or null: see UpdateArgs.
   const float* fp32_sums() const { return fp32_.data(); }
 
-  /// On streams: a new step begins, all of its work is queued behind `main`.
+  /// On streams: a new step begins, all of its work is queued after `main`.
   void begin();
   /// On streams: everything this rank adds to [offset, offset + size) of the arena is queued on `stream`.
-  /// A bucket that is complete leaves behind it.
+  /// A bucket that is complete leaves after it.
   void ready(Stream& stream, std::size_t offset, std::size_t size);
   /// On streams: buckets that have not left (a rank without grains) leave; `main` waits for all of them.
   void finish(Stream& main);
 
-  /// Other sums that a step needs on its way, in place: behind what is queued on the stream, which waits for them; on
+  /// Other sums that a step needs on its way, in place: after what is queued on the stream, which waits for them; on
   /// the host with a wait. On streams they run on the buckets' own, in one order with those: what is on one NCCL
   /// communicator must not depend on how streams run beside each other.
   void sum(Stream& stream, std::int64_t* words, std::size_t count);
@@ -64,7 +64,7 @@ class DeviceGradientReducer {
   bool compares_sums() const { return check_ != nullptr; }
 
   // On streams: sums are compared in the steps that the host looks at, between two calls of hold_buckets(). Buckets
-  // then leave behind backward.
+  // then leave after backward.
 
   /// From now on no bucket leaves before launch_held(), or they leave by themselves again.
   void hold_buckets(bool held);
@@ -78,7 +78,7 @@ class DeviceGradientReducer {
   // For replays, where sums are compared; they wait for the stream.
   /// As GradientReducer::own_fingerprints(), of the step that was compared last.
   SumFingerprints own_fingerprints() const;
-  /// Of the sums that are in the buffer now; then puts the result of that step back.
+  /// Fingerprints of the sums that are in the buffer now; then puts the result of that step back.
   SumFingerprints take_replayed(Stream& main);
   /// Is shown the sums of the next step that is compared.
   void probe_next_step(const SumProbe& probe);
@@ -88,7 +88,7 @@ class DeviceGradientReducer {
   struct Piece {
     Bucket bucket;
     std::size_t missing = 0;                     ///< elements
-    std::vector<std::unique_ptr<Event>> events;  ///< of its ranges
+    std::vector<std::unique_ptr<Event>> events;  ///< one for each of its ranges
     std::size_t events_used = 0;
     std::string name = {};  ///< "bucket 0"
   };
@@ -106,7 +106,7 @@ class DeviceGradientReducer {
   std::unique_ptr<Event> asked_, done_;
   std::vector<Piece> pieces_;
   bool held_ = false;
-  std::unique_ptr<Check> check_;  ///< of exact sums, where they are compared
+  std::unique_ptr<Check> check_;  ///< compares exact sums; null: they are not compared
   DeviceTimeline* timeline_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Levels: groups of neighbours, and which rank has which part behind them. No message is sent here.
+/// Levels: groups of neighbours, and which rank has which part after them. No message is sent here.
 #include "comm/mpi/mpi_all_reduce.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-/// The i-th of so many parts; none behind the last.
+/// The i-th of so many parts; none after the last.
 Slice part_of(const Slice& slice, int parts, int i) {
   if (i >= parts) return {};
   const auto bound = [&](int at) {
@@ -49,16 +49,16 @@ Level next_level(int size, int here) {
   return {parts, size / parts, size % parts};
 }
 
-/// The rank that has this index behind these levels.
+/// The rank that has this index after these levels.
 int rank_behind(const std::vector<Level>& levels, int index) {
   for (auto level = levels.rbegin(); level != levels.rend(); ++level)
     index = level->start(index) + level->place;
   return index;
 }
 
-/// One of `size` ranks, which are `stride` apart from `first` on: recursive doubling among a power of two of them. The
+/// One of `size` ranks, at a distance of `stride` from `first` on: recursive doubling among a power of two of them. The
 /// others give their sum to the one before them; what they get back at last is appended to `back`.
-/// @returns whether this rank has the sum behind these rounds
+/// @returns whether this rank has the sum after these rounds
 bool append_doubling(std::vector<Exchange>& rounds, std::vector<Exchange>& back, int index, int size,
                      int first, int stride, const Slice& all) {
   const Level pairs = to_power_of_two(size);
@@ -121,7 +121,7 @@ struct Hosts {
     const auto bound = [&](std::size_t unit) { return count * unit / static_cast<std::size_t>(units); };
     return {bound(of_units.offset), bound(of_units.offset + of_units.count) - bound(of_units.offset)};
   }
-  /// Of the ranks that have a unit, the last host's behind those of the others.
+  /// The index-th rank that has a unit; the last host's ranks come after those of the others.
   int rank_of(std::size_t unit, int index) const {
     const int host = index / left;
     return host * per_host + rank_with(unit, host < full ? of_full : of_last, index % left, all_units());
@@ -129,7 +129,7 @@ struct Hosts {
   Slice all_units() const { return {0, static_cast<std::size_t>(units)}; }
 
  private:
-  /// Of a host's ranks with this unit behind these levels, the one of this index.
+  /// The index-th of a host's ranks that have this unit after these levels.
   static int rank_with(std::size_t unit, std::span<const Level> levels, int index, const Slice& of_units) {
     if (levels.empty()) return index;
     const Level& level = levels.front();

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Rounds of receives and sends, mostly one of each; what arrives to be added is added when its round is complete.
+/// Rounds of receives and sends, mostly one of each. Arriving terms are added when their round is complete.
 #include "comm/mpi/mpi_all_reduce.hpp"
 
 #include "comm/mpi/mpi_runtime.hpp"

@@ -46,10 +46,10 @@ struct Exchange {
   int to = 0, from = 0;
   Slice send, receive;
   bool add = false;    ///< the received slice is added to the buffer; otherwise it replaces what is there
-  bool own = false;    ///< what is sent is this rank's own term, to which nothing was added yet
+  bool own = false;    ///< this rank's own term is sent, to which nothing was added yet
   bool first = false;  ///< the first addition to that slice: this rank's own term and what arrived
   bool together =
-      false;  ///< of one round with the exchange before it: all their messages are under way at once
+      false;  ///< in one round with the exchange before it: all their messages are under way at once
 };
 
 /// From this size on each element is added up by one rank only instead of by all of them (doubling).
@@ -101,7 +101,7 @@ class MpiPendingSum final : public PendingCollective {
   MpiPendingSum& operator=(const MpiPendingSum&) = delete;
 
   bool test() override;
-  /// Of the current round. A caller that waits for one itself leaves MPI_REQUEST_NULL in its place.
+  /// Requests of the current round. A caller that waits for one itself leaves MPI_REQUEST_NULL in its place.
   std::span<MPI_Request> requests() { return requests_; }
 
  private:

@@ -68,7 +68,7 @@ HostShare share_of_host(int rank) {
   return share;
 }
 
-/// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer; otherwise 1.
+/// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer. Otherwise 1.
 int ranks_per_host(MPI_Comm comm, int rank) {
   MPI_Comm host = MPI_COMM_NULL;
   int place = 0, size = 1, most = 1;
@@ -149,7 +149,7 @@ class MpiCommunicator final : public Communicator {
   int size_of_whole() const override { return size_of_whole_; }
 
  private:
-  /// Of comm_, what lives as long as it.
+  /// Makes the parts that live as long as comm_.
   void open() {
     duplicate(comm_, message_comm_);
     all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_, ranks_per_host(comm_, rank_));
@@ -162,7 +162,7 @@ class MpiCommunicator final : public Communicator {
   std::chrono::duration<double> timeout_;
   int rank_in_whole_, size_of_whole_;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  MPI_Comm message_comm_ = MPI_COMM_NULL;  ///< of messages between two ranks: sums use tags of comm_
+  MPI_Comm message_comm_ = MPI_COMM_NULL;  ///< for messages between two ranks: sums use tags of comm_
   std::unique_ptr<MpiAllReduce> all_reduce_;
   std::unique_ptr<MpiPointToPoint> messages_;
   int exceptions_ = std::uncaught_exceptions();

@@ -25,7 +25,7 @@ namespace lockstep {
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
                                                     std::chrono::duration<double> timeout);
 
-/// Which MPI it is, and its version. Also before MPI_Init.
+/// Name and version of the MPI library. Also before MPI_Init.
 std::string mpi_library();
 
 // Messages between two ranks as MPI's own.

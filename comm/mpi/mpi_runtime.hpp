@@ -21,7 +21,7 @@ class MpiRuntime {
   ///                      takes for as many jobs of one rank each (a launcher and a library of different
   ///                      makes); or srun without PMIx, or torchrun, of which MPI knows nothing
   ///
-  /// Where MPI cannot start it ends the process; then a sentence and the exit code of DeviceError say so.
+  /// If MPI cannot start it ends the process; then a sentence and the exit code of DeviceError say so.
   MpiRuntime(int* argc, char*** argv);
   ~MpiRuntime();
   MpiRuntime(const MpiRuntime&) = delete;

@@ -33,8 +33,8 @@ constexpr std::chrono::seconds kOthersSpeak{5};
 /// Hosts are not in step: let them all speak before the launcher ends the job.
 constexpr std::chrono::milliseconds kLastWords{500};
 
-/// Where it waits, for people; and the name of its thread meanwhile, by which ranks of one host know of each
-/// other who has come. At most 15 characters.
+/// Name of a meeting for people, and of its thread meanwhile. By the latter, ranks of one host know who has come. At
+/// most 15 characters.
 struct MeetingName {
   const char* name;
   const char* mark;
@@ -166,7 +166,7 @@ bool speaks_for_host(const Absence& absence) {
   return first == all.end() || first->rank == absence.rank;
 }
 
-// What /proc knows of other processes: environments as they were at the start, states, names of threads.
+// Facts of other processes from /proc: environments as they were at the start, states, names of threads.
 
 namespace {
 
@@ -194,7 +194,7 @@ class StartEnvironment {
   std::string text_;
 };
 
-/// What is the same for all ranks of a job and differs from other jobs. Empty: not launched as a rank.
+/// Identifies a job: the same for all of its ranks, different for other jobs. Empty: not launched as a rank.
 std::string job_of(const StartEnvironment& environment) {
   if (const auto space = environment["PMIX_NAMESPACE"]; !space.empty()) return std::string(space);
   const auto step = environment["SLURM_STEP_ID"];
@@ -230,7 +230,7 @@ std::string program_of(const fs::path& process) {
   return hidden ? "" : path.string();
 }
 
-/// Of a wrapper and the program that it started the latter counts: it was started last, or carries the mark.
+/// Prefers the program to the wrapper that started it: the program was started last, or carries the mark.
 bool speaks_better(const LaunchedProcess& one, const LaunchedProcess& other) {
   if (one.marked != other.marked) return one.marked;
   return one.pid > other.pid;

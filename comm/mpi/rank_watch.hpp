@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-/// Where all ranks must come together.
+/// A call in which all ranks must meet.
 enum class Meeting { kInit, kFinalize };
 
 /// A thread that ends this process with exit code 71 when the ranks do not meet in time: a rank that is
@@ -55,12 +55,12 @@ class RankWatch {
 struct LaunchedProcess {
   int rank = 0;
   pid_t pid = 0;
-  char state = '?';     ///< of /proc/PID/stat: R, S, D, T (stopped), Z (ended)
+  char state = '?';     ///< as in /proc/PID/stat: R, S, D, T (stopped), Z (ended)
   std::string program;  ///< path of its executable, as /proc shows it; empty if it may not be seen
   bool marked = false;  ///< one of its threads carries the name that was asked for
 };
 
-/// One for each rank that has a living process here, in order of ranks; that of a wrapper script only as long
+/// One for each rank that has a living process here, in order of ranks. That of a wrapper script only as long
 /// as the script has started nothing. Known by the environment that mpirun and srun give each rank. Empty if
 /// this process was not launched as a rank, or where there is no /proc.
 /// @param mark  name of a thread, at most 15 characters
@@ -72,22 +72,22 @@ std::string own_program();
 /// Sets the name of the calling thread, for others to see.
 void mark_this_thread(const std::string& mark);
 
-// Who has not come to a meeting of all ranks, and who says so.
+// Ranks that are missing at a meeting of all ranks, and the rank that says so.
 
-/// What a rank knows that waits for the others.
+/// Facts known to a rank that waits for the others.
 struct Absence {
   int rank = 0, ranks = 1;
   std::string host;
   std::string place;  ///< where it waits: "MPI_Init"
   double seconds = 0;
   std::string own_program;
-  std::vector<LaunchedProcess> processes;  ///< of this host; marked: they have come
+  std::vector<LaunchedProcess> processes;  ///< those of this host; marked: they have come
 };
 
 /// One line: who waits, for whom, and what to do.
 std::string absence_report(const Absence& absence);
 
-/// Whether this rank speaks for its host: the first one there that has come and is not stopped.
+/// True if this rank speaks for its host: the first one there that has come and is not stopped.
 bool speaks_for_host(const Absence& absence);
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace lockstep {
 /// @throws DeviceError  cause and fix, if it is not there or cannot be loaded
 void load_nccl();
 
-/// Whether the NCCL that is loaded lets ranks share a GPU: from 2.30 on, where NCCL_MULTI_RANK_GPU_ENABLE=1 is set.
+/// True if the loaded NCCL lets ranks share a GPU: from 2.30 on, where NCCL_MULTI_RANK_GPU_ENABLE=1 is set.
 /// @throws DeviceError  see load_nccl()
 bool nccl_shares_gpus();
 
@@ -40,7 +40,7 @@ std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, L
 
 }  // namespace lockstep
 
-// What lockstep_nccl.so exports.
+// Functions that lockstep_nccl.so exports.
 
 /// See nccl_shares_gpus().
 extern "C" bool lockstep_nccl_shares_gpus();

@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-// Which of NCCL's results blame a rank or the network, which a GPU, and which us.
+// Kinds of NCCL's results: they blame a rank or the network, a GPU, or us.
 
 namespace {
 
@@ -48,7 +48,7 @@ FailureKind kind_of_failure(ncclResult_t result) {
   }
 }
 
-/// What NCCL logged last, in one line; it is empty when nothing was.
+/// NCCL's last log message, in one line; it is empty when nothing was logged.
 std::string last_words() {
   const char* text = ncclGetLastError(nullptr);
   std::string words = text == nullptr || *text == '\0' ? "" : fmt::format(" ({})", text);
@@ -93,7 +93,7 @@ constexpr Seconds kFinishDeadline{10};
 constexpr Seconds kAbortDeadline{3};
 constexpr std::chrono::milliseconds kPollInterval{1};
 
-/// The same on every rank. The barrier keeps fast ranks from calling at rank 0 before it listens, which can
+/// Makes one id for all ranks. The barrier keeps fast ranks from calling at rank 0 before it listens, which can
 /// deadlock.
 ncclUniqueId shared_id(Communicator& comm) {
   ncclUniqueId id{};
@@ -103,7 +103,7 @@ ncclUniqueId shared_id(Communicator& comm) {
   return id;
 }
 
-/// What finalising came to; ncclInProgress if it is not done in time.
+/// Result of finalising; ncclInProgress if it is not done in time.
 ncclResult_t poll_until_final(ncclComm_t handle, Seconds patience) {
   const auto start = Clock::now();
   ncclResult_t state = ncclInProgress;

@@ -70,9 +70,9 @@ class NcclCommunicator {
   }
 
   /// Waits until NCCL has carried out the last call: a communicator that does not block gives it to a thread.
-  /// What was queued on a stream before this returns is behind the call's work.
+  /// Only what is queued on a stream after this returns is sure to follow the call's work.
   void settle(std::string_view what);
-  /// Whether settle() would return at once. @throws NcclError if something failed since
+  /// True if settle() would return at once. @throws NcclError if something failed since
   bool settled();
   /// @throws NcclError if something failed since
   void check() { settled(); }
@@ -90,7 +90,7 @@ class NcclCommunicator {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-// What the collectives over NCCL share.
+// Helpers that the collectives over NCCL share.
 
 /// As NCCL_VERSION makes it, of the library that is loaded, not of the header.
 inline int loaded_nccl_code() {

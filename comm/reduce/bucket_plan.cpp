@@ -30,7 +30,7 @@ Bucket make_bucket(std::span<const GradientRange> ranges, std::size_t first, std
   return {offset, ranges[first].offset + ranges[first].size - offset, first, last};
 }
 
-/// What the search for the best plan needs to know of the job.
+/// Facts of the job that the search for the best plan needs.
 struct CostModel {
   std::span<const GradientRange> ranges;
   std::size_t bytes_per_element;
@@ -67,7 +67,7 @@ Row first_row(const CostModel& model) {
   return row;
 }
 
-/// The same with one bucket more.
+/// Computes the row with one bucket more.
 Row next_row(const CostModel& model, const Row& row) {
   Row next(row.size());
   for (std::size_t last = 1; last < row.size(); ++last) {

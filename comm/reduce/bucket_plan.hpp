@@ -47,7 +47,7 @@ BucketPlan plan_buckets_of_size(std::span<const GradientRange> ranges, std::size
 /// last range is done, one after another, each taking latency(bytes).
 BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
                              std::span<const LatencyPoint> latency);
-/// The same with a given number of buckets, from 1 to that of the ranges.
+/// Plans a given number of buckets, from 1 to that of the ranges.
 BucketPlan plan_buckets_in_number(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
                                   std::span<const LatencyPoint> latency, std::size_t buckets);
 

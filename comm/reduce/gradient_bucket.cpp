@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A bucket, and the counters that travel behind the last one.
+/// A bucket, and the counters that travel after the last one.
 #include "comm/reduce/gradient_bucket.hpp"
 
 #include "common/error.hpp"

@@ -34,7 +34,7 @@ class SpinLock {
   std::atomic_flag flag_;
 };
 
-/// Sums as int64 (world) or fp32 (off); the last bucket of a plan has the step's counters behind its sums.
+/// Sums as int64 (world) or fp32 (off); the last bucket of a plan has the step's counters after its sums.
 /// add() and arrived() may be called from several threads; the rest from one at a time.
 class GradientBucket {
  public:

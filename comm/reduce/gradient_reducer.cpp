@@ -107,7 +107,7 @@ struct GradientReducer::State {
   void reduce_again(std::span<const std::size_t> tensors);
 
   Timeline* timeline() const { return comm.activity().timeline(); }
-  /// Of a bucket that leaves now; on a track of its own, since several may be under way.
+  /// Begins the slice of a bucket that leaves now. On a track of its own, since several may be under way.
   TimeSlice begin_slice(std::size_t bucket) const {
     Timeline* const to = timeline();
     if (to == nullptr || !to->is_open()) return {};
@@ -164,7 +164,7 @@ void GradientReducer::State::launch_next() {
   any_pending.store(true, std::memory_order_relaxed);
 }
 
-/// Takes the fingerprints of a bucket that leaves; the last one carries what all of them come to.
+/// Takes the fingerprints of a bucket that leaves; the last one carries the sum of all of them.
 void GradientReducer::State::seal(GradientBucket& bucket) {
   bucket.add_own(units, left);
   if (launched == buckets.size()) bucket.set_fingerprint(whole(left));
@@ -352,7 +352,7 @@ void GradientReducer::State::add_terms_again(std::size_t tensor) {
   });
 }
 
-/// They travel behind the rank's fingerprint, which is compared as that of the last bucket is.
+/// They travel after the rank's fingerprint, which is compared as that of the last bucket is.
 void GradientReducer::State::reduce_again(std::span<const std::size_t> tensors) {
   SumFingerprints own(left.size());
   for (const GradientBucket& bucket : buckets) bucket.add_own(units, own);

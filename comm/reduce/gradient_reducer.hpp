@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-/// Travels in the last bucket behind the gradients, so that every rank knows the same at the same step.
+/// Travels in the last bucket after the gradients, so that every rank knows the same at the same step.
 struct StepTotals {
   std::int64_t samples = 0;
   WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
@@ -66,31 +66,31 @@ class GradientReducer {
   /// @returns seconds spent waiting: communication that backward did not hide
   /// @throws SumsDifferError  on all ranks: on one of them exact sums have changed on their way
   double wait();
-  /// Of each tensor's sums of this rank's own grains in the last step, complete or not over all ranks. Only under
-  /// `world`.
+  /// Fingerprints of each tensor's sums of this rank's own grains in the last step, complete or not over all ranks.
+  /// Only under `world`.
   SumFingerprints own_fingerprints() const;
-  /// The same, all tensors added up, as they were before they left. Nothing where sums are not compared.
+  /// Fingerprint of all these sums together, as they were before they left. Nothing where sums are not compared.
   std::optional<std::uint64_t> fingerprint_that_left() const;
   /// Is shown the sums of the next step. Only under `world`, and where there are other ranks.
   void probe_next_step(const SumProbe& probe);
-  /// Of all steps so far: while a bucket was on its way. What wait() did not wait of it ran beside backward.
+  /// Time in which a bucket was under way, over all steps. What wait() did not wait of it ran beside backward.
   double seconds_under_way() const;
-  /// Of all steps so far: in which wait() compared what has arrived with what was sent. Not in what it returns.
+  /// Time in which wait() compared the result with what was sent, over all steps. Not in what it returns.
   double seconds_comparing() const;
-  /// Of all steps so far, of each bucket in plan order: from begin_step() until it left.
+  /// Time of each bucket, in plan order, from begin_step() until it left, over all steps.
   std::span<const double> seconds_until_left() const;
 
   const StepTotals& totals() const;
-  /// Of each tensor, over all ranks; all zero if nothing was refused.
+  /// Refusals of each tensor, over all ranks; all zero if nothing was refused.
   std::span<const TensorRefusals> refusals() const;
-  /// What the same step will refuse in the units as they are now: of each tensor, whether a term of a rank is too large
-  /// for them. Only under `world`, after a step that notes terms. Collective.
+  /// Predicts what the same step will refuse in the current units: for each tensor, whether a term of a rank is too
+  /// large for them. Only under `world`, after a step that notes terms. Collective.
   std::vector<TensorRefusals> foreseen_refusals();
   /// Makes the sums of the step that was just waited for in the units as they are now, in which all of its terms
   /// fit, as if it were computed again. Only under `world`, after a step that notes terms. Collective.
   /// @returns false, and leaves the sums as they are, where that takes terms that are not remembered; alike on all ranks
   bool sum_again();
-  /// Of each tensor the largest |sum| in its units (GradientUnits::refine). Only under `world`.
+  /// Largest |sum| of each tensor, in its units (GradientUnits::refine). Only under `world`.
   std::vector<double> largest_sums() const;
   /// Some sums of a tensor, `first` counted in the arena.
   using SeeSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
@@ -113,8 +113,7 @@ struct StepCounters {
   StepTotals totals() const;
 };
 
-/// What a grain's loss adds to the counters. Those below the limit are one counter's, with the rounding that
-/// they always had.
+/// Counters of a grain's loss. Losses below the limit are one counter's, with the rounding that they always had.
 /// @param narrow_limit  narrow_loss_limit() of the global batch's grains
 StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limit);
 

@@ -13,11 +13,11 @@ namespace lockstep {
 namespace {
 
 constexpr int kRaise = 16;
-/// Of the largest sum. What remains of 62 bits is room for terms and for gradients that grow.
+/// Bits of the largest sum. The rest of 62 bits is room for terms and for gradients that grow.
 constexpr int kWantedBits = 40;
 /// With fewer bits than a float has, the unit is too large.
 constexpr int kLeastBits = 24;
-/// Of a term before it reaches the limit, where millions of grains leave little: at least 2^6 times as large.
+/// Bits by which a term can grow before it reaches the limit, where millions of grains leave little.
 constexpr int kRoomToGrow = 6;
 constexpr int kLowerFromZero = 64;
 constexpr std::int64_t kRefinedEvery = 1024;

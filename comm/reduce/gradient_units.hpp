@@ -35,10 +35,10 @@ class GradientUnits {
   std::size_t parameters() const { return ends_.back(); }
   std::size_t begin(std::size_t tensor) const { return tensor == 0 ? 0 : ends_[tensor - 1]; }
   std::size_t end(std::size_t tensor) const { return ends_[tensor]; }
-  /// Which tensor holds this element of the arena.
+  /// The tensor that holds this element of the arena.
   std::size_t tensor_at(std::size_t element) const;
 
-  /// Of each tensor: its unit is 2^exponent.
+  /// Exponent of each tensor: its unit is 2^exponent.
   std::span<const std::int16_t> exponents() const { return exponents_; }
   /// The tensors whose exponents are others than these were.
   std::vector<std::size_t> tensors_changed_from(std::span<const std::int16_t> exponents) const;
@@ -69,10 +69,10 @@ class GradientUnits {
 
   std::vector<std::size_t> ends_;  ///< in the arena
   std::vector<std::int16_t> exponents_;
-  std::vector<ExactFormat> formats_;  ///< what follows from the exponents
+  std::vector<ExactFormat> formats_;  ///< computed from the exponents
   std::int64_t global_grains_;
   std::int64_t changed_at_ = 0;
-  int wanted_bits_, least_bits_;  ///< of a tensor's largest sum
+  int wanted_bits_, least_bits_;  ///< for a tensor's largest sum
   int largest_exponent_;          ///< with which every float is below the limit
 };
 

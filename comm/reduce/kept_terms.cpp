@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which tensors are small enough, and their terms in the order of arrival: sums are integers, so any order will do.
+/// Keeps terms of the small tensors in the order of arrival: sums are integers, so any order will do.
 #include "comm/reduce/kept_terms.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// Of a global batch; 4 MiB on a rank that computes all of it.
+/// Most terms of a global batch; 4 MiB on a rank that computes all of it.
 constexpr std::int64_t kMostTerms = std::int64_t{1} << 20;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank remembers of a step's terms where units may become finer: of each tensor the largest, and of small
-/// tensors all of them. Their sums can be made again in other units without computing the step again.
+/// Terms of a step that a rank remembers where units may become finer. It keeps each tensor's largest, and all of
+/// small tensors: their sums can be made again in other units without computing the step again.
 #pragma once
 
 #include "comm/reduce/gradient_units.hpp"
@@ -27,7 +27,7 @@ class KeptTerms {
   /// A grain's terms of arena elements [offset, offset + terms). Any thread.
   void note(std::size_t offset, std::span<const float> terms);
 
-  /// Of this rank. 0 where nothing was noted.
+  /// Largest |term| of this rank. 0 where nothing was noted.
   float largest(std::size_t tensor) const { return largest_[tensor]; }
   bool keeps(std::size_t tensor) const { return keeps_[tensor]; }
   /// Calls see(first arena element, terms) for all that was noted of a tensor that is kept.
@@ -45,7 +45,7 @@ class KeptTerms {
   bool notes_ = false;
   std::mutex mutex_;
   std::vector<float> largest_;              ///< under mutex_
-  std::vector<std::vector<Piece>> pieces_;  ///< of each tensor; under mutex_
+  std::vector<std::vector<Piece>> pieces_;  ///< one list for each tensor; under mutex_
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// After the alarm each rank tells the others its fingerprints; memory is looked at first, since what it spoils
+/// After the alarm each rank tells the others its fingerprints. Memory is looked at first, since what it spoils
 /// arrives wrongly everywhere.
 #include "comm/reduce/sum_check.hpp"
 
@@ -17,7 +17,7 @@ std::span<const std::uint64_t> part(const std::vector<std::uint64_t>& of_rank, s
   return std::span(of_rank).subspan(kind * size, size);
 }
 
-/// What should have arrived, if this is what left.
+/// Fingerprints that should have arrived, if these left.
 SumFingerprints sum_over_ranks(const std::vector<std::vector<std::uint64_t>>& all, std::size_t kind) {
   SumFingerprints sum(all.front().size() / 3);
   for (const auto& of_rank : all)

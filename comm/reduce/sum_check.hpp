@@ -18,18 +18,18 @@
 
 namespace lockstep {
 
-/// Of each tensor's sums in a step, and behind them of the counters.
+/// Fingerprints of each tensor's sums in a step, and after them of the counters.
 using SumFingerprints = std::vector<std::uint64_t>;
 
 inline std::uint64_t whole(const SumFingerprints& fingerprints) {
   return std::accumulate(fingerprints.begin(), fingerprints.end(), std::uint64_t{0});
 }
 
-/// What one rank knows of a step's sums.
+/// One rank's fingerprints of a step's sums.
 struct SumRecord {
-  SumFingerprints left;     ///< of its own, before they left
-  SumFingerprints kept;     ///< of the memory that they left from, as it is now
-  SumFingerprints arrived;  ///< of the result
+  SumFingerprints left;     ///< its own sums, before they left
+  SumFingerprints kept;     ///< the memory that they left from, as it is now
+  SumFingerprints arrived;  ///< the result
 };
 
 /// All ranks that sum together throw it in the same step, before anything follows from the sums.
@@ -44,14 +44,14 @@ class SumsDifferError : public InternalError {
   SumRecord record_;
 };
 
-/// Where sums changed.
+/// The place where sums changed.
 struct SumFault {
   enum class Where {
-    kMemory,  ///< of a rank: what it sent is not what it had added up
-    kLink,    ///< behind that: the result is not what was sent
+    kMemory,  ///< a rank's memory: it sent other sums than it had added up
+    kLink,    ///< after that: the result is not what was sent
   };
   Where where = Where::kLink;
-  std::vector<int> ranks;  ///< whose memory, or whose result; of the whole, not of a part
+  std::vector<int> ranks;  ///< with that memory or result; ranks of the whole, not of a part
   std::size_t tensor = 0;  ///< the first one; as many as there are: the counters
 };
 
@@ -63,12 +63,12 @@ struct ShownSums {
   std::size_t first = 0;  ///< counted in the arena
   std::size_t all = 0;    ///< how many the arena has
   std::span<std::int64_t> sums;
-  std::span<const std::int64_t> before = {};  ///< of those that leave: what the result was in the step before
+  std::span<const std::int64_t> before = {};  ///< for sums that leave: the result of the step before
 };
 
 /// For faults on purpose: sees this rank's end of one step's sums, and may change them. What is empty is not called.
 struct SumProbe {
-  std::function<void(const ShownSums&)> leaving = {};  ///< behind their fingerprint, just before they leave
+  std::function<void(const ShownSums&)> leaving = {};  ///< after their fingerprint, just before they leave
   std::function<void(const ShownSums&)> arrived = {};  ///< the result, before it is compared
 };
 

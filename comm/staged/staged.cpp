@@ -12,13 +12,13 @@
 
 namespace lockstep {
 
-// Pieces are copied to pinned memory, summed and copied back, one behind the other.
+// Pieces are copied to pinned memory, summed and copied back, one after the other.
 
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-/// Part of a buffer: where it is on the device and on the host, and the mark behind its copy to the host.
+/// Part of a buffer: where it is on the device and on the host, and the mark after its copy to the host.
 template <typename T>
 struct Piece {
   T* device = nullptr;

@@ -175,7 +175,8 @@ std::shared_ptr<MailEnd> ThreadMail::receive(const Lane& lane, std::span<std::by
   return end;
 }
 
-/// Where one end was abandoned the other waits on: for its deadline, or until the group says what failed.
+/// Copies the message. If one end was abandoned the other waits on: for its deadline, or until the group says what
+/// failed.
 void ThreadMail::deliver(MailEnd& sender, MailEnd& receiver) {
   if (sender.abandoned || receiver.abandoned) return;
   sender.other_bytes = receiver.to.size();
@@ -192,7 +193,7 @@ void ThreadMail::abandon(MailEnd& end) {
   end.abandoned = true;
 }
 
-// Rank 0 makes it and tells the others where it is; the last one to let go of it frees it.
+// Rank 0 makes it and tells the others where it is. The last one to let go of it frees it.
 
 namespace {
 

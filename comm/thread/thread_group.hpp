@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the threads of one group share: the collectives and messages under way, and whether the group has failed.
+/// State that the threads of one group share: collectives and messages under way, and whether the group has failed.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ namespace lockstep {
 /// One end of a message: of its sender or of its receiver.
 struct MailEnd {
   enum class State { kWaiting, kDone, kOtherLength };
-  std::span<const std::byte> from;  ///< of a sender
-  std::span<std::byte> to;          ///< of a receiver
+  std::span<const std::byte> from;  ///< the sender's
+  std::span<std::byte> to;          ///< the receiver's
   bool abandoned = false;           ///< its buffer is gone: must never be copied
   std::size_t other_bytes = 0;      ///< how long the other end's buffer is
   std::atomic<State> state{State::kWaiting};
@@ -38,7 +38,7 @@ class ThreadMail {
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };
 
-  /// The oldest end of the other kind that waits on this lane becomes its partner; if there is none, it
+  /// The oldest end of the other kind that waits on this lane becomes its partner. If there is none, it
   /// waits.
   std::shared_ptr<MailEnd> send(const Lane& lane, std::span<const std::byte> data);
   std::shared_ptr<MailEnd> receive(const Lane& lane, std::span<std::byte> data);
@@ -54,7 +54,7 @@ class ThreadMail {
   std::map<Lane, Queue> senders_, receivers_;  ///< the waiting threads; an empty lane is removed
 };
 
-/// What must be the same on every rank for the n-th collective of each to be one operation.
+/// Properties that must be the same on every rank for the n-th collective of each to be one operation.
 struct CollectiveKind {
   enum class Operation { kSumInt64, kSumFp32, kBroadcast, kAllGather, kBarrier };
   Operation operation = Operation::kBarrier;

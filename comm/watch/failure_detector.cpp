@@ -28,7 +28,7 @@ bool in_a_step(Phase phase) {
   return phase == Phase::kComputing || phase == Phase::kReducing || phase == Phase::kUpdating;
 }
 
-/// Whether the one who waits may be waiting for it.
+/// True if the waiting rank may be waiting for it.
 bool is_behind(const RankStatus& where, const RankStatus& waiting) {
   return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
 }
@@ -118,7 +118,7 @@ bool FailureDetector::must_follow(std::int64_t now_ns, const std::vector<Peer>& 
   });
 }
 
-/// Once for each silence, by the rank that speaks then: behind a cut network that is clear only later.
+/// Once for each silence, by the rank that speaks then: with a cut network that is clear only later.
 void FailureDetector::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers,
                                      Findings& findings) {
   const bool speaker = speaks(now_ns, peers) && (rank_ == 0 || !may_be_cut_off(now_ns, peers));

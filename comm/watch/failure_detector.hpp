@@ -12,7 +12,7 @@
 
 namespace lockstep::watchdog {
 
-// Who is to blame when the ranks cannot go on, and the words for it.
+// The rank to blame when the ranks cannot go on, and the words for it.
 
 enum class Cause {
   kDied,       ///< its process is gone
@@ -29,12 +29,12 @@ struct Verdict {
   bool cut_off = false;              ///< this rank hears no other any more: itself may be lost
 };
 
-/// What the text needs beside the peers.
+/// Facts that the text needs beside the peers.
 struct Scene {
-  int rank = 0;  ///< who speaks
+  int rank = 0;  ///< the speaker
   std::int64_t now_ns = 0;
   double timeout_seconds = 0;
-  std::string restart = "start it again";  ///< what to do about a lost rank
+  std::string restart = "start it again";  ///< advice about a lost rank
 };
 
 /// Several lines; the first says all that matters: who, what, where last seen. The others: device and pid, when;
@@ -45,7 +45,7 @@ std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer
 /// One line for those who wait: this rank is silent, since when, and what will happen.
 std::string silence_notice(const Peer& peer, const Scene& scene);
 std::string return_notice(const Peer& peer, double silent_seconds);
-/// Of this rank itself: it hears no other rank, or one again.
+/// Says of this rank itself that it hears no other rank, or one again.
 std::string cut_notice(const Peer& self, double seconds, double timeout_seconds);
 std::string uncut_notice(const Peer& self, double seconds);
 std::string stuck_notice(const Peer& peer, const Scene& scene);
@@ -81,13 +81,13 @@ class FailureDetector {
   /// The main thread has waited too long, or the communication failed.
   Verdict find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;
 
-  /// Whether a debugger holds a rank.
+  /// True if a debugger holds a rank.
   static bool held_by_debugger(const std::vector<Peer>& peers);
   bool is_silent(const Peer& peer, std::int64_t now_ns) const;
-  /// Whether of all ranks that this one can hear it has the lowest number: it speaks for them.
+  /// True if this rank has the lowest number of all that it can hear: it speaks for them.
   bool speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  /// Whether it hears none of the others, and nothing says why: it may be what is lost itself. Of one that is seen to
-  /// be stopped it is known why.
+  /// True if it hears none of the others, and nothing says why: it may be lost itself. A rank that is seen to be
+  /// stopped is silent for that reason.
   bool may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const;
 
  private:
@@ -114,10 +114,10 @@ class FailureDetector {
   std::vector<Memory> memory_;
   std::uint64_t wait_ = 0;            ///< the collective that this rank waited in when last looked at
   std::int64_t wait_age_ns_ = 0;      ///< and for how long by then
-  std::int64_t longest_wait_ns_ = 0;  ///< of those that ended
+  std::int64_t longest_wait_ns_ = 0;  ///< among waits that ended
   std::int64_t step_ = -1;            ///< this rank's when last looked at
   std::int64_t step_began_ns_ = 0;    ///< 0: not known
-  std::int64_t longest_step_ns_ = 0;  ///< of those that ended, with what came between them
+  std::int64_t longest_step_ns_ = 0;  ///< among steps that ended, with what came between them
   std::int64_t cut_since_ns_ = 0;     ///< it hears no rank since then, and has said so; 0: it hears one
   bool over_ = false;
 };

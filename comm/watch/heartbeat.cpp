@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is said, and what is heard; in large jobs by way of watchers.
+/// Heartbeats and other messages, sent and received; in large jobs by way of watchers.
 #include "comm/watch/heartbeat.hpp"
 
 #include "comm/watch/connection.hpp"
@@ -98,7 +98,7 @@ bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
   return true;
 }
 
-/// What ends a rank, said at that time of this rank's clock. False: it is nothing, or known.
+/// Handles news that a rank ends, said at that time of this rank's clock. False: it is nothing, or known.
 bool Heartbeat::on_news(int rank, const Message& said, std::int64_t when_ns) {
   Peer& peer = at(peers_, rank);
   if (const auto* leaving = std::get_if<Leaving>(&said)) {
@@ -137,14 +137,14 @@ bool Heartbeat::found_dead(int rank, std::int64_t when_ns) {
   return true;
 }
 
-// What a watcher passes on.
+// News that a watcher passes on.
 
 Relayed Heartbeat::relayed(int rank, Message said) const {
   const std::int64_t since = clock_ns() - at(peers_, rank).heard_ns;
   return {static_cast<std::uint32_t>(rank), std::holds_alternative<Beat>(said) ? since : 0, std::move(said)};
 }
 
-/// What comes together leaves together: when all ranks end, that is a message for each of them.
+/// Passes news on. What arrives together leaves together: when all ranks end, that is a message for each of them.
 /// @param to_watchers  it is no watcher who says so
 void Heartbeat::pass_on(const Relayed& news, bool to_watchers) {
   const auto* leaving = std::get_if<Leaving>(&news.said);
@@ -171,7 +171,7 @@ std::vector<std::uint8_t> Heartbeat::take_fresh_beats(int first_rank, int end_ra
   return encode_relays(list);
 }
 
-// What is sent.
+// Messages to send.
 
 void Heartbeat::drop_network(const std::function<bool(int)>& to) {
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)

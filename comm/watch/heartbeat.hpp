@@ -82,13 +82,13 @@ class Heartbeat {
   bool on_hello(Connection& connection, const Hello& hello);
   void on_closed(Connection& connection);
   void probe(int rank, int tries);
-  // What comes.
+  // Messages that arrive.
   bool on_message(Connection& connection, const Message& message);
   bool on_relay(int from, const Relay& relay, std::int64_t now_ns);
   bool on_news(int rank, const Message& said, std::int64_t when_ns);
   void on_beat(int rank, const Beat& beat, std::int64_t when_ns);
   bool found_dead(int rank, std::int64_t when_ns);
-  // What is passed on, and what is sent.
+  // Messages that are passed on, and those that are sent.
   Relayed relayed(int rank, Message said) const;
   void pass_on(const Relayed& news, bool to_watchers);
   void send_news();
@@ -104,8 +104,10 @@ class Heartbeat {
   std::vector<Peer>& peers_;
   Callbacks callbacks_;
   std::int64_t hello_within_ns_;
-  std::vector<Link> links_;                          ///< by rank
-  std::vector<Relayed> for_watchers_, for_members_;  ///< who has ended, until what came with it has been read
+  std::vector<Link> links_;  ///< by rank
+  std::vector<Relayed> for_watchers_,
+      for_members_;  ///< news of ranks that ended, until what came with it has been
+                     ///< read
   std::set<std::shared_ptr<Connection>> strangers_;  ///< that have not said hello yet
   std::vector<bool> dropped_;                        ///< by rank
   bool last_sent_ = false;

@@ -43,7 +43,7 @@ void Heartbeat::accept() {
   });
 }
 
-/// The newest may be a rank, which says hello at once; who has been here longest and has not is none.
+/// The newest may be a rank, which says hello at once. The one that has been here longest and has not is none.
 void Heartbeat::make_room_for_stranger() {
   const auto came = [](const auto& stranger) { return stranger->expected() < 0; };
   if (std::ranges::count_if(strangers_, came) < kMostStrangers) return;

@@ -65,7 +65,7 @@ void visit(Relay& relay, Fields& fields) {
   }
 }
 
-/// Which kinds may be relayed.
+/// True for kinds of messages that may be relayed.
 constexpr bool can_be_relayed(std::size_t kind) {
   return kind != Message(Hello{}).index() && kind < Message(Relay{}).index();
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks' watchdogs say to each other, and how it travels: untrusted until it has been read.
+/// Messages between the ranks' watchdogs, and their encoding: untrusted until it has been read.
 #pragma once
 
 #include "comm/rank_status.hpp"
@@ -17,7 +17,7 @@
 
 namespace lockstep::watchdog {
 
-/// Of one job: drawn by rank 0 and handed over by MPI. Who does not know it is no rank.
+/// Secret of one job: drawn by rank 0 and handed over by MPI. A process without it is no rank.
 using Token = std::array<std::uint8_t, 16>;
 /// Takes as long for any two tokens.
 bool equal(const Token& a, const Token& b);
@@ -37,7 +37,7 @@ struct Beat {
   std::int32_t witnessed_rank = -1;  ///< a rank on the sender's host that is silent
   char witnessed_state = '?';        ///< and its state in /proc: T stopped, t held by a debugger, ...
   bool traced = false;               ///< a debugger has the sender
-  std::array<char, 64> device{};     ///< of the sender; ends with a zero
+  std::array<char, 64> device{};     ///< the sender's; ends with a zero
 };
 
 /// The sender is about to end.
@@ -54,7 +54,7 @@ struct Goodbye {};
 struct Died {};
 
 struct Relayed;
-/// What a watcher passes on in large jobs.
+/// Messages that a watcher passes on in large jobs.
 struct Relay {
   std::vector<Relayed> list;  ///< at most kMostRelayed
 };
@@ -62,7 +62,7 @@ inline constexpr std::size_t kMostRelayed = 1024;
 
 using Message = std::variant<Hello, Beat, Leaving, Goodbye, Died, Relay>;
 
-/// What a rank said to the sender, or what the sender says of it.
+/// A rank's message to the sender, or the sender's about that rank.
 struct Relayed {
   std::uint32_t rank = 0;
   std::int64_t age_ns = 0;  ///< so long ago
@@ -71,11 +71,11 @@ struct Relayed {
 
 /// A head of eight bytes (magic, version, kind, size), then the fields, little-endian.
 std::vector<std::uint8_t> encode(const Message& message);
-/// As many messages as it takes, one behind the other; none for an empty list.
+/// As many messages as it takes, one after the other; none for an empty list.
 std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list);
 
 inline constexpr std::size_t kHeadBytes = 8;
-inline constexpr std::size_t kMostBytes = 64 * 1024;  ///< of a message without its head
+inline constexpr std::size_t kMostBytes = 64 * 1024;  ///< for a message without its head
 
 /// Cuts a stream of bytes into messages. Takes nothing that encode() would not have written.
 class Parser {
@@ -88,22 +88,22 @@ class Parser {
 
  private:
   std::vector<std::uint8_t> bytes_;
-  std::size_t begin_ = 0;  ///< of what has not been read
+  std::size_t begin_ = 0;  ///< first byte that has not been read
   bool bad_ = false;
 };
 
-// What one rank knows of another.
+// One rank's knowledge of another.
 
-/// Who a rank is, and where its watchdog listens. Handed over by MPI.
+/// A rank, and the address of its watchdog. Handed over by MPI.
 struct Identity {
   int rank = 0;
   std::string host;
   int pid = 0;
-  std::vector<std::string> addresses;  ///< of its host, the likeliest first
+  std::vector<std::string> addresses;  ///< its host's, the likeliest first
   int port = 0;
 };
 
-/// Of this rank itself, `where` alone counts.
+/// A rank as this one knows it. For this rank itself, `where` alone counts.
 struct Peer {
   Identity who;
   bool watched = false;  ///< there was a connection once, and no goodbye since

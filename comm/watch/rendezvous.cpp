@@ -36,7 +36,7 @@ bool on_one_machine(Communicator& comm) {
                              [&](const std::string& network) { return network == networks.front(); });
 }
 
-/// Where this rank listens: its addresses, for others; the one to bind to, if there is but one.
+/// Addresses of this rank: for others; the one to bind to, if there is but one.
 struct Endpoint {
   std::vector<std::string> addresses;
   asio::ip::address bind_to = asio::ip::address_v4::any();

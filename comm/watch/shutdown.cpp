@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Who speaks is known to all from who can be heard; the others wait a while for it.
+/// The lowest reachable rank reports; all ranks derive it from the same heartbeats. The others wait a while for its
+/// report.
 #include "comm/watch/shutdown.hpp"
 
 #include "common/error.hpp"
@@ -19,7 +20,7 @@
 namespace lockstep::watchdog {
 namespace {
 
-/// Who has not heard the speaker by then speaks itself.
+/// A rank that has not heard the speaker by then speaks itself.
 constexpr std::int64_t kSpeakAfterNs = 1'500'000'000;
 /// A rank without connections exits at once; pending sends are completed first.
 constexpr std::int64_t kSpeakAloneAfterNs = 1'000'000'000;

@@ -34,7 +34,7 @@ class Shutdown {
   /// @param ready_ns  since when the main thread has nothing to do any more but to leave; 0: it has
   void go_on(std::int64_t now_ns, std::int64_t ready_ns);
 
-  /// Whether it has begun: all waits end now.
+  /// True once it has begun: all waits end now.
   bool is_over() const { return over_.load(std::memory_order_relaxed); }
   /// The verdict has been spoken, by whomever, or there is none to wait for.
   void settle();

@@ -91,7 +91,7 @@ std::set<std::string> hosts_of(const std::vector<int>& ranks, const std::vector<
   return hosts;
 }
 
-/// Whether the ranks are all that there are on their hosts, and there are other hosts.
+/// True if the ranks are all that there are on their hosts, and there are other hosts.
 bool whole_hosts(const std::vector<int>& ranks, const std::vector<Peer>& peers) {
   const auto hosts = hosts_of(ranks, peers);
   std::size_t on_them = 0;

@@ -15,7 +15,7 @@ class WatchdogThread;
 
 /// Ranks tell each other over TCP, beside MPI and NCCL, that they live and what they do. Who dies is named at
 /// once, who is silent within five seconds; one rank speaks for all. A death ends all ranks, silence and
-/// standstill do after a time; then Communicator::wait throws PeerLostError, and who does not come to that
+/// standstill do after a time; then Communicator::wait throws PeerLostError, and a rank that does not get to that
 /// within five seconds is ended with exit code 71. What a rank computes does not depend on it.
 ///
 /// One per process, between the communicator's start and its end. Ends in good order when it is destroyed:

@@ -159,7 +159,7 @@ void WatchdogThread::forgive_own_absence(std::int64_t now) {
   }
 }
 
-/// Of the silent ranks on this host /proc knows more; a debugger at this process is told to all.
+/// Examines silent ranks on this host through /proc; a debugger at this process is reported to all.
 void WatchdogThread::look_at_processes(std::int64_t now) {
   traced_ = is_traced();
   witnessed_ = -1;
@@ -173,7 +173,7 @@ void WatchdogThread::look_at_processes(std::int64_t now) {
 }
 
 /// Ranks of a host often die together, and Open MPI's mpirun kills the others some 30 ms after the second one: too soon
-/// for connections, which close when the kernel has taken a large process apart.
+/// for connections, which close when the kernel has freed a large process.
 void WatchdogThread::look_at_deaths(std::int64_t now) {
   if (std::ranges::none_of(peers_, &Peer::dead)) return;
   for (Peer& peer : peers_) {
@@ -234,7 +234,7 @@ std::string stat_from_state(int pid) {
   return name_end == std::string::npos || name_end + 2 >= stat.size() ? "" : stat.substr(name_end + 2);
 }
 
-/// What stands behind "NAME:" in /proc/PID/status; "": nothing.
+/// The text after "NAME:" in /proc/PID/status; "": there is none.
 std::string status_of(const std::string& pid, std::string_view name) {
   std::ifstream status("/proc/" + pid + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -244,7 +244,7 @@ std::string status_of(const std::string& pid, std::string_view name) {
   return "";
 }
 
-/// A thread takes the signal from those of its own (SigPnd) before it shows that it ends; those of the process keep it.
+/// A thread takes the signal from those of its own (SigPnd) before it shows that it ends. Those of the process keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
     unsigned long signals = 0;
@@ -289,7 +289,7 @@ bool is_traced() {
 
 namespace lockstep {
 
-// What others see of the watch; a WatchdogThread does the work.
+// The interface of the watch; a WatchdogThread does the work.
 
 using watchdog::WatchdogThread;
 

@@ -69,18 +69,18 @@ class WatchdogThread {
   std::thread thread_;
 };
 
-// What /proc says of processes that have gone quiet.
+// Facts from /proc about processes that have gone quiet.
 
-/// Of /proc/PID/stat: R, S, D, T (stopped), t (held by a debugger), Z (ended); '?': it says nothing.
+/// State from /proc/PID/stat: R, S, D, T (stopped), t (held by a debugger), Z (ended); '?': it says nothing.
 char state_of_process(int pid);
 
-/// Whether its process runs the program of this one: then it is no stranger of that number in another container.
+/// True if its process runs the program of this one: then it is no stranger of that number in another container.
 bool runs_this_program(int pid);
 
-/// Whether it ends, was killed, or is gone: the kernel says so before its connections close.
+/// True if it ends, was killed, or is gone: the kernel says so before its connections close.
 bool is_ending(int pid);
 
-/// Whether a debugger is attached to this process.
+/// True if a debugger is attached to this process.
 bool is_traced();
 
 }  // namespace lockstep::watchdog

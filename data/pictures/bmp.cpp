@@ -85,7 +85,7 @@ class BmpReader {
 
   const std::string& name_;
   std::span<const std::uint8_t> file_;
-  std::size_t begin_ = 0;  ///< of the pixels
+  std::size_t begin_ = 0;  ///< offset of the pixels
   int width_ = 0, height_ = 0;
   std::uint32_t bits_ = 0;
   bool from_top_ = false;

@@ -79,7 +79,7 @@ class ConversionPass {
     return false;
   }
 
-  /// Whether it can be in the set.
+  /// True if it can be in the set.
   bool look_at(const MadeImage& image, const fs::path& path) {
     if (!image.damage.empty()) {
       damaged_.push_back({path, image.damage});

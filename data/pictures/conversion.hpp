@@ -23,7 +23,7 @@ namespace lockstep {
 
 // Pictures sorted into folders: one for each class, named after it.
 
-/// A picture and the class that its folder stands for.
+/// A picture and the class of its folder.
 struct LabelledPicture {
   std::filesystem::path path;
   std::uint32_t label = 0;
@@ -35,9 +35,9 @@ struct SortedPictures {
   bool has_validation_half = false;  ///< there is a folder for it, whether it was read or not
   bool is_train_alone = false;       ///< train/ has neither test/ nor val/ beside it
   std::filesystem::path
-      test_stand_in;         ///< what is for validation, where it is for testing since there is no test/
+      test_stand_in;         ///< folder for validation that is used for testing, since there is no test/
   std::size_t left_out = 0;  ///< files and folders that are not read
-  std::map<std::string, std::size_t> left_out_kinds{};  ///< the same by what they are: ".txt file", "folder"
+  std::map<std::string, std::size_t> left_out_kinds{};  ///< left_out by kind: ".txt file", "folder"
   std::filesystem::path first_left_out;                 ///< one of them
 };
 

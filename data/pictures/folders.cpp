@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tells apart what lies in people's folders.
+/// Recognises what lies in people's folders.
 #include "data/pictures/folders.hpp"
 
 #include "common/error.hpp"

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-/// What one picture becomes.
+/// The image made of one picture.
 struct MadeImage {
   std::vector<std::uint8_t> pixels{};  ///< as the files of the set hold them
   ImageShape shape{};

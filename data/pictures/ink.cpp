@@ -31,7 +31,7 @@ std::size_t at(const Picture& picture, int x, int y) {
   return static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) + static_cast<std::size_t>(x);
 }
 
-/// Of the outermost fiftieth on each side.
+/// Counts the outermost fiftieth on each side.
 Histogram border_histogram(const Picture& picture) {
   const int ring = std::max(1, std::min(picture.width, picture.height) / 50);
   Histogram histogram{};

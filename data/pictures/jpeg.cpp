@@ -34,7 +34,7 @@ constexpr int kMaxScans = 200;  // a progressive file of a few hundred bytes cou
 /// No encoder gets more pixels into a byte: Huffman codes spend at least a bit on each block of 64. What
 /// claims more is cut short, or wants us to ask for memory.
 constexpr std::int64_t kMaxPixelsPerByte = 1024;
-/// Of libjpeg: two bytes for each coefficient of the largest picture, and four components.
+/// Memory for libjpeg: two bytes for each coefficient of the largest picture, and four components.
 constexpr long kMaxLibraryBytes = (kMaxPicturePixels * 8) + (long{64} << 20);
 
 /// libjpeg's structures and where its errors jump to.

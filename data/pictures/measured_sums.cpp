@@ -76,7 +76,7 @@ std::optional<PixelSums> read_sums(const std::string& file, const std::string& k
   }
 }
 
-/// Says how far it is, after two seconds and then every ten; those who wait for it read it in the claimed file, every
+/// Says how far it is, after two seconds and then every ten. Those who wait for it read it in the claimed file, every
 /// second.
 class Progress {
  public:

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Telling the formats of pictures apart, and what is made of any picture: inverted, laid on paper, grey.
+/// Recognises the formats of pictures, and changes any picture: inverted, laid on paper, grey.
 #include "data/pictures/picture.hpp"
 
 #include "common/error.hpp"
@@ -39,7 +39,7 @@ bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& sh
   return count > 0 && sum > 127 * count;
 }
 
-// Tells the formats of pictures apart, and reads those of IDX files.
+// Recognises the formats of pictures, and reads those of IDX files.
 
 namespace {
 

@@ -21,15 +21,15 @@ namespace lockstep {
 
 /// Rows from top to bottom, 0 is black.
 struct Picture {
-  std::string name;  ///< the path; with "[i]" behind it for image i of an IDX file
+  std::string name;  ///< the path; with "[i]" after it for image i of an IDX file
   int width = 0, height = 0;
   int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
   bool was_coloured = false;           ///< as it was stored: with one channel it has become grey
   bool had_16_bits = false;            ///< a channel, of which the lower 8 are lost
   std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
-  std::string original{};            ///< of an IDX file's image: the picture it was made of; empty: not known
-  std::vector<std::string> notes{};  ///< what reading it took, in words: "transparent: laid on white"
+  std::string original{};  ///< for an IDX file's image: the picture it was made of; empty: not known
+  std::vector<std::string> notes{};  ///< notes on reading it, in words: "transparent: laid on white"
 
   ImageShape shape() const { return {channels, height, width}; }
   std::size_t plane_size() const {
@@ -78,19 +78,19 @@ class Pictures {
   IdxArray images_;
   std::string name_;
   std::size_t first_ = 0, count_ = 1;
-  std::vector<std::string> originals_;  ///< of the whole file, or empty
+  std::vector<std::string> originals_;  ///< for the whole file, or empty
 };
 
-/// Reads a file by its contents, not its name: the formats below; an IDX file of images gives all of them, or only the
+/// Reads a file by its contents, not its name: the formats below. An IDX file of images gives all of them, or only the
 /// one that "PATH[i]" names, with the channels that they have.
 /// @throws MissingDataError, DataError naming the file and what is wrong with it, IoError
 Pictures read_pictures(const std::string& path, PictureColour colour = PictureColour::kGrey);
 
-/// The same from the bytes of a file; `name` is for messages, `only` picks one image of an IDX file.
+/// Reads the bytes of a file; `name` is for messages, `only` picks one image of an IDX file.
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
                         std::optional<std::int64_t> only = {}, PictureColour colour = PictureColour::kGrey);
 
-/// The same of a file that is no IDX file.
+/// Reads the bytes of a file that is no IDX file.
 Picture parse_picture(std::span<const std::uint8_t> file, const std::string& name, PictureColour colour);
 
 // Other sizes: whole numbers alone, so the same pixels on every machine.
@@ -98,7 +98,7 @@ Picture parse_picture(std::span<const std::uint8_t> file, const std::string& nam
 /// Scaled to width x height by averaging over areas: exact for the same size.
 Picture resize(const Picture& picture, int width, int height);
 
-/// The same, but sides that become longer are interpolated linearly, so that no steps show.
+/// Scales likewise, but sides that become longer are interpolated linearly, so that no steps show.
 Picture resize_smoothly(const Picture& picture, int width, int height);
 
 /// Scaled by areas to exactly that size. Where proportions differ by less than a pixel, that pixel is not missed.
@@ -107,16 +107,16 @@ Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);
 
-/// Whether the border is mostly light, as on a scan of ink on paper.
+/// True if the border is mostly light, as on a scan of ink on paper.
 bool has_light_background(const Picture& picture);
-/// The same of the pixels of an image of this shape; all channels count alike.
+/// True if the border of an image of this shape is mostly light; all channels count alike.
 bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape);
 
 // The picture formats that are read, a function each.
 
 /// @throws DataError  a picture that is empty or larger than kMaxPictureSide and kMaxPicturePixels allow
 void check_picture_size(const std::string& name, std::int64_t width, std::int64_t height);
-/// The same, and of a format that says one colour many times in a few bytes.
+/// Checks the size, also for a format that says one colour many times in a few bytes.
 /// @throws DataError  too, if more than a million pixels and 4,096 for each byte of the file are claimed
 void check_packed_size(const std::string& name, std::int64_t width, std::int64_t height,
                        std::size_t file_bytes);
@@ -150,7 +150,7 @@ std::span<const KnownJpeg> known_jpegs();
 /// @throws DeviceError  naming the library, if it gives one of these other pixels
 void require_known_pixels(std::span<const KnownJpeg> known);
 
-// What the readers share.
+// Helpers that the readers share.
 
 /// Gives a picture its pixels. What is transparent is laid on white; on black if nothing could be seen on white.
 /// @param with_alpha  [height][width][channels + 1], 255 is opaque
@@ -169,10 +169,10 @@ void turn_upright(Picture& picture, int orientation);
 /// A PNG without the chunks that say how light its values are on a screen (gAMA, cICP): libpng would change the values
 /// by them. Empty: it has none.
 std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png);
-/// Why versions that changed PNGs by gAMA, and turned JPEGs alone upright, gave a file other pixels; empty: they did not.
+/// Why versions that changed PNGs by gAMA, and turned JPEGs alone upright, gave a file other pixels. Empty: they did not.
 std::string_view change_of_reading(std::span<const std::uint8_t> file);
 
-/// The same pixels as a PNG file: grey, or colour where there are three channels.
+/// Encodes the pixels as a PNG file: grey, or colour where there are three channels.
 std::vector<std::uint8_t> write_png(const Picture& picture);
 
 /// How light a colour is, as television has it. Each from 0 to 255.

@@ -34,15 +34,15 @@ namespace fs = std::filesystem;
 /// A half as it was found.
 struct PictureHalf {
   PictureList pictures;
-  std::vector<std::int32_t> labels;   ///< of classes, or rows of the set's label_sets
-  std::string label_digest{};         ///< of samples with several labels: stands for them in a fingerprint
+  std::vector<std::int32_t> labels;   ///< classes, or rows of the set's label_sets
+  std::string label_digest{};         ///< replaces them in a fingerprint, for samples with several labels
   std::vector<std::uint64_t> states;  ///< the files' states: means measured in others do not count
 };
 
 struct PictureHalves {
   PictureHalf train, test;
   PictureHalf validation;            ///< as far as the options ask for it
-  bool has_validation_half = false;  ///< whether they do or not
+  bool has_validation_half = false;  ///< it has files of its own, asked for or not
   std::vector<std::string> class_names;
   std::vector<std::string> remarks{};
 };

@@ -34,7 +34,7 @@ class ReadyImages {
   /// Makes the image of a sample, on any thread; what it throws reaches the read() of that sample.
   using Make = std::function<void(std::int64_t sample, std::span<std::uint8_t> to)>;
 
-  /// Of images that were asked for so many bytes are kept, the oldest go first.
+  /// Memory for images that were asked for; the oldest go first.
   static constexpr std::size_t kKeptBytes = std::size_t{128} << 20;
 
   ReadyImages(std::size_t image_bytes, Make make);
@@ -68,20 +68,20 @@ class ReadyImages {
   std::mutex mutex_;
   std::condition_variable wanted_changed_, made_;
   std::unordered_map<std::int64_t, Shared> images_;
-  std::deque<std::int64_t> order_;                        ///< of images_, the oldest first
+  std::deque<std::int64_t> order_;                        ///< keys of images_, the oldest first
   std::deque<std::pair<std::int64_t, Shared>> wanted_{};  ///< not begun
   bool ends_ = false;
   std::vector<std::thread> threads_;
 };
 
-/// Where the pictures of a half lie: 32 bytes a picture, and its name.
+/// Places of a half's pictures: 32 bytes a picture, and its name.
 class PictureList {
  public:
   struct Entry {
     std::uint64_t offset = 0;  ///< in its archive; 0 in a file of its own
     std::uint64_t bytes = 0;
     std::uint64_t name = 0;   ///< where it begins among the names
-    std::uint32_t place = 0;  ///< of `places`
+    std::uint32_t place = 0;  ///< index into `places`
   };
 
   std::vector<std::filesystem::path> places;  ///< folders that hold files, or archives
@@ -98,16 +98,16 @@ class PictureList {
 
  private:
   std::vector<Entry> entries_;
-  std::string names_;  ///< each with a NUL behind it
+  std::string names_;  ///< each with a NUL after it
 };
 
 class PictureStore final : public SampleStore {
  public:
   struct Contents {
-    std::string name;  ///< of the half, for messages
+    std::string name;  ///< the half's, for messages
     PictureList pictures;
     PictureForm form;
-    ImageShape shape;                 ///< of every sample
+    ImageShape shape;                 ///< alike for every sample
     std::filesystem::path sums_file;  ///< see measured_sums()
     std::string sums_key;
   };

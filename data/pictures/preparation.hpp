@@ -30,13 +30,13 @@ struct Paper {
   double level = 0;     ///< the median of the border
   double noise = 0;     ///< one standard deviation of the border, told from its median deviation
   bool light = false;   ///< the ink is darker than the paper
-  double contrast = 0;  ///< of the strongest ink, robust against single pixels
+  double contrast = 0;  ///< the strongest ink's, robust against single pixels
 
   /// Too little to tell from noise, or from paper.
   bool is_blank() const;
   /// How much of pixel `value` is ink, 0 to 1: from well above the noise to nine tenths of the contrast.
   double ink(std::uint8_t value) const;
-  /// What counts as ink for finding its outline.
+  /// True if a pixel counts as ink for finding its outline.
   bool is_ink(std::uint8_t value) const;
 };
 
@@ -60,8 +60,8 @@ struct Ink {
 Ink find_ink(const Picture& picture, const Paper& paper);
 
 struct PreparedPicture {
-  Picture picture;                    ///< of the training images' size
-  std::vector<std::string> done;      ///< what was done to it, in words: "inverted", "cut out and centred"
+  Picture picture;                    ///< in the training images' size
+  std::vector<std::string> done;      ///< changes made to it, in words: "inverted", "cut out and centred"
   std::vector<std::string> warnings;  ///< why the answer may be wrong: "nothing on it", "two figures?"
 };
 
@@ -75,7 +75,7 @@ PreparedPicture prepare_picture(const Picture& picture, int width, int height, c
 /// Only scaled to the size, and inverted where `polarity` says so or the border is light.
 PreparedPicture scale_picture(const Picture& picture, int width, int height, Polarity polarity);
 
-// What about a picture's ink makes it unlikely that the answer is right.
+// Features of a picture's ink that make a right answer unlikely.
 
 /// One phrase for each thing that looks unlike one whole written figure: empty if nothing does.
 /// @param ink  of this picture, not empty

@@ -15,9 +15,9 @@ struct Coverage {
   std::vector<std::uint32_t> weights{};
 };
 
-/// Of all target pixels along one side.
+/// Coverages of all target pixels along one side.
 struct Coverages {
-  std::uint32_t total = 1;  ///< what the weights of each add up to, at most 2 kMaxPictureSide
+  std::uint32_t total = 1;  ///< sum of each one's weights, at most 2 kMaxPictureSide
   std::vector<Coverage> targets{};
 };
 

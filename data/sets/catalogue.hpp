@@ -16,7 +16,7 @@ namespace lockstep {
 // How the images of a training set were made from what was scanned or photographed.
 
 struct PictureFrame {
-  double share = 20.0 / 28;    ///< of each side that the ink's box may fill; MNIST: 20 of 28 pixels
+  double share = 20.0 / 28;    ///< part of each side that the ink's box may fill; MNIST: 20 of 28 pixels
   bool centre_by_mass = true;  ///< the ink's centre of mass lies in the middle, not its box
   bool one_figure = true;      ///< one written character, so that two pieces side by side are suspicious
   bool is_photo = false;       ///< no ink on paper: scaled, and nothing else
@@ -26,7 +26,7 @@ struct PictureFrame {
 /// One set. Shape, sizes and names are as published: files put in its place may differ.
 struct SetEntry {
   std::string name;
-  std::string format;                                ///< of data/sets/set_formats.hpp
+  std::string format;                                ///< a name in data/sets/set_formats.hpp
   ImageShape shape{0, 0, 0};                         ///< all 0: only its files know
   std::int64_t train_samples = 0, test_samples = 0;  ///< as published, or made unless told otherwise
   std::vector<double> mean, std;                     ///< see Normalisation; empty: to be measured

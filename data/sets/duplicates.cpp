@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Digests of all samples are sorted, so that equal ones stand together.
+/// Digests of all samples are sorted, so that equal ones are together.
 #include "data/sets/duplicates.hpp"
 
 #include "common/buffers.hpp"
@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-/// Equal samples stand together, in the order of parts and of their places.
+/// Equal samples are together, in the order of parts and of their places.
 struct DigestedSample {
   std::array<std::uint64_t, 2> digest{};
   std::uint32_t part : 2 = 0;    ///< 0 train, 1 validation, 2 test

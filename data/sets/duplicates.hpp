@@ -18,7 +18,7 @@ struct Duplicates {
 
   std::int64_t test = 0,
                validation = 0;  ///< samples of these parts that are among those that are trained on, too
-  std::int64_t under_two_labels = 0;  ///< different samples that stand under two labels or more, in any part
+  std::int64_t under_two_labels = 0;  ///< different samples that have two labels or more, in any part
   /// The first ones of each, such as "test[3] (cat/7.jpg) is train[12] (cat/1.jpg)".
   std::vector<std::string> of_parts, of_labels;
 

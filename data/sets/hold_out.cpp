@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which samples of a set a run trains on and is judged by. The others are taken out where they lie: no index leads to
-/// them.
+/// Chooses the samples of a set that a run trains on and is judged by. The others are taken out where they lie: no
+/// index leads to them.
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
@@ -77,7 +77,7 @@ AlignedBuffer<T> picked(const AlignedBuffer<T>& all, std::size_t size, std::span
   return result;
 }
 
-/// Of a half that is whole those samples alone.
+/// Picks those samples alone from a half that is whole.
 void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) {
   const auto size = static_cast<std::size_t>(half.shape.features());
   AlignedBuffer<std::uint8_t> images = picked(half.images, size, places);

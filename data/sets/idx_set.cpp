@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What to do about files that do not fit.
+/// Advice about files that do not fit.
 std::string fix_for(const SetEntry& set) {
   return set.is_known_by_name() ? "fetch it again with " + script_command("get-data") : "make the set again";
 }
@@ -118,7 +118,7 @@ struct HalfFiles {
   fs::path images, labels;
 };
 
-/// Of the validation half as far as it is there.
+/// Finds the files of the validation half as far as they are there.
 HalfFiles validation_files_in(const fs::path& directory, const SetEntry& set) {
   HalfFiles files{SetHalf::kValidation, {}, {}};
   if (set.is_known_by_name()) return files;

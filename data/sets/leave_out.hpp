@@ -4,7 +4,7 @@
 ///
 /// A text file with a sample a line: its place in the training half, from 0, or the name of its picture as lists of
 /// names and messages have it, such as train/cat/1.jpg. Spaces around a line and empty lines do not count; # at the
-/// beginning of a line, or behind a place, begins a comment.
+/// beginning of a line, or after a place, begins a comment.
 #pragma once
 
 #include "data/dataset.hpp"
@@ -25,7 +25,7 @@ struct LeaveOutList {
 
   std::string file;            ///< for messages
   std::vector<Entry> entries;  ///< each text once
-  std::string sha256;          ///< of the sorted texts, a line each: comments and order do not count
+  std::string sha256;          ///< over the sorted texts, a line each: comments and order do not count
 
   /// The value of data.leave_out in a run's records: "sha256:..."
   std::string contents() const { return "sha256:" + sha256; }
@@ -33,7 +33,7 @@ struct LeaveOutList {
 
 /// @throws DataError  naming file and line: a sample twice, no printable text; or there are no samples
 LeaveOutList parse_leave_out(std::string_view text, const std::string& file);
-/// The same from a file. @throws MissingDataError, IoError; DataError also if it is larger than any list may be
+/// Reads the list from a file. @throws MissingDataError, IoError; DataError also if it is larger than any list may be
 LeaveOutList read_leave_out(const std::string& file);
 
 /// The places of the samples in the training half, which is whole; ascending.

@@ -19,14 +19,14 @@ inline constexpr int kRandomSetClasses = 2;
 inline constexpr std::int64_t kRandomSetTrainSamples = 1000;
 inline constexpr std::int64_t kRandomSetTestSamples = 200;
 
-/// Makes the set from options.seed and the numbers of samples; a sample depends on seed, half (train or test)
+/// Makes the set from options.seed and the numbers of samples. A sample depends on seed, half (train or test)
 /// and its own index only. The label is the larger of two fixed random linear functions of the features. Bits
 /// are the same on every machine: no function of libm but the square root takes part.
 TrainTestData make_random_set(const DatasetOptions& options);
 
 // A sequence of random numbers for one made-up sample: Philox, read one word after another.
 
-/// Which numbers of RandomUse::kData are for what.
+/// Uses of the numbers of RandomUse::kData.
 enum class DataStream : std::uint32_t {
   kRandomMap = 0,
   kRandomTrain,
@@ -76,7 +76,7 @@ inline constexpr int kSyntheticSetClasses = 10;
 inline constexpr std::int64_t kSyntheticSetTrainSamples = 6000;
 inline constexpr std::int64_t kSyntheticSetTestSamples = 1000;
 
-/// Draws the set from options.seed and the numbers of samples; a sample depends on seed, half (train or test)
+/// Draws the set from options.seed and the numbers of samples. A sample depends on seed, half (train or test)
 /// and its own index only, so a larger set begins with the smaller one. Every machine draws the same bytes.
 TrainTestData make_synthetic_set(const DatasetOptions& options);
 
@@ -91,7 +91,7 @@ struct Curve {
   Point from, control, to;
 };
 
-/// Keeps for each pixel its squared distance to the nearest point drawn; ink is computed from that at the
+/// Keeps for each pixel its squared distance to the nearest point drawn. Ink is computed from that at the
 /// end, so that strokes that cross do not get darker.
 class Pen {
  public:

@@ -92,7 +92,7 @@ std::vector<std::string> numbered_classes(int classes) {
 
 namespace {
 
-/// What a list of three million pictures takes; and a path of 4,096 bytes, each escaped.
+/// Room for a list of three million pictures; and for a path of 4,096 bytes, each escaped.
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
 constexpr int kVersionOfConversion = 1;
 constexpr std::size_t kMostBytesOfLine = std::size_t{32} << 10;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What people call the classes of their data, and the pictures that its samples were. Names reach terminals, so
-/// those of classes are printable.
+/// Names that people give the classes of their data, and names of the pictures that its samples were. Names reach
+/// terminals, so those of classes are printable.
 #pragma once
 
 #include "common/env.hpp"
@@ -21,7 +21,7 @@ namespace lockstep {
 inline constexpr std::size_t kMostClasses = 256;
 inline constexpr std::size_t kLongestClassName = 200;  ///< bytes
 
-/// What makes this no name of a class, for a message; null: it is fine.
+/// The reason why this is no name of a class, for a message; null: it is fine.
 const char* trouble_with_class_name(std::string_view name);
 
 /// A name a line, in label order. Spaces around a name, a byte order mark, CR LF and empty lines at the end
@@ -32,7 +32,7 @@ const char* trouble_with_class_name(std::string_view name);
 std::vector<std::string> parse_class_names(std::string_view text, const std::string& file,
                                            std::size_t most = kMostClasses);
 
-/// The same from a file. @throws DataError also if it is larger than all names could be; IoError
+/// Reads the names from a file. @throws DataError also if it is larger than all names could be; IoError
 std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most = kMostClasses);
 
 /// The half that people call so, in letters of any case: train or training, test or testing, val, valid or validation.

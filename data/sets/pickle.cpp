@@ -30,7 +30,7 @@ constexpr std::pair<unsigned char, const char*> kRefused[] = {
     {'G', "BINFLOAT"},  {0x8F, "EMPTY_SET"}, {0x97, "NEXT_BUFFER"},
 };
 
-// Names stand for what is done here; nothing is looked up.
+// Names select what is done here; nothing is looked up.
 constexpr const char *kReconstruct = "_reconstruct", *kFromBuffer = "_frombuffer", *kArray = "ndarray",
                      *kElementType = "dtype", *kEncode = "encode";
 constexpr std::pair<std::string_view, const char*> kNames[] = {
@@ -79,7 +79,7 @@ class Pickle::Reader {
  private:
   [[noreturn]] void fail(const std::string& cause) const { fail_at(source_, opcode_at_, cause); }
 
-  // The bytes behind an opcode.
+  // The bytes after an opcode.
 
   std::string_view take(std::uint64_t bytes) {
     if (bytes > file_.size() - at_) fail("the pickle ends too early");
@@ -367,7 +367,7 @@ class Pickle::Reader {
     return array;
   }
 
-  /// A text that does not stand in the file as it is.
+  /// A text that is not in the file as it is.
   std::string_view keep(std::optional<std::string> text) {
     if (!text) fail("a text with an escape or a character that is not read here");
     return pickle_.texts_.emplace_back(*std::move(text));

@@ -21,13 +21,14 @@ struct PickledValue {
   enum class Kind { kNone, kNumber, kText, kList, kDictionary, kArray, kElementType, kName };
 
   Kind kind = Kind::kNone;
-  std::int64_t number = 0;             ///< also of True and False
-  std::string_view text = {};          ///< str in UTF-8, bytes, "numpy.dtype"; of an array its elements
-  std::vector<PickledValue*> items{};  ///< of a list or tuple; of a dictionary key, value, key, value, ...
-  std::vector<std::int64_t> dims{};    ///< of an array
-  std::size_t item = 0;                ///< bytes of an element, 1, 2, 4 or 8
-  bool is_signed = false;              ///< its elements
-  bool is_fortran = false;             ///< its order: the first dimension is innermost
+  std::int64_t number = 0;     ///< also of True and False
+  std::string_view text = {};  ///< str in UTF-8, bytes, "numpy.dtype"; of an array its elements
+  std::vector<PickledValue*>
+      items{};  ///< elements of a list or tuple; in a dictionary key, value, key, value, ...
+  std::vector<std::int64_t> dims{};  ///< an array's
+  std::size_t item = 0;              ///< bytes of an element, 1, 2, 4 or 8
+  bool is_signed = false;            ///< its elements
+  bool is_fortran = false;           ///< its order: the first dimension is innermost
 };
 
 /// A pickle of protocol 0 to 5, read whole. Takes 200 MB at most beside twice the file, and time that grows as the file.
@@ -56,7 +57,7 @@ class Pickle {
 
   std::string name_;
   std::deque<PickledValue> values_;
-  std::deque<std::string> texts_;  ///< that do not stand in the file as they are
+  std::deque<std::string> texts_;  ///< that are not in the file as they are
   const PickledValue* value_ = nullptr;
 };
 

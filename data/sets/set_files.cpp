@@ -73,7 +73,7 @@ namespace {
 
 constexpr const char* kNoDirectory = "no such directory";
 
-/// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
+/// The reason why a directory is unusable, for a message. Empty if it holds all files, which are then in `files`.
 /// @throws IoError  it may hold them
 std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
   std::error_code error;

@@ -126,7 +126,7 @@ void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntr
   }
 }
 
-/// What could stay on disk.
+/// Reads into memory what could stay on disk.
 void take_into_memory(Dataset& set) {
   const auto size = static_cast<std::size_t>(set.shape.features());
   const auto samples = static_cast<std::size_t>(set.size());

@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-// Where the files of a data set lie.
+// Files of a data set, and their places.
 
 /// The names that a file may have, without .gz; the first is the one in messages.
 using FileNames = std::vector<std::string>;
@@ -87,7 +87,7 @@ class SetDirectory {
 
 // Samples with any number of labels: Dataset::label_sets while a set is read.
 
-/// Of sets whose samples have several labels: a row has a byte for each.
+/// Limit for sets whose samples have several labels: a row has a byte for each class.
 inline constexpr std::int64_t kMostClassesOfLabelSets = 65'536;
 
 /// Gives each combination of labels a row, in the order in which they come.
@@ -110,7 +110,7 @@ class LabelSets {
   std::size_t looked_at_ = 0;  ///< bytes of the table that memory was asked for
 };
 
-/// Which classes a row has, ascending.
+/// Classes of a row, ascending.
 std::vector<std::uint32_t> labels_in(std::span<const std::uint8_t> row);
 
 // How large a data set is and what it looks like, without loading its images.
@@ -119,14 +119,14 @@ struct SetOutline {
   ImageShape shape;
   int classes = 0;
   std::int64_t train_samples = 0, test_samples = 0;
-  std::int64_t validation_samples = 0;  ///< of files of its own; 0: there are none
+  std::int64_t validation_samples = 0;  ///< in files of its own; 0: there are none
   bool is_fp32 = false;                 ///< its features; otherwise bytes
   bool on_disk = false;                 ///< its images stay there
   std::vector<std::string> remarks{};   ///< TrainTestData::remarks
 };
 
-/// Of a set that is known by name what is published, whatever its files are, if they are there at all. Of
-/// people's own data what the headers of their files and the labels say.
+/// Outlines a set. One that is known by name is as published, whatever its files are, if they are there at all.
+/// People's own data are as the headers of their files and the labels say.
 /// @throws ConfigError       unknown set; own data without a directory
 /// @throws MissingDataError, DataError  own data that are not there, or damaged, as load_dataset
 SetOutline outline_of(const DatasetOptions& options);
@@ -135,13 +135,12 @@ SetOutline outline_of(const DatasetOptions& options);
 struct SetFormat {
   std::string_view name;  ///< in data/sets/catalogue.txt
 
-  /// What a directory must hold to be taken for a set of this format; null: it is made in memory.
+  /// Files that a directory must hold to be taken for a set of this format. Null: it is made in memory.
   std::vector<FileNames> (*files)(const SetEntry& set) = nullptr;
   /// From files found so: all of train and test, and validation where the options ask for files.
   /// @throws DataError
   TrainTestData (*load)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
-  /// What the files' headers say, for sets of which nothing else is known; null: there are none in this
-  /// format.
+  /// Reads the files' headers, for sets of which nothing else is known; null: there are none in this format.
   SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
   /// Without files.
   TrainTestData (*make)(const DatasetOptions& options) = nullptr;
@@ -169,7 +168,7 @@ std::vector<FileNames> idx_set_files(const SetEntry& set);
 /// Images and labels of a validation half, which people's own sets may have: both of them, or none.
 std::vector<FileNames> idx_validation_files();
 
-/// Of a set of people's own: from the headers of the images, and the labels.
+/// Outlines a set of people's own: from the headers of the images, and the labels.
 SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 /// Reads the files at the same time, in threads of its own, and checks that they belong together. The
@@ -186,7 +185,7 @@ SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, cons
 /// Reads index, labels and digests, and no image. @throws DataError, MissingDataError  a file that is not what it must be
 TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-// Folders of pictures, a folder for each class, as `lockstep convert` reads them; the pictures are decoded when they are
+// Folders of pictures, a folder for each class, as `lockstep convert` reads them. The pictures are decoded when they are
 // needed (data/pictures/picture_store.hpp).
 
 std::vector<FileNames> picture_set_files(const SetEntry& set);
@@ -212,7 +211,7 @@ TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const Dat
 //
 // and nothing else: no header, and as many records a file as there are.
 
-/// What a file of records holds.
+/// Contents of a file of records.
 struct CifarRecords {
   std::vector<std::int32_t> labels;
   std::vector<std::uint8_t> images;  ///< [record][features]
@@ -232,12 +231,12 @@ struct CifarLayout {
 CifarRecords parse_cifar(std::span<const std::uint8_t> file, const std::string& name,
                          const CifarLayout& layout);
 
-/// The same of a file of the version for Python (data/sets/pickle.hpp): the same records.
+/// Parses a file of the version for Python (data/sets/pickle.hpp): the same records.
 /// @throws DataError  as Pickle; an array or labels of another kind, size or range
 CifarRecords parse_pickled_cifar(std::span<const std::uint8_t> file, const std::string& name,
                                  const CifarLayout& layout);
 
-/// The files that the set's entry names, or those of the version for Python, which are called so without ".bin"; those
+/// The files that the set's entry names, or those of the version for Python, which are called so without ".bin". Those
 /// that begin with "test" hold the test images.
 std::vector<FileNames> cifar_set_files(const SetEntry& set);
 

@@ -36,27 +36,26 @@ inline constexpr std::uint64_t kMostShardIndexBytes = std::uint64_t{32} << 20;
 /// How a half's images lie in files and blocks.
 struct ShardSizes {
   std::uint64_t block_bytes = std::uint64_t{256} << 10;  ///< that have a SHA-256; a power of two from 512 on
-  std::uint64_t shard_bytes = std::uint64_t{1} << 30;    ///< of each file but the last: whole blocks
+  std::uint64_t shard_bytes = std::uint64_t{1} << 30;    ///< in each file but the last: whole blocks
   friend bool operator==(const ShardSizes&, const ShardSizes&) = default;
 };
 
 struct ShardHalf {
   std::int64_t samples = 0;
-  std::int64_t label_count = 0;     ///< of all samples, where they have any number of labels
-  Sha256Digest labels{}, blocks{};  ///< of those two files
+  std::int64_t label_count = 0;     ///< over all samples, where they have any number of labels
+  Sha256Digest labels{}, blocks{};  ///< digests of those two files
   std::vector<std::uint64_t> values = {},
                              squares = {};  ///< [channel] sums over all pixels; of fp32 features empty
 };
 
-/// What shards.index says.
+/// Contents of shards.index.
 struct ShardIndex {
   ImageShape shape;
   bool is_fp32 = false;         ///< little-endian features, all of them finite; otherwise bytes
   bool has_label_sets = false;  ///< a sample has any number of labels; otherwise one
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  ///< one for each class; empty: they are numbers
-  std::string
-      columns;  ///< of a table, how its rows are read (data/sets/table_columns.hpp); empty: as numbers
+  std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
   ShardSizes sizes;
   ShardHalf train, test, validation;  ///< the last one may have no samples: it is not there
 
@@ -78,7 +77,7 @@ std::string to_text(const ShardIndex& index);
 std::string shard_file(std::string_view half, std::uint64_t number);
 std::string shard_labels_file(std::string_view half);
 std::string shard_blocks_file(std::string_view half);
-/// Whether a file of such a set may have that name.
+/// True if a file of such a set may have that name.
 bool is_name_in_shards(std::string_view name);
 
 /// Writes a set, sample after sample, in the memory of a few blocks whatever its size. Nothing has its final name before
@@ -90,7 +89,7 @@ class ShardWriter {
     ShardSizes sizes = {};
     PictureFit fit = PictureFit::kSqueeze;         ///< with which its images were made
     bool is_fp32 = false, has_label_sets = false;  ///< see ShardIndex
-    std::string columns = {};                      ///< likewise
+    std::string columns = {};                      ///< see ShardIndex
   };
 
   /// Makes the directory if need be, and claims it.
@@ -114,10 +113,10 @@ class ShardWriter {
            const std::filesystem::path& original = {}) {
     add(half, sample, std::span(&label, 1), original);
   }
-  /// Puts the set in the place of what was there; nothing can be added behind that. Without it nothing stays.
+  /// Puts the set in the place of what was there; nothing can be added after that. Without it nothing stays.
   /// @throws DataError  there are no samples to train on, or to test with; IoError
   void publish();
-  /// What was published.
+  /// The index that was published.
   const ShardIndex& index() const { return index_; }
 
  private:
@@ -132,8 +131,8 @@ class ShardWriter {
   std::unique_ptr<Half> halves_[3];  ///< by SetHalf; of validation only if it has samples
 };
 
-/// What `lockstep convert` is asked for with the name of a set, or with a directory that holds the files of people's own:
-/// how to load it. Nothing: neither.
+/// Finds what `lockstep convert` is asked for: a set's name, or a directory that holds the files of people's own.
+/// Returns how to load it. Nothing: neither.
 std::optional<DatasetOptions> find_whole_set(const std::string& name_or_directory);
 
 /// Any set of images, sample after sample in its order, with the names of its pictures where they are known.

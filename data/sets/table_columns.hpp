@@ -19,7 +19,7 @@ struct TableColumn {
 
   std::string name = {};  ///< as the first row has it, printable; empty: the table has no names
   bool is_one_hot = false;
-  std::vector<std::string> values = {};  ///< of a one-hot column, sorted: the set has a column for each
+  std::vector<std::string> values = {};  ///< in a one-hot column, sorted: the set has a column for each
   std::optional<float> filler = {};      ///< put in for an empty cell, in each of its columns
   friend bool operator==(const TableColumn&, const TableColumn&) = default;
 };

@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-/// A word, taken apart: numbers or names, in the order in which they stand there.
+/// The parts of a word: numbers or names, in their order there.
 struct Label {
   bool is_list = false;
   std::vector<std::uint32_t> numbers{};
@@ -59,7 +59,7 @@ std::string word_of(const nlohmann::json& json) {
   return json_text_in_ascii(nlohmann::ordered_json(json));
 }
 
-/// What all labels of a set have in common.
+/// Facts that all labels of a set have in common.
 struct Vocabulary {
   bool has_lists = false;
   std::string first_number{}, first_name{};  ///< the words, with their samples; empty: there are none

@@ -64,14 +64,14 @@ bool has_its_checksum(const Block& block) {
   return number_of(of_field) == all - own + kBytes * ' ';
 }
 
-/// Its name in the header, whose first part may stand in the field behind.
+/// Its name in the header, whose first part may be in the field after it.
 std::string short_name(const Block& block) {
   const std::string_view name = text_of(field(block, 0, 100)), prefix = text_of(field(block, 345, 155));
   const bool is_ustar = text_of(field(block, 257, 6)) == "ustar";
   return is_ustar && !prefix.empty() ? fmt::format("{}/{}", prefix, name) : std::string(name);
 }
 
-/// Of an entry that is no file; null: it is unknown.
+/// Names an entry that is no file; null: it is unknown.
 const char* kind_of_tar_entry(char type) {
   switch (type) {
     case '1':

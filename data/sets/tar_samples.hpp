@@ -23,7 +23,7 @@ namespace lockstep {
 /// A regular file in an archive.
 struct TarEntry {
   std::string name;          ///< without NUL and line end
-  std::uint64_t offset = 0;  ///< of its first byte
+  std::uint64_t offset = 0;  ///< its first byte's
   std::uint64_t bytes = 0;   ///< all of them lie in the archive
 };
 
@@ -45,7 +45,7 @@ class TarReader {
   [[noreturn]] void fail(std::uint64_t offset, const std::string& cause) const;
 
  private:
-  /// What headers in front of a file's say of it.
+  /// Facts about a file from headers before its own.
   struct Extended {
     std::string path{};
     std::optional<std::uint64_t> bytes{};
@@ -74,13 +74,13 @@ inline constexpr std::uint64_t kMostBytesOfCls = std::uint64_t{64} << 10,
 /// The text of a .cls: whole numbers with spaces or commas between, of which one is the label and several are a list; or a line
 /// that does not begin with a number and is a name. Nothing: it holds neither, or a number above kMostShardClasses - 1.
 std::optional<std::string> label_of_cls(std::string_view text);
-/// Of a .json: what its object has under a key. Nothing: it is no such object, or has no label there.
+/// Label in a .json: the value of its object under a key. Nothing: it is no such object, or has no label there.
 std::optional<std::string> label_of_json(std::string_view text, const std::string& key);
 
-/// Of one half.
+/// Labels of one half.
 struct TarHalfLabels {
   std::vector<std::int32_t> labels;  ///< [sample] of a class, or a row of the set's label_sets
-  std::string sha256;                ///< of samples with several: of how many, and each, as 32 bits
+  std::string sha256;                ///< for samples with several: over their number, and each, as 32 bits
 };
 
 struct TarLabels {
@@ -102,7 +102,7 @@ using NameOfSample = std::function<std::string(std::size_t half, std::size_t sam
 TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std::vector<std::string> names,
                            const std::string& what, const NameOfSample& name_of = {});
 
-// Which samples an archive holds.
+// Samples that an archive holds.
 
 struct TarSample {
   TarEntry picture;

@@ -26,7 +26,7 @@ enum class MissingCells;
 /// A column in which a quarter of the cells or more is no number.
 struct TextColumn {
   std::string column;         ///< "column 2 (colour)"
-  std::string argument;       ///< of --drop and --one-hot: its name, or its number
+  std::string argument;       ///< for --drop and --one-hot: its name, or its number
   std::size_t different = 0;  ///< texts, at most kMostTexts
   std::string example;
 

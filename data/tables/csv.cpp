@@ -54,7 +54,7 @@ void CsvReader::begin_field() {
   fields_[count_++].clear();
 }
 
-/// What stands behind the opening quote. @returns the character behind the field
+/// Reads what follows the opening quote. @returns the character after the field
 int CsvReader::read_quoted(std::string& field) {
   for (;;) {
     int c = get();

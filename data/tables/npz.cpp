@@ -21,7 +21,7 @@ constexpr std::size_t kEndBytes = 22, kLocatorBytes = 20, kEnd64Bytes = 56, kRec
 constexpr std::uint64_t kNone32 = 0xFFFFFFFF;
 constexpr int kStored = 0, kDeflated = 8;
 
-/// Little-endian. @param at  with `count` bytes behind it
+/// Little-endian. @param at  with `count` bytes after it
 std::uint64_t number_at(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t count) {
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < count; ++i) number |= std::uint64_t{bytes[at + i]} << (8 * i);

@@ -134,7 +134,7 @@ std::pair<SampleForm, std::vector<std::int64_t>> read_forms(const NpzArchive& ar
 // Labels.
 
 struct HalfLabels {
-  std::vector<std::uint32_t> labels;  ///< of all samples, one after another
+  std::vector<std::uint32_t> labels;  ///< all samples', one after another
   std::vector<std::uint64_t> ends;    ///< [sample] among them
 
   std::span<const std::uint32_t> of(std::size_t sample) const {

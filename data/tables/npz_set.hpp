@@ -17,10 +17,10 @@
 namespace lockstep {
 
 struct NpzSetConversion {
-  TableConversion samples;  ///< of each class; a sample of several labels counts for each of them
+  TableConversion samples;  ///< in each class; a sample of several labels counts for each of them
   PartSizes sizes;
   bool is_fp32 = false;         ///< data.set: table; otherwise images, data.set: shards
-  bool has_label_sets = false;  ///< of a sample there is any number of labels
+  bool has_label_sets = false;  ///< a sample has any number of labels
   std::string order;            ///< how four dimensions were taken; empty: there are fewer
 };
 

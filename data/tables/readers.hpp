@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What tables are read with: text of rows and fields, as RFC 4180 has it, and numpy's arrays.
+/// Readers of tables: text of rows and fields, as RFC 4180 has it, and numpy's arrays.
 #pragma once
 
 #include "data/byte_source.hpp"
@@ -31,11 +31,11 @@ class CsvReader {
   /// @throws DataError  naming the line: a quote is never closed, the row is longer than kMostRowBytes or has more than
   ///                    kMostColumns; IoError
   bool next();
-  /// Of the row. Valid until the next one is read.
+  /// Fields of the row. Valid until the next one is read.
   std::span<const std::string> fields() const { return {fields_.data(), count_}; }
   /// In which the row began, from 1.
   std::uint64_t line() const { return first_line_; }
-  /// Whether something followed a closing quote, which no field may.
+  /// True if something followed a closing quote, which no field may.
   bool has_stray_text() const { return has_stray_text_; }
 
  private:
@@ -66,7 +66,7 @@ std::string_view without_spaces(std::string_view text);
 //   93 "NUMPY" | version, two bytes | length of the header, 2 bytes little-endian, of versions 2 and 3 four
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (150, 4), } | the numbers, the last dimension innermost
 
-/// What the header says.
+/// Contents of the header.
 struct NpyHeader {
   char kind = 'f';       ///< f, i, u, b, or of texts S (bytes) and U (UTF-32)
   std::size_t item = 4;  ///< bytes of an element

@@ -22,7 +22,7 @@ namespace lockstep {
 /// True of a name that ends with .csv, .tsv, .txt, .data or one of these and .gz, .npy or .npz, in letters of any case.
 bool is_called_a_table(const std::filesystem::path& path);
 
-/// Whether the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
+/// Says if the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
 /// for that has no such number.
 enum class TableHeader { kAuto, kYes, kNo };
 
@@ -30,21 +30,21 @@ enum class TableHeader { kAuto, kYes, kNo };
 enum class MissingCells {
   kRefused,
   kMean,    ///< the mean of its column in the training half is put in
-  kMedian,  ///< likewise
+  kMedian,  ///< the median is put in
   kDropped  ///< its row is left out
 };
 
 /// How a table is read.
 struct TableOptions {
   std::string from = {};
-  /// The column of text that has the labels: its name or its number, the first one being 1; empty: the one that is called
+  /// The column of text that has the labels: its name or its number, the first one being 1. Empty: the one that is called
   /// label, target, class, y or species, in letters of any case. In a .npz the name of the array; empty: y, labels or
   /// label. For a .npy the file of that array.
   std::string label = {};
   bool has_labels = true;                   ///< false: all columns are features, as predict reads them
   std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number
-  TableHeader header = TableHeader::kAuto;  ///< of text
-  std::string separator = {};  ///< of text, one character; empty: a comma, or a tabulator in .tsv
+  TableHeader header = TableHeader::kAuto;  ///< for text
+  std::string separator = {};  ///< for text, one character; empty: a comma, or a tabulator in .tsv
   std::vector<std::string> one_hot =
       {};  ///< columns of text, by name or number, of which each value becomes one
   MissingCells missing = MissingCells::kRefused;
@@ -70,13 +70,13 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  /// Of a sample: a column each has a channel of its own; arrays of more dimensions are [channel][row][column].
+  /// Shape of a sample. Each column has a channel of its own; arrays of more dimensions are [channel][row][column].
   const ImageShape& shape() const { return shape_; }
   /// "column 5 (species)"; empty for arrays, and where there are no labels.
   const std::string& label_column() const { return label_column_; }
   /// Doubts about the rows read so far: a column without a name that only counts them. Empty: there are none.
   virtual std::string warning() const { return ""; }
-  /// How its rows become numbers, as far as that was learnt from the rows read so far; null: all are numbers.
+  /// How its rows become numbers, as far as that was learnt from the rows read so far. Null: all are numbers.
   virtual std::shared_ptr<const TableColumns> columns() const { return nullptr; }
   /// Columns of the rows read so far that hold text rather than numbers.
   virtual std::vector<TextColumn> text_columns() const { return {}; }
@@ -89,7 +89,7 @@ class Table {
   std::string label_column_;
 };
 
-/// Opens one, and reads what stands above its rows.
+/// Opens one, and reads what is above its rows.
 /// @throws DataError         it is no table, or has no such column or array; MissingDataError, IoError
 /// @throws UsageError        an option that there is not for such a file; or the column of the labels has to be named
 std::unique_ptr<Table> open_table(const TableOptions& options);
@@ -118,7 +118,7 @@ class TextColumnsError : public DataError {
 struct TableConversionOptions {
   TableOptions table = {};
   std::string to = {};        ///< the directory of the new set
-  SplitChoice split = {};     ///< of each class
+  SplitChoice split = {};     ///< for each class
   bool replace = false;       ///< the set that is in `to` already
   bool skip_damaged = false;  ///< go on without rows that cannot be used
 };
@@ -128,11 +128,11 @@ struct TableConversion {
   std::vector<std::string> class_names;
   std::vector<std::int64_t> train, test, validation;  ///< [class] samples
   std::int64_t damaged = 0;                           ///< rows that were left out
-  std::int64_t incomplete = 0;                        ///< likewise, for empty cells (MissingCells::kDropped)
-  std::shared_ptr<const TableColumns> columns;        ///< what the set records of them; null: nothing
-  std::vector<std::int64_t> filled;                   ///< [column] cells that were empty
-  std::string label_column, warning;                  ///< as of Table
-  std::vector<std::string> troubles;  ///< of the first kMostTroubles of them, each with file and line
+  std::int64_t incomplete = 0;                  ///< rows left out for empty cells (MissingCells::kDropped)
+  std::shared_ptr<const TableColumns> columns;  ///< recipe that the set records; null: none
+  std::vector<std::int64_t> filled;             ///< [column] cells that were empty
+  std::string label_column, warning;            ///< as of Table
+  std::vector<std::string> troubles;            ///< the first kMostTroubles of them, each with file and line
 };
 
 inline constexpr std::size_t kMostTroubles = 10;

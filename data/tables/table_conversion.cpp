@@ -34,14 +34,14 @@ bool is_one_of(std::span<const std::string_view> endings, const fs::path& path) 
   return std::ranges::find(endings, in_small_letters(path.extension().string())) != endings.end();
 }
 
-/// The same without .gz.
+/// True for text, with or without .gz.
 bool is_text(const fs::path& path) {
   return is_one_of(kTexts, in_small_letters(path.extension().string()) == ".gz" ? path.stem() : path);
 }
 
-/// What the first reading finds.
+/// Labels found in the first reading.
 struct FoundLabels {
-  std::vector<std::string> names;     ///< of classes, in the order in which they turned up
+  std::vector<std::string> names;     ///< names of classes, in the order in which they turned up
   std::vector<std::uint32_t> labels;  ///< [row that can be used] into names
 };
 
@@ -114,7 +114,7 @@ class LabelReader {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-/// "1" of "1.0", which programs make of whole numbers beside missing ones, and of numpy's "1.000e+00"; nothing: `label`
+/// "1" of "1.0", which programs make of whole numbers beside missing ones, and of numpy's "1.000e+00". Nothing: `label`
 /// is no such number.
 std::optional<std::string> as_whole_number(const std::string& label) {
   constexpr double kLargest = 0x1p53;
@@ -124,7 +124,7 @@ std::optional<std::string> as_whole_number(const std::string& label) {
   return std::to_string(static_cast<std::int64_t>(*number));
 }
 
-/// Where all labels are whole numbers, those with a point become as those without.
+/// Joins numbers with a point to those without, if all labels are whole numbers.
 void join_whole_numbers(FoundLabels& found) {
   const auto is_whole = [](const std::string& name) { return as_whole_number(name) || parse_int64(name); };
   if (!std::ranges::all_of(found.names, is_whole)) return;
@@ -141,7 +141,7 @@ void join_whole_numbers(FoundLabels& found) {
   found.names = std::move(names);
 }
 
-/// Numbers with a fraction are measured values, which no class stands for.
+/// Numbers with a fraction are measured values, which are no classes.
 void require_classes(const FoundLabels& found, const std::string& column, const std::string& file) {
   const std::vector<std::string>& names = found.names;
   const auto is_number = [](const std::string& name) { return parse_double(name).has_value(); };

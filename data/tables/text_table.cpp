@@ -94,7 +94,7 @@ class TextTable final : public Table {
     return inflated_.emplace(file_, std::span<const std::uint8_t>());
   }
 
-  /// The name of the column that is called as those of labels are. Names and rows are not told apart yet.
+  /// The name of the column that is called as those of labels are. Names and rows are not yet distinguished.
   std::string find_label() const {
     const auto fields = reader_.fields();
     const auto called = std::ranges::find_if(fields, is_called_label);
@@ -208,7 +208,7 @@ class TextTable final : public Table {
     return shown;
   }
 
-  /// A recipe that says which columns there are. What is to be recorded of them needs names that tell them apart.
+  /// A recipe that says which columns there are. What is to be recorded of them needs different names.
   TableColumns columns_to_learn() const {
     TableColumns columns;
     for (std::size_t i = 0; i < columns_; ++i)
@@ -234,7 +234,7 @@ class TextTable final : public Table {
     return !options_.one_hot.empty() || options_.missing == MissingCells::kMean ||
            options_.missing == MissingCells::kMedian;
   }
-  /// A recipe, or names alone where they tell the features apart.
+  /// A recipe, or names alone if the features' names differ.
   bool records_columns() const {
     if (has_recipe()) return true;
     std::set<std::string> names;
@@ -303,11 +303,11 @@ class TextTable final : public Table {
   std::optional<GzipSource> inflated_;
   CsvReader reader_;
   std::size_t columns_ = 0, label_ = 0;
-  std::vector<std::string> names_;     ///< of the columns; empty: there is no header
+  std::vector<std::string> names_;     ///< the columns'; empty: there is no header
   std::vector<std::size_t> features_;  ///< columns
   std::vector<bool> is_one_hot_;       ///< [column]
   std::optional<ColumnReader> cell_reader_;
-  std::vector<std::string_view> cells_;  ///< of the row's features
+  std::vector<std::string_view> cells_;  ///< the row's features
   std::string missing_;                  ///< a column that was asked for, and that there is not
   bool is_first_waiting_ = false;        ///< the first row is no header: next() gives it
   bool counts_rows_ = false;             ///< the first column, which has no name, is 0, 1, 2, ... so far

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is made before the first pass: units with their memory, where each gradient lies, and what both passes use.
+/// Set-up before the first pass: units with their memory, places of the gradients, and what both passes use.
 #include "models/device/device_execution.hpp"
 
 #include "common/buffers.hpp"

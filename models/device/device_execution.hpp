@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-/// What a pass on a device needs besides the weights.
+/// Inputs of a pass on a device besides the weights.
 struct DevicePass {
   int batch = 0;
   std::uint64_t seed = 0;
@@ -30,18 +30,18 @@ struct DevicePass {
   const StepState* state = nullptr;  ///< device memory
   // For layers that look at the global batch:
   int grain = 0;                   ///< columns of a grain
-  std::int64_t batch_samples = 0;  ///< of the global batch
-  /// What the output loses, in training: the forward pass ends with it, and the gradient of the logits takes their
+  std::int64_t batch_samples = 0;  ///< in the global batch
+  /// Loss of the output, in training: the forward pass ends with it, and the gradient of the logits takes their
   /// place. None: that is the caller's business.
   std::optional<DeviceLoss> loss = std::nullopt;
 };
 
-/// Where the gradients of all parameters go: arena order, as exact sums.
+/// Target of the gradients of all parameters: arena order, as exact sums.
 struct DeviceGradient {
   int grain = 0;                         ///< columns of a grain
   std::int64_t* arena = nullptr;         ///< [parameters]
   std::int64_t* refused = nullptr;       ///< Refusals::all
-  std::span<const ExactFormat> formats;  ///< of each tensor, in arena order; the host's
+  std::span<const ExactFormat> formats;  ///< for each tensor, in arena order; the host's
   std::int64_t* refusals = nullptr;      ///< [tensors][kRefusalKinds], Refusals::of_tensor; may be null
 };
 
@@ -72,7 +72,7 @@ class DeviceExecution {
   /// Stages in training are marked in this timeline. Borrows it; null: in none.
   void record_into(DeviceTimeline* timeline) { timeline_ = timeline; }
 
-  /// Where the input goes, [features, batch], and gather puts the labels, [batch].
+  /// Memory for the input, [features, batch]; gather puts the labels, [batch], into the other.
   float* input() { return input_.y.data(); }
   std::int32_t* labels() { return labels_.data(); }
   int max_batch() const { return max_batch_; }
@@ -87,7 +87,7 @@ class DeviceExecution {
   /// Behind all that this pass reads: they take the place of this one's.
   void take_next_input();
 
-  /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss; valid until
+  /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss. Valid until
   /// the next pass.
   float* forward_training(Stream& stream, const float* weights, const DevicePass& pass);
   float* forward_evaluation(Stream& stream, const float* weights, int batch);
@@ -97,13 +97,13 @@ class DeviceExecution {
   /// @param dlogits  gradient of the output, [classes, batch]; may be the buffer that forward_training returned
   void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
                 const DeviceGradient& gradient, const DeviceGradientReady& on_ready);
-  /// Where others put the gradient of the output of a part that takes it from them; of another, its output.
+  /// Memory for the gradient of the output, if a part takes it from others; in another part, its output.
   float* output_gradient() { return output_gradient_.size() > 0 ? output_gradient_.data() : logits(); }
-  /// Of a part that gives it, after backward: the gradient of the input [features, batch], until the next pass;
-  /// otherwise null.
+  /// Gradient of the input [features, batch], after backward until the next pass, in a part that gives it; otherwise
+  /// null.
   const float* input_gradient() const { return gives_input_gradient_ ? input_.gradient : nullptr; }
 
-  // The same from cut to cut, for any network. The last two return what must be summed over all ranks, behind
+  // Passes from cut to cut, for any network. The last two return what must be summed over all ranks, after
   // what is queued on the stream, before they are called again. A rank without samples (batch 0) has part in
   // the sums and in nothing else.
 
@@ -126,19 +126,21 @@ class DeviceExecution {
   struct Unit {
     Stage stage;
     DeviceBuffer<float> y;            ///< [output, batch]
-    DeviceBuffer<std::uint8_t> mask;  ///< of the epilogue, or what its head saved
+    DeviceBuffer<std::uint8_t> mask;  ///< the epilogue's, or what its head saved
     DeviceBuffer<float> gradient_memory;
-    DeviceBuffer<float> detour;  ///< gradient of y, where the stage behind cannot store through the epilogue
+    DeviceBuffer<float>
+        detour;  ///< gradient of y, where the stage after it cannot store through the epilogue
     DeviceBuffer<float> from_branches;  ///< gradient that branches of y bring, to be added to dy
-    bool adds_to_dbranch = false;       ///< of a head with a branch: another one behind it has written that
-    float* dy = nullptr;                ///< gradient of y; null: stored_through
+    bool adds_to_dbranch =
+        false;            ///< another head with this branch, after this one, has written its gradient
+    float* dy = nullptr;  ///< gradient of y; null: stored_through
     /// [before_epilogue, batch]: its own memory, or another's with the same numbers
     float* gradient = nullptr;
     std::unique_ptr<Event> ready;  ///< its gradient is there
-    EpilogueBackward way_back;     ///< through its epilogue; in the shape that the unit behind sees, if that
-    bool stored_through = false;   ///< stores through it
-    std::size_t first_tensor = 0;  ///< the number of its first parameter in arena order
-    DeviceBuffer<std::byte> statistics;  ///< of a head that is a BatchLayer
+    EpilogueBackward way_back;    ///< through its epilogue; in the shape that the unit after it sees, if that
+    bool stored_through = false;  ///< stores through it
+    std::size_t first_tensor = 0;        ///< the number of its first parameter in arena order
+    DeviceBuffer<std::byte> statistics;  ///< for a head that is a BatchLayer
 
     const BatchLayer* over_batch() const;
     bool has_epilogue() const { return stage.epilogue.count > 0; }
@@ -147,9 +149,9 @@ class DeviceExecution {
   /// The one whose output unit i reads.
   Unit& unit_before(std::size_t i) { return i == 0 ? input_ : units_[i - 1]; }
   void make_units(Device& device, const Network& network, const NetworkPart& part, bool training);
-  /// Zeroes what stands in for missing biases.
+  /// Zeroes the stand-ins for missing biases.
   void fill_stand_ins(Device& device);
-  /// Where each gradient lies, and the way back through each epilogue.
+  /// Plans the place of each gradient, and the way back through each epilogue.
   void plan_gradients();
   void plan_gradient(Unit& unit, const Unit* next);
   const float* input_of(std::size_t i) const { return i == 0 ? input_.y.data() : units_[i - 1].y.data(); }
@@ -161,11 +163,11 @@ class DeviceExecution {
   /// Adds this rank's terms to zeroed sums.
   CutSums queue_sums(Stream& stream, std::size_t i, bool forward);
   void forward_stage(Stream& stream, std::size_t i);
-  /// Where the last stage did not take it along.
+  /// Queues the loss if the last stage did not take it along.
   void queue_loss(Stream& stream);
   /// The last stage with the loss of the pass, and the gradient of its input, if it has a launch for them.
   bool forward_with_loss(Stream& stream, DeviceLayerTensors tensors);
-  /// Whether the gradient of the input of a unit is wanted.
+  /// True if the gradient of the input of a unit is wanted.
   bool gives_gradient(std::size_t i) const { return i > first_trained_ || gives_input_gradient_; }
   const float* branch_of(const Unit& unit) const;
   /// Adds what branches bring to the gradient of the output of a unit.
@@ -182,8 +184,8 @@ class DeviceExecution {
   DeviceOps& ops_;
   int max_batch_;
   bool gives_input_gradient_;
-  std::size_t first_parameter_;  ///< of the part, in the arena
-  Unit input_;                   ///< stands for all that is before the first unit; its y is the input
+  std::size_t first_parameter_;  ///< the part's, in the arena
+  Unit input_;                   ///< represents all that is before the first unit; its y is the input
   DeviceBuffer<std::int32_t> labels_;
   DeviceBuffer<float> next_input_;
   DeviceBuffer<std::int32_t> next_labels_;
@@ -193,8 +195,8 @@ class DeviceExecution {
   std::unique_ptr<Event> side_done_;
   std::vector<Cut> cuts_, backward_cuts_;
   std::size_t parameters_;            ///< elements
-  DeviceBuffer<std::int64_t> words_;  ///< of the cut at hand
-  // What stands in for biases that layers do not have; as long as the longest of them.
+  DeviceBuffer<std::int64_t> words_;  ///< for the cut at hand
+  // Stand-ins for biases that layers do not have; as long as the longest of them.
   DeviceBuffer<float> zero_bias_;
   DeviceBuffer<std::int64_t> unread_sums_;  ///< and a place to count refusals
 
@@ -203,22 +205,22 @@ class DeviceExecution {
   DevicePass pass_;
   bool training_ = false;
   bool loss_is_queued_ = false, last_dx_is_queued_ = false;
-  std::size_t next_ = 0;      ///< of forward: the unit to run; of backward: the one behind it
-  bool terms_added_ = false;  ///< of that unit, if it is a cut
+  std::size_t next_ = 0;      ///< in forward: the unit to run; in backward: the one after it
+  bool terms_added_ = false;  ///< by that unit, if it is a cut
   DeviceTimeline* timeline_ = nullptr;
   bool forked_ = false;  ///< there is work on `side` that main has not waited for
 };
 
-// What a network takes on a GPU, before anything is allocated there.
+// Memory of a network on a GPU, before anything is allocated there.
 
-/// What DeviceExecution keeps for one stage, for each sample.
+/// Memory that DeviceExecution keeps for one stage, for each sample.
 struct StageMemory {
   std::uint64_t y = 0;              ///< numbers: the output
   std::uint64_t mask = 0;           ///< bytes: of the epilogue, or what a layer without one saves
   std::uint64_t gradient = 0;       ///< numbers: its own gradient before the epilogue; 0: another's, or none
   std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring
   std::uint64_t detour =
-      0;  ///< numbers: the gradient of y, where the stage behind cannot store through the epilogue
+      0;  ///< numbers: the gradient of y, where the stage after it cannot store through the epilogue
 };
 
 /// One for each stage. Evaluation needs no gradients.
@@ -226,7 +228,7 @@ struct StageMemory {
 std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training,
                                            bool input_gradient = false);
 
-/// What DeviceExecution keeps for the two ends of a part, for each sample.
+/// Memory that DeviceExecution keeps for the two ends of a part, for each sample.
 struct PartEnds {
   std::uint64_t input = 0;            ///< numbers
   std::uint64_t input_gradient = 0;   ///< numbers: in memory of its own; 0: in another's, or not wanted
@@ -242,11 +244,11 @@ std::size_t longest_missing_bias(const Network& network);
 /// Sums for the gradient of such a bias, and one word more; 0: all layers have their biases.
 std::size_t unread_sums_of(const Network& network);
 
-/// Bytes of activations, masks and gradients for that many samples at a time, and of what stands in for missing biases.
+/// Bytes of activations, masks and gradients for that many samples at a time, and of the stand-ins for missing biases.
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part = {});
 
-/// What make_room_for_next_input() takes.
+/// Bytes that make_room_for_next_input() takes.
 std::uint64_t next_input_bytes(const Network& network, std::int64_t samples);
 
 /// @throws ShapeError  a tensor or a convolution of this network is larger than GPU kernels can number, with

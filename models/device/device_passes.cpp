@@ -183,7 +183,7 @@ void DeviceExecution::backward_unit_weights(Stream& main, Stream& side, std::siz
   on_ready(stream, unit.stage.parameter_offset() - first_parameter_, unit.stage.parameter_size());
 }
 
-/// A unit without an epilogue may share its gradient with those in front of it that have the same numbers.
+/// A unit without an epilogue may share its gradient with those before it that have the same numbers.
 void DeviceExecution::through_epilogue(Stream& stream, Unit& unit, int batch) {
   if (unit.has_epilogue()) {
     ops_.epilogue_backward(stream, unit.way_back, batch, unit.dy, unit.gradient);
@@ -219,7 +219,7 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
   if (unit.stage.head != nullptr && !is_done) {
     const auto branch = unit.stage.branch;
     const bool wanted =
-        branch && (gives_input_gradient_ || *branch > first_trained_);  // behind a trained unit
+        branch && (gives_input_gradient_ || *branch > first_trained_);  // after a trained unit
     unit.stage.head->device_backward_data(
         layer_pass(stream), {.weights = weights_of(unit),
                              .x = input_of(i),

@@ -28,11 +28,11 @@ namespace {
 ///   elu          y = x, below 0 alpha (e^x - 1)    dx = dy, or where y is not positive dy (y + alpha)
 ///   silu         y = x s with s = sigmoid(x)       dx = dy (s + x s (1 - s))
 ///   hardsigmoid  y = min(max(x + 3, 0), 6) / 6     dx = dy / 6 where 0 < y < 1, else 0
-///   hardswish    y = x hardsigmoid(x)              dx = dy (x / 3 + 1/2) between -3 and 3; 0 before that, dy behind
+///   hardswish    y = x hardsigmoid(x)              dx = dy (x / 3 + 1/2) between -3 and 3; 0 before that, dy after
 ///   relu6        y = min(max(x, 0), 6)             dx = dy where 0 < y < 6, else 0
 ///
-/// Of those whose backward reads y, y is written over x, unless x is needed afterwards; dx may lie over dy. NaN gives
-/// NaN. All are functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on
+/// If backward reads y, y is written over x, unless x is needed afterwards; dx may lie over dy. NaN gives NaN. All
+/// are functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on
 /// every device. Source of gelu: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. Oracle: reference::curve_of
 /// (double), PyTorch's functions of these names.
 class ActivationLayer final : public Layer {
@@ -156,7 +156,7 @@ class ReluLayer final : public Layer {
 
 // The layers `dropout: {p: 0.5}` and `dropout2d: {p: 0.5}`, also written `dropout: 0.5`.
 
-/// In training, sets units to zero with probability p and scales the others by 1 / (1 - p); nothing in
+/// In training, sets units to zero with probability p and scales the others by 1 / (1 - p). Nothing in
 /// evaluation. A unit is one number (dropout) or one channel of the image (dropout2d). The mask is not
 /// stored: backward draws it again from the same key.
 class DropoutLayer final : public Layer {

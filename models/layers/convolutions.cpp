@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-// What both have in common.
+// Helpers of both convolutions.
 
 /// "conv2d 10@5x5 stride 2": of the options those that are not the defaults.
 std::string convolution_in_words(const char* kind, int outputs, const Conv2dShape& s,
@@ -171,7 +171,7 @@ class Conv2dLayer final : public WeightedLayer {
     shape.read = {with_windows(shape.out_height()), with_windows(shape.out_width())};
     return shape;
   }
-  /// Of the pass's channels.
+  /// Shape for the pass's channels.
   Conv2dShape shape_of(const LayerPass& pass, const LayerTensors& tensors) const {
     Conv2dShape shape = shape_of(pass.batch);
     shape.out_channels = pass.channels.of(shape.out_channels);

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// What max_pool and avg_pool have in common: their options and shapes.
+// Options and shapes of max_pool and avg_pool.
 
 /// A window goes over each channel.
 class WindowPoolLayer : public Layer {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// WeightedLayer: its tensors, and what stands in for a bias; and linear.
+/// WeightedLayer: its tensors, and what replaces a bias; and linear.
 #include "models/layers/weighted.hpp"
 
 #include "common/buffers.hpp"
@@ -19,7 +19,7 @@ namespace lockstep {
 
 namespace {
 
-/// Of the calling thread; they only grow.
+/// Buffers of the calling thread; they only grow.
 thread_local std::vector<float> zero_bias, unread_gradient;
 
 float* at_least(std::vector<float>& numbers, std::size_t size) {

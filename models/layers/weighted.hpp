@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What conv2d, conv_transpose2d and linear have in common: a weight, and a bias unless the layer is told to have none.
+/// Base of conv2d, conv_transpose2d and linear: a weight, and a bias unless the layer is told to have none.
 #pragma once
 
 #include "kernels/cpu/int16/ops.hpp"
@@ -28,7 +28,7 @@ class WeightedLayer : public Layer {
 
   // On a CPU: memory of the calling thread, where there is no bias.
   const float* bias(const LayerTensors& tensors) const;
-  /// @param terms  of the gradient, tensors.term_stride apart
+  /// @param terms  of the gradient, at a distance of tensors.term_stride
   float* bias_gradient(const LayerTensors& tensors, int terms) const;
   /// Memory of the calling thread for terms that are of nothing.
   static float* unread_terms(std::size_t size, std::size_t term_stride, int terms);

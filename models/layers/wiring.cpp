@@ -150,7 +150,7 @@ class MultiplyLayer final : public Layer {
 
 // The layer `concat: {from: NAME}`, also written `concat: NAME`: channels of two layers.
 
-/// y = the channels of an earlier layer's output and behind them those of x, as torch.cat([earlier, x], 1).
+/// y = the channels of an earlier layer's output and after them those of x, as torch.cat([earlier, x], 1).
 class ConcatLayer final : public Layer {
  public:
   ConcatLayer(const LayerPlace& place, const EarlierLayer& from)
@@ -211,7 +211,7 @@ class ConcatLayer final : public Layer {
 
 // The layer `route: {from: NAME}`, also written `route: NAME`: the list goes on from an earlier layer.
 
-/// y = the output of an earlier layer; what stands before is not read, unless a later layer names it.
+/// y = the output of an earlier layer; what comes before is not read, unless a later layer names it.
 class RouteLayer final : public Layer {
  public:
   RouteLayer(const LayerPlace& place, std::string from, std::size_t branch, const ImageShape& shape)

@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// What a file says beside the network.
+/// Facts in a file beside the network.
 struct OnnxFacts {
   /// One number for all channels, or one for each: the graph takes pixels from 0 to 1, as torchvision's ToTensor makes
   /// them, and computes (pixel - mean) / std first. Empty: numbers enter as they are.

@@ -23,7 +23,7 @@ constexpr int kOperatorSet = 17, kIrVersion = 8;
 constexpr const char* kInput = "image";
 constexpr const char* kOutput = "logits";
 
-/// What is not weights: nodes and names, generously.
+/// Bytes beside the weights: nodes and names, generously.
 constexpr std::uint64_t kMostOther = std::uint64_t{64} << 20;
 
 /// Makes the matrix that averages an adaptive pool's rows: [out, in], each input row's share in each output row.
@@ -165,7 +165,7 @@ class GraphWriter {
   }
 
   std::string flat(const Value& x) { return x.is_flat ? x.name : add_step("Flatten", "flatten", {x.name}); }
-  /// A plain vector stands for channels of 1x1.
+  /// A plain vector means channels of 1x1.
   std::string image(const Value& x) {
     if (!x.is_flat) return x.name;
     return add_step("Reshape", "image", {x.name, integers("shape", {-1, layer_->input().channels, 1, 1})});
@@ -222,7 +222,8 @@ class GraphWriter {
     add_node("GlobalAveragePool", {image(x)});
     return {output_name()};
   }
-  /// Where windows differ in size, the means of rows and columns are products with matrices: no operator has them.
+  /// Adds a pool. If windows differ in size, the means of rows and columns are products with matrices: no operator
+  /// has them.
   Value add(const AdaptiveAvgPoolOp& op, const Value& x) {
     const AdaptivePoolShape& s = op.shape;
     if (s.in_height % s.out_height == 0 && s.in_width % s.out_width == 0) {
@@ -370,7 +371,7 @@ class GraphWriter {
   std::span<const float> weights_;
   onnx::GraphProto& graph_;
   const Layer* layer_ = nullptr;  ///< that is being written
-  std::vector<Value> outputs_;    ///< of the layers before
+  std::vector<Value> outputs_;    ///< one for each of the layers before
 };
 
 }  // namespace

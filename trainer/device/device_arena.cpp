@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// Where the host looks at steps, to replay them; and behind the passes of a pipeline.
+/// True where the host looks at steps, to replay them; and after the passes of a pipeline.
 bool compares_on_streams(const ArenaPart& part) {
   return part.options.step.replay_every_steps != 0 || part.is_stage;
 }
@@ -229,7 +229,7 @@ namespace {
 /// Words of a part: enough that a block's threads are worth their start, few enough to be spread over a GPU.
 constexpr std::size_t kPartWords = 1024;
 
-/// What device memory holds besides the rows.
+/// Tables in device memory besides the rows.
 struct Tables {
   std::vector<FingerprintTensor> tensors;
   std::vector<std::int32_t> tensor_of;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank trains on a GPU, of a whole network or of a part of it: weights, what the optimiser remembers of
-/// them, and their gradients as exact sums.
+/// State that a rank trains on a GPU, of a whole network or of a part of it: weights, optimiser state, and gradients
+/// as exact sums.
 #pragma once
 
 #include "comm/device/device_gradient_reducer.hpp"
@@ -36,7 +36,7 @@ class DeviceState {
     stream.copy_to_device(device_.data(), host_.data(), device_.bytes());
   }
   void queue_to_host(Stream& stream) { stream.copy_to_host(host_.data(), device_.data(), device_.bytes()); }
-  /// What was copied last.
+  /// The state that was copied last.
   const StepState& host() const { return host_[0]; }
 
  private:
@@ -47,7 +47,7 @@ class DeviceState {
 // The fingerprints of the steps of a series (trainer/training/fingerprints.hpp), computed in device memory, for the
 // most part by the update, and fetched together.
 
-/// What they take of the device. @param steps  of the longest series
+/// Bytes that they take of the device. @param steps  of the longest series
 std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::size_t optimizer_buffers,
                                        std::int64_t steps);
 
@@ -55,7 +55,7 @@ class DeviceFingerprints {
  public:
   /// @param layout   of the whole network
   /// @param held     the tensors of the update, which follow one another, then those that are only kept
-  /// @param weights  in device memory; what is kept is behind the parameters
+  /// @param weights  in device memory; what is kept is after the parameters
   /// @param averages  the last ones of the buffers, which no update reads; in device memory
   /// @param state    likewise
   /// @param steps    of the longest series
@@ -65,14 +65,14 @@ class DeviceFingerprints {
 
   // All are queued.
   void zero(Stream& stream) { stream.fill_zero(rows_.data(), rows_.bytes()); }
-  /// Of what the update of a step does not read; before it; may be captured.
+  /// Adds what the update of a step does not read; before it; may be captured.
   void add_kept(DeviceOps& ops, Stream& stream);
   void fetch(Stream& stream) { stream.copy_to_host(host_rows_.data(), rows_.data(), rows_.bytes()); }
 
   /// For the updates.
   StepFingerprints of_update() const;
 
-  /// After the stream has come to fetch(): appends the rows of the first steps of the series.
+  /// After the stream has reached fetch(): appends the rows of the first steps of the series.
   void append(std::int64_t steps, std::vector<std::uint64_t>& rows) const;
 
  private:
@@ -103,7 +103,7 @@ class DeviceArena {
   void queue_state_to_device();
   /// Device memory [kCounterSlots]; they travel with the sums.
   std::int64_t* counters() { return sums_.data(); }
-  /// Where passes add the gradients of all parameters; borrowed, until use_units().
+  /// Sums to which passes add the gradients of all parameters; borrowed, until use_units().
   DeviceGradient gradient(int grain);
   DeviceGradientReducer& reducer() { return reducer_; }
   const DeviceGradientReducer& reducer() const { return reducer_; }
@@ -115,7 +115,8 @@ class DeviceArena {
 
   /// Drops what gradients left in the sums.
   void queue_zero_sums();
-  /// Where fingerprints are kept: the rows of fingerprints of the series that begins; and of the one that has ended.
+  /// If fingerprints are kept: zeroes the rows of the series that begins; and fetches those of the one that has
+  /// ended.
   void queue_zero_rows() {
     if (fingerprints_) fingerprints_->zero(stream_);
   }
@@ -126,10 +127,10 @@ class DeviceArena {
   void append_rows(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
     if (fingerprints_) fingerprints_->append(steps, rows);
   }
-  /// Where the gradient is clipped by its norm: measures it, as far as this arena has it. The sums are complete.
+  /// If the gradient is clipped by its norm: measures it, as far as this arena has it. The sums are complete.
   void queue_gradient_norm();
-  /// Where that is a part of the network: the sums of squares of its tensors, which waits for the stream; and then what
-  /// the norm of the whole network comes to. Until the stream has come that far, it may not be called again.
+  /// For a part of the network: gets its tensors' sums of squares, which waits for the stream. Then queues the clip
+  /// factor for the whole network's norm. The latter may not be called again before the stream has come that far.
   std::vector<double> gradient_squares();
   void queue_clip_factor(double norm);
   /// Moves the weights and advances the state; the sums are complete.
@@ -138,9 +139,9 @@ class DeviceArena {
   void queue_averages(std::int64_t step);
 
   // For the few steps that need them; these wait for the stream.
-  /// What this rank refused since the sums were last zeroed by queue_zero_sums().
+  /// Refusals of this rank since the sums were last zeroed by queue_zero_sums().
   std::vector<TensorRefusals> own_refusals();
-  /// Of each tensor, over all ranks once the step is reduced: see GradientUnits::refine().
+  /// Largest sums of each tensor, over all ranks once the step is reduced: see GradientUnits::refine().
   std::vector<double> largest_sums();
 
  private:
@@ -156,16 +157,16 @@ class DeviceArena {
   WeightUpdate update_;
   DeviceState& state_;
   GradientUnits units_;
-  std::vector<ExactFormat> formats_;  ///< of the units in use
+  std::vector<ExactFormat> formats_;  ///< for the units in use
   std::size_t parameters_;
   AlignedBuffer<float> host_weights_;
   OptimizerBuffers host_buffers_;
   DeviceBuffer<float> weights_;
   std::vector<DeviceBuffer<float>> buffers_;
-  DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update tells no ranges apart
+  DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update treats all ranges alike
   DeviceBuffer<std::int32_t> range_of_;
   DeviceBuffer<TensorFactors> factors_;
-  // Where the gradient is clipped by its norm; otherwise empty.
+  // Clipping the gradient by its norm needs these; otherwise they are empty.
   DeviceBuffer<UpdateTensor> measured_;  ///< all tensors; those that are frozen, of no elements
   DeviceBuffer<double> squares_;
   DeviceBuffer<float> clip_factor_;

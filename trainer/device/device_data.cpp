@@ -18,7 +18,7 @@ namespace {
 /// Enough steps ahead for a disk that is late now and then, and little beside what a GPU has.
 constexpr std::uint64_t kRingBytes = std::uint64_t{128} << 20;
 constexpr std::int64_t kMostRingSteps = 32;
-/// Of the deadline of the ranks: who waits for the disk says so before the others say that it is lost.
+/// Share of the ranks' deadline: a rank that waits for the disk says so before the others say that it is lost.
 constexpr double kShareOfDeadline = 0.9;
 
 [[noreturn]] void throw_late(const std::string& set, const Communicator& comm) {
@@ -150,7 +150,7 @@ void SampleRing::fill() {
   }
 }
 
-/// The store makes the samples of the step behind it ready meanwhile. False: there is no such step.
+/// The store makes the samples of the step after it ready meanwhile. False: there is no such step.
 bool SampleRing::send(std::int64_t step) {
   const Rows rows = take_rows(step);
   if (!rows) return false;
@@ -171,7 +171,7 @@ SampleRing::Rows SampleRing::take_rows(std::int64_t step) {
   return rows_ahead_of_ == step ? std::exchange(rows_ahead_, std::nullopt) : rows_of_(step);
 }
 
-// Which samples: those that a kernel would look up in the order.
+// Rows of samples: those that a kernel would look up in the order.
 
 std::vector<std::int32_t> rows_of_places(const SampleMixer& mixer, std::int64_t epoch,
                                          std::span<const std::int32_t> order, std::int64_t first,

@@ -32,9 +32,9 @@ namespace lockstep {
 /// How large a ring is.
 struct RingSizes {
   int columns = 1;         ///< samples of a step, at most
-  bool has_pairs = false;  ///< behind those lie as many that they are mixed with
+  bool has_pairs = false;  ///< after those lie as many that they are mixed with
   std::int64_t steps = 2;
-  int spare_columns = 0;  ///< of what load_now() takes
+  int spare_columns = 0;  ///< for what load_now() takes
 
   std::int64_t rows() const { return std::int64_t{has_pairs ? 2 : 1} * columns; }
   std::int64_t spare_rows() const { return std::int64_t{has_pairs ? 2 : 1} * spare_columns; }
@@ -51,7 +51,7 @@ std::size_t row_bytes_of(const Dataset& data);
 
 class SampleRing {
  public:
-  /// The samples of a step, row by row, those that they are mixed with from row `columns` on; nothing: there is no such
+  /// The samples of a step, row by row, those that they are mixed with from row `columns` on. Nothing: there is no such
   /// step. Called by the ring's thread, in ascending order but after begin().
   using RowsOf = std::function<std::optional<std::vector<std::int32_t>>(std::int64_t step)>;
 
@@ -72,8 +72,8 @@ class SampleRing {
   /// Steps come from this one on, one after the other; the device is done with those before it. What has come of them
   /// already stays.
   void begin(std::int64_t step);
-  /// Waits until the samples of all steps before `end` are on their way, at most sizes().steps behind that of begin();
-  /// work that is queued on the stream from now on finds them. Not while the stream captures.
+  /// Waits until the samples of all steps before `end` are on their way, at most sizes().steps after that of begin().
+  /// Work that is queued on the stream from now on finds them. Not while the stream captures.
   /// @throws DataError, IoError  as SampleStore::read; IoError  nothing came within the deadline of the ranks
   void await(Communicator& comm, Stream& stream, std::int64_t end);
   /// Samples that no step of the ring has, in its spare rows. Waits for the stream, and reads.
@@ -95,7 +95,7 @@ class SampleRing {
   DeviceBuffer<std::uint8_t> device_rows_;
   PinnedBuffer<std::uint8_t> host_rows_;
   std::unique_ptr<Stream> stream_;
-  std::vector<std::unique_ptr<Event>> sent_;  ///< of each step of the ring
+  std::vector<std::unique_ptr<Event>> sent_;  ///< one for each step of the ring
   std::int64_t rows_ahead_of_ = -1;           ///< the step that rows_ahead_ are of
   Rows rows_ahead_;
 
@@ -105,11 +105,11 @@ class SampleRing {
                next_ = 0;  ///< the ring may hold first_, ... first_ + steps - 1; those before next_ are sent
   std::uint64_t beginning_ = 0;  ///< counts those that dropped what was there
   bool at_end_ = false, ends_ = false;
-  std::exception_ptr error_;  ///< of step next_
+  std::exception_ptr error_;  ///< in step next_
   std::thread thread_;        ///< the last member: it uses the others
 };
 
-/// Of `count` neighbouring places of an epoch's order, as SampleRing::RowsOf.
+/// Rows of `count` neighbouring places of an epoch's order, as SampleRing::RowsOf.
 std::vector<std::int32_t> rows_of_places(const SampleMixer& mixer, std::int64_t epoch,
                                          std::span<const std::int32_t> order, std::int64_t first,
                                          std::int64_t count, int columns);

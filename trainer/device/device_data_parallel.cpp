@@ -43,13 +43,13 @@ BatchShare share_of_grains(const std::vector<Grain>& grains) {
   return share;
 }
 
-/// Of a full batch: of the rank that has most.
+/// Samples of the rank that has most in a full batch.
 std::int64_t largest_share(const DistributedSampler& sampler, int grain, int ranks) {
   const std::int64_t grains = sampler.batch_grains(0);
   return std::min(sampler.batch_samples(0), (grains + ranks - 1) / ranks * grain);
 }
 
-/// Of which half is computed while the other half comes; 0: the set does not stream.
+/// Steps in the sample ring: one half is computed while the other is filled. 0: the set does not stream.
 std::int64_t ring_steps(const TrainingSetup& setup, bool streams, const DistributedSampler& sampler,
                         int ranks) {
   if (!streams) return 0;
@@ -57,7 +57,7 @@ std::int64_t ring_steps(const TrainingSetup& setup, bool streams, const Distribu
   return training_ring_steps(samples * (setup.mixer.mixes() ? 2 : 1) * row_bytes_of(setup.data->train));
 }
 
-/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+/// Columns in a full batch or an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
 int share_of_rank(const DistributedSampler& sampler, int rank) {
   return std::max(share_of_grains(sampler.grains_of(rank, 0)).columns,
                   share_of_grains(sampler.grains_of(rank, sampler.steps_per_epoch() - 1)).columns);
@@ -146,7 +146,7 @@ class DeviceDataParallel final : public DataParallel {
   std::int64_t evaluated_at_once() const {
     return samples_at_a_time(setup_.options.batch.micro_batch, setup_.options.step.grain, kEvaluatedAtOnce);
   }
-  /// Of the share that was computed last.
+  /// Fingerprints of the share that was computed last.
   SumFingerprints parts_of_share(const SumFingerprints& tensors);
   BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
   BatchShare share_of(std::int64_t step_in_epoch) const {
@@ -156,7 +156,7 @@ class DeviceDataParallel final : public DataParallel {
   void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
   /// How many of the next steps need not be watched.
   std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
-  /// Steps that the host does not look at before the last of them is done; fewer if one refuses a number.
+  /// Steps that the host does not look at before the last of them is done. Fewer if one refuses a number.
   void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
   class WatchedStep;
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
@@ -172,7 +172,7 @@ class DeviceDataParallel final : public DataParallel {
   void queue_steps(const StepPosition& position, std::int64_t count);
   void await_samples(std::int64_t end);
   void wait_for_stream();
-  /// Then every step is watched, and none is captured.
+  /// True if traced: then every step is watched, and none is captured.
   bool is_traced() const {
     const Timeline* const timeline = comm_.activity().timeline();
     return timeline != nullptr && timeline->is_open();

@@ -26,7 +26,7 @@ std::int64_t most_of(const Dataset& data, std::int64_t most, const Communicator*
   return streams_to == nullptr ? most : streamed_at_once(most, row_bytes_of(data));
 }
 
-/// Of batches of so many samples.
+/// Streams batches of so many samples.
 std::optional<Streaming> streaming_to(const Communicator* comm, const Dataset& data, std::int64_t most) {
   if (comm == nullptr) return std::nullopt;
   const auto [first, last] = share_of(data.size(), *comm);

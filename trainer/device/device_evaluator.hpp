@@ -52,7 +52,7 @@ class DeviceEvaluator {
   DeviceExecution execution_;
   DeviceBuffer<std::int64_t> counters_;
   PinnedBuffer<std::int64_t> host_counters_;
-  std::array<std::unique_ptr<Event>, 2> ended_;  ///< of the last two batches
+  std::array<std::unique_ptr<Event>, 2> ended_;  ///< after the last two batches
 };
 
 }  // namespace lockstep

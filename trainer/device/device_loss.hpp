@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the loss of a step reads in device memory: weights of classes, sets of labels, what samples are mixed with.
+/// Inputs of a step's loss in device memory: weights of classes, sets of labels, what samples are mixed with.
 #pragma once
 
 #include "data/augmentation.hpp"
@@ -31,7 +31,7 @@ class DeviceLossRule {
   LossRule rule_;
 };
 
-/// What samples are mixed with, in device memory; none of it where nothing is mixed.
+/// Mixes of samples in device memory; none of it where nothing is mixed.
 class DeviceMixes {
  public:
   /// @param places   for so many samples of an order
@@ -42,7 +42,7 @@ class DeviceMixes {
 
   /// From the first place on. Queued; they must stay until the stream has come this far.
   void queue(Stream& stream, std::span<const SampleMix> mixes);
-  /// Of the columns of a batch, where no gather of this device writes them; null: nothing to do.
+  /// Queues labels for the columns of a batch, where no gather of this device writes them; null: nothing to do.
   void queue_labels(Stream& stream, const MixedLabel* labels, int count);
 
   /// Null where nothing is mixed.

@@ -272,7 +272,7 @@ constexpr int kSeries = 8;
 
 }  // namespace
 
-/// What `queue` queues, as a graph. Where it throws, the capture ends too: until then the thread could not
+/// Records what `queue` queues, as a graph. Where it throws, the capture ends too: until then the thread could not
 /// even free memory.
 template <typename Queue>
 std::unique_ptr<Graph> StepGraphs::record(const Queue& queue) {

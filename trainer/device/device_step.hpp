@@ -41,7 +41,7 @@ struct StepSizes {
   std::int64_t steps_per_epoch = 0;
   std::int64_t longest_series =
       0;  ///< steps whose losses are added up before the host writes the state again
-  std::optional<Streaming> streaming = std::nullopt;  ///< of the training set
+  std::optional<Streaming> streaming = std::nullopt;  ///< for the training set
 };
 
 /// A step among others of the same share that are queued as a series.
@@ -64,13 +64,13 @@ class DeviceStep {
 
   /// Gathers the batch, runs forward and backward; with a reduction on streams, that too. Where the host takes
   /// part in the reduction, sums that a network needs on the way (models/batch_layer.hpp) cut this into pieces,
-  /// to be queued in turn, with reduce(cut()) behind each but the last; otherwise there is one piece.
+  /// to be queued in turn, with reduce(cut()) after each but the last; otherwise there is one piece.
   void queue_gradients(const BatchShare& share, std::size_t piece);
   std::size_t pieces() const;
-  /// Where the piece that was queued last ends.
+  /// End of the piece that was queued last.
   const CutSums& cut() const { return cut_; }
   void reduce(const CutSums& cut);
-  /// Where sums at cuts come from.
+  /// Source of sums at cuts.
   enum class CutSumsFrom {
     kRanks,
     kRanksNoted,  ///< and this rank keeps them
@@ -90,7 +90,7 @@ class DeviceStep {
   /// @param rows_of  of a part of that share, as SampleRing::RowsOf
   using RowsOfPart = std::function<std::vector<std::int32_t>(const BatchShare& part)>;
   void queue_gradients_of_others(const BatchShare& share, const RowsOfPart& rows_of);
-  /// Returns when the samples of the steps before `end` are on their way to the device, where they stream; counted over
+  /// Returns when the samples of the steps before `end` are on their way to the device, where they stream. Counted over
   /// all epochs. Before these steps are queued, at most kStreamedAtOnce at a time.
   void await_samples(Communicator& comm, std::int64_t end) {
     if (data_.ring() != nullptr) data_.ring()->await(comm, *main_, end);
@@ -116,7 +116,7 @@ class DeviceStep {
   void end_trace() { timeline_.end_step(); }
 
   const TrainingLoss& loss() const { return loss_; }
-  /// The order of the training samples in the epoch under way, and what they are mixed with; waits until it is there.
+  /// The order of the training samples in the epoch under way, and what they are mixed with. Waits until it is there.
   void set_order(std::span<const std::int32_t> order, std::span<const SampleMix> mixes = {});
   /// Once all that was queued is done: steps follow.
   void queue_state_to_device(const StepState& state);
@@ -160,14 +160,14 @@ class DeviceStep {
   DeviceLossRule loss_rule_;
   DeviceExecution execution_;
   DeviceBuffer<std::int32_t> order_;
-  DeviceMixes mixes_;  ///< of the order
+  DeviceMixes mixes_;  ///< for the order
   DeviceState state_;
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;
   DeviceTimeline timeline_;
-  bool in_backward_ = false;               ///< of the pass that is being queued
-  const RowsOfPart* of_others_ = nullptr;  ///< likewise; null: the samples are the rank's own
-  CutSums cut_;                            ///< where it stands
+  bool in_backward_ = false;               ///< in the pass that is being queued
+  const RowsOfPart* of_others_ = nullptr;  ///< in that pass; null: the samples are the rank's own
+  CutSums cut_;                            ///< the cut that it is at
   CutSumsFrom from_ = CutSumsFrom::kRanks;
   SeriesPlace place_;
   std::unique_ptr<Event> next_may_come_, next_is_there_;
@@ -190,7 +190,7 @@ class StepGraphs {
   void forget() { captured_.clear(); }
 
  private:
-  /// What is captured for one shape. With a reduction by the host a step is a graph for each piece of the
+  /// Graphs captured for one shape. With a reduction by the host a step is a graph for each piece of the
   /// gradients and one for the update, with the host in between; otherwise it is one, of which a series of
   /// several steps is also kept.
   struct Captured {

@@ -139,12 +139,12 @@ std::string find_problem(const DeviceReducer& reducer, Communicator& comm) {
   return "";
 }
 
-/// Whether all ranks may share GPUs over `reducer`; where one cannot load it, not. Collective.
+/// True if all ranks may share GPUs over `reducer`; where one cannot load it, not. Collective.
 bool all_may_share(const DeviceReducer& reducer, Communicator& comm) {
   std::int64_t refusals = 1;
   try {
     if (reducer.may_share_gpus != nullptr && reducer.may_share_gpus()) refusals = 0;
-  } catch (const Error&) {  // find_problem() says it, if it comes to that
+  } catch (const Error&) {  // find_problem() says it, if need be
   }
   comm.all_reduce(std::span(&refusals, 1));
   return refusals == 0;
@@ -173,7 +173,7 @@ std::string describe(const DeviceAllReduce* all_reduce, const std::string& reaso
   return reason.empty() ? name : fmt::format("{}: {}", name, reason);
 }
 
-/// Of this rank, as it was started.
+/// Advice for this rank, as it was started.
 std::string advice_on_binding() {
   cpu_set_t usable;
   CPU_ZERO(&usable);

@@ -18,19 +18,19 @@
 
 namespace lockstep {
 
-/// Where a rank's GPU is. A UUID names one physical GPU or a slice of it (MIG), whatever the indices; all
+/// Host and place of a rank's GPU. A UUID names one physical GPU or a slice of it (MIG), whatever the indices; all
 /// slices of a GPU have its place on the PCI bus.
 struct RankGpu {
   std::string host, uuid, pci_bus;
-  /// Of the machine: containers of one may differ in host name, and machines may share one. Empty: unknown.
+  /// The machine's boot: containers of one may differ in host name, and machines may share one. Empty: unknown.
   std::string boot_id = {};
   friend bool operator==(const RankGpu&, const RankGpu&) = default;
 };
 
-/// A physical GPU that several ranks use, whole or in slices: for NCCL the same, which tells GPUs apart by
+/// A physical GPU that several ranks use, whole or in slices: for NCCL the same, which distinguishes GPUs by
 /// host and PCI bus and refuses two ranks on one.
 struct SharedGpu {
-  RankGpu gpu;             ///< of the lowest rank
+  RankGpu gpu;             ///< the lowest rank's
   std::vector<int> ranks;  ///< ascending, at least two
   bool in_slices = false;  ///< not all have the same UUID
   friend bool operator==(const SharedGpu&, const SharedGpu&) = default;
@@ -68,7 +68,7 @@ struct AllReduceDecision {
 ///                      the fix
 AllReduceDecision choose_all_reduce(const AllReduceSituation& situation);
 
-/// What to tell who starts ranks that may use `usable` of a machine's `all` cores, where a path's own threads
+/// Advice to a user who starts ranks that may use `usable` of a machine's `all` cores, where a path's own threads
 /// share them; empty: nothing. Open MPI binds each of one or two ranks to one core, threads included.
 std::string binding_advice(int usable, int all);
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a job says of GPUs: which kernels, how steps are queued, how a set comes to them.
+/// A job's options for GPUs: which kernels, how steps are queued, how a set comes to them.
 #pragma once
 
 #include "common/spelling.hpp"

@@ -82,18 +82,18 @@ class CpuStageEngine final : public StageEngine {
     return reducer == nullptr ? SumFingerprints() : reducer->own_fingerprints();
   }
 
-  int first_stage_;                      ///< of this rank
+  int first_stage_;                      ///< this rank's
   std::optional<HostArena> arena_;       ///< none: the rank's stages have no parameters
   GradientReducer* into_ = nullptr;      ///< where passes add gradients; null: there are none
   std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
   std::optional<GradientReducer> replayed_;
   std::function<void(std::span<float>, int)> outputs_probe_;
-  AlignedBuffer<float> gradients_;  ///< of the grain in work
-  int columns_;                     ///< of a full grain
-  std::vector<Slots> slots_;        ///< of each stage of the network; none of others'
+  AlignedBuffer<float> gradients_;  ///< for the grain in work
+  int columns_;                     ///< in a full grain
+  std::vector<Slots> slots_;        ///< for each stage of the network; none for others'
   std::vector<std::int32_t> labels_;
   TrainingLoss loss_;
-  LossRule loss_rule_;  ///< of the step under way
+  LossRule loss_rule_;  ///< for the step under way
   double narrow_limit_ = 0;
   StepCounters counters_;
   EvaluationSums evaluated_;

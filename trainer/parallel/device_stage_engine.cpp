@@ -28,7 +28,8 @@
 namespace lockstep {
 namespace {
 
-/// The same operations on grains as a GPU that has the whole network, and so the same bits. Messages between stages
+/// Computes the operations of a GPU that has the whole network, on grains, and so the same bits. Messages between
+/// stages
 /// are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends
 /// with a wait for the GPU: the host says when what it made is sent, and how long it took.
 class DeviceStageEngine final : public StageEngine {
@@ -106,7 +107,7 @@ class DeviceStageEngine final : public StageEngine {
   DeviceExecution& slot(const StageVisit& visit) { return slot_of(slots_, visit); }
   void take_data();
   std::optional<Streaming> streaming_of_steps() const;
-  /// Of the largest message of this rank's stages that goes through the host.
+  /// Numbers in the largest message of this rank's stages that goes through the host.
   std::size_t most_numbers() const;
   /// From where it arrived to where a pass reads it.
   void queue_arrival(float* to, std::size_t count) {
@@ -137,7 +138,7 @@ class DeviceStageEngine final : public StageEngine {
   }
   /// In the order of a SampleRing.
   std::vector<std::int32_t> rows_of(const StageGrain& grain) const;
-  /// Where they are, once they are there; those of other pipelines are fetched.
+  /// Waits for the samples and finds them; those of other pipelines are fetched.
   StreamedRows await_samples(const StageVisit& visit);
   void queue_loss(const StageVisit& visit, DeviceExecution& execution);
   /// With the deadline of the ranks.
@@ -149,12 +150,12 @@ class DeviceStageEngine final : public StageEngine {
   StepCounters counters() const { return decode(host_counters_.span().first(kStepCounters)); }
 
   std::shared_ptr<Gpu> gpu_;  ///< as device_data_parallel.cpp keeps it
-  std::vector<int> stages_;   ///< of this rank
+  std::vector<int> stages_;   ///< this rank's
   bool direct_;               ///< messages are on the GPU
   std::function<void()> meanwhile_ = [] {};
   int grain_;
   std::uint64_t seed_;
-  double narrow_limit_, evaluation_limit_;       ///< of losses, in training and evaluation
+  double narrow_limit_, evaluation_limit_;       ///< for losses, in training and evaluation
   std::unique_ptr<DeviceAllReduce> all_reduce_;  ///< over the replicas; null: there is one
   std::unique_ptr<Stream> main_, side_;
   std::unique_ptr<Event> done_;
@@ -163,14 +164,14 @@ class DeviceStageEngine final : public StageEngine {
   std::int64_t step_ = 0, first_of_step_ = 0;  ///< under way; of the rank's pipeline in its global batch
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
-  std::vector<Slots> slots_;          ///< of each stage of the network; none of others'
+  std::vector<Slots> slots_;          ///< for each stage of the network; none for others'
   TrainingLoss loss_;
   DeviceLossRule loss_rule_;
   PinnedBuffer<float> arriving_, leaving_;
-  PinnedBuffer<std::int32_t> host_indices_, host_labels_;  ///< of a grain
+  PinnedBuffer<std::int32_t> host_indices_, host_labels_;  ///< for a grain
   DeviceBuffer<std::int32_t> indices_;
-  DeviceMixes mixes_;                    ///< of a grain
-  DeviceBuffer<std::int64_t> counters_;  ///< of losses
+  DeviceMixes mixes_;                    ///< for a grain
+  DeviceBuffer<std::int64_t> counters_;  ///< for losses
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceTimeline timeline_;
 };
@@ -247,7 +248,7 @@ std::size_t DeviceStageEngine::most_numbers() const {
   return most * static_cast<std::size_t>(grain_);
 }
 
-/// Of the stage alone: what passes add to counts from its first parameter, and its first tensor.
+/// Gradient of the stage alone: what passes add to counts from its first parameter, and its first tensor.
 DeviceGradient DeviceStageEngine::gradient_of(int stage) {
   const HeldRange* range = held().range_of(stage);
   if (range == nullptr) return {};

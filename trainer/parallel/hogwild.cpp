@@ -96,7 +96,7 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   shared_.move(before_.span(), arena_.weights());
 }
 
-/// Of this rank's share, which neighbouring grains are.
+/// Samples of this rank's share, which neighbouring grains are.
 std::span<const std::int32_t> Hogwild::samples_of(const std::vector<Grain>& grains,
                                                   std::int64_t step_in_epoch) const {
   Grain share = grains.front();

@@ -40,7 +40,7 @@ class SharedWeights {
   std::span<float> weights_;
 };
 
-/// Of a global batch each rank takes its share, as in data parallel training, and makes of it an update of its
+/// Each rank takes its share of a global batch, as in data parallel training, and makes of it an update of its
 /// own: the mean gradient over this share, from the weights as they are at that moment. What an optimiser
 /// remembers is each rank's own; rank 0's is saved, and all start from it after a resume. Results depend on
 /// who was faster, so no two runs are alike.
@@ -62,7 +62,7 @@ class Hogwild final : public ParallelStrategy {
   StrategyDescription describe() const override;
 
  private:
-  struct Share;  ///< what one rank's part of a series came to
+  struct Share;  ///< result of one rank's part of a series
 
   void step(const StepPosition& position, Share& share);
   void compute(const StepPosition& position, const Grain& grain, Share& share);
@@ -79,8 +79,8 @@ class Hogwild final : public ParallelStrategy {
   std::uint64_t seed_;
   LossKind loss_kind_;
   TrainingLoss loss_;
-  LossRule loss_rule_;  ///< of the step under way
-  MixedShare mixed_;    ///< likewise
+  LossRule loss_rule_;  ///< for the step under way
+  MixedShare mixed_;    ///< for the step under way
   DistributedSampler sampler_;
   SeriesLength series_;
   BatchLoader loader_;

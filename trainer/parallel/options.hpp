@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a job says of a pipeline: its stages, their ranks, the order of their passes.
+/// A job's options for a pipeline: its stages, their ranks, the order of their passes.
 #pragma once
 
 #include "common/spelling.hpp"

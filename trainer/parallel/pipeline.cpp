@@ -16,12 +16,12 @@
 namespace lockstep {
 namespace {
 
-/// Of the weights on their way to their ranks and back; above those of links.
+/// Tag for the weights on their way to their ranks and back; above those of links.
 constexpr int kStateTag = 32000;
 /// Micro-batches between two questions whether to leave an evaluation, for each rank of a pipeline.
 constexpr int kGrainsBetweenQuestions = 8;
 
-/// Of weights and of each thing that the optimiser remembers.
+/// Spans of the weights and of each part of the optimiser state.
 std::vector<std::span<float>> spans_of(const TrainedState& state, std::size_t first, std::size_t size) {
   std::vector<std::span<float>> spans{state.weights.subspan(first, size)};
   for (const OptimizerBufferView& buffer : state.optimizer)
@@ -331,7 +331,7 @@ void Pipeline::check_rows(const std::vector<std::uint64_t>& row, std::int64_t st
   naming_silent_stages([&] { checks_.expect_equal_rows(row, step); });
 }
 
-/// Each rank has a part of each row, and zeros for the rest; those of the first replica are put together.
+/// Each rank has a part of each row, and zeros for the rest. Those of the first replica are put together.
 CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
                                                     std::span<const std::uint64_t> own_sums) {
   std::vector<std::uint64_t> parts(rows.size());

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The strategy `pipeline`: each rank has some layers of the network, and grains pass through them one behind the
+/// The strategy `pipeline`: each rank has some layers of the network, and grains pass through them one after the
 /// other. The bits are those of one rank.
 ///
 /// And which rank of some pipelines computes or remembers wrongly, or has a bad link: sums among replicas, messages
@@ -35,12 +35,12 @@
 
 namespace lockstep {
 
-// Which rank is wrong.
+// Checks that find the rank that is wrong.
 
 /// One rank's end. All errors come on all ranks, and each says the same.
 class StageChecks {
  public:
-  /// What it looks at; borrowed.
+  /// Objects that it looks at; borrowed.
   struct Parts {
     const TrainingSetup& setup;
     const StagePlan& plan;
@@ -58,7 +58,7 @@ class StageChecks {
 
   /// This rank's stages found that sums among the replicas differ.
   void note(const SumsDifferError& error) { sums_differ_ = error; }
-  /// What ranks must add up behind a step: how many numbers that is, and this rank's.
+  /// Numbers that ranks must add up after a step: how many there are, and this rank's.
   std::size_t numbers() const { return 1 + parts_.worker.messages().sent.size(); }
   void append_to(std::vector<std::int64_t>& numbers) const;
   /// Collective. @param summed  the same over all ranks
@@ -106,7 +106,7 @@ class StageChecks {
 
 // The strategy.
 
-/// A grain's gradient is rounded once and added as integers, wherever its layers ran; so stages leave no trace,
+/// A grain's gradient is rounded once and added as integers, wherever its layers ran. So stages leave no trace,
 /// as ranks leave none. Whether a step may move the weights depends on all tensors, and all ranks decide it
 /// alike, from numbers summed over all of them.
 class Pipeline final : public ParallelStrategy {
@@ -132,7 +132,7 @@ class Pipeline final : public ParallelStrategy {
   std::optional<std::vector<std::int64_t>> held_tensors() const override;
   std::optional<double> gradient_norm() override;
   std::optional<double> rounded_to_zero() override { return share_rounded_to_zero(comm_, rounding_); }
-  /// All but the sums behind their reduction; those on their way where there are replicas.
+  /// All but the sums after their reduction; those on their way where there are replicas.
   void probe_next_step(const StepProbe& probe) override;
 
   const WeightUpdate& weight_update() const override { return update_; }
@@ -150,7 +150,7 @@ class Pipeline final : public ParallelStrategy {
   StageSums compute(const StepPosition& position);
   /// A step's reduction. @throws WrongRankError
   StepSums reduce(const StepPosition& position, bool stop_requested);
-  /// What this rank's stages do for the share of a pipeline, which has so many micro-batches.
+  /// Trains this rank's stages on the share of a pipeline, which has so many micro-batches.
   void train(const StepPosition& position, int pipeline, const std::function<void(int)>& begin);
   Evaluation evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
@@ -168,8 +168,8 @@ class Pipeline final : public ParallelStrategy {
   int rank_;                                ///< in the pipeline
   std::unique_ptr<Communicator> replicas_;  ///< the ranks with the same stages
   DistributedSampler sampler_;
-  GradientUnits units_;  ///< of the whole network
-  WeightUpdate update_;  ///< of the whole network
+  GradientUnits units_;  ///< the whole network's
+  WeightUpdate update_;  ///< the whole network's
   HeldLayout held_;
   std::unique_ptr<StageEngine> engine_;
   std::unique_ptr<StageLinks> links_;
@@ -178,8 +178,8 @@ class Pipeline final : public ParallelStrategy {
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's
   std::vector<TensorRefusals> refusals_;
-  std::optional<cpu::int16::RoundingCount> rounding_;  ///< of this rank's stages, in the step taken last
-  std::size_t slots_of_row_;                           ///< of the trail; 0: the job keeps none
+  std::optional<cpu::int16::RoundingCount> rounding_;  ///< this rank's stages', in the step taken last
+  std::size_t slots_of_row_;                           ///< in the trail; 0: the job keeps none
   double wall_seconds_ = 0;                            ///< in steps, without their updates
 };
 
@@ -187,11 +187,11 @@ class Pipeline final : public ParallelStrategy {
 DistributedSampler::Options pipeline_sampling(const TrainingOptions& options, const Dataset& data,
                                               const StagePlan& plan, int rank);
 
-// What a run says of its pipeline: the stages at its start, and at its end what they took.
+// Descriptions of a pipeline: the stages at a run's start, and at its end their times.
 
 StrategyDescription describe_pipeline(PipelineOrder order, const StagePlan& plan);
 
-/// Of one rank, since the run began.
+/// Measures of one rank, since the run began.
 struct PipelineMeasures {
   const StagePlan& plan;
   StageWorker& worker;
@@ -200,11 +200,11 @@ struct PipelineMeasures {
   double wall = 0;  ///< seconds in steps, without their updates
 };
 
-/// The share of the ranks' time in steps in which they computed nothing, beside the formulas; what was sent; and
+/// The share of the ranks' time in steps in which they computed nothing, beside the formulas. Also what was sent; and
 /// of each stage what it holds and takes. Collective; on rank 0, and nothing if no step was taken.
 StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& comm);
 
-// Which stage is dead, when ranks have waited in vain for their neighbours.
+// Search for a dead stage, when ranks have waited in vain for their neighbours.
 
 /// A rank that waits for a dead stage lets others wait: all give up at about the same time, and each knows only its
 /// neighbour. So every rank that gives up tells all others that it lives, and listens to them for a moment. Where ranks

@@ -76,7 +76,7 @@ class ScheduleBuilder {
     return order_ != PipelineOrder::kForward && goes_back_[stage];
   }
 
-  /// Whether a stage may take in one more micro-batch.
+  /// True if a stage may take in one more micro-batch.
   bool may_go_forward(std::size_t stage) const {
     if (next_forward_[stage] == grains_) return false;
     if (order_ != PipelineOrder::k1F1B || !has_backward(stage)) return true;
@@ -129,8 +129,8 @@ class ScheduleBuilder {
   int grains_;
   PipelineOrder order_;
   Times times_;
-  std::vector<int> next_forward_, next_backward_;  ///< of each stage
-  std::vector<double> free_;                       ///< of each rank: when its last pass ends
+  std::vector<int> next_forward_, next_backward_;  ///< by stage
+  std::vector<double> free_;                       ///< by rank: when its last pass ends
   PipelineSchedule schedule_;
 };
 

@@ -21,7 +21,7 @@ namespace lockstep {
 
 namespace {
 
-/// Of a rank, in the order in which they travel; the times of its stages follow, four numbers each.
+/// A rank's numbers, in the order in which they travel; the times of its stages follow, four numbers each.
 enum Number : std::size_t { kBusy, kWall, kBytes, kNumbers };
 constexpr std::size_t kOfStage = 4;
 
@@ -123,7 +123,7 @@ namespace {
 constexpr int kTag = 32001;
 constexpr std::chrono::milliseconds kPause{5};
 
-/// Of this rank; messages under way use it until the process ends.
+/// This rank's words and those that it hears; messages under way use it until the process ends.
 struct Roll {
   explicit Roll(Communicator& comm) : heard(static_cast<std::size_t>(comm.size())) {
     PointToPoint& messages = comm.point_to_point();

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank of a pipeline holds, and its passes: receive, run, send.
+/// The memory of a pipeline's rank, and its passes: receive, run, send.
 #include "trainer/parallel/stage_engine.hpp"
 
 #include "common/machine.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What computes the stages of one rank of a pipeline, and holds what they train: CPU cores
+/// Computes the stages of one rank of a pipeline, and holds what they train: CPU cores
 /// (cpu_stage_engine.cpp) or a GPU (device_stage_engine.cpp).
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace lockstep {
 
-// What a rank of a pipeline holds of a network's arena: the parameters of its stages, one stage behind the other.
+// The part of a network's arena that a rank of a pipeline holds: parameters of its stages, one stage after the other.
 
 /// A range of the network's arena, and where it lies in the rank's own.
 struct HeldRange {
@@ -41,8 +41,8 @@ struct HeldRange {
 };
 
 struct HeldLayout {
-  std::vector<HeldRange> ranges;  ///< of its stages that have parameters
-  ParameterLayout layout;         ///< one behind the other
+  std::vector<HeldRange> ranges;  ///< for its stages that have parameters
+  ParameterLayout layout;         ///< one after the other
   std::vector<HeldTensor> tensors;
 
   /// Null: the stage has no parameters.
@@ -56,31 +56,31 @@ HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
 
 /// A micro-batch of one round of passes.
 struct StageGrain {
-  std::span<const std::int32_t> indices;      ///< of its samples, in the data set
+  std::span<const std::int32_t> indices;      ///< samples, as indices in the data set
   PassKey key = {};                           ///< in training
   std::int64_t epoch = 0;                     ///< in training
-  std::span<const SampleMix> mixes = {};      ///< of the samples; empty: none is mixed
-  const MixedLabel* second_labels = nullptr;  ///< of the samples; null: none is mixed
+  std::span<const SampleMix> mixes = {};      ///< one a sample; empty: none is mixed
+  const MixedLabel* second_labels = nullptr;  ///< one a sample; null: none is mixed
   int samples() const { return static_cast<int>(indices.size()); }
 };
 
 /// A micro-batch at a stage.
 struct StageVisit {
   int stage = 0;
-  int number = 0;  ///< of the micro-batch, counted from 0 in the round
+  int number = 0;  ///< the micro-batch's, counted from 0 in the round
   const StageGrain& grain;
   bool training = false;             ///< on the training set; otherwise evaluation
-  const StageGrain* next = nullptr;  ///< the micro-batch behind it; null: there is none in the round
+  const StageGrain* next = nullptr;  ///< the micro-batch after it; null: there is none in the round
 };
 
-/// What a rank's part of a step came to.
+/// Result of a rank's part of a step.
 struct StageSums {
-  StepCounters counters;  ///< of its losses
+  StepCounters counters;  ///< counted from its losses
   std::vector<TensorRefusals>
-      refusals;  ///< of each tensor held; over all ranks they add up to what was refused
+      refusals;  ///< for each tensor held; over all ranks they add up to what was refused
 };
 
-/// What an engine is made of; borrowed.
+/// Parts that an engine is made of; borrowed.
 struct StageEngineParts {
   const TrainingSetup& setup;
   const DeviceSetup& device;
@@ -90,7 +90,7 @@ struct StageEngineParts {
   const DistributedSampler& sampler;
   Communicator& comm;      ///< all ranks
   Communicator& replicas;  ///< those with the same stages
-  UnreadSamples& unread;   ///< of the rank; what is computed in their place counts for nothing
+  UnreadSamples& unread;   ///< the rank's; what is computed in their place counts for nothing
 };
 
 /// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are
@@ -99,26 +99,26 @@ class StageEngine {
  public:
   virtual ~StageEngine() = default;
 
-  /// Where messages are on the device: the stream on which passes make and read them. Null: they are in host memory.
+  /// Stream on which passes make and read messages, if these are on the device. Null: they are in host memory.
   virtual Stream* message_stream() { return nullptr; }
-  /// Of each tensor held, the sum of the squares of the last step's mean gradient; empty where it is not kept.
+  /// Sums of the squares of the last step's mean gradient, for each tensor held; empty where it is not kept.
   virtual std::vector<double> gradient_squares() { return {}; }
-  /// What to do, again and again, while this rank waits for a device; it must not block.
+  /// Sets work to do, again and again, while this rank waits for a device; it must not block.
   virtual void while_waiting(const std::function<void()>& /*meanwhile*/) {}
 
   /// Memory for so many micro-batches of a stage of this rank in flight.
   virtual void make_room(int stage, int micro_batches) = 0;
-  /// Where the input of the pass to come is put; not of the network's first stage, which loads its samples.
+  /// Memory for the input of the pass to come; not at the network's first stage, which loads its samples.
   virtual std::span<float> input(const StageVisit& visit) = 0;
   /// @returns the output; nothing at the network's last stage, which takes the loss
   virtual std::span<const float> forward(const StageVisit& visit) = 0;
-  /// Where the gradient of the output is put; not of the network's last stage.
+  /// Memory for the gradient of the output; not at the network's last stage.
   virtual std::span<float> output_gradient(const StageVisit& visit) = 0;
   /// After forward: adds the gradients of the weights to the step's sums.
   /// @returns the gradient of the input; nothing if it is not wanted
   virtual std::span<const float> backward(const StageVisit& visit) = 0;
 
-  // A step: begin_step(), passes, reduce(); then what it came to; then update(), unless it is to be repeated or
+  // A step: begin_step(), passes, reduce(); then its result; then update(), unless it is to be repeated or
   // fails.
 
   /// @param units   of the whole network's tensors
@@ -135,15 +135,15 @@ class StageEngine {
 
   // For replays, where there are some, between reduce() and update(): begin_replay(), passes, end_replay().
 
-  /// Of each tensor held, as GradientReducer::own_fingerprints(): of the step that was reduced.
+  /// Fingerprints of the reduced step for each tensor held, as GradientReducer::own_fingerprints().
   virtual SumFingerprints own_fingerprints() = 0;
   /// Passes over another pipeline's micro-batches of this step follow, and add to sums of their own.
   virtual void begin_replay(int grains) = 0;
-  /// Of each tensor held. What the step has come to is as it was.
+  /// Fingerprints for each tensor held. The step's own result is as it was.
   virtual SumFingerprints end_replay() = 0;
-  /// Where there are replicas and sums are exact: as GradientReducer::fingerprint_that_left(); 0 without parameters.
+  /// Needs replicas and exact sums: as GradientReducer::fingerprint_that_left(); 0 without parameters.
   virtual std::uint64_t fingerprint_that_left() = 0;
-  /// Of each tensor held, over the replicas: GradientUnits::refine().
+  /// Largest sums for each tensor held, over the replicas: GradientUnits::refine().
   virtual std::vector<double> largest_sums() = 0;
   /// Moves the weights along the mean gradient.
   /// @param samples  of the step, over all ranks
@@ -159,7 +159,7 @@ class StageEngine {
   }
   virtual EvaluationSums evaluated() = 0;
 
-  /// What a rank with parameters trains, in host memory, in the order of held_layout().
+  /// State that a rank with parameters trains, in host memory, in the order of held_layout().
   virtual TrainedState state() = 0;
   /// From where it is trained into host memory, and back.
   virtual void fetch_state() {}
@@ -179,17 +179,17 @@ class StageEngine {
            0;
   }
   int columns_for(int samples) const { return (samples + multiple_ - 1) / multiple_ * multiple_; }
-  /// Numbers of a sample in front of a stage and behind it.
+  /// Numbers of a sample before a stage and after it.
   std::size_t input_features(int stage) const;
   std::size_t output_features(int stage) const;
-  /// The same of all columns of a micro-batch.
+  /// Numbers for all columns of a micro-batch.
   std::size_t input_size(const StageVisit& visit) const {
     return input_features(visit.stage) * static_cast<std::size_t>(columns_for(visit.grain.samples()));
   }
   std::size_t output_size(const StageVisit& visit) const {
     return output_features(visit.stage) * static_cast<std::size_t>(columns_for(visit.grain.samples()));
   }
-  /// Of the executions of each stage, the one of this micro-batch: those in flight are neighbours.
+  /// The micro-batch's execution among those of its stage: those in flight are neighbours.
   template <typename OfStages>
   static auto& slot_of(OfStages& stages, const StageVisit& visit) {
     auto& slots = at(stages, visit.stage);
@@ -199,7 +199,7 @@ class StageEngine {
   const Dataset& data_of(const StageVisit& visit) const;
   EvaluatedPart evaluated_part() const { return evaluated_part_; }
   void copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const;
-  /// Of the rank's own arena.
+  /// The rank's own arena.
   ArenaPart arena_part() const;
 
   const StageEngineParts parts_;
@@ -215,14 +215,14 @@ std::unique_ptr<StageEngine> make_device_stage_engine(const StageEngineParts& pa
 
 // The stages of one rank at work: passes over grains, in the order of the schedule.
 
-/// What the passes of one stage took.
+/// Times of the passes of one stage.
 struct StageTimes {
   double forward = 0, backward = 0;  ///< seconds, from the input being there to the output being on its way
   std::int64_t forwards = 0, backwards = 0;
 };
 
-/// What this rank's stages and those of other ranks said to each other in a step: by StageLinks::tag_of(), fingerprints
-/// of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
+/// Messages between this rank's stages and those of other ranks in a step. By StageLinks::tag_of(), they are
+/// fingerprints of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
 struct StageMessages {
   std::vector<std::uint64_t> sent, arrived;
 };
@@ -240,7 +240,7 @@ class StageWorker {
 
   /// The training schedule for so many grains.
   const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }
-  /// Of the last train(). Zeros where messages are not in host memory.
+  /// Messages of the last train(). Zeros where messages are not in host memory.
   const StageMessages& messages() const { return messages_; }
   /// For faults on purpose: sees the next message that arrives from another rank in training, and may change it.
   void probe_next_message(const std::function<void(std::span<float>)>& probe) { message_probe_ = probe; }
@@ -254,7 +254,7 @@ class StageWorker {
   void run(std::span<const StageGrain> grains, PipelineOrder order);
   void forward(const StageVisit& visit);
   void backward(const StageVisit& visit);
-  /// Whether messages between the two have fingerprints.
+  /// True if messages between the two have fingerprints.
   bool compares(const StageVisit& visit, int other) const;
   void note_sent(const StageVisit& visit, int to, std::span<const float> values);
   void note_arrived(const StageVisit& visit, int from, std::span<float> values);
@@ -265,7 +265,7 @@ class StageWorker {
   StageEngine& engine_;
   PipelineOrder order_;
   std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
-  std::vector<StageTimes> times_;                                        ///< of each stage of the network
+  std::vector<StageTimes> times_;                                        ///< for each stage of the network
   StageMessages messages_;
   std::function<void(std::span<float>)> message_probe_;
   Timeline* timeline_;

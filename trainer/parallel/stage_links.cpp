@@ -175,7 +175,7 @@ void DeviceStageLinks::receive(int from, int to, std::span<float> values) {
   comm_.wait(receiving, describe_receive(from, to));
 }
 
-/// What later goes into its memory is behind this on the stream.
+/// Takes a message of this rank to itself. Later contents of the copy's memory come after this on the stream.
 void DeviceStageLinks::take_own(int tag, std::span<float> values) {
   auto& waiting = own_[tag];
   LOCKSTEP_CHECK(!waiting.empty() && waiting.front().count == values.size());

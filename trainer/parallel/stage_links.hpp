@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What stages say to each other: activations one way, their gradients the other. Messages lie where the engine's do:
+/// Messages between stages: activations one way, their gradients the other. Messages lie where the engine's do:
 /// in host memory (HostStageLinks) or on the device (DeviceStageLinks).
 #pragma once
 
@@ -65,13 +65,13 @@ class StageLinks {
 
   const StagePlan& plan_;
   Communicator& comm_;
-  int first_rank_;  ///< of this rank's pipeline
+  int first_rank_;  ///< first in this rank's pipeline
 
  private:
   std::int64_t bytes_sent_ = 0;
 };
 
-/// Whether messages of this plan stay on the rank's device: it has all stages, or the GPUs have a way of their own.
+/// True if messages of this plan stay on the rank's device: it has all stages, or the GPUs have a way of their own.
 bool messages_stay_on_device(const StagePlan& plan, const Gpu* gpu);
 
 /// As messages_stay_on_device() says. Collective. Borrows all.
@@ -151,7 +151,7 @@ class DeviceStageLinks final : public StageLinks {
     std::unique_ptr<PendingCollective> word;     ///< the other rank's
     std::unique_ptr<PendingCollective> message;  ///< null: not started
   };
-  /// What a stage said, so that it can go on.
+  /// Copy of a stage's message, so that the stage can go on.
   struct Copy {
     DeviceBuffer<float> values;
     std::unique_ptr<Event> made;
@@ -159,7 +159,7 @@ class DeviceStageLinks final : public StageLinks {
   struct PendingSend {
     int from = 0, to = 0;  ///< stages
     Copy copy;
-    std::size_t count = 0;  ///< of numbers
+    std::size_t count = 0;  ///< numbers
     End end;
   };
 
@@ -169,7 +169,7 @@ class DeviceStageLinks final : public StageLinks {
   void take_own(int tag, std::span<float> values);
   Copy copy_of(int tag, std::span<const float> values);
   End end_with(int peer, int tag);
-  /// Of an end that is there: `start` is called when its turn has come. True once the message is over.
+  /// Advances an end that is there: `start` is called when its turn has come. True once the message is over.
   template <typename Start>
   bool progress(End& end, const Start& start);
   void tell(End& end);
@@ -179,7 +179,7 @@ class DeviceStageLinks final : public StageLinks {
   Gpu& gpu_;
   Stream& passes_;
   std::unique_ptr<Event> passed_;                        ///< the passes before the one that receives
-  std::map<Pair, Link> links_;                           ///< of this rank
+  std::map<Pair, Link> links_;                           ///< this rank's
   std::deque<PendingSend> pending_sends_;                ///< in the order in which they were written
   std::map<int, std::deque<PendingSend>> own_;           ///< from this rank to itself, by tag
   std::map<int, std::vector<Copy>> free_;                ///< by tag

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Where a network is cut into stages, and which rank runs which.
+/// Cuts a network into stages, and says which rank runs which.
 #pragma once
 
 #include "models/execution.hpp"
@@ -56,11 +56,11 @@ StagePlan plan_stages(const PipelineOptions& options, const Network& network, in
 /// direction.
 std::vector<double> layer_work(const Network& network);
 
-/// A residual connection from a layer in front of a cut to one behind it.
+/// A residual connection from a layer before a cut to one after it.
 struct Connection {
   std::string from, to;
 };
-/// @param layer  the first one behind the cut
+/// @param layer  the first one after the cut
 std::optional<Connection> connection_across(const Network& network, std::size_t layer);
 
 /// How many stages there can be: no connection is cut.
@@ -82,8 +82,8 @@ struct PipelinePass {
 };
 
 struct PipelineSchedule {
-  std::vector<std::vector<PipelinePass>> ranks;  ///< of each rank of the pipeline, in order
-  std::vector<int> in_flight;  ///< of each stage: most micro-batches between forward and backward, at least 1
+  std::vector<std::vector<PipelinePass>> ranks;  ///< by rank of the pipeline, in order
+  std::vector<int> in_flight;  ///< by stage: most micro-batches between forward and backward, at least 1
 };
 
 /// @param rank_of     of each stage

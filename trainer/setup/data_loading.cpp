@@ -66,7 +66,7 @@ TrainTestData load_for(const Job& job, const DatasetOptions& options) {
   return with_keys_of(job, [&] { return load_dataset(options); });
 }
 
-/// What is being caught.
+/// A future of the exception that is being caught.
 DatasetFuture failure() {
   std::promise<LoadedData> failed;
   failed.set_exception(std::current_exception());

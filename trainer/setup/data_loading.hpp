@@ -14,9 +14,9 @@
 
 namespace lockstep {
 
-/// What load_dataset is told of a job.
+/// A job's options for load_dataset.
 DatasetOptions dataset_options(const Job& job);
-/// What the job takes of halves of so many samples. @throws ConfigError  as part_sizes
+/// Parts that the job takes of halves of so many samples. @throws ConfigError  as part_sizes
 PartSizes parts_of(const Job& job, const PartSizes& files);
 
 struct LoadedData {
@@ -32,7 +32,7 @@ struct LoadedData {
 /// A data set on its way into memory; the ranks of one process share it.
 using DatasetFuture = std::shared_future<LoadedData>;
 
-/// Whose memory the sets of a process lie in.
+/// The memory in which the sets of a process lie.
 enum class DataCopy {
   kOwn,
   kOfHost,  ///< its first rank loads what fits into memory, as far as the launcher says which that is; then await_data
@@ -44,10 +44,10 @@ enum class DataCopy {
 DatasetFuture load_in_advance(const Job& job, DataCopy copy = DataCopy::kOwn,
                               const std::string& remembered = "");
 
-/// Whether it has come, or has failed to.
+/// True once it has come, or has failed to.
 bool has_ended(const DatasetFuture& data);
 
-/// Waits until every rank has its data, or one has failed to get it; a rank whose host's first one has no memory to give
+/// Waits until every rank has its data, or one has failed to get it. A rank whose host's first one has no memory to give
 /// loads its own now. Collective.
 /// @returns what to get() now: of a rank that failed an exception, of others it may not be there yet or not be here
 DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture& in_advance);

@@ -153,12 +153,12 @@ double shared_flops_per_second(Communicator& comm) {
   return rate;
 }
 
-/// Of a GPU's buckets, as PyTorch's DDP has them. NCCL moves so much in 130 us between eight H100 (200 GB/s), of which its
-/// latency is 15 %; the networks of MNIST stay in one bucket.
+/// Size of a GPU's buckets, as in PyTorch's DDP. NCCL moves so much in 130 us between eight H100 (200 GB/s), of which
+/// its latency is 15 %; the networks of MNIST stay in one bucket.
 constexpr std::size_t kBucketBytesOnStream = std::size_t{25} << 20;
 
-/// What the job says. Where auto has nothing to measure: one bucket, if nothing travels, or the host sends it after
-/// backward; on a stream those of a GPU.
+/// Bucket size that the job gives. Where auto has nothing to measure: one bucket, if nothing travels, or the host
+/// sends it after backward; on a stream those of a GPU.
 std::size_t least_bucket_bytes(const Job& job, const DeviceChoice& device) {
   if (job.parallel.bucket_bytes > 0) return job.parallel.bucket_bytes;
   const bool on_stream =
@@ -192,7 +192,7 @@ BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoi
   return plan_buckets_auto(ranges, bytes_per_element, latency);
 }
 
-// Which one a device and its kernels have, and what people are told of each.
+// The arithmetic of a device and its kernels, and what people are told of each.
 
 Arithmetic arithmetic_of(const Job& job, int classes) {
   const bool pair =

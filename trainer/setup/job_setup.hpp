@@ -33,7 +33,7 @@ std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train)
 /// The job's options for its steps.
 TrainingOptions training_options(const Job& job);
 
-/// The same with the place in the job.
+/// Makes a ConfigError with the place in the job.
 ConfigError with_place(const Job& job, const OptionError& error);
 
 /// Calls it; an option that does not fit is named with its place in the job.
@@ -53,8 +53,8 @@ struct JobSetup : TrainingSetup {
   GraphUse graph = GraphUse::kOn;
   std::optional<GradientPath> path = {};  ///< as DeviceSetup has it
   PipelineOptions pipeline = {};
-  std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< of the data; rank 0 asks for them
-  /// Of a run: has_light_background() (trainer/run/data_record.hpp), which reads images; they are looked at once.
+  std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< the data's; rank 0 asks for them
+  /// The run's has_light_background() (trainer/run/data_record.hpp), which reads images; they are looked at once.
   std::shared_future<bool> light_background = {};
 
   DeviceSetup on_device() const {
@@ -72,8 +72,8 @@ void check_sampling(const Job& job, const Network& network, const DistributedSam
 
 /// How a parallel strategy gets ready, beyond what all do.
 struct StrategySetup {
-  /// Whether job, network, data and ranks fit together and into memory. Each rank asks, and all agree.
-  /// @returns whether the set must stream past the rank's device
+  /// Checks that job, network, data and ranks fit together and into memory. Each rank asks, and all agree.
+  /// @returns true if the set must stream past the rank's device
   bool (*check)(const Job& job, const Network& network, const TrainTestData& data, const DeviceChoice& device,
                 const Communicator& comm);
   /// In which pieces gradients are summed. Collective.
@@ -102,7 +102,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
 BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
                         Communicator& comm);
 
-// Which arithmetic computes a run's steps: steps of one can be proved by the same one alone. The numbers stand in
+// Arithmetics of a run's steps: steps of one can be proved by the same one alone. The numbers are in
 // trails and keep their meaning; a new order of sums or new cuts get a new number.
 
 enum class Arithmetic : std::uint32_t {
@@ -112,7 +112,7 @@ enum class Arithmetic : std::uint32_t {
 };
 
 /// With the kernels of this program.
-/// @param classes  that the job's network tells apart
+/// @param classes  of the job's network
 Arithmetic arithmetic_of(const Job& job, int classes);
 /// With the kernels that the job takes on this device.
 Arithmetic arithmetic_of(const Job& job, int classes, const DeviceChoice& device);

@@ -20,21 +20,21 @@ namespace lockstep {
 struct MemoryNeed {
   std::uint64_t parameters = 0;   ///< weights, what the optimiser remembers, gradients, exact sums, the copy
                                   ///< that a checkpoint is made of
-  std::uint64_t activations = 0;  ///< of all threads, with their gradients and what kernels keep
+  std::uint64_t activations = 0;  ///< for all threads, with their gradients and what kernels keep
   std::uint64_t data = 0;         ///< the data set
 
   std::uint64_t total() const;
 };
 
 struct TrainingMemory {
-  MemoryNeed host;    ///< of one rank; threads that are ranks share the data set
-  MemoryNeed device;  ///< of the rank's GPU; nothing on a CPU
+  MemoryNeed host;    ///< one rank's; threads that are ranks share the data set
+  MemoryNeed device;  ///< the rank's GPU's; nothing on a CPU
 };
 
 /// Bytes of an element: of weights and their like, and of exact sums.
 inline constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
 
-/// Of a parameter: weights and what the optimiser remembers.
+/// Bytes of a parameter: weights and optimiser state.
 std::uint64_t state_bytes(const Job& job);
 
 /// How large a data set is, known before it is there.
@@ -44,7 +44,7 @@ struct DataSizes {
   std::int64_t validation_samples = 0;  ///< which are none of train_samples
   bool on_disk = false;                 ///< the host's memory has the labels alone, and `kept_bytes`
   bool streams = false;                 ///< a device has the labels, and samples of a few steps alone
-  std::uint64_t kept_bytes = 0;         ///< of pictures that were decoded
+  std::uint64_t kept_bytes = 0;         ///< for pictures that were decoded
 
   std::uint64_t samples() const { return checked_sum(train_samples, test_samples, validation_samples); }
   std::uint64_t bytes() const { return checked_product(samples(), sample_bytes); }
@@ -63,12 +63,12 @@ std::string to_string(const MemoryNeed& need);
 void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device,
                            std::string_view help);
 
-/// What streams past a device, on it and once more in pinned memory. @param columns  of a step that one rank has
+/// Bytes that stream past a device, on it and once more in pinned memory. @param columns  of a step that one rank has
 std::uint64_t ring_bytes(const Job& job, const DataSizes& data, std::int64_t columns,
                          std::int64_t spare_columns, std::int64_t evaluated_at_once);
 
-/// Whether the set is to stream past this device, as data.on_device says: with auto where the rest would not leave a
-/// tenth of what is free. @param with_all_data  of the device, if it has the whole set
+/// True if the set is to stream past this device, as data.on_device says. With auto it does where the rest would not
+/// leave a tenth of what is free. @param with_all_data  of the device, if it has the whole set
 bool must_stream(const Job& job, const MemoryNeed& with_all_data, const DeviceProperties& device);
 
 /// For GPUs, which go through a rank's samples at once, or through micro-batches from one end to the other.

@@ -16,7 +16,7 @@
 namespace lockstep {
 
 struct StrategyEntry {
-  std::string_view name;  ///< of trainer/config/job_values.hpp
+  std::string_view name;  ///< a name in trainer/config/job_values.hpp
   const StrategySetup& setup;
   /// Collective. Borrows everything, which set_up() made with `setup`.
   std::unique_ptr<ParallelStrategy> (*make)(const JobSetup& setup, Communicator& comm);
@@ -33,7 +33,8 @@ extern const StrategySetup kPipelineSetup;
 
 // How much memory a pipeline takes: from sizes alone, before anything is allocated.
 
-/// Of one rank of the job, on its host and, where it has one, on its GPU. The data set on the host is no part of it.
+/// Memory of one rank of the job, on its host and, if it has one, on its GPU. The data set on the host is no part of
+/// it.
 /// @param gpu  of this rank, whose like all have; null: they compute on CPUs
 TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
                                const StagePlan& plan, const Gpu* gpu, int rank);

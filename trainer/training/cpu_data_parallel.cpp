@@ -66,7 +66,7 @@ class CpuDataParallel final : public DataParallel {
   }
   bool prepare_shares(std::size_t most_grains) override;
   SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
-  /// Of the share that was computed last, and added to this reducer.
+  /// Fingerprints of the share that was computed last, and added to this reducer.
   SumFingerprints parts_of_share(const GradientReducer& reducer) const;
   class Step;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
@@ -93,9 +93,9 @@ class CpuDataParallel final : public DataParallel {
   std::uint64_t seed_;
   LossKind loss_kind_;
   TrainingLoss loss_;
-  LossRule loss_rule_;        ///< of the step under way
-  MixedShare mixed_;          ///< likewise
-  bool notes_terms_ = false;  ///< likewise: its units may become finer
+  LossRule loss_rule_;        ///< for the step under way
+  MixedShare mixed_;          ///< for the step under way
+  bool notes_terms_ = false;  ///< in the step under way: its units may become finer
   BatchLoader loader_;
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;
@@ -108,7 +108,7 @@ class CpuDataParallel final : public DataParallel {
   std::atomic<bool> outputs_are_shown_ = true;
   CutStep cut_step_;
   std::int64_t series_steps_ = 0;                      ///< taken of the series under way
-  std::optional<cpu::int16::RoundingCount> rounding_;  ///< of this rank, in the step taken last
+  std::optional<cpu::int16::RoundingCount> rounding_;  ///< this rank's, in the step taken last
   StepTimes times_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Threads meet at every cut, ranks behind them; integers are summed, so that no rank's share shows.
+/// Threads meet at every cut, ranks after them; integers are summed, so that no rank's share shows.
 #include "trainer/training/cut_step.hpp"
 
 #include "common/error.hpp"

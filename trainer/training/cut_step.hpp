@@ -27,7 +27,7 @@ struct GrainInWork {
 
 class CutStep {
  public:
-  /// What the engine does for a grain, called by the grain's thread.
+  /// Engine work for a grain, called by the grain's thread.
   struct Calls {
     /// Loads the input and calls Execution::begin_training with these statistics.
     std::function<void(const GrainInWork&, BatchStatistics&)> begin;
@@ -41,14 +41,14 @@ class CutStep {
   CutStep(const Network& network, Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
           std::size_t most_grains, bool recomputes = false);
 
-  /// Where sums at cuts come from.
+  /// Source of sums at cuts.
   enum class Sums {
     kOverRanks,
-    kAsBefore,  ///< of the last run over ranks, whatever the grains: for a share of that step, on one rank
+    kAsBefore,  ///< from the last run over ranks, whatever the grains: for a share of that step, on one rank
   };
 
   bool needed() const { return !cuts_.empty(); }
-  /// Whether it has memory for so many grains.
+  /// True if it has memory for so many grains.
   bool has_room_for(std::size_t grains) const { return !needed() || grains <= labels_.size(); }
   /// Gradients of all grains, added to the reducer, whose step has begun. Collective over ranks, whatever a rank's
   /// grains.
@@ -58,7 +58,7 @@ class CutStep {
   /// Fingerprints of what this rank's grains added to the sums of the last run: cut by cut, in its order.
   const SumFingerprints& own_sums() const { return own_sums_; }
   /// After a step that was taken: layers keep what they keep of it.
-  /// @param weights  with the kept tensors behind the parameters
+  /// @param weights  with the kept tensors after the parameters
   void move_kept(float* weights);
 
   /// Seconds spent in sums over ranks since the last call.
@@ -68,7 +68,7 @@ class CutStep {
   /// Calls work(grain in work, its thread's words) for each grain, thread by thread.
   template <class Work>
   void for_each_grain(const std::vector<Grain>& grains, const Work& work);
-  /// What the threads added becomes the sum over all ranks, in the words of the first one. Nothing: they stay as before.
+  /// Sums over all ranks what the threads added, in the words of the first one. Nothing: they stay as before.
   const std::int64_t* sum_over_ranks(const Cut& cut);
   void forward(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls);
   void backward(const std::vector<Grain>& grains, std::int64_t samples, GradientReducer& reducer);
@@ -81,10 +81,10 @@ class CutStep {
   std::vector<ThreadContext>& threads_;
   std::vector<Cut> cuts_, backward_cuts_;
   BatchStatistics statistics_;
-  std::vector<Execution> more_;                     ///< of the grains beyond one for each thread
-  std::vector<std::vector<std::int32_t>> labels_;   ///< of each grain
-  std::vector<AlignedBuffer<std::int64_t>> words_;  ///< of each thread
-  Sums sums_ = Sums::kOverRanks;                    ///< of the run under way
+  std::vector<Execution> more_;                     ///< for the grains beyond one for each thread
+  std::vector<std::vector<std::int32_t>> labels_;   ///< one for each grain
+  std::vector<AlignedBuffer<std::int64_t>> words_;  ///< one for each thread
+  Sums sums_ = Sums::kOverRanks;                    ///< in the run under way
   SumFingerprints own_sums_;
   double waited_ = 0;
 };

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// What is the same on both: what is rank 0's is broadcast, and replicas are compared.
+/// The part that is alike on both: what is rank 0's is broadcast, and replicas are compared.
 class DataParallel : public ParallelStrategy {
  public:
   /// Names the rank whose sums have changed on their way. @throws AgreedError
@@ -52,13 +52,13 @@ class DataParallel : public ParallelStrategy {
   /// Collective, between a step's reduction and its update.
   void replay(const StepPosition& position, const SumFingerprints& own);
   bool weighs_shares() const { return !weighed_shares_.empty(); }
-  /// Collective, just before the update, in the units that the step has come to.
+  /// Collective, just before the update, in the units that the step ended with.
   void compute_weighed_shares(const StepPosition& position);
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
-  /// Of a series that an error has ended.
+  /// Steps taken in a series that an error has ended.
   virtual std::int64_t steps_taken() = 0;
-  /// Brings the state from where it is trained into whole_state(), and back after a change there; the latter without
+  /// Brings the state from where it is trained into whole_state(), and back after a change there. The latter without
   /// the units, or with them. Nothing to do on a CPU.
   virtual void fetch_state() {}
   virtual void put_weights() {}

@@ -35,14 +35,14 @@ struct Evaluation {
   }
 };
 
-/// Of an average of the weights (trainer/training/weight_averages.hpp), by its name.
+/// Evaluation of an average of the weights (trainer/training/weight_averages.hpp), by its name.
 struct AverageEvaluation {
   std::string name;
   EvaluatedPart part = EvaluatedPart::kTest;
   Evaluation found;
 };
 
-/// Of one state of the weights.
+/// Evaluations of one state of the weights.
 struct Evaluations {
   std::optional<Evaluation> test, validation;
   std::vector<AverageEvaluation> averages = {};
@@ -61,7 +61,7 @@ Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int6
 /// For people: "0.0312", "1.7e+12", or "not finite (3 of 10,000 samples)".
 std::string describe_loss(const Evaluation& evaluation);
 
-/// Whether to give an evaluation up, because the run is to stop. May differ between ranks.
+/// Says if to give an evaluation up, because the run is to stop. May differ between ranks.
 using LeaveEvaluation = std::function<bool()>;
 inline bool never_leave() {
   return false;
@@ -95,14 +95,15 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
                     const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave = never_leave, UnreadSamples* unread = nullptr);
 
-// What outputs say of the classes, by the loss that the network was trained for.
+// Scores of the classes, computed from outputs by the loss that the network was trained for.
 
 /// "softmax", "sigmoid" or "outputs".
 const char* name_of_scores(LossKind loss);
-/// Of all classes together (cross_entropy), or of each by itself (binary_cross_entropy).
+/// True if scores are probabilities: over all classes together (cross_entropy), or of each by itself
+/// (binary_cross_entropy).
 bool are_probabilities(LossKind loss);
-/// Of cross_entropy the softmax, of binary_cross_entropy the sigmoid; of mse the outputs as they are, near 1 for the
-/// class and near 0 for the others. NaN where the loss is.
+/// Computes the softmax for cross_entropy, the sigmoid for binary_cross_entropy. For mse outputs stay as they are,
+/// near 1 for the class and near 0 for the others. NaN where the loss is.
 /// @param scores  [classes, batch], of shape.samples columns; may be `logits`
 void score_classes(LossKind loss, const LossShape& shape, const float* logits, float* scores);
 /// For people: "97.20 %" of a probability, "0.972" of an output.
@@ -115,12 +116,12 @@ class EvaluationSums {
   /// A grain of so many samples.
   void add(const LossSums& sums, int samples);
   void add(const EvaluationSums& other);
-  /// What a GPU counted.
+  /// Adds what a GPU counted.
   void add(const StepTotals& totals);
   /// This rank gives up.
   void leave() { numbers_[kLeft] = 1; }
 
-  /// What all ranks' sums come to. Collective.
+  /// Combines all ranks' sums. Collective.
   Evaluation over_all(Communicator& comm) const;
 
  private:

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The fingerprints of a training step: of each tensor's summed gradient, weights and what the optimiser
 /// remembers of it, all as they are between the reduction and the update. So what a row says is what the step was
-/// computed from, and what it came to.
+/// computed from, and its result.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -17,11 +17,11 @@
 
 namespace lockstep {
 
-/// Where each fingerprint stands in the row of a step: gradients of all tensors, weights of all (behind them
-/// those that are only kept), then each of the optimiser's buffers.
+/// Places of fingerprints in the row of a step: gradients of all tensors, weights of all (after them those that are
+/// only kept), then each of the optimiser's buffers.
 struct FingerprintLayout {
   std::size_t trained = 0, kept = 0;  ///< tensors
-  std::size_t buffers = 0;            ///< of the optimiser
+  std::size_t buffers = 0;            ///< the optimiser's
 
   std::size_t slots() const { return trained * (2 + buffers) + kept; }
   std::size_t gradient(std::size_t tensor) const { return tensor; }
@@ -42,7 +42,7 @@ struct HeldTensor {
   std::size_t size = 0;
 };
 
-/// Of all tensors, where a rank holds the whole network.
+/// All tensors, where a rank holds the whole network.
 std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters);
 
 /// The row of a step before it: zeros for the gradients, and for what this rank does not hold.
@@ -56,7 +56,7 @@ inline std::uint64_t rank_weight(int rank) {
   return static_cast<std::uint64_t>(rank) + 1;
 }
 
-/// Of each of some steps, what all ranks' fingerprints come to. On rank 0; elsewhere it means nothing.
+/// All ranks' fingerprints combined, for each of some steps. On rank 0; elsewhere it means nothing.
 struct CombinedFingerprints {
   /// 0 if all ranks had the same bits, or else the sum of the differences of their rows to rank 0's.
   std::vector<std::uint64_t> apart;

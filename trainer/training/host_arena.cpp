@@ -89,7 +89,8 @@ void HostArena::mean_seen(Row row) {
   });
 }
 
-/// The same numbers. Weights and buffers are read by two, a little at a time, while the cache has them.
+/// Updates to the same numbers. It and the fingerprints read a little at a time, while the cache has weights and
+/// buffers.
 void HostArena::update_seen(const StepUpdate& step, Row row) {
   constexpr std::size_t kNear = 2048;
   for (UpdateTensor tensor : update_.tensors()) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank trains on CPU cores, of a whole network or of a part of it: weights, what the optimiser remembers of
-/// them, their gradients as sums over ranks, and the fingerprints of its steps.
+/// State that a rank trains on CPU cores, of a whole network or of a part of it: weights, optimiser state, gradients
+/// as sums over ranks, and the fingerprints of its steps.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -57,7 +57,7 @@ class HostArena {
 
   std::vector<double> measure_gradient() const;
   void clip_gradient(const NormOfAll& norm);
-  /// What a step tells the rule, and each average of the weights.
+  /// Values of a step for the rule, and for each average of the weights.
   struct StepUpdate {
     StepScalars scalars;
     std::vector<float> shares;
@@ -79,7 +79,7 @@ class HostArena {
   std::optional<FingerprintLayout> row_;  ///< for the trail
   std::vector<HeldTensor> held_;
   GradientReducer::SeeSums probe_;
-  std::vector<double> squares_;  ///< of the gradient that was clipped last
+  std::vector<double> squares_;  ///< sums of squares in the gradient that was clipped last
 };
 
 }  // namespace lockstep

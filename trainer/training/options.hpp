@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the training of a network depends on beside its data, whoever asks for it: a job file, whose sections begin with
-/// these (trainer/config/job.hpp), or a program. Names are those of the job file's keys.
+/// Options for the training of a network, except its data. They come from a job file, whose sections begin with these
+/// (trainer/config/job.hpp), or from a program. Names are those of the job file's keys.
 #pragma once
 
 #include "comm/reduce/gradient_units.hpp"
@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// Which samples a step has.
+/// The samples of a step.
 struct BatchOptions {
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
   /// Samples of a step on each rank: global_batch becomes so many times the ranks (for_ranks()); 0: not used.
@@ -29,9 +29,9 @@ struct BatchOptions {
   bool balance_classes = false;     ///< an epoch is a balanced_order()
 };
 
-/// What the training samples of a class count.
+/// Weights of the classes' training samples.
 struct ClassWeights {
-  bool balanced = false;  ///< of the training set's counts: samples / (classes * samples of the class)
+  bool balanced = false;  ///< by the training set's counts: samples / (classes * samples of the class)
   std::vector<double> numbers = {};  ///< one for each class; empty, unless balanced: all count the same
 
   bool is_given() const { return balanced || !numbers.empty(); }
@@ -41,7 +41,7 @@ struct ClassWeights {
 struct LossOptions {
   LossKind loss = LossKind::kCrossEntropy;
   double label_smoothing = 0;       ///< the share of a target that goes to all classes alike
-  ClassWeights class_weights = {};  ///< of the cross-entropy
+  ClassWeights class_weights = {};  ///< for the cross-entropy
 };
 
 /// The mean of the weights at the ends of epochs.
@@ -69,7 +69,7 @@ struct StepOptions {
   int threads = 1;  ///< per rank; they share the rank's grains
   Determinism determinism = Determinism::kWorld;
   int grain = 64;
-  BatchSplit split = BatchSplit::kEven;  ///< of a batch over the ranks
+  BatchSplit split = BatchSplit::kEven;  ///< divides a batch among the ranks
   static constexpr std::int64_t kAutoReplays = -1;
   /// Ranks compute each other's shares again; 0: never. trainer/training/wrong_rank.hpp says what auto is.
   std::int64_t replay_every_steps = 0;
@@ -83,7 +83,7 @@ struct TrainingOptions {
   std::uint64_t seed = 1234;
   bool recompute = false;     ///< backward makes activations again in place of keeping all of them
   bool mixes = false;         ///< samples are mixed with others, and their labels
-  bool fingerprints = false;  ///< of each step are kept, for a trail
+  bool fingerprints = false;  ///< each step's are kept, for a trail
 };
 
 template <>
@@ -101,7 +101,7 @@ template <>
 inline constexpr Spellings<Precision> kSpellings<Precision>{
     {{"fp32", Precision::kFp32}, {"int16", Precision::kInt16}}};
 
-/// Of that many samples of a rank, how many a GPU computes at a time: the whole grains within the micro-batch, at
+/// Samples that a GPU computes at a time, if a rank has so many. They are the whole grains within the micro-batch, at
 /// least one; all of them where there is no bound (0). A grain is summed in one order, so no bit depends on it.
 inline std::int64_t samples_at_a_time(std::int64_t micro_batch, std::int64_t grain, std::int64_t samples) {
   return micro_batch == 0 ? samples : std::min(samples, std::max(grain, micro_batch / grain * grain));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the steps of a rank need, ready: data, network, in which pieces gradients are summed. All ranks have the same.
+/// Inputs of a rank's steps, ready: data, network, the pieces in which gradients are summed. All ranks have the same.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -27,12 +27,12 @@ struct TrainingSetup {
   std::shared_ptr<const TrainTestData> data;
   Network network;
   BucketPlan plan;
-  std::optional<AugmentPlan> augment = {};  ///< of data.train; nothing: images stay as they are
-  SampleMixer mixer = {};                   ///< of data.train
+  std::optional<AugmentPlan> augment = {};  ///< for data.train; nothing: images stay as they are
+  SampleMixer mixer = {};                   ///< for data.train
   std::string processor = {};               ///< this rank's, for messages: "cpu (AVX-512)"
 
   const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
-  /// What a rank's neighbouring grains of a step are mixed with. The sampler's epoch is set.
+  /// Mixes of a rank's neighbouring grains of a step. The sampler's epoch is set.
   MixedShare mixed_share(const DistributedSampler& sampler, std::int64_t epoch, std::int64_t step_in_epoch,
                          std::span<const Grain> grains) const;
 };
@@ -48,16 +48,16 @@ inline DistributedSampler::Options sampler_options(const TrainingSetup& setup, c
 /// The units of gradients as they are before the first step.
 GradientUnits make_gradient_units(const ParameterLayout& layout, std::int64_t global_grains);
 
-/// What an arena on a host or a device is made for: a whole network or a part of it. The references are borrowed while
+/// Inputs of an arena on a host or a device, for a whole network or a part of it. The references are borrowed while
 /// the arena is made.
 struct ArenaPart {
   const TrainingOptions& options;
-  const ParameterLayout& network;  ///< of the whole network
-  const ParameterLayout& layout;   ///< of the part
+  const ParameterLayout& network;  ///< the whole network's
+  const ParameterLayout& layout;   ///< the part's
   std::vector<HeldTensor> held;    ///< the part's trained tensors in its order, then those that are only kept
-  BucketPlan plan;                 ///< of the part
+  BucketPlan plan;                 ///< the part's
   std::int64_t steps_per_epoch = 0, global_grains = 0;
-  bool is_stage = false;  ///< of a pipeline: the host looks at each step
+  bool is_stage = false;  ///< a pipeline's: the host looks at each step
 };
 
 /// For the arena of a rank that has the whole network. @param global_grains  of a full batch

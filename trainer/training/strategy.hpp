@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks of a run share, and how: the one thing that the training loop asks. A strategy is a pair
-/// of files beside this one, a row in data_parallel.cpp and one in trainer/config/job_values.cpp.
+/// How the ranks of a run share its work: the one thing that the training loop asks. A strategy is a pair of files
+/// beside this one, a row in data_parallel.cpp and one in trainer/config/job_values.cpp.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -41,14 +41,14 @@ struct StepProbe {
   SumProbe reduction = {};
   /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane]; of a stage, its own.
   std::function<void(std::span<float> outputs, int lanes)> outputs = {};
-  /// Of a pipeline: the next message of another rank's stage, as it arrived.
+  /// In a pipeline: the next message of another rank's stage, as it arrived.
   std::function<void(std::span<float> message)> message = {};
 };
 
 /// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.
 using StrategyFacts = std::vector<std::pair<std::string, std::string>>;
 
-/// What rank 0 says of a strategy when a run starts.
+/// Rank 0's description of a strategy when a run starts.
 struct StrategyDescription {
   std::string sums;                     ///< how gradients are added up: "buckets: none, one rank"
   std::vector<std::string> lines = {};  ///< whole lines more; may be none
@@ -63,14 +63,14 @@ struct StepTimes {
   double input = 0;      ///< CPU: gather and normalise, of the busiest thread
   double under_way = 0;  ///< CPU: from when the first gradients left until all were summed
   double exposed = 0;    ///< CPU: waiting for communication after backward had ended
-  double comparing = 0;  ///< CPU: behind that, comparing the sums with what the ranks sent
+  double comparing = 0;  ///< CPU: after that, comparing the sums with what the ranks sent
   double optimizer = 0;  ///< CPU
   double queueing = 0;   ///< GPU: the host's time to queue the steps
   /// CPU: of each bucket, from the start of the arithmetic until it left.
   std::vector<double> until_left = {};
 };
 
-/// What a strategy says when a run has ended.
+/// Summary of a strategy when a run has ended.
 struct StrategySummary {
   std::vector<std::string> lines;                       ///< for people
   std::vector<std::pair<std::string, double>> numbers;  ///< for the event "end"; no part of the mathematics
@@ -79,7 +79,7 @@ struct StrategySummary {
 /// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
 /// equal arguments, unless it says otherwise.
 ///
-/// Who owns the weights is the strategy's own affair: every rank (data), each rank a part (pipeline), or all
+/// Ownership of the weights is the strategy's own affair: every rank (data), each rank a part (pipeline), or all
 /// ranks together (one memory). The loop knows only the *whole state*, in the memory of rank 0's host: it
 /// fills it from a checkpoint and calls distribute(); it calls collect() and writes a checkpoint of it. What
 /// collect() brought stays there until the next run().
@@ -87,7 +87,7 @@ class ParallelStrategy {
  public:
   virtual ~ParallelStrategy() = default;
 
-  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one fails: then the weights
+  /// Trains `count` steps from `position` on, which lie in one epoch. Fewer if one fails: then the weights
   /// stay as they were before it. A step is one global batch, over which every sample is counted once,
   /// whichever rank computes it; when this returns, no rank is working on the weights. Collective, except that
   /// `stop_requested` may differ: the series says whether any rank's was set. All ranks get equal series.
@@ -109,8 +109,8 @@ class ParallelStrategy {
   /// trained, until the next call: so an average is evaluated. Only where the job keeps averages, which it cannot
   /// under hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
-  /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold;
-  /// nothing to do where there is one. Collective.
+  /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold.
+  /// Nothing to do where there is one. Collective.
   /// @param step    for the message
   /// @throws WrongRankError  names the rank that differs
   virtual void check_copies(std::int64_t step) = 0;
@@ -119,7 +119,8 @@ class ParallelStrategy {
   /// Steps from one replay of shares to the next; 0: there are none.
   virtual std::int64_t replays_every() const { return 0; }
 
-  /// Of steps that run() took: makes the rows of rank 0 (StepSeries::fingerprints) those of the whole network.
+  /// Combines fingerprints of steps that run() took: makes the rows of rank 0 (StepSeries::fingerprints) those of the
+  /// whole network.
   /// Collective, for as many steps on all ranks.
   /// @param rows      [steps][slots]
   /// @param own_sums  StepSeries::own_sums of these steps
@@ -133,7 +134,7 @@ class ParallelStrategy {
   /// @param shares   by rank
   /// @returns false, on all ranks: they cannot
   virtual bool weigh_shares(const std::vector<std::vector<Grain>>& /*shares*/) { return false; }
-  /// Of the step taken last, RankSums::sums of those ranks.
+  /// Weighted checksum of the recomputed shares of the last step: RankSums::sums of those ranks.
   virtual std::uint64_t weighted_shares() const { return 0; }
 
   /// For faults on purpose: shows `probe` what this rank trains, now and in the next step.
@@ -146,10 +147,10 @@ class ParallelStrategy {
   /// Once kept: why a series failed on this rank, or an evaluation was left, where samples could not be read.
   UnreadSamples& unread() { return unread_; }
 
-  /// Which of the network's tensors this rank trains, in arena order; nothing: all.
+  /// Tensors of the network that this rank trains, in arena order; nothing: all.
   virtual std::optional<std::vector<std::int64_t>> held_tensors() const { return std::nullopt; }
   virtual const WeightUpdate& weight_update() const = 0;
-  /// Of this rank: steps an epoch, sizes of batches.
+  /// This rank's sampler: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;
   virtual StrategyDescription describe() const = 0;
   /// The L2 norm of the mean gradient of the step taken last: the same bits on any ranks where sums are exact.
@@ -159,9 +160,9 @@ class ParallelStrategy {
   /// outputs that become 0 in the units of weight gradients. The same bits on any ranks. Nothing where that was not the
   /// step taken last. Collective.
   virtual std::optional<double> rounded_to_zero() { return std::nullopt; }
-  /// Of strategies that measure it.
+  /// Times, from strategies that measure them.
   virtual StepTimes times() const { return {}; }
-  /// What is worth saying when the run has ended, on rank 0. Collective.
+  /// Facts worth telling when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
 
  protected:

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What training changes: weights, what the optimiser remembers of them, the units of their gradients.
+/// State that training changes: weights, optimiser state, the units of their gradients.
 #pragma once
 
 #include "comm/reduce/gradient_units.hpp"

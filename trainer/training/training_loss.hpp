@@ -39,11 +39,11 @@ class TrainingLoss {
   /// @param scale  as scale_of() says; on a GPU StepState has it
   LossRule rule(float scale = 1) const;
 
-  /// What makes the sum over the samples of a batch, divided by their number, the mean by weight: their number over the
-  /// sum of their weights; 0 where all of them weigh 0. Without weights 1, and where labels are mixed: then the mean is
-  /// that by number, as PyTorch's of targets that are probabilities.
+  /// Factor that makes the sum over a batch's samples, divided by their number, the mean by weight. It is their
+  /// number over the sum of their weights; 0 where all of them weigh 0. Without weights 1, and where labels are
+  /// mixed: then the mean is that by number, as PyTorch's of targets that are probabilities.
   float scale_of(std::span<const std::int32_t> samples) const;
-  /// Of a global batch: every rank knows its order and all labels. The sampler's epoch is set.
+  /// Factor of a global batch: every rank knows its order and all labels. The sampler's epoch is set.
   float scale_of(const DistributedSampler& sampler, std::int64_t step_in_epoch) const;
 
   /// For people; "" for the plain cross-entropy.
@@ -53,7 +53,7 @@ class TrainingLoss {
   LossRule rule_;
   double smoothing_;
   bool balanced_, mixed_;
-  std::vector<float> weights_;  ///< of classes; empty: none are given
+  std::vector<float> weights_;  ///< by class; empty: none are given
   std::span<const std::int32_t> labels_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A training step as the host sees it: where it stands in the run, whether its sums may move the weights, and what
-/// it came to. Whether they may is decided between the reduction and the update, by every rank alike. A step is a
+/// A training step as the host sees it: its place in the run, whether its sums may move the weights, and its
+/// result. Whether they may is decided between the reduction and the update, by every rank alike. A step is a
 /// trial that may be repeated with other units, since everything random in it is keyed by its position.
 #pragma once
 
@@ -21,14 +21,14 @@
 
 namespace lockstep {
 
-/// Where a step stands in the run. Everything random in it follows from this and the seed.
+/// Position of a step in the run. Everything random in it follows from this and the seed.
 struct StepPosition {
   std::int64_t epoch = 0;          ///< from 0
   std::int64_t step_in_epoch = 0;  ///< from 0
   std::int64_t global_step = 0;    ///< optimiser steps taken before this one
 };
 
-/// Of a grain in that step. @param first_sample  of the grain, in the global batch
+/// Key of a grain in that step. @param first_sample  of the grain, in the global batch
 inline PassKey pass_key(std::uint64_t seed, const StepPosition& position, std::int64_t first_sample) {
   return {.seed = seed,
           .step = static_cast<std::uint32_t>(position.global_step),
@@ -48,20 +48,20 @@ struct StepFailure {
       kNoTensor;  ///< the last one in arena order with such terms, where backward met them first
 };
 
-/// What a series of steps came to, over all ranks.
+/// Result of a series of steps, over all ranks.
 struct StepSeries {
   std::int64_t steps = 0;    ///< steps that moved the weights
-  std::int64_t samples = 0;  ///< of those steps
+  std::int64_t samples = 0;  ///< in those steps
   std::int64_t correct = 0;
   WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
-  /// Of the last of those steps; or, if there is a failure, of the step after them.
+  /// Totals of the last of those steps; or, if there is a failure, of the step after them.
   StepTotals last;
   std::optional<StepFailure> failure;  ///< why the step after them could not be taken
-  /// Of each of those steps, one behind the other, the row that weight_update.hpp describes, of what this rank
-  /// holds. Empty unless the job keeps a trail.
+  /// Rows of those steps, one after the other, as weight_update.hpp describes them, of what this rank holds. Empty
+  /// unless the job keeps a trail.
   std::vector<std::uint64_t> fingerprints = {};
-  /// Of each of those steps the fingerprint of this rank's own sums before they left. Empty, on all ranks, where they
-  /// have none: one rank alone, fp32 sums, NCCL.
+  /// Fingerprints of this rank's own sums before they left, one for each of those steps. Empty, on all ranks, where
+  /// they have none: one rank alone, fp32 sums, NCCL.
   std::vector<std::uint64_t> own_sums = {};
 
   /// Counts a step that moved the weights.
@@ -87,7 +87,7 @@ class SeriesLength {
 
 /// The largest |sum| of each tensor in its units. Empty for fp32 sums, which have no unit.
 using LargestSums = std::function<std::vector<double>()>;
-/// Of each tensor over all ranks, what the step just computed would refuse in the units as they are now. Empty: not
+/// Refusals of each tensor over all ranks, if the step just computed were summed in the current units. Empty: not
 /// known before it is computed.
 using ForeseenRefusals = std::function<std::vector<TensorRefusals>()>;
 
@@ -123,10 +123,10 @@ class StepTrial {
   StepFailure failure_;
 };
 
-/// What a step's reduction came to, over all ranks.
+/// Result of a step's reduction, over all ranks.
 struct StepSums {
   StepTotals totals;
-  std::span<const TensorRefusals> refusals = {};  ///< of each tensor, if something was refused
+  std::span<const TensorRefusals> refusals = {};  ///< for each tensor, if something was refused
 };
 
 /// How a rank computes a step. Every call is collective.
@@ -142,10 +142,10 @@ class StepWork {
   virtual bool has_units() const = 0;
   /// The largest |sum| of each tensor in its units.
   virtual std::vector<double> largest_sums() = 0;
-  /// Of each tensor over all ranks, what the step just computed would refuse in the units as they are now; nothing: it is
-  /// not known.
+  /// Refusals of each tensor over all ranks, if the step just computed were summed in the current units. Nothing:
+  /// they are not known.
   virtual std::vector<TensorRefusals> foreseen_refusals() { return {}; }
-  /// Brings the sums just computed into the units as they are now, without computing the step; false: it cannot, and
+  /// Brings the sums just computed into the units as they are now, without computing the step. False: it cannot, and
   /// they are to be computed again. Alike on all ranks.
   virtual bool sum_again() { return false; }
 };
@@ -156,7 +156,7 @@ class StepWork {
 void take_step(StepWork& work, GradientUnits& units, std::int64_t global_step, Timeline* timeline,
                StepSeries& series);
 
-/// What a person reads when a step cannot be taken. One line: the step, what is NaN or infinite in it, the largest
+/// Explains to a person why a step cannot be taken. One line: the step, what is NaN or infinite in it, the largest
 /// weight before it, and what helps.
 ///
 /// @param samples  of the step

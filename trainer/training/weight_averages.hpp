@@ -24,11 +24,11 @@ class WeightAverages {
   std::size_t count() const { return names_.size(); }
   /// "ema", "swa"
   const std::vector<std::string>& names() const { return names_; }
-  /// Of the i-th: what is added of its distance to the new weights. @param step  taken before this one
+  /// Share of the distance to the new weights that average i adds. @param step  taken before this one
   float share(std::size_t i, std::int64_t step) const;
-  /// Whether the i-th one is an average of anything after so many steps.
+  /// True if average i is an average of anything after so many steps.
   bool exists(std::size_t i, std::int64_t steps) const;
-  /// Of the i-th, where every step adds the same share, but the first one, which adds all: that share; or 0.
+  /// The constant blend factor of average i, or 0 if it varies. (The first step always copies.)
   float share_of_each_step(std::size_t i) const {
     return names_[i] == kEmaBuffer ? static_cast<float>(1 - ema_) : 0;
   }

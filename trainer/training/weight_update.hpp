@@ -42,17 +42,17 @@ class WeightUpdate {
   WeightUpdate(const TrainingOptions& options, const ParameterLayout& layout, std::int64_t steps_per_epoch);
 
   UpdateRule rule() const { return rule_; }
-  /// Of what the optimiser remembers, in the rule's order, and then of the averages of weights.
+  /// Names of the optimiser state, in the rule's order, and then of the averages of weights.
   const std::vector<std::string>& buffer_names() const { return names_; }
   /// How many of these are the rule's.
   std::size_t rule_buffers() const { return names_.size() - averages_.count(); }
   const WeightAverages& averages() const { return averages_; }
   /// Every tensor of the layout.
   std::span<const UpdateTensor> each() const { return each_; }
-  /// The ranges of the arena that the rule tells apart: of neighbours that are treated alike, one.
+  /// The ranges of the arena that the rule treats differently: of neighbours that are treated alike, one.
   std::span<const UpdateTensor> tensors() const { return tensors_; }
   const GradientClip& clip() const { return clip_; }
-  /// What the rule is told. @param step  optimiser steps taken before this one
+  /// Values for the rule. @param step  optimiser steps taken before this one
   StepScalars scalars(std::int64_t step) const;
 
   double learning_rate(std::int64_t step) const { return schedule_.at(step).lr; }
@@ -75,7 +75,7 @@ class WeightUpdate {
   RateSchedule schedule_;
 };
 
-/// Whether `*` in the pattern can stand for some characters, and `?` for one, so that it is the name.
+/// True if the pattern matches the name: `*` matches some characters, and `?` for one.
 bool matches_pattern(std::string_view pattern, std::string_view name);
 
 /// @param layout  of the whole network
@@ -87,7 +87,7 @@ void require_patterns_that_match(const UpdateOptions& options, const ParameterLa
 /// ranks have parts of the network.
 using NormOfAll = std::function<double(const std::vector<double>& squares)>;
 
-/// Of a rank that has all tensors.
+/// Norm when this rank holds every tensor.
 inline double norm_of_all(const std::vector<double>& squares) {
   return norm_of(squares.data(), squares.size());
 }

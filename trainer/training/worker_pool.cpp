@@ -11,7 +11,7 @@ WorkerPool::WorkerPool(int threads) {
   for (int thread = 1; thread < threads; ++thread) {
     try {
       workers_.push_back(start_thread([this, thread] { serve(thread); }));
-    } catch (...) {  // no destructor runs behind a constructor that throws
+    } catch (...) {  // no destructor runs after a constructor that throws
       quit();
       throw;
     }

@@ -48,7 +48,7 @@ class WorkerPool {
   std::vector<std::thread> workers_;
 };
 
-/// What a rank could not read, on any of its threads. A rank that keeps it goes on to the end of the step, which no rank
+/// Read errors of a rank, on any of its threads. A rank that keeps one goes on to the end of the step, which no rank
 /// then takes, or leaves the evaluation: so the state before can be saved.
 class UnreadSamples {
  public:
@@ -83,7 +83,7 @@ class UnreadSamples {
   std::exception_ptr reason_;
 };
 
-// What one thread of a rank needs to compute grains: its activations, its gradient.
+// State of one thread of a rank that computes grains: its activations, its gradient.
 
 struct ThreadContext {
   /// @param recomputes  as NetworkPart has it
@@ -96,10 +96,10 @@ struct ThreadContext {
   /// Columns that a grain of `samples` takes.
   static int columns_for(int samples) { return (samples + cpu::kLanes - 1) / cpu::kLanes * cpu::kLanes; }
 
-  int columns;  ///< of a full grain
+  int columns;  ///< in a full grain
   Execution execution;
-  AlignedBuffer<float> gradients;    ///< of the grain in work, arena order
-  std::vector<std::int32_t> labels;  ///< of the grain in work
+  AlignedBuffer<float> gradients;    ///< for the grain in work
+  std::vector<std::int32_t> labels;  ///< for the grain in work
   double input_seconds = 0;          ///< gathering and normalising batches
 };
 

@@ -79,14 +79,14 @@ namespace {
 
 /// A replay takes about as long as a step: less than 1 % of the time.
 constexpr std::int64_t kAutoOnCpus = 128;
-/// Of small networks it takes the host as long as dozens of steps that are queued in a graph.
+/// A replay of a small network takes the host as long as dozens of steps that are queued in a graph.
 constexpr std::int64_t kAutoOnGpus = 8192;
 
 std::size_t first_difference(const SumFingerprints& a, const SumFingerprints& b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// What most have; nullopt where no value has more than half.
+/// The value that most have; nullopt where no value has more than half.
 template <class T>
 std::optional<T> majority_of(const std::vector<T>& all) {
   for (const T& candidate : all)
@@ -94,9 +94,9 @@ std::optional<T> majority_of(const std::vector<T>& all) {
   return std::nullopt;
 }
 
-/// What a team says of a step in which nothing may be wrong.
+/// A team's answer about a step in which nothing may be wrong.
 struct ShortAnswer {
-  std::uint64_t own = 0, again = 0;  ///< of its own share, and of the one that it computed again
+  std::uint64_t own = 0, again = 0;  ///< its own share's, and that of the share that it computed again
   std::uint64_t state = 0;
 };
 
@@ -200,7 +200,7 @@ void add_name(WrongNumbers& numbers, const std::vector<std::string>& named) {
   throw WrongRankError(std::move(numbers));
 }
 
-/// Of each team.
+/// Gathers the result of each team.
 std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprints& mine) {
   const auto all = gather(teams, std::span<const std::uint64_t>(mine));
   std::vector<ShareResult> results;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a person reads when numbers of a rank turn out to be wrong while it trains: rank, host, device, tensor, and
+/// Messages for a person when numbers of a rank turn out to be wrong while it trains: rank, host, device, tensor, and
 /// what was at fault. And the replay of shares, which finds such ranks.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace lockstep {
 
 /// For the message: where this rank trains what.
 struct TrainedHere {
-  const ParameterLayout& layout;  ///< of what is summed
+  const ParameterLayout& layout;  ///< layout of what is summed
   const std::string& device;      ///< "cpu (AVX-512)"
 };
 
@@ -33,18 +33,18 @@ struct TrainedHere {
 [[noreturn]] void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
                                    const TrainedHere& here);
 
-/// Which earlier steps may be wrong, too, where a step is.
+/// Earlier steps that may be wrong, too, where a step is.
 enum class Doubt {
   kNone,         ///< it was found in its own step, or by copies, which are compared before each save
   kSinceReplay,  ///< those since the last replay in which all shares were right
   kSinceStart,   ///< those since the data were loaded
 };
 
-/// What turned out to be wrong in a step; the same on all ranks.
+/// Facts about wrong numbers in a step; the same on all ranks.
 struct WrongNumbers {
   std::int64_t step = 0;        ///< counted from 1
   std::string what;             ///< "rank 2 on node3 (cpu) sent other sums of ..."
-  std::string help;             ///< what a person can do
+  std::string help;             ///< advice for a person
   std::vector<int> ranks = {};  ///< that are named; may be none
   Doubt doubt = Doubt::kNone;
 };
@@ -65,15 +65,15 @@ class WrongRankError : public AgreedError {
 [[noreturn]] void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine,
                                std::int64_t step);
 
-// What such messages are made of.
+// Parts of such messages.
 
 /// "rank 2 on node3 (cpu (AVX-512))", of each rank. Collective.
 std::vector<std::string> descriptions(Communicator& comm, const std::string& device);
 
-/// @param tensor  that of the counters is behind the last one
+/// @param tensor  that of the counters is after the last one
 std::string name_of(const ParameterLayout& layout, std::size_t tensor);
 
-// Ranks compute the share of others again, before the weights move. Every processor comes to the same bits, so where
+// Ranks compute the share of others again, before the weights move. Every processor computes the same bits, so where
 // two differ one of them is wrong, and all together say which. Who computes a share is a *team*: one rank, or the
 // ranks of a pipeline. Each team computes the share of the next one.
 
@@ -81,13 +81,13 @@ std::string name_of(const ParameterLayout& layout, std::size_t tensor);
 /// @param teams  one alone replays nothing
 std::int64_t steps_between_replays(const StepOptions& options, int teams, bool on_gpu);
 
-/// What one team came to when it computed a share.
+/// A team's result for one share.
 struct ShareResult {
   int team = 0;  ///< that computed it
   SumFingerprints sums;
 };
 
-/// Who was wrong about one share.
+/// Teams that were wrong about one share.
 struct ReplayVerdict {
   std::vector<int> wrong;  ///< teams; several: it cannot be told which of them
   bool is_certain = false;
@@ -126,23 +126,23 @@ struct StateCopies {
 /// @throws WrongRankError  on all ranks
 void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step);
 
-/// What a rank does for a replay. Each call is collective in its team, whose ranks get the same.
+/// A rank's work for a replay. Each call is collective in its team, whose ranks get the same.
 struct ReplayWork {
   /// In the order in which numbers follow from each other, so that the first one that is wrong tells where it began.
   std::vector<ReplayedPart> share_parts, state_parts, sample_parts;
   /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
   std::function<SumFingerprints(int team)> compute_share;
   std::function<SumFingerprints()> state;
-  /// Of a share, as this team has them in memory.
+  /// Fingerprints of a share's samples, as this team has them in memory.
   std::function<SumFingerprints(int team)> samples;
 };
 
-/// Of a share's samples, as they are in memory: one of pictures or features, one of labels.
+/// Fingerprints of a share's samples, as they are in memory: one of pictures or features, one of labels.
 SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
                                         std::int64_t step_in_epoch, int share);
 
 /// Collective.
-/// @param whole  all ranks: teams of equal size, one behind the other
+/// @param whole  all ranks: teams of equal size, one after the other
 /// @param teams  of this rank and those at its place in the other teams
 /// @param own    of the share that this team has computed in this step
 /// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, what it computed, and

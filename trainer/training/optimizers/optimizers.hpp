@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What moves weights: the kinds of optimisers, and the rate of each step.
+/// The kinds of optimisers, which move weights, and the rate of each step.
 #pragma once
 
 #include "kernels/optimizers/update_rule.hpp"
@@ -16,7 +16,7 @@ namespace lockstep {
 
 // The kinds of optimisers.
 
-/// What a schedule decides for one step.
+/// Values that a schedule decides for one step.
 struct ScheduledValues {
   double lr = 0;
   /// Nothing: as the job has it. WeightUpdate hands on none to an optimiser whose momentum is 0.
@@ -28,13 +28,13 @@ struct OptimizerKind {
   std::string_view name;
   std::vector<MemberKey> keys;
   UpdateRule (*rule)(const OptimizerSection&);
-  /// What it remembers: one buffer of arena order each, all zeros at the start, in the order of the rule's
-  /// buffers. Checkpoints hold them by these names.
+  /// Optimiser state: one buffer of arena order each, all zeros at the start, in the order of the rule's buffers.
+  /// Checkpoints hold them by these names.
   std::vector<std::string> (*buffers)(const OptimizerSection&);
-  /// What the rule is told at a step.
+  /// Values for the rule at a step.
   /// @param step  optimiser steps taken before this one
   StepScalars (*scalars)(const OptimizerSection&, const ScheduledValues& now, std::int64_t step);
-  /// What does not fit together in the section, or nothing.
+  /// Complaint about keys of the section that do not fit together, or nothing.
   std::optional<KeyComplaint> (*check)(const OptimizerSection&) = nullptr;
   bool decay_has_rate = false;  ///< the rule is told the weight decay times the rate
 };
@@ -45,21 +45,21 @@ const std::vector<OptimizerKind>& optimizer_kinds();
 /// The one that the section names.
 const OptimizerKind& find_optimizer(const OptimizerSection& section);
 
-// What a schedule is to the rest of the program: a learning rate for each step of the run.
+// Schedules, as the rest of the program sees them: a learning rate for each step of the run.
 
-/// Where a schedule stands, in epochs or steps as its `by` says, after its warm-up.
+/// Position in a schedule, in epochs or steps as its `by` says, after its warm-up.
 struct SchedulePosition {
   std::int64_t at = 0;  ///< from 0
-  double total = 0;     ///< of the schedule
+  double total = 0;     ///< the schedule's length
 };
 
 /// A member of the catalogue.
 struct ScheduleKind {
   std::string_view name;
   std::vector<MemberKey> keys;
-  /// What is scheduled at a position, with the rate that train.optimizer.lr comes to.
+  /// Scheduled values at a position. @param lr  the rate that results from train.optimizer.lr
   ScheduledValues (*at)(const ScheduleSection&, double lr, const SchedulePosition&);
-  /// Whether it has an end, `total`, which is that of the run where it is not given.
+  /// True if it has an end, `total`, which is that of the run where it is not given.
   bool has_end = false;
   std::optional<KeyComplaint> (*check)(const ScheduleSection&, double lr) = nullptr;
 };
@@ -73,7 +73,7 @@ const ScheduleKind& find_schedule(const ScheduleSection& section);
 struct LrScalingRule {
   std::string_view name;
   std::vector<MemberKey> keys;
-  double (*factor)(double share);  ///< of the rate; share: global_batch / base_batch
+  double (*factor)(double share);  ///< multiplies the rate; share: global_batch / base_batch
 };
 const std::vector<LrScalingRule>& lr_scaling_rules();
 /// The rate for this global batch.
@@ -91,7 +91,7 @@ class RateSchedule {
   /// @param lr  of the job's global batch, see scaled_lr()
   RateSchedule(const ScheduleSection& section, double lr, const RunSpan& run);
 
-  /// @param step  optimiser steps taken before this one. A run that goes on behind the end of its schedule
+  /// @param step  optimiser steps taken before this one. A run that goes on after the end of its schedule
   /// stays at its last value
   ScheduledValues at(std::int64_t step) const;
   /// For people: "cosine over 9 epochs after 1 epoch of warm-up".

@@ -152,7 +152,7 @@ ScheduledValues one_cycle(const ScheduleSection& section, double lr, const Sched
   return values;
 }
 
-/// Of two momentums that do not fit, at least one is given: the one that is not its default.
+/// Blames a momentum that is given, where two do not fit: the one that is not its default.
 std::optional<KeyComplaint> check_one_cycle(const ScheduleSection& section, double /*lr*/) {
   if (!section.cycle_momentum || section.base_momentum <= section.max_momentum) return std::nullopt;
   const bool is_base = section.base_momentum != ScheduleSection().base_momentum;

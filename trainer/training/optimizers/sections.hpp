@@ -61,7 +61,7 @@ struct ScheduleSection {
   double warmup_start = 1.0 / 3;  ///< share of the rate that the warm-up begins with
 };
 
-// What a catalogue says of a member besides what it does: the keys of the job file that it has.
+// Keys of the job file that a catalogue's member has.
 
 /// A key of the member's section.
 struct MemberKey {
