@@ -32,7 +32,7 @@ struct CheckpointUnits {
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
 
-/// What training came to since it was last told: exact, so that neither ranks nor a resume in between change a digit.
+/// Sums of training since it was last told: exact, so that neither ranks nor a resume in between change a digit.
 struct LossWindow {
   std::int64_t steps = 0, samples = 0;
   std::int64_t correct = 0;  ///< samples whose answer was right, as they were trained on
