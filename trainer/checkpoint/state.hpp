@@ -84,7 +84,7 @@ struct CheckpointPatience {
   friend bool operator==(const CheckpointPatience&, const CheckpointPatience&) = default;
 };
 
-/// The part of a run that changes from step to step, beside the weights and what the optimiser remembers. Plain numbers,
+/// The part of a run that changes from step to step, beside weights and what the optimiser remembers. Plain numbers,
 /// so that it can be broadcast. What is added here is added to the list in manifest.cpp, and no resume loses it.
 struct RunState {
   std::int64_t step = 0;           ///< optimiser steps taken in all
