@@ -32,7 +32,7 @@ struct CheckpointUnits {
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
 
-/// What training came to since it was last told: exact, so that neither ranks nor a resume in between change a digit.
+/// Sums of training since it was last told: exact, so that neither ranks nor a resume in between change a digit.
 struct LossWindow {
   std::int64_t steps = 0, samples = 0;
   std::int64_t correct = 0;  ///< samples whose answer was right, as they were trained on
@@ -84,7 +84,7 @@ struct CheckpointPatience {
   friend bool operator==(const CheckpointPatience&, const CheckpointPatience&) = default;
 };
 
-/// The part of a run that changes from step to step, beside the weights and what the optimiser remembers. Plain numbers,
+/// The part of a run that changes from step to step, beside weights and what the optimiser remembers. Plain numbers,
 /// so that it can be broadcast. What is added here is added to the list in manifest.cpp, and no resume loses it.
 struct RunState {
   std::int64_t step = 0;           ///< optimiser steps taken in all

@@ -40,7 +40,7 @@ struct DeviceReport {
   std::vector<std::vector<PeerLink>> links;
 };
 
-/// What ranks compute on where there is no GPU: {"model": ..., "cores": ..., "simd": ..., "int16": ...,
+/// The processors that ranks compute on where there is no GPU: {"model": ..., "cores": ..., "simd": ..., "int16": ...,
 /// "memory_free_bytes": ...}. The model is the architecture where Linux does not say; cores are those that this process
 /// may use.
 /// @param root  where /proc lies

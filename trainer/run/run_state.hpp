@@ -15,14 +15,14 @@
 
 namespace lockstep {
 
-/// Where the next step of a run is taken.
+/// The place of a run's next step.
 inline StepPosition position(const RunState& state) {
   return {.epoch = state.epoch, .step_in_epoch = state.step_in_epoch, .global_step = state.step};
 }
 inline LossWindow sums_of(const StepSeries& series) {
   return {series.steps, series.samples, series.correct, series.loss_units};
 }
-/// What the weights of this step come to; nothing: they were not evaluated.
+/// The accuracy of this step's weights; nothing: they were not evaluated.
 auto& accuracy_on(EvaluatedPart part, auto& state) {
   return part == EvaluatedPart::kTest ? state.test_accuracy : state.validation_accuracy;
 }

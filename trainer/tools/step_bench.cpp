@@ -109,7 +109,7 @@ struct Candidate {
   JobSetup setup;
   std::unique_ptr<ParallelStrategy> strategy;
   std::int64_t step = 0;
-  /// Of this rank, a number a turn: seconds a step, or shares of it, as the JSON calls them.
+  /// This rank's numbers, one a turn: seconds a step, or shares of it, as the JSON calls them.
   std::map<std::string, std::vector<double>> series;
   std::vector<std::vector<double>> until_left;  ///< seconds a step, of each bucket
 };
