@@ -201,7 +201,7 @@ TEST(Int16Test, ManyLargestNumbersDoNotOverflow) {
   }
 }
 
-/// Of a target: more than the engines sum at once.
+/// More products of a target than the engines sum at once.
 TEST(Int16Test, ProductsBeyond2To17AreSummed) {
   std::mt19937 random(51);
   Problem p{.shape = {.batch = 16,

@@ -13,7 +13,7 @@ TrainedRun train(const TemporaryDirectory& directory, const std::string& label, 
   return train_job(write_small_job(directory) + " " + overrides, directory.path("run-" + label), ranks);
 }
 
-/// Of an uneven last batch. Buckets, threads and stages: ways_test.cpp.
+/// The last batch is uneven. Buckets, threads and stages: ways_test.cpp.
 TEST(WorldSizeTest, ProcessesLeaveNoTrace) {
   const TemporaryDirectory directory;
   const std::string job = "parallel.grain=37 data.global_batch=300 ";
