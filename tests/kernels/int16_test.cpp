@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "kernels/cpu/int16/operands.hpp"
 #include "kernels/cpu/int16/ops.hpp"
+#include "kernels/cpu/int16/rounding.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/memory_tiles.hpp"
 #include "tests/kernels/reference/simd.hpp"
@@ -490,6 +491,10 @@ TEST(Int16Test, TotalsThatNoDoubleHoldsAreRoundedOnce) {
         const std::int64_t total = sign * (half + unit + more);
         EXPECT_EQ(int16::round_once(total, 0x1p-30), round_once(total, -30)) << total;
         EXPECT_EQ(int16::round_once(total, 0x1p-208), round_once(total, -208)) << total;  // subnormal
+        const std::vector<std::int64_t> totals(20, total);
+        Numbers results(totals.size());
+        int16::round_totals(totals.size(), std::size_t{1} << 32, totals.data(), 0x1p-30, results.data());
+        EXPECT_EQ(results, Numbers(totals.size(), round_once(total, -30))) << total;
       }
     }
   }
