@@ -151,12 +151,13 @@ std::size_t targets_of_block(std::size_t batch) {
   return kManyRegisters && batch < kVectors * kWidth ? kTargetsOfHalf : kTargets;
 }
 
-void correlate_doubles(const Correlation& c, const float* source, const double* packed, const double* units,
-                       const float* bias, float* target) {
+void correlate_doubles(const Correlation& c, const float* source, std::size_t together, const double* packed,
+                       const double* units, const float* bias, float* target) {
   static constexpr auto kWhole = pixels_of<kVectors>(std::make_index_sequence<kTargets>());
   static constexpr auto kHalf = pixels_of<kVectors / 2>(std::make_index_sequence<kTargetsOfHalf>());
   int16::for_each_tile<float, double>(
-      c, 1, 1, targets_of_block(static_cast<std::size_t>(c.batch)), source, packed, units, bias, target,
+      c, 1, 1, targets_of_block(static_cast<std::size_t>(c.batch)), source, together, packed, units, bias,
+      target,
       [](std::size_t left) { return left < kVectors * kWidth ? kVectors / 2 * kWidth : kVectors * kWidth; },
       [](std::size_t targets, std::size_t columns, const Call& call) {
         (columns == kVectors * kWidth ? kWhole[targets - 1] : kHalf[targets - 1])(call);
@@ -192,12 +193,14 @@ void correlate(const GroupProduct& p) {
   auto* const q = scratch<float, OfSource>(p.sources() * p.pixels() * p.batch());
   auto* const rounded = scratch<float, OfRounded>(p.filters());
   auto* const packed = scratch<double, OfWeights>(p.filters());
-  round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, q);
+  // Of several channels those of a tile lie next to each other, so that caches hold no others.
+  const std::size_t together = p.sources() > 1 ? 32 : p.batch();
+  round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, q, together);
   round_all(p.filters(), p.weights, p.of_weights, rounded);
   double* next = packed;
   for_each_weight(p.shape, HWY_DYNAMIC_DISPATCH(targets_of_block)(p.batch()),
                   [&](std::ptrdiff_t place) { *next++ = rounded[place]; });
-  HWY_DYNAMIC_DISPATCH(correlate_doubles)(p.shape, q, packed, p.units, p.bias, p.target);
+  HWY_DYNAMIC_DISPATCH(correlate_doubles)(p.shape, q, together, packed, p.units, p.bias, p.target);
 }
 
 void sum_gradients(const GroupGradient& g) {

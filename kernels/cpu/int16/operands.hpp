@@ -139,22 +139,27 @@ void for_each_weight(const Correlation& c, std::size_t targets_of_block, const U
 
 /// One group of a convolution or of its data gradient, in steps of `sources_at_once` channels of the source, which are
 /// one element of the engine: calls tile(size, columns, call) for all blocks of targets, pixels and columns.
+/// @param source    [block of columns][feature][column of the block]
+/// @param together  columns of a block
 /// @param width_of  the columns of a tile, of so many that are left
 /// @param packed    [block of targets][source step][tap][target of the block][numbers_of_weight]
 template <class Source, class Weight, class Width, class Tile>
 void for_each_tile(const Correlation& c, std::size_t sources_at_once, std::size_t numbers_of_weight,
-                   std::size_t targets_of_block, const Source* source, const Weight* packed,
-                   const double* units, const float* bias, float* target, const Width& width_of,
-                   const Tile& tile) {
+                   std::size_t targets_of_block, const Source* source, std::size_t together,
+                   const Weight* packed, const double* units, const float* bias, float* target,
+                   const Width& width_of, const Tile& tile) {
   const auto batch = static_cast<std::size_t>(c.batch);
   const auto taps = static_cast<std::size_t>(c.kernel_rows) * static_cast<std::size_t>(c.kernel_columns);
   const std::size_t steps = (static_cast<std::size_t>(c.sources) + sources_at_once - 1) / sources_at_once;
   const std::size_t pixels = c.rows.size() * c.columns.size();
-  const auto source_column = static_cast<std::ptrdiff_t>(batch);
-  const std::ptrdiff_t source_row = source_column * c.source_columns,
-                       source_channel = source_row * c.source_rows;
   for (std::size_t n = 0, width = 0; n < batch; n += width) {
     width = width_of(batch - n);
+    const std::size_t in_block = n % together, block = n - in_block;
+    const auto source_column = static_cast<std::ptrdiff_t>(std::min(together, batch - block));
+    const std::ptrdiff_t source_row = source_column * c.source_columns,
+                         source_channel = source_row * c.source_rows;
+    const Source* const first_source =
+        source + block * steps * static_cast<std::size_t>(source_channel / source_column) + in_block;
     const auto run = [&](std::size_t first, std::size_t size, std::size_t p, std::size_t q) {
       const TapRange &row = c.rows[p], &column = c.columns[q];
       const auto weight_column = static_cast<std::ptrdiff_t>(size * numbers_of_weight);
@@ -173,7 +178,7 @@ void for_each_tile(const Correlation& c, std::size_t sources_at_once, std::size_
                                        weight_row * c.tap_step,
                                        weight_column * c.tap_step};
       if (row.count == 0 || column.count == 0) call.taps.channels = call.taps.rows = 0;
-      call.source = source + source_row * row.source + source_column * column.source + n;
+      call.source = first_source + source_row * row.source + source_column * column.source;
       call.weights = packed + first * steps * taps * numbers_of_weight + weight_row * row.tap +
                      weight_column * column.tap;
       call.units = units + n;

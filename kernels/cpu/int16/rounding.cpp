@@ -92,10 +92,13 @@ std::int32_t largest_bits(std::size_t size, const float* numbers) {
 }
 
 void round_columns(std::size_t features, std::size_t batch, const float* x, const float* first,
-                   const float* second, float* q) {
-  for (std::size_t f = 0; f < features; ++f, x += batch, q += batch)
-    for (std::size_t n = 0; n < batch; n += kVector)
-      store(Factors(first + n, second + n).rounded(x + n), q + n);
+                   const float* second, float* q, std::size_t together) {
+  for (std::size_t block = 0; block < batch; block += together) {
+    const std::size_t end = std::min(batch, block + together);
+    for (std::size_t f = 0; f < features; ++f)
+      for (std::size_t n = block; n < end; n += kVector, q += kVector)
+        store(Factors(first + n, second + n).rounded(x + f * batch + n), q);
+  }
 }
 
 std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const float* first,
@@ -219,8 +222,9 @@ Unit find_unit(std::size_t size, const float* numbers) {
 }
 
 void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
-                   float* q) {
-  HWY_DYNAMIC_DISPATCH(round_columns)(features, batch, x, units.first.data(), units.second.data(), q);
+                   float* q, std::size_t together) {
+  HWY_DYNAMIC_DISPATCH(round_columns)
+  (features, batch, x, units.first.data(), units.second.data(), q, std::min(together, batch));
 }
 
 std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units) {

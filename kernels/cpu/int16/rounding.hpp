@@ -20,9 +20,9 @@ void find_common_unit(std::size_t features, std::size_t batch, std::size_t sampl
 /// The unit of a tensor without columns.
 Unit find_unit(std::size_t size, const float* numbers);
 
-/// q [features, batch]
+/// q [block][features][column of the block]   @param together  columns of a block; the last may have fewer
 void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
-                   float* q);
+                   float* q, std::size_t together = ~std::size_t{0});
 /// The sum of q.
 std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units);
 /// Rounds numbers of one unit.
