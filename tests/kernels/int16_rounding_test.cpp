@@ -4,6 +4,7 @@
 /// zero.
 #include "kernels/cpu/int16/operands.hpp"
 #include "kernels/cpu/int16/ops.hpp"
+#include "kernels/cpu/int16/rounding.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/int16_problem.hpp"
 #include "tests/kernels/reference/simd.hpp"
@@ -26,6 +27,10 @@ TEST(Int16RoundingTest, TotalsThatNoDoubleHoldsAreRoundedOnce) {
         const std::int64_t total = sign * (half + unit + more);
         EXPECT_EQ(int16::round_once(total, 0x1p-30), as_float(total, 0x1p-30L)) << total;
         EXPECT_EQ(int16::round_once(total, 0x1p-208), as_float(total, 0x1p-208L)) << total;  // subnormal
+        const std::vector<std::int64_t> totals(20, total);
+        Numbers results(totals.size());
+        int16::round_totals(totals.size(), std::size_t{1} << 32, totals.data(), 0x1p-30, results.data());
+        EXPECT_EQ(results, Numbers(totals.size(), as_float(total, 0x1p-30L))) << total;
       }
     }
   }
