@@ -29,7 +29,7 @@ class PendingCollective {
   virtual ~PendingCollective() = default;
   /// Lets the collective progress, without blocking. True when its result is in place.
   virtual bool test() = 0;
-  /// Threads of this process carry it out, and a launcher may have bound the process to one core: a thread that
+  /// Threads of this process carry it out, and a launcher may have bound the process to one core. A thread that
   /// waits gives that up between two tests.
   virtual bool needs_this_core() const { return false; }
 };
@@ -121,7 +121,7 @@ class Communicator {
   /// program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
-  /// More ranks than cores on this host: then a waiting rank gives up its core at once, otherwise it first
+  /// More ranks than cores on this host. A waiting rank then gives up its core at once, otherwise it first
   /// spins.
   virtual bool oversubscribed() const { return false; }
 

@@ -61,7 +61,8 @@ class Planner {
     return plan_lifetimes();
   }
 
-  /// Each output of a norm or a route is made again right before backward first reads it: one pass over what is kept.
+  /// Each output of a norm or a route is made again right before backward first reads it. That takes one pass over
+  /// what is kept.
   TensorPlan plan_quick_again() {
     choose_quick();
     for (std::size_t i = layer_count(); i-- > 0;) {
@@ -343,7 +344,7 @@ class Planner {
     }
   }
   bool has_branch_gradient(std::size_t i) const { return i >= first_trained_ && branch_users_[i] > 0; }
-  /// The gradient of the last layer with branch i is that of the branch, too: no layer before it writes it again.
+  /// The gradient of the last layer with branch i is that of the branch, too. No layer before it writes it again.
   bool lends_gradient(std::size_t i) const {
     const std::size_t user = branch_users_[i], tensor = y_[user], producer = tensors_[tensor].producer;
     const bool is_left_alone = producer == user || (producer + 1 == user && !has_branch_gradient(producer) &&

@@ -184,7 +184,7 @@ std::vector<std::string> idx_names() {
   return names;
 }
 
-/// The entries of a directory that are called like files of a set, and then `ending`: the next reader must find the
+/// The entries of a directory that are called like files of a set, and then `ending`. The next reader must find the
 /// new ones only. What says that there is a set of shards comes first, then images and labels, and classes.txt last: a set
 /// that is being removed is none at once.
 std::vector<std::string> set_entries(Env& env, const std::string& path, std::string_view ending) {

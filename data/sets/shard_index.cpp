@@ -20,7 +20,8 @@
 namespace lockstep {
 namespace {
 
-/// Each set has the oldest one that knows what it holds: 1 bytes and a label each, 2 fp32 features and a label each, 3 all.
+/// Each set has the oldest one that knows what it holds. Version 1: bytes and a label each; 2: fp32 features and a
+/// label each; 3: all.
 constexpr int kVersion = 3, kVersionOfBytes = 1, kVersionOfFp32 = 2;
 constexpr const char* kFp32 = "float32";
 constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();

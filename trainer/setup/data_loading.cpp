@@ -104,7 +104,7 @@ DatasetFuture load_in_advance(const Job& job, DataCopy copy, const std::string& 
       .share();
 }
 
-// Ranks hear from each other while they wait: a first pass over millions of pictures takes longer than they wait for
+// Ranks hear from each other while they wait. A first pass over millions of pictures takes longer than they wait for
 // each other.
 
 namespace {

@@ -35,7 +35,7 @@ void check_replicas_have_work(const DistributedSampler::Options& sampling, const
                                 counted(grains * plan.width, "rank"), plan.replicas * sampling.grain));
 }
 
-/// Chunks are of one size as far as they go, and the last pipelines may get none: in every batch, or in the last one
+/// Chunks are of one size as far as they go. The last pipelines may get none: in every batch, or in the last one
 /// of an epoch.
 void require_no_empty_chunks(const DistributedSampler::Options& sampling, const StagePlan& plan) {
   if (sampling.split != DistributedSampler::Split::kChunk) return;

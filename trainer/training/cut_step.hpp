@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A step of a network with layers that need sums over the global batch (models/batch_layer.hpp), on CPUs:
-/// all grains of a rank are under way at once and go from cut to cut.
+/// all grains of a rank are under way at once, and go from cut to cut.
 #pragma once
 
 #include "comm/communicator.hpp"
