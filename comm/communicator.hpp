@@ -146,7 +146,7 @@ class Communicator {
 
   /// Activity of this rank, for those who watch; a part has that of the whole.
   RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
-  /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer than
+  /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost. They last longer than
   /// timeout() while it says so. Borrows it; null: no watch. Not while a wait is under way. It watches the
   /// communicator's parts, too.
   void be_watched(PeerWatch* watch) { watch_ = watch; }

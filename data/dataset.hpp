@@ -25,7 +25,7 @@ struct AugmentPlan;   // kernels/numerics/augment.hpp
 struct SampleMix;     // kernels/mix.hpp
 struct LeaveOutList;  // data/sets/leave_out.hpp
 
-/// "3 x 20 x 32 (channels x rows x columns)": every shape of pictures that people read is in this order.
+/// "3 x 20 x 32 (channels x rows x columns)": shapes of pictures that people read are in this order.
 std::string channels_rows_columns(const ImageShape& shape);
 
 // A data set's contents, in a few digits. By this ranks compare their data, and a run knows its own again.

@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-// Passes of one layer on a GPU: what the cutting into stages must know of it, and what a pass hands to it.
+// Passes of one layer on a GPU: facts for cutting into stages, and the inputs of a pass.
 
 /// The form of a layer when a network is cut into stages (models/stages.hpp).
 struct DeviceForm {

@@ -19,7 +19,7 @@ namespace {
 /// More of them would hardly save anything: what is kept between them grows.
 constexpr std::size_t kMostSegments = 16;
 
-/// From so many bytes on outputs that are made quickly are made again if that leaves at most such a share.
+/// Outputs of so many bytes that are made quickly are made again if at most such a share is left.
 constexpr std::size_t kMuchMemory = std::size_t{256} << 20;
 constexpr double kWorthwhile = 0.9;
 
@@ -38,8 +38,9 @@ NetworkPart within(const Network& network, NetworkPart part) {
   return part;
 }
 
-/// The moments of a pass over L layers: forward of layer i is moment i, the loss L; then backward of each layer from the
-/// last one on, and before it the layers that run once more. Layers are counted from the first one of the part.
+/// The moments of a pass over L layers: forward of layer i is moment i, the loss L. Next is backward of each layer
+/// from the last one on, and before it the layers that run once more. Layers are counted from the first one of the
+/// part.
 class Planner {
  public:
   Planner(const Network& network, int batch, const NetworkPart& part)

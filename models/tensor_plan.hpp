@@ -46,7 +46,7 @@ struct MemoryPlan {
 /// Largest first, each at the lowest place where it overlaps nothing that lives at the same time.
 MemoryPlan plan_memory(std::span<const Lifetime> tensors);
 
-// Layers that run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
+// Layers that run together on a CPU, some channels at a time. So what they hand on is still in the cache.
 
 /// The layers [first, last]. The first is one whose outputs can be had a few at a time, and those after it that work
 /// on each channel by itself; or a BatchLayer, and those after it that are LayerTensors::steps of its.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums of device memory over all ranks, and messages from the device memory of one rank to that of another: what the
+/// Sums of device memory over all ranks, and messages from one rank's device memory to another's. It has what the
 /// ways there have in common. Implementations: comm/nccl, comm/staged.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Watches the other ranks of a job from a thread of its own: no rank waits silently for a dead one.
+/// Watches the other ranks of a job from a thread: no rank waits silently for a dead one.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -30,7 +30,7 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// A disk that fails, or what this user may not look at, must not pass for a file that is not there.
+/// A disk that fails, or what this user may not look at, must not pass for a missing file.
 bool is_file(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

@@ -96,7 +96,7 @@ void check_sizes(const ShardSizes& sizes, const HeadReader& head) {
   if (sizes.shard_bytes % sizes.block_bytes != 0) head.fail("shard_bytes", "is not a number of whole blocks");
 }
 
-/// A pixel is 255 at most, so its square is at most 255 times itself; and no variance is below 0.
+/// A pixel is 255 at most, so its square is at most 255 times itself. No variance is below 0.
 void check_sums(const ShardHalf& half, const ImageShape& shape, const HeadReader& head) {
   __extension__ using Exact = unsigned __int128;
   const auto pixels = static_cast<std::uint64_t>(half.samples) * static_cast<std::uint64_t>(shape.height) *

@@ -110,7 +110,7 @@ struct TarSample {
   std::string label;  ///< a word, see above
 };
 
-/// Entries that follow one another and are called alike up to the first dot of their last part are a sample. One of
+/// A sample is neighbouring entries that are called alike up to the first dot of their last part. One of
 /// them is a picture by the rest of its name (jpg, jpeg, png, webp, bmp, ppm, pgm), one is called cls, or with a key
 /// json, and holds the label. Others do not count, nor do samples that have neither.
 /// @param label  kLabelInCls, or a key

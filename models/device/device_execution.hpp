@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The activations and gradients of a network on a GPU, or of a part of it, for all grains of a rank at once. It is
+/// The activations and gradients of a network on a GPU, or of a part, for all grains of a rank. It is
 /// what models' Execution is on a CPU.
 #pragma once
 
@@ -45,7 +45,7 @@ struct DeviceGradient {
   std::int64_t* refusals = nullptr;      ///< [tensors][kRefusalKinds], Refusals::of_tensor; may be null
 };
 
-/// Called during backward when everything that this rank adds to [offset, offset + size) of the arena is
+/// Called in backward when everything that this rank adds to [offset, offset + size) of the arena is
 /// queued on `stream`. In backward order.
 using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offset, std::size_t size)>;
 
@@ -165,7 +165,7 @@ class DeviceExecution {
   void forward_stage(Stream& stream, std::size_t i);
   /// Queues the loss if the last stage did not take it along.
   void queue_loss(Stream& stream);
-  /// The last stage with the loss of the pass, and the gradient of its input, if it has a launch for them.
+  /// Runs the last stage with the loss and the gradient of its input, if it has a launch for them.
   bool forward_with_loss(Stream& stream, DeviceLayerTensors tensors);
   /// True if the gradient of the input of a unit is wanted.
   bool gives_gradient(std::size_t i) const { return i > first_trained_ || gives_input_gradient_; }

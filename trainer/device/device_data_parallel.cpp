@@ -178,7 +178,7 @@ class DeviceDataParallel final : public DataParallel {
     return timeline != nullptr && timeline->is_open();
   }
 
-  /// Kept here because graphs hold all-reduces, and must be gone before what makes those (NCCL's abort waits for
+  /// Kept here because graphs hold all-reduces. They must be gone before what makes those (NCCL's abort waits for
   /// them), in whatever order the strategy and the setup go.
   std::shared_ptr<Gpu> gpu_;
   std::int64_t ring_steps_;      ///< 0: the set does not stream

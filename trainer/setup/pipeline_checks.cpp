@@ -113,7 +113,7 @@ std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const
   return execution_bytes(network, ThreadContext::columns_for(job.parallel.grain), part);
 }
 
-/// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.
+/// Copies on the device of a stage's messages to its neighbours, as many as micro-batches can be in flight there.
 std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
                             std::int64_t train_samples, int number) {
   const NetworkPart& part = at(plan.stages, number).part;

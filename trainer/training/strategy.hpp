@@ -105,7 +105,7 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
-  /// The weights change places with one of their averages (WeightAverages), on every rank and wherever they are
+  /// Exchanges the weights with one of their averages (WeightAverages), on every rank and wherever they are
   /// trained, until the next call. That is how an average is evaluated. Only where the job keeps averages, which it
   /// cannot under hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }

@@ -68,7 +68,7 @@ struct StepSeries {
   void add(const StepTotals& step);
 };
 
-/// Steps that a series may have, so that requests to stop are heard about twice a second, however long a step
+/// Steps of a series, so that requests to stop are heard about twice a second, however long a step
 /// takes. It starts with one step; the same on all ranks, which agree on what steps took.
 class SeriesLength {
  public:
