@@ -19,7 +19,7 @@ namespace lockstep {
 
 // Errors that may strike one rank and must end all of them: ranks agree before any of them goes on.
 
-/// An error that every rank of the job knows of and throws at the same point, so that all can end in good
+/// An error that all ranks know of and throw at one point, so that all end in good
 /// order.
 class AgreedError : public Error {
  public:

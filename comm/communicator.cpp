@@ -16,7 +16,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// A wait begins hot: most collectives end within microseconds, and a thread that yields to a busy machine is back
+// A wait begins hot. Most collectives end within microseconds, and a thread that yields to a busy machine is back
 // only milliseconds later. A long wait yields, and then sleeps, for then a rank is late by far more than a
 // sleep: half a thousandth of what it has waited for, so that hundreds of ranks on a few cores leave these to the one
 // that all wait for.

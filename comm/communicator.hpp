@@ -30,7 +30,7 @@ class PendingCollective {
   virtual ~PendingCollective() = default;
   /// Lets the collective progress, without blocking. True when its result is in place.
   virtual bool test() = 0;
-  /// Threads of this process carry it out, and a launcher may have bound the process to one core: a thread that
+  /// Threads of this process carry it out, and a launcher may have bound the process to one core. A thread that
   /// waits gives that up between two tests.
   virtual bool needs_this_core() const { return false; }
 };
@@ -122,7 +122,7 @@ class Communicator {
   /// program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
-  /// More ranks than cores on this host: then a waiting rank gives up its core at once, otherwise it first
+  /// More ranks than cores on this host. A waiting rank then gives up its core at once, otherwise it first
   /// spins.
   virtual bool oversubscribed() const { return false; }
 
@@ -147,7 +147,7 @@ class Communicator {
 
   /// Activity of this rank, for those who watch; a part has that of the whole.
   RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
-  /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer than
+  /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost. They last longer than
   /// timeout() while it says so. Borrows it; null: no watch. Not while a wait is under way. It watches the
   /// communicator's parts, too.
   void be_watched(PeerWatch* watch) { watch_ = watch; }

@@ -20,7 +20,7 @@ namespace lockstep {
 
 // Texts of a fixed size, as they travel and lie in files: each ends with a zero.
 
-/// The longest start of `text` that ends with a word, and "...". All of it if that fits into `most` bytes.
+/// The longest start of `text` that ends with a word, with "..." after it. All of it if that fits into `most` bytes.
 /// @returns how many bytes of `text` to take; fewer than it has: "..." belongs after them
 inline std::size_t bytes_that_fit(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text.size();

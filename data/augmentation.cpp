@@ -118,7 +118,8 @@ std::int32_t fixed(double value, int bits) {
   return static_cast<std::int32_t>(std::llround(std::ldexp(value, bits)));
 }
 
-/// The logarithm to base 2 in Q24, by squaring: the same on every machine, which that of a C library need not be.
+/// The logarithm to base 2 in Q24, by squaring. The result is the same on every machine, which that of a C library
+/// need not be.
 std::int32_t log_of(double value) {
   int whole = 0;
   std::uint64_t part =

@@ -69,8 +69,8 @@ std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& li
 using ShareTable = std::array<std::int32_t, 1025>;
 ShareTable beta_shares(double alpha);
 
-/// Draws for places of an epoch's order, by Philox: of each place the same, whichever rank or thread asks, and from
-/// whichever step on. docs/arithmetic.md has the rule.
+/// Draws for places of an epoch's order, by Philox. Each place gets the same draws, whichever rank or thread asks,
+/// and from whichever step on. docs/arithmetic.md has the rule.
 class SampleMixer {
  public:
   /// Mixes nothing.

@@ -18,7 +18,7 @@ namespace lockstep {
 /// Advice about a damaged file of a data set, for messages: "fetch it again with launch/get-data, or ...".
 std::string fix_for_data();
 
-/// A stream of bytes with a name for messages and an upper bound on its length, known before anything is
+/// A stream of bytes with a name for messages and an upper bound on its length. Both are known before anything is
 /// read.
 class ByteSource {
  public:

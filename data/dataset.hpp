@@ -25,10 +25,10 @@ struct AugmentPlan;   // kernels/numerics/augment.hpp
 struct SampleMix;     // kernels/mix.hpp
 struct LeaveOutList;  // data/sets/leave_out.hpp
 
-/// "3 x 20 x 32 (channels x rows x columns)": every shape of pictures that people read is in this order.
+/// "3 x 20 x 32 (channels x rows x columns)": shapes of pictures that people read are in this order.
 std::string channels_rows_columns(const ImageShape& shape);
 
-// A data set's contents, in a few digits: by this ranks compare their data, and a run knows its own again.
+// A data set's contents, in a few digits. By this ranks compare their data, and a run knows its own again.
 
 struct Dataset;
 struct TrainTestData;
@@ -54,11 +54,11 @@ struct SetFingerprints {
   Fingerprint validation;  ///< only for files of its own; empty: it has none, or they are not used
 };
 
-/// Fingerprints of the halves as their files have them: with the samples that are held out, and those that are left
+/// Fingerprints of the halves as their files have them. They count samples that are held out and left
 /// out.
 SetFingerprints fingerprints_of(const TrainTestData& data);
 
-/// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
+/// The SHA-256 fingerprints of a set, which take 30 ms for MNIST. They are made in the background, or when they are
 /// asked for. Ranks that are threads share one.
 class LazyFingerprints {
  public:
@@ -90,7 +90,7 @@ struct ChannelScales {
 /// @param by  mean and std have one number or `channels` of them; std is above 0
 ChannelScales scales_of(const Normalisation& by, int channels);
 
-/// Mean and standard deviation of each channel, scaled to [0, 1], the same on every machine: the sums are
+/// Mean and standard deviation of each channel, scaled to [0, 1], the same on every machine. The sums are
 /// exact integers. A channel whose pixels are all equal has the deviation 1.
 /// @param images  [sample][channels][features / channels]
 Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels);
@@ -115,8 +115,8 @@ struct Dataset {
   ImageShape shape;  ///< a sample's
   int classes = 0;
   std::vector<std::int32_t> labels;  ///< [sample], each in [0, classes), or a row of label_sets
-  /// Labels of samples that may have several, [rows, classes]: 1 for each class that is a label, else 0. All parts of
-  /// a set have the same rows. Empty: a sample has one label.
+  /// Labels of samples that may have several, [rows, classes]. An entry is 1 if the class is a label, else 0. All
+  /// parts of a set have the same rows. Empty: a sample has one label.
   std::vector<std::uint8_t> label_sets;
   std::vector<std::int32_t> places;    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
   AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
@@ -207,8 +207,8 @@ std::optional<HoldOut> parse_hold_out(std::string_view text);
 /// parse_hold_out takes it back.
 std::string to_string(const HoldOut& hold_out);
 
-/// The places, ascending, of those that are held out of so many: of a seed the same on every machine, and among those
-/// of any larger count. At most `samples`, which fits 31 bits.
+/// The places, ascending, of those that are held out of so many. A seed gives the same ones on every machine, and
+/// among those of any larger count. At most `samples`, which fits 31 bits.
 /// @param left_out  ascending: these never are
 std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed,
                                            std::span<const std::int32_t> left_out = {});
@@ -263,7 +263,7 @@ struct PartSizes {
   std::int64_t train = 0, test = 0, validation = 0;
 };
 
-/// The sizes, from so many samples in the halves, as files have them or as they were made, less those that are left out.
+/// The sizes, from so many samples in the halves as they are in files or were made, less those left out.
 /// @throws DatasetOptionError  more than there are, none left to train on, or no validation half where one is asked for
 PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files);
 
@@ -316,7 +316,7 @@ TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.
 
-/// The numbers of some samples as the set has them, images as bytes and features as fp32, normalised, one after the
+/// The numbers of some samples as the set has them. Images are bytes; features are fp32, normalised, one after the
 /// other.
 /// @param samples  each in [0, set.size())
 /// @param to       overwritten; all of it

@@ -31,9 +31,9 @@ struct IdxArray {
 inline constexpr std::uint64_t kMaxIdxBytes = 0x7FFFFFFF;
 inline constexpr int kMaxIdxDims = 4;
 
-/// Reads an IDX file, plain or gzip (recognised by the first bytes, not by the name), in one pass into its
-/// final place. Memory is allocated only after the sizes in the header were found possible for a file of that
-/// length, and for compressed data beyond eight times their size only as they arrive.
+/// Reads an IDX file, plain or gzip, in one pass. Gzip is known by its first bytes, not by the name. The array is
+/// read into its final place. Memory is allocated only after the sizes in the header were found possible for a file
+/// of that length, and for compressed data beyond eight times their size only as they arrive.
 /// @throws MissingDataError  there is no such file
 /// @throws DataError         names file, offset and what is wrong: not IDX, another element type,
 ///                           sizes that do not agree with the file, gzip damage, trailing bytes

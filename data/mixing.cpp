@@ -14,8 +14,8 @@ namespace lockstep {
 
 namespace {
 
-/// Up to a factor, the probability of a share up to x <= 1/2: x^alpha (1 - x)^alpha times a hypergeometric series whose
-/// terms are all positive.
+/// The probability of a share up to x <= 1/2, except for a factor. It is x^alpha (1 - x)^alpha times a hypergeometric
+/// series whose terms are all positive.
 double below(double alpha, double x) {
   const double log_of_power = alpha * portable_log(4 * x * (1 - x));
   if (log_of_power < -600) return 0;

@@ -22,8 +22,8 @@ namespace lockstep {
 /// Advice about files that are not what they were, for messages.
 inline constexpr const char* kFixForStore = "copy the set again, or make it again";
 
-/// Reads with pread(2): the ranks of a host share what the system caches, and a disk that fails is an error in place of
-/// a SIGBUS. Safe to call from several threads at once.
+/// Reads with pread(2). The ranks of a host share what the system caches, and a disk that fails is an error in place
+/// of a SIGBUS. Safe to call from several threads at once.
 class StoredFile {
  public:
   /// @throws MissingDataError  there is no such file; DataError  it is no regular file, and is not waited for; IoError
@@ -87,7 +87,7 @@ class SampleStore {
   virtual void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const = 0;
   /// Has threads of its own make these samples ready. Returns at once; errors show when the samples are read.
   virtual void prefetch(std::vector<std::int64_t> samples) const = 0;
-  /// The processes of a host that have this set compare each of its files' blocks once between them, if one of them
+  /// The processes of a host that have this set compare each of its files' blocks once between them. One of them
   /// makes this memory and all call share_checks with it.
   /// @returns null: they share it already, or there is nothing to compare, or no memory
   virtual std::shared_ptr<MemoryFile> make_shared_checks() const { return nullptr; }

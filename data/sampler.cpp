@@ -106,8 +106,8 @@ std::int64_t most_ranks(DistributedSampler::Options o) {
   return o.world_size;
 }
 
-/// Changes that give every rank work: a smaller grain (in whole SIMD groups of 16 where that can be), a larger batch
-/// where there are samples for it, fewer ranks.
+/// Changes that give every rank work. Possible are a smaller grain (in whole SIMD groups of 16 where that can be), a
+/// larger batch where there are samples for it, or fewer ranks.
 std::vector<std::string> ways_to_work_for_all(const DistributedSampler::Options& o, std::int64_t full_batch) {
   constexpr std::int64_t kGroup = 16;
   const std::int64_t grain = full_batch / o.world_size, batch = std::int64_t{o.world_size} * o.grain;
@@ -148,7 +148,7 @@ std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t wind
   LOCKSTEP_CHECK(window > 0);
   if (window >= samples) return epoch_permutation(samples, seed, epoch);
   const auto draws = ShuffleDraws::of_epoch(seed, epoch, RandomUse::kWindow);
-  // Piece i has the samples from window * i - left on: the cut that is drawn lies `left` before the end of a window.
+  // Piece i has the samples from window * i - left on. The cut that is drawn lies `left` before the end of a window.
   const std::int64_t left = ShuffleDraws(draws).below(static_cast<std::uint32_t>(window), 0);
   std::vector<std::int32_t> pieces = file_order(divide_up(samples + left, window));
   shuffle(pieces, draws, 1);

@@ -16,7 +16,7 @@ struct Grain {
   int samples = 0;         ///< the job's grain, or fewer at the end of a batch
 };
 
-/// The order of one epoch: a permutation of [0, samples) made from (seed, epoch) alone by Fisher-Yates with
+/// The order of one epoch. It is a permutation of [0, samples) made from (seed, epoch) alone by Fisher-Yates with
 /// Philox: exactly uniform draws, the same on every machine. `samples` fits 31 bits.
 std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch);
 
@@ -75,8 +75,8 @@ class DistributedSampler {
   /// The grains of this rank in this step, in order; those of another.
   std::vector<Grain> local_grains(std::int64_t step_in_epoch) const;
   std::vector<Grain> grains_of(int rank, std::int64_t step_in_epoch) const;
-  /// Most grains of a rank in any step: of a full batch or of an epoch's last one, whose grains are dealt anew. Now
-  /// and then that gives a rank more.
+  /// Most grains of a rank in any step. It is that of a full batch or of an epoch's last one, whose grains are dealt
+  /// anew. Now and then that gives a rank more.
   int most_grains_of(int rank) const {
     return static_cast<int>(
         std::max(grains_of(rank, 0).size(), grains_of(rank, steps_per_epoch() - 1).size()));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A set in memory, once for all processes of a host: one loads it and moves it into memory that the others map.
+/// A set in memory, once for all processes of a host. One loads it and moves it into memory that the others map.
 ///
 /// That memory holds, from multiples of MemoryFile::kPartAlignment on:
 ///

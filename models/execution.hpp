@@ -112,7 +112,7 @@ ParameterRange parameters_of(const Network& network, const NetworkPart& part);
 
 // Memory of a network on a CPU, before anything is allocated there.
 
-/// Bytes that one Execution of so many columns takes, and at most what the kernels of its thread keep for
+/// Bytes that one Execution of so many columns takes. The other: at most what the kernels of its thread keep for
 /// their own use: the padded image and the rearranged weights of the largest layer.
 std::uint64_t execution_bytes(const Network& network, int columns, const NetworkPart& part = {});
 std::uint64_t kernel_scratch_bytes(const Network& network, int columns);

@@ -144,7 +144,7 @@ void refuse_folded(const SafetensorsFile& file, const std::string& words, const 
           path, kept.name));
 }
 
-/// A tensor of one of the network's layers that the layer does not have would be dropped, and the rest be another
+/// A tensor that its layer of the network does not have would be dropped, and the rest be another
 /// network.
 void require_whole_layers(const FittingWeights& fitting, const Network& network, const std::string& path) {
   for (const std::string& name : fitting.left_over) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Interface of every layer of a network: the one place that says its shapes and its passes, on a CPU and on a
+/// Interface of every layer of a network. It is the one place that says its shapes and its passes, on a CPU and on a
 /// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-// How a GPU runs one layer: what the cutting into stages must know of it, and what a pass hands to it.
+// Passes of one layer on a GPU: facts for cutting into stages, and the inputs of a pass.
 
 /// The form of a layer when a network is cut into stages (models/stages.hpp).
 struct DeviceForm {
@@ -253,15 +253,15 @@ class Layer {
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
   /// forward and backward_weights may be called for some channels of the output at a time.
   virtual bool splits_outputs() const { return false; }
-  /// Channel c of the output is made of channel c of the input, and of saved only its part: forward and backward_data
+  /// Channel c of the output is made of channel c of the input, and of saved only its part. Forward and backward_data
   /// may be called for some channels at a time.
   virtual bool is_channelwise() const { return false; }
   /// Not null: the layer's passes need sums over the global batch.
   virtual const BatchLayer* over_batch() const { return nullptr; }
   /// Elements of a bias, or of another parameter, that the layer's kernels take and it does not have.
   virtual std::size_t missing_bias() const { return 0; }
-  /// Multiplications and additions of one direction for one sample, as torchvision counts them: of all outputs, those
-  /// with an image's padding, too; of layers with parameters.
+  /// Multiplications and additions of one direction for one sample, as torchvision counts them. They count all
+  /// outputs, those with an image's padding, too, of layers with parameters.
   virtual double flops_per_sample() const { return 0; }
   /// Those that this part of the output needs, none with padding.
   virtual double needed_flops_per_sample(const ImagePart& /*of_output*/) const { return flops_per_sample(); }

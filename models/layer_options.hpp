@@ -100,7 +100,7 @@ class LayerOptions {
   std::string_view main_key_;
 };
 
-// The largest networks there are: bounds that keep every size within int and every offset within what one
+// Bounds of networks. They keep every size within int and every offset within what one
 // MPI call can send. docs/models.md states them, and so does each error.
 
 inline constexpr int kMaxKernel = 1024;

@@ -22,7 +22,7 @@ bool is_whole(const Network& network, const NetworkPart& part) {
   return part.first == 0 && part.last >= network.layers().size();
 }
 
-/// The plan, if there is memory for it: a small file can describe a network of which no machine holds one sample.
+/// The plan, if there is memory for it. A small file can describe a network of which no machine holds one sample.
 TensorPlan affordable_plan(const Network& network, const NetworkPart& part, int columns) {
   TensorPlan plan = plan_tensors(network, columns, part);
   const bool whole = is_whole(network, part);

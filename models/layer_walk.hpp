@@ -90,7 +90,7 @@ class LayerWalk {
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  /// A run, and what its layers hand on: the output of its first layer, on which others may work in place.
+  /// A run, and what its layers hand on. That is the output of its first layer, on which others may work in place.
   struct LayerRun {
     ChannelRun layers;
     std::size_t reader = 0;  ///< the layer that makes another tensor of it; after the run: none of these

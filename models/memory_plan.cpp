@@ -98,8 +98,8 @@ std::vector<std::size_t> output_tensors(Layers layers) {
   return tensors;
 }
 
-// A run is a layer that splits its outputs, and the channelwise layers after it; or one with sums over the batch, and
-// the steps after it.
+// A run is a layer that splits its outputs, and the channelwise layers after it. Another run is one with sums over
+// the batch, and the steps after it.
 
 std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers,
                                      const std::vector<bool>& branched) {

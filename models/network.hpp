@@ -19,8 +19,8 @@ namespace lockstep {
 
 class Layer;
 
-/// Layers whose output nothing reads: a mistake in a model file; but a checkpoint that has some is read as it was
-/// written.
+/// Layers whose output nothing reads. They are a mistake in a model file; but a checkpoint that has some is read as
+/// it was written.
 enum class UnreadLayers { kRefused, kAllowed };
 
 /// The layers, their shapes and the parameter layout. Immutable; holds no weights and no activations, so that
@@ -48,8 +48,8 @@ class Network {
   Precision precision() const { return precision_; }
   const ParameterLayout& parameters() const { return parameters_; }
   const std::vector<std::shared_ptr<const Layer>>& layers() const { return layers_; }
-  /// Multiplications and additions to train on one sample: forward, weight gradients, data gradients (not of
-  /// the first parameterised layer), as torchvision counts them.
+  /// Multiplications and additions to train on one sample. They are those of forward, weight gradients, data
+  /// gradients (not of the first parameterised layer), as torchvision counts them.
   double training_flops_per_sample() const;
   /// Those without which the gradients would be others: none for outputs that a pool drops, none with padding.
   double needed_training_flops_per_sample() const;
@@ -58,7 +58,7 @@ class Network {
   /// Layer, output shape and parameters of each layer as a table for people.
   std::string summary() const;
 
-  /// Fills the arena from (seed, parameter index, element): PyTorch's default (uniform in ±1/sqrt(fan_in))
+  /// Fills the arena from (seed, parameter index, element). It uses PyTorch's default (uniform in ±1/sqrt(fan_in))
   /// or, where the YAML says `init: {normal: 0.01}`, N(0, 0.01) weights and zero biases; ones and zeros where
   /// a layer begins with those.
   /// @param normal_std  in place of what the YAML says; 0: that
@@ -125,7 +125,7 @@ std::vector<std::string> known_models();
 struct BackwardRange {
   std::size_t offset = 0;  ///< in the arena, in elements
   std::size_t size = 0;    ///< in elements
-  /// Work of backward, per sample, from this range's completion to the next one's: the data gradient of this
+  /// Work of backward, per sample, from this range's completion to the next one's. It is the data gradient of this
   /// layer and the weight gradient of the next; 0 for the last range. Convolutions and linear layers only.
   double flops = 0;
   friend bool operator==(const BackwardRange&, const BackwardRange&) = default;

@@ -59,7 +59,7 @@ class NetworkBuilder {
   void add_layer(const YAML::Node& entry);
   void append(std::unique_ptr<Layer> layer, const LayerOptions& options);
   void check_end(const YAML::Node& layers) const;
-  /// Every layer but the last has a reader: the one after it, unless that is a `route`, or one that names it.
+  /// Every layer but the last has a reader. That is the one after it, unless that is a `route`, or one that names it.
   void check_readers() const;
 
   const LayerKind& kind_of(const YAML::Node& entry) const;

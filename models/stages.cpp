@@ -85,7 +85,7 @@ class Fuser {
     return stage.epilogue.count < Epilogue::kMaxSteps && (form.pool == 1 || stage.epilogue.pool == 1);
   }
 
-  /// Views are in no stage, so neighbours may differ in shape, but never in size; and within a stage an
+  /// Views are in no stage, so neighbours may differ in shape, but never in size. Within a stage an
   /// epilogue leaves what its pool leaves.
   void check() const {
     for (std::size_t i = 0; i < stages_.size(); ++i) {

@@ -19,7 +19,7 @@ namespace lockstep {
 struct Stage {
   std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
   std::string name;                   ///< its first layer's
-  /// Branch of a head that has one: 0 the input of all stages, i + 1 the output of stage i.
+  /// Branch of a head: 0 the input of all stages, i + 1 the output of stage i.
   std::optional<std::size_t> branch;
   bool branches = false;  ///< its output is the branch of a later one
   Epilogue epilogue;      ///< in training, without seed and position

@@ -19,7 +19,7 @@ namespace {
 /// More of them would hardly save anything: what is kept between them grows.
 constexpr std::size_t kMostSegments = 16;
 
-/// From so many bytes on outputs that are made quickly are made again if that leaves at most such a share.
+/// Outputs of so many bytes that are made quickly are made again if at most such a share is left.
 constexpr std::size_t kMuchMemory = std::size_t{256} << 20;
 constexpr double kWorthwhile = 0.9;
 
@@ -38,8 +38,9 @@ NetworkPart within(const Network& network, NetworkPart part) {
   return part;
 }
 
-/// The moments of a pass over L layers: forward of layer i is moment i, the loss L; then backward of each layer from the
-/// last one on, and before it the layers that run once more. Layers are counted from the first one of the part.
+/// The moments of a pass over L layers: forward of layer i is moment i, the loss L. Next is backward of each layer
+/// from the last one on, and before it the layers that run once more. Layers are counted from the first one of the
+/// part.
 class Planner {
  public:
   Planner(const Network& network, int batch, const NetworkPart& part)
@@ -61,7 +62,8 @@ class Planner {
     return plan_lifetimes();
   }
 
-  /// Each output of a norm or a route is made again right before backward first reads it: one pass over what is kept.
+  /// Each output of a norm or a route is made again right before backward first reads it. That takes one pass over
+  /// what is kept.
   TensorPlan plan_quick_again() {
     choose_quick();
     for (std::size_t i = layer_count(); i-- > 0;) {
@@ -343,7 +345,7 @@ class Planner {
     }
   }
   bool has_branch_gradient(std::size_t i) const { return i >= first_trained_ && branch_users_[i] > 0; }
-  /// The gradient of the last layer with branch i is that of the branch, too: no layer before it writes it again.
+  /// The gradient of the last layer with branch i is that of the branch, too. No layer before it writes it again.
   bool lends_gradient(std::size_t i) const {
     const std::size_t user = branch_users_[i], tensor = y_[user], producer = tensors_[tensor].producer;
     const bool is_left_alone = producer == user || (producer + 1 == user && !has_branch_gradient(producer) &&

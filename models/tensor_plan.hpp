@@ -23,7 +23,7 @@ std::vector<bool> layers_that_branch(Layers layers);
 /// For each layer in [first, last), the part of its output that later ones read; for the last one, all.
 std::vector<ImagePart> parts_read(Layers layers, std::size_t first, std::size_t last);
 
-/// For each layer, the number of the tensor that it writes; 0 is the network's input, and a layer reads what
+/// For each layer, the number of the tensor that it writes. 0 is the network's input, and a layer reads what
 /// the one before it wrote. In place where the layer can and the bits that it would overwrite are not needed.
 std::vector<std::size_t> output_tensors(Layers layers);
 
@@ -46,10 +46,10 @@ struct MemoryPlan {
 /// Largest first, each at the lowest place where it overlaps nothing that lives at the same time.
 MemoryPlan plan_memory(std::span<const Lifetime> tensors);
 
-// Layers that run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
+// Layers that run together on a CPU, some channels at a time. So what they hand on is still in the cache.
 
-/// The layers [first, last]: one whose outputs can be had a few at a time, and those after it that work on each
-/// channel by itself; or a BatchLayer, and those after it that are LayerTensors::steps of its.
+/// The layers [first, last]. The first is one whose outputs can be had a few at a time, and those after it that work
+/// on each channel by itself; or a BatchLayer, and those after it that are LayerTensors::steps of its.
 struct ChannelRun {
   std::size_t first = 0, last = 0;
   bool has_steps = false;
@@ -98,12 +98,12 @@ struct TensorPlan {
   std::vector<LayerOffsets> back;    ///< in backward, and where layers run once more
   /// For each layer, those that run once more before backward reaches it, in order; for most, none.
   std::vector<std::vector<std::size_t>> again;
-  /// Layers of the part that may be run some channels at a time: all that they read and write is there until the last
+  /// Layers of the part that may be run some channels at a time. All that they read and write is there until the last
   /// of them has ended.
   std::vector<ChannelRun> runs;
   std::size_t input = 0;
   std::size_t input_gradient = kNone, output_gradient = kNone;  ///< as the part says
-  /// The layer of the part where backward ends: the first one with parameters, or the first one of all if the
+  /// The layer of the part where backward ends. It is the first one with parameters, or the first one of all if the
   /// gradient of the input is wanted; none of its layers if there is nothing to do.
   std::size_t first_trained = 0;
   std::size_t bytes = 0;

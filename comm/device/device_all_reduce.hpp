@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums of device memory over all ranks, and messages from the device memory of one rank into that of another: what the
+/// Sums of device memory over all ranks, and messages from one rank's device memory to another's. It has what the
 /// ways there have in common. Implementations: comm/nccl, comm/staged.
 #pragma once
 
@@ -30,14 +30,14 @@ class DeviceAllReduce {
   /// and cannot be captured.
   virtual bool on_stream() const = 0;
 
-  /// In place: device memory [count], after the work that is on the stream now, becomes the sum over all
+  /// In place. Device memory [count], after the work that is on the stream now, becomes the sum over all
   /// ranks for the work queued on it afterwards. int64: exact, wraps around, the same bits everywhere. fp32:
   /// the same bits on every rank; which, is the backend's.
   /// @throws PeerLostError  the other ranks did not come within the communicator's timeout()
   virtual void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) = 0;
   virtual void all_reduce(Stream& stream, float* device, std::size_t count) = 0;
 
-  /// Out of place: device memory `sums` [count] becomes the sum of `terms` [count], which stay as they are
+  /// Out of place. Device memory `sums` [count] becomes the sum of `terms` [count], which stay as they are
   /// unless they are the same memory. In so far as a backend has no way of its own: a copy, then in place.
   virtual void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
                                std::size_t count);

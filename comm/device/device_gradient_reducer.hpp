@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums the gradient buckets of a GPU over all ranks: while backward runs, where the all-reduce is work on a
-/// stream (NCCL); after it, where the host takes part (MPI).
+/// Sums the gradient buckets of a GPU over all ranks. While backward runs, if the all-reduce is work on a
+/// stream (NCCL); after it, if the host takes part (MPI).
 #pragma once
 
 #include "comm/device/device_all_reduce.hpp"
@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-/// The buffer to be summed is int64 [kCounterSlots + parameters]: the counters travel with the bucket at the
+/// The buffer to be summed is int64 [kCounterSlots + parameters]. The counters travel with the bucket at the
 /// start of the arena, which leaves last. With determinism `off` the gradients are summed as fp32, the
 /// counters still as integers.
 class DeviceGradientReducer {
@@ -51,9 +51,9 @@ class DeviceGradientReducer {
   /// On streams: buckets that have not left (a rank without grains) leave; `main` waits for all of them.
   void finish(Stream& main);
 
-  /// Other sums that a step needs on its way, in place: after what is queued on the stream, which waits for them; on
-  /// the host with a wait. On streams they run on the buckets' own, in one order with those: what is on one NCCL
-  /// communicator must not depend on how streams run beside each other.
+  /// Other sums that a step needs on its way, in place. They follow what is queued on the stream, which waits for
+  /// them; on the host with a wait. On streams they run on the buckets' own, in one order with those: what is on one
+  /// NCCL communicator must not depend on how streams run beside each other.
   void sum(Stream& stream, std::int64_t* words, std::size_t count);
 
   /// On the host: sums all buckets. Blocks, with the communicator's deadline.
@@ -63,7 +63,7 @@ class DeviceGradientReducer {
   /// True where reduce() compares, and on streams under `world`, where compare_held() does.
   bool compares_sums() const { return check_ != nullptr; }
 
-  // On streams: sums are compared in the steps that the host looks at, between two calls of hold_buckets(). Buckets
+  // On streams. Sums are compared in the steps that the host looks at, between two calls of hold_buckets(). Buckets
   // then leave after backward.
 
   /// From now on no bucket leaves before launch_held(), or they leave by themselves again.

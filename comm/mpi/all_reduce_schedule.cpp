@@ -56,8 +56,8 @@ int rank_behind(const std::vector<Level>& levels, int index) {
   return index;
 }
 
-/// One of `size` ranks, at a distance of `stride` from `first` on: recursive doubling among a power of two of them. The
-/// others give their sum to the one before them; what they get back at last is appended to `back`.
+/// One of `size` ranks, at a distance of `stride` from `first` on. Recursive doubling among a power of two of them.
+/// The others give their sum to the one before them; what they get back at last is appended to `back`.
 /// @returns whether this rank has the sum after these rounds
 bool append_doubling(std::vector<Exchange>& rounds, std::vector<Exchange>& back, int index, int size,
                      int first, int stride, const Slice& all) {
@@ -92,7 +92,7 @@ std::vector<Exchange> doubling(int rank, int size, std::size_t count, int ranks_
   return rounds;
 }
 
-/// The hosts' ranks and how they share out, each host for itself at first: a full host makes units of the buffer, of
+/// The hosts' ranks and how they share out, each host for itself at first. A full host makes units of the buffer, of
 /// which a rank keeps one; the ranks of a last host that is not full keep some.
 struct Hosts {
   int per_host, full, last;  ///< ranks of a full host; full hosts; ranks of one more, which is not

@@ -39,7 +39,7 @@ struct Slice {
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// Send a slice of the buffer as it is now to one rank, receive another one from one, mostly the same. Mostly a round.
+/// Send a slice of the buffer as it is now to one rank. Receive another from one, mostly the same. Mostly a round.
 /// Either slice may be empty, and then there is no message. The slices overlap only if `add`, where the received slice
 /// arrives beside the buffer.
 struct Exchange {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A thread that waits for the deadline, tells who is missing, and ends the process with the code for a lost
+/// A thread waits for the deadline, tells who is missing, and ends the process with a code for a lost
 /// rank.
 #include "comm/mpi/rank_watch.hpp"
 

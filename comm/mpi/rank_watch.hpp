@@ -19,7 +19,7 @@ namespace lockstep {
 /// A call in which all ranks must meet.
 enum class Meeting { kInit, kFinalize };
 
-/// A thread that ends this process with exit code 71 when the ranks do not meet in time: a rank that is
+/// A thread that ends this process with exit code 71 when the ranks do not meet in time. Reasons: a rank that is
 /// stopped, another program in the place of a rank, a host that is gone. First it says which ranks have not
 /// come, as far as the processes of this host tell. One rank a host speaks.
 ///

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A communicator that does not block: every call is polled until it is settled, and its end has deadlines
+/// A communicator that does not block. Every call is polled until it is settled, and its end has deadlines
 /// of its own.
 #include "comm/nccl/nccl_communicator.hpp"
 

@@ -51,7 +51,7 @@ struct CostModel {
   }
 };
 
-/// Earliest end of the first `last + 1` ranges when they go out in a given number of buckets, and where the
+/// Earliest end of the first `last + 1` ranges, sent in some number of buckets, and where the
 /// last of these begins. An earlier end of the buckets before is never worse for those after, so the best
 /// plan of a prefix is part of a best plan.
 struct Choice {

@@ -43,7 +43,7 @@ struct BucketPlan {
 /// Buckets of at least `bucket_bytes` (the last may be smaller), like PyTorch's DDP.
 BucketPlan plan_buckets_of_size(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
                                 std::size_t bucket_bytes);
-/// The plan with the least predicted exposed time (fewest buckets among equals): buckets leave when their
+/// The plan with the least predicted exposed time (fewest buckets among equals). Buckets leave when their
 /// last range is done, one after another, each taking latency(bytes).
 BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
                              std::span<const LatencyPoint> latency);
@@ -57,7 +57,7 @@ BucketPlan plan_buckets_in_number(std::span<const GradientRange> ranges, std::si
 std::vector<std::size_t> latency_sizes(std::size_t max_bytes);
 
 /// Times int64 all-reduces of latency_sizes(), in rounds over all sizes until
-/// the budget is used up, but at least three rounds. A collective call; every rank gets rank 0's shortest
+/// the budget is used up. It does at least three rounds. A collective call; every rank gets rank 0's shortest
 /// times, so that all plan alike. One rank alone: empty, nothing costs anything.
 std::vector<LatencyPoint> measure_latency(
     Communicator& comm, std::size_t max_bytes,

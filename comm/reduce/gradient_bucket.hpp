@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One bucket of the reducer: the sums of a range of the arena, and how much of them is still to come.
+/// One bucket of the reducer. It has the sums of a range of the arena, and how much of them is still to come.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -81,7 +81,7 @@ class GradientBucket {
   ShownSums arrived(const GradientUnits& units) {
     return {begin(), units.parameters(), reduced_.span().first(range_.size)};
   }
-  /// Adds the fingerprints of this rank's own sums, or of the result, to those of their tensors and of the counters.
+  /// Adds the fingerprints of this rank's own sums, or of the result, to their tensors' and the counters'.
   void add_own(const GradientUnits& units, SumFingerprints& to) const {
     add_fingerprints(exact_.span(), units, to);
   }

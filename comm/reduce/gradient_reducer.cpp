@@ -132,7 +132,7 @@ void GradientReducer::State::count_refusals(std::size_t offset, std::size_t size
   }
 }
 
-/// Sums what each rank refused, all ranks having learnt that some did; or finds fp32 sums that are not
+/// Sums what each rank refused, all ranks having learnt that some did. Or it finds fp32 sums that are not
 /// finite, which are the same everywhere.
 void GradientReducer::State::gather_refusals() {
   if (determinism == Determinism::kWorld) {

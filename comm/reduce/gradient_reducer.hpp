@@ -28,7 +28,7 @@ struct StepTotals {
   WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
   std::int64_t correct = 0;
   bool stop_requested = false;
-  /// Numbers that are in no sum: samples whose loss is not finite, and gradients that are not or are too
+  /// Numbers that are in no sum. They are samples whose loss is not finite, and gradients that are not or are too
   /// large (GradientReducer::refusals() tells of which tensors). Any makes the sums of this step worthless.
   std::int64_t refused = 0;
 
@@ -59,7 +59,7 @@ class GradientReducer {
     add(offset, size, GradientTerms{.first = gradients});
   }
   void add_sums(const LossSums& sums, int samples);
-  /// In place of add() on a rank without grains that stands in for one (begin_step(1)): buckets then leave
+  /// In place of add() on a rank without grains that stands in for one (begin_step(1)). Buckets then leave
   /// where they do on the others, between the sums that these need on the way.
   void pass_over(std::size_t offset, std::size_t size);
   void poll();
@@ -83,10 +83,10 @@ class GradientReducer {
   const StepTotals& totals() const;
   /// Refusals of each tensor, over all ranks; all zero if nothing was refused.
   std::span<const TensorRefusals> refusals() const;
-  /// Predicts what the same step will refuse in the current units: for each tensor, whether a term of a rank is too
-  /// large for them. Only under `world`, after a step that notes terms. Collective.
+  /// Predicts what the same step will refuse in the current units. It says for each tensor whether a term of a rank
+  /// is too large for them. Only under `world`, after a step that notes terms. Collective.
   std::vector<TensorRefusals> foreseen_refusals();
-  /// Makes the sums of the step that was just waited for in the units as they are now, in which all of its terms
+  /// Sums the step just waited for again in the current units, in which all of its terms
   /// fit, as if it were computed again. Only under `world`, after a step that notes terms. Collective.
   /// @returns false, and leaves the sums as they are, where that takes terms that are not remembered; alike on all ranks
   bool sum_again();
@@ -117,7 +117,7 @@ struct StepCounters {
 /// @param narrow_limit  narrow_loss_limit() of the global batch's grains
 StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limit);
 
-/// How many fp32 elements carry the counters exactly: six digits of 12 bits for each, whose sums over up to
+/// Number of fp32 elements that carry the counters exactly. Six digits of 12 bits for each, whose sums over up to
 /// 4,096 ranks are below 2^24 and so exact in fp32, in any order.
 inline constexpr std::size_t kDigits = 6;
 inline constexpr std::size_t kMostRanksInFp32 = 4096;

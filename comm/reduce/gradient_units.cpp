@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How many bits a sum should have, and by how much a unit moves when it has too few or too many.
+/// Bits that a sum should have, and changes of its unit when it has too few or too many.
 #include "comm/reduce/gradient_units.hpp"
 
 #include "common/error.hpp"

@@ -48,19 +48,19 @@ class GradientUnits {
   void restore(std::span<const std::int16_t> exponents, std::int64_t changed_at);
   const ExactFormat& format(std::size_t tensor) const { return formats_[tensor]; }
 
-  /// After step `global_step` was computed and terms were too large: those tensors' units become 2^16 times
+  /// To be called after step `global_step`, if terms were too large. Their tensors' units become 2^16 times
   /// as large, but no larger than it takes for every float.
   void raise(std::span<const TensorRefusals> refusals, std::int64_t global_step);
 
-  /// After a step was computed whose terms all fit: a tensor whose largest |sum|, in its units, has fewer
+  /// To be called after a step whose terms all fit. A tensor whose largest |sum|, in its units, has fewer
   /// than 24 bits gets a unit in which it has 41; one whose sums are all zero gets one 2^-64 times as large.
   /// No smaller than 2^kLeastExactExponent, in which every float is exact.
   /// @param largest_sums  of each tensor; infinity: this tensor keeps its unit
   /// @returns whether any unit changed: then the step is to be repeated
   bool refine(std::span<const double> largest_sums, std::int64_t global_step);
 
-  /// The steps at which refine() is asked: every multiple of 1,024, and 1, 2, 4, ... 512 steps after the last
-  /// change, so that one step with huge gradients spoils no more than itself. The same on all ranks and after
+  /// The steps at which refine() is asked. They are every multiple of 1,024, and 1, 2, 4, ... 512 steps after the
+  /// last change, so that one step with huge gradients spoils no more than itself. The same on all ranks and after
   /// a resume.
   bool is_refined_at(std::int64_t global_step) const;
 

@@ -16,8 +16,8 @@ namespace lockstep {
 
 class KeptTerms {
  public:
-  /// Keeps the smallest tensors, as many as a global batch has at most 2^20 terms of: the same on all ranks. Biases in
-  /// front of a batch_norm are among them, whose terms cancel and ask for finer units again and again.
+  /// Keeps the smallest tensors, as many as a global batch has at most 2^20 terms of. They are the same on all ranks.
+  /// Biases before a batch_norm are among them, whose terms cancel and ask for finer units again and again.
   /// @param units  borrowed
   explicit KeptTerms(const GradientUnits& units);
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Are the sums that arrived those that the ranks sent? Fingerprints (kernels/numerics/fingerprint.hpp) are linear
-/// modulo 2^64, so those of all ranks' own sums add up to the one of the result. Each rank takes one of its sums
-/// before they leave; it travels with them, and each rank compares. Only exact sums have fingerprints.
+/// Checks that the sums that arrived are those that the ranks sent. Fingerprints (kernels/numerics/fingerprint.hpp)
+/// are linear modulo 2^64, so those of all ranks' own sums add up to the one of the result. Each rank takes one of
+/// its sums before they leave; it travels with them, and each rank compares. Only exact sums have fingerprints.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-/// Part of a buffer: where it is on the device and on the host, and the mark after its copy to the host.
+/// Part of a buffer, on the device and on the host, and the mark after its copy to the host.
 template <typename T>
 struct Piece {
   T* device = nullptr;

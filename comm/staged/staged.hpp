@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Device memory by way of the host: for ranks that share a GPU, for machines without NCCL, and for the emulated
+/// Sums device memory by way of the host. It serves ranks that share a GPU, machines without NCCL, and the emulated
 /// device.
 #pragma once
 

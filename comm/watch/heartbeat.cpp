@@ -14,7 +14,7 @@ namespace {
 
 using asio::ip::tcp;
 
-/// After so many beats without an answer a member turns to another watcher, too, and a watcher takes it that a member
+/// After so many beats without an answer a member turns to another watcher, too. A watcher takes it that a member
 /// talks to another one. Well before silence is named, so that no member seems silent because its watcher is.
 constexpr int kUnanswered = 2;
 /// A member is connected with so many watchers of which it does not know that they are lost.

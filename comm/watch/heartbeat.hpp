@@ -49,8 +49,8 @@ class Heartbeat {
   void beat();
   /// To all that are connected.
   void send_to_all(const Message& message);
-  /// The last message, to all that know of this rank: also where its hello has been sent and not been answered yet.
-  /// From then on no connection is made, so that no rank misses this one.
+  /// The last message, to all that know of this rank. It also goes where its hello has been sent and not been
+  /// answered yet. From then on no connection is made, so that no rank misses this one.
   void send_last(const Message& message);
   /// Everything has left this process.
   bool all_sent() const;

@@ -131,7 +131,7 @@ void Heartbeat::on_closed(Connection& connection) {
   if (peer.watched && !peer.leaving && !is_dropped(rank)) probe(rank, kProbes);
 }
 
-/// Does a process still listen there? A process that ends closes its connections and its port in no
+/// True if a process still listens there. A process that ends closes its connections and its port in no
 /// order that could be relied on: once is not enough.
 void Heartbeat::probe(int rank, int tries) {
   Link& link = at(links_, rank);

@@ -39,7 +39,7 @@ struct Interface {
 
 std::vector<Interface> interfaces_here();
 
-/// Those that other hosts can use, the likeliest first: bridges of containers and virtual machines, which have
+/// Those that other hosts can use, the likeliest first. Bridges of containers and virtual machines, which have
 /// the same address on many hosts, come last.
 /// @param included  as Open MPI's btl_tcp_if_include has it: names and subnets, "eth0,10.1.0.0/16"; empty: all.
 ///                  Only those, if there are any

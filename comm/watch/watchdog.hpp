@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Watches the other ranks of a job from a thread of its own, so that no rank waits for a dead one without a word.
+/// Watches the other ranks of a job from a thread: no rank waits silently for a dead one.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -36,7 +36,7 @@ class Watchdog final : public PeerWatch {
   /// This rank cannot go on because another is lost, it seems. Returns when that has been said for all ranks,
   /// by this one or another; false: it could not be.
   bool accounts_for_loss();
-  /// This rank is about to end with this code for reasons of its own, which it says itself: the others need
+  /// This rank is about to end with this code for reasons of its own, which it says itself. The others need
   /// not look for them.
   void leave_alone(int exit_code);
 

@@ -172,7 +172,7 @@ void WatchdogThread::look_at_processes(std::int64_t now) {
   }
 }
 
-/// Ranks of a host often die together, and Open MPI's mpirun kills the others some 30 ms after the second one: too soon
+/// Ranks of a host often die together. Open MPI's mpirun kills the others some 30 ms after the second one: too soon
 /// for connections, which close when the kernel has freed a large process.
 void WatchdogThread::look_at_deaths(std::int64_t now) {
   if (std::ranges::none_of(peers_, &Peer::dead)) return;

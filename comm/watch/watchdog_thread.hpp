@@ -74,7 +74,7 @@ class WatchdogThread {
 /// State from /proc/PID/stat: R, S, D, T (stopped), t (held by a debugger), Z (ended); '?': it says nothing.
 char state_of_process(int pid);
 
-/// True if its process runs the program of this one: then it is no stranger of that number in another container.
+/// True if its process runs the program of this one. So it is no stranger of that number in another container.
 bool runs_this_program(int pid);
 
 /// True if it ends, was killed, or is gone: the kernel says so before its connections close.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// BMP of 8, 24 or 32 bits a pixel, not packed: a header, a palette for 8, and rows from the bottom to the top.
+/// BMP of 8, 24 or 32 bits a pixel, not packed. It has a header, a palette for 8, and rows from the bottom to the
+/// top.
 #include "common/error.hpp"
 #include "data/pictures/picture.hpp"
 

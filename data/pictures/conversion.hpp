@@ -41,11 +41,11 @@ struct SortedPictures {
   std::filesystem::path first_left_out;                 ///< one of them
 };
 
-/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS, and FOLDER/val/CLASS where it is there: also
-/// called training, testing, validation or valid, in letters of any case. Without test/, val/ is for testing, and
-/// without both a share of train/. A class's pictures may lie in folders of its folder, which are read once each.
-/// Pictures are regular files with an ending of pictures, or symbolic links to such; names that begin with a dot do not
-/// count. In the order of classes, and of the bytes of paths.
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS, and FOLDER/val/CLASS where it is there. The
+/// halves may also be called training, testing, validation or valid, in letters of any case. Without test/, val/ is
+/// for testing, and without both a share of train/. A class's pictures may lie in folders of its folder, which are
+/// read once each. Pictures are regular files with an ending of pictures, or symbolic links to such; names that begin
+/// with a dot do not count. In the order of classes, and of the bytes of paths.
 /// @param skipped  pictures that are to be taken as not there
 /// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
 /// @throws DataError         a name that cannot be a class's, too many classes, a class that is not in train/, too few
@@ -55,7 +55,8 @@ struct SortedPictures {
 SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const SplitChoice& choice,
                                     const std::set<std::filesystem::path>& skipped = {});
 
-/// To be said of them, a sentence each: which folder is for testing where that is not test/, and what is left out.
+/// To be said of them, a sentence each. They say which folder is for testing where that is not test/, and what is
+/// left out.
 std::vector<std::string> remarks_on(const SortedPictures& found);
 
 /// All pictures in a folder and in the folders in it, by the same rules, sorted. Links to folders are not followed.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One pass over pictures for their mean and standard deviation, and the file that spares the next one: a line of JSON,
-/// and the SHA-256 of that line.
+/// One pass over pictures for their mean and standard deviation, and the file that spares the next one. It is a line
+/// of JSON, and the SHA-256 of that line.
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
@@ -133,7 +133,7 @@ PixelSums measure_all(const SampleStore& store, const ImageShape& shape, FileCla
   return sums;
 }
 
-/// Mode of the lock, which only this user can open: a lock on a file is free to all who may read it.
+/// Mode of the lock, which only this user can open. A lock on a file is free to all who may read it.
 void make_directory_of(const std::string& file) {
   const std::string directory = parent_directory(file);
   std::error_code ignored;

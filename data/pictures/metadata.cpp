@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Facts beside the pixels of files: how the camera was held, which is followed, and for which screen the values are,
-/// which is not.
+/// Facts beside the pixels of files. Orientation of the camera is followed; the screen for which the values are is
+/// not.
 #include "data/pictures/picture.hpp"
 
 #include <zlib.h>
@@ -67,7 +67,8 @@ int orientation_in_chunk(std::span<const std::uint8_t> chunk) {
 
 Picture turned(const Picture& picture, int orientation) {
   const bool swaps = orientation >= 5;
-  // The sides at which the picture's first row and first column are seen: 2 right, 3 bottom right, 4 bottom, and so on.
+  // The sides at which the picture's first row and first column are seen. For example 2 right, 3 bottom right, 4
+  // bottom, and so on.
   const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   Picture seen = picture;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures that a person wants classified or learnt: PNG, JPEG, WEBP, BMP, PGM, PPM, or the images of an IDX file,
-/// with 8 bits for each channel.
+/// Pictures that a person wants classified or learnt. They are PNG, JPEG, WEBP, BMP, PGM, PPM, or the images of an
+/// IDX file, with 8 bits for each channel.
 #pragma once
 
 #include "data/idx.hpp"
@@ -121,7 +121,7 @@ void check_picture_size(const std::string& name, std::int64_t width, std::int64_
 void check_packed_size(const std::string& name, std::int64_t width, std::int64_t height,
                        std::size_t file_bytes);
 
-/// All of them turn a whole file into grey, 0 is black, or into red, green and blue; `name` is for messages.
+/// All of them turn a whole file into grey, 0 is black, or into red, green and blue. `name` is for messages.
 /// @throws DataError  naming the file and what is wrong with it
 ///
 /// Every kind of PNG: grey, colour, palette, with alpha, 16 bits or interlaced (of both, libpng's simple interface writes
@@ -158,7 +158,8 @@ void lay_on_paper(Picture& picture, std::vector<std::uint8_t> with_alpha);
 /// Makes a grey picture coloured or a coloured one grey, if need be.
 void recolour(Picture& picture, PictureColour colour);
 
-/// The orientation that EXIF data record, 1 to 8 as EXIF numbers them; 1, upright, for anything that has no such entry.
+/// The orientation that EXIF data record, 1 to 8 as EXIF numbers them. It is 1, upright, for anything that has no
+/// such entry.
 /// @param marker  the contents of a JPEG's APP1 marker, from "Exif\0\0" on
 int exif_orientation(std::span<const std::uint8_t> marker);
 /// @param file  PNG (its chunk eXIf) or WEBP (its chunk EXIF)
@@ -166,8 +167,8 @@ int stored_orientation(std::span<const std::uint8_t> file);
 /// Mirrors and turns a picture as orientation 2 to 8 asks for, and notes it.
 void turn_upright(Picture& picture, int orientation);
 
-/// A PNG without the chunks that say how light its values are on a screen (gAMA, cICP): libpng would change the values
-/// by them. Empty: it has none.
+/// A PNG without the chunks that say how light its values are on a screen (gAMA, cICP). libpng would change the
+/// values by them. Empty: it has none.
 std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png);
 /// Why versions that changed PNGs by gAMA, and turned JPEGs alone upright, gave a file other pixels. Empty: they did not.
 std::string_view change_of_reading(std::span<const std::uint8_t> file);

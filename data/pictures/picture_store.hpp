@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A half of a set whose samples are pictures as people keep them, in folders or in archives: decoded when they are
-/// needed, by threads that are ahead of the step.
+/// A half of a set whose samples are pictures as people keep them, in folders or in archives. They are decoded when
+/// they are needed, by threads that are ahead of the step.
 #pragma once
 
 #include "data/pictures/picture.hpp"

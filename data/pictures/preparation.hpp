@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A person's picture made into an image as the training set holds them: ink light on black, cut out, scaled
-/// and centred.
+/// A person's picture made into an image as the training set holds them. The ink becomes light on black, is cut out,
+/// scaled and centred.
 #pragma once
 
 #include "data/pictures/picture.hpp"
@@ -34,7 +34,7 @@ struct Paper {
 
   /// Too little to tell from noise, or from paper.
   bool is_blank() const;
-  /// How much of pixel `value` is ink, 0 to 1: from well above the noise to nine tenths of the contrast.
+  /// Share of ink in pixel `value`, 0 to 1. It grows from well above the noise to nine tenths of the contrast.
   double ink(std::uint8_t value) const;
   /// True if a pixel counts as ink for finding its outline.
   bool is_ink(std::uint8_t value) const;
@@ -65,7 +65,7 @@ struct PreparedPicture {
   std::vector<std::string> warnings;  ///< why the answer may be wrong: "nothing on it", "two figures?"
 };
 
-/// Finds the ink, stretches its contrast, scales its box to the frame's share and centres it: what the makers
+/// Finds the ink, stretches its contrast, scales its box to the frame's share and centres it. It is what the makers
 /// of MNIST did to their scans. A picture that already looks like that (its size, black paper, ink placed so)
 /// is taken as it is.
 /// @param polarity  kFromPicture: told from the border

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Other sizes, in whole numbers: each new pixel is a sum of old ones, divided once and rounded to the nearest.
+/// Other sizes, in whole numbers. Each new pixel is a sum of old ones, divided once and rounded to the nearest.
 #include "common/yaml.hpp"
 #include "data/pictures/picture.hpp"
 

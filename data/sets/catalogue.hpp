@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The data sets that there are, and what is known of each by its name alone, with none of its files at hand:
+/// The data sets that there are, and what is known of each by its name alone. None of its files need be at hand:
 /// data/sets/catalogue.txt. Nothing else in the program knows a set by name.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Samples that a set holds more than once: those that are trained on and judged by, and those under two labels. Both
-/// make what a run says of itself better or worse than it is.
+/// Samples that a set holds more than once. It looks for samples that are trained on and judged by, and for those
+/// under two labels. Both make what a run says of itself better or worse than it is.
 #pragma once
 
 #include "data/dataset.hpp"
@@ -25,7 +25,7 @@ struct Duplicates {
   bool are_there() const { return test + validation + under_two_labels > 0; }
 };
 
-/// Compares all samples, by 128 bits of the SHA-256 of their bytes: reads each once, in 24 bytes of memory for each.
+/// Compares all samples, by 128 bits of the SHA-256 of their bytes. Reads each once, in 24 bytes of memory for each.
 /// Places and names are those in the files of the halves.
 /// @throws MemoryError; DataError, IoError  as SampleStore::read
 Duplicates find_duplicates(const TrainTestData& data);

@@ -56,7 +56,8 @@ std::vector<std::int32_t> ascending(std::vector<std::int32_t> places) {
   return places;
 }
 
-/// The first ones of a shuffle of the whole half, but for `others`: so another number of these changes few of those.
+/// The first ones of a shuffle of the whole half, but for `others`. Another number of these therefore changes few of
+/// those.
 std::vector<std::int32_t> chosen_but_for(std::span<const std::int32_t> others, std::int64_t samples,
                                          std::int64_t count, std::uint64_t seed, DataStream stream) {
   LOCKSTEP_CHECK(count >= 0 && count <= samples - std::ssize(others));

@@ -114,7 +114,7 @@ class Pen {
 
 // How the ten digits are written: strokes in a unit box.
 
-/// The strokes of a digit 0 to 9, in a box from (0, 0) top left to (1, 1) bottom right.
+/// The strokes of a digit 0 to 9. They are in a box from (0, 0) top left to (1, 1) bottom right.
 std::span<const Curve> strokes_of_digit(std::int32_t digit);
 
 }  // namespace lockstep

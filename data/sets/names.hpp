@@ -35,7 +35,8 @@ std::vector<std::string> parse_class_names(std::string_view text, const std::str
 /// Reads the names from a file. @throws DataError also if it is larger than all names could be; IoError
 std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most = kMostClasses);
 
-/// The half that people call so, in letters of any case: train or training, test or testing, val, valid or validation.
+/// The half that people call so, in letters of any case. Names are train or training, test or testing, val, valid or
+/// validation.
 std::optional<SetHalf> half_called(const std::string& name);
 
 /// "0", "1", ...
@@ -45,8 +46,8 @@ std::vector<std::string> numbered_classes(int classes);
 /// @param ending  in small letters
 bool is_ending_of_picture(std::string_view ending);
 
-// From which pictures the samples of a set were made, and how: a list and a note beside its images, which `lockstep
-// convert` writes.
+// Pictures from which a set's samples were made, and how. That is a list and a note beside its images, which
+// `lockstep convert` writes.
 //
 // train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl have a line for each
 // sample, in their order: the path of the picture within the folder that was converted, as a JSON string in ASCII. So
@@ -70,7 +71,7 @@ struct SampleNames {
   std::string warning;             ///< why it cannot, and what to do; empty: there is none, or it can
 };
 
-/// A list may be anything: its size and its lines are bounded, and it is used whole or not at all.
+/// A list may be anything. Its size and its lines are bounded, and it is used whole or not at all.
 /// @param samples  so many must it name
 SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::int64_t samples);
 

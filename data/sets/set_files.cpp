@@ -30,7 +30,7 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// A disk that fails, or what this user may not look at, must not pass for a file that is not there.
+/// A disk that fails, or what this user may not look at, must not pass for a missing file.
 bool is_file(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -184,7 +184,7 @@ std::vector<std::string> idx_names() {
   return names;
 }
 
-/// The entries of a directory that are called like files of a set, and then `ending`: the next reader must find the
+/// The entries of a directory that are called like files of a set, and then `ending`. The next reader must find the
 /// new ones only. What says that there is a set of shards comes first, then images and labels, and classes.txt last: a set
 /// that is being removed is none at once.
 std::vector<std::string> set_entries(Env& env, const std::string& path, std::string_view ending) {

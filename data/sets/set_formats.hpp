@@ -52,7 +52,7 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
 /// @throws DataError  it is there under two of them
 std::filesystem::path find_one_of(const std::filesystem::path& directory, const FileNames& names);
 
-// A directory that gets the files of a new set, in IDX files or in shards: all of them or none.
+// A directory that gets the files of a new set, in IDX files or in shards. It gets all of them or none.
 
 class SetDirectory {
  public:

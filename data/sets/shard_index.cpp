@@ -20,7 +20,8 @@
 namespace lockstep {
 namespace {
 
-/// Each set has the oldest one that knows what it holds: 1 bytes and a label each, 2 fp32 features and a label each, 3 all.
+/// Each set has the oldest one that knows what it holds. Version 1: bytes and a label each; 2: fp32 features and a
+/// label each; 3: all.
 constexpr int kVersion = 3, kVersionOfBytes = 1, kVersionOfFp32 = 2;
 constexpr const char* kFp32 = "float32";
 constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();
@@ -95,7 +96,7 @@ void check_sizes(const ShardSizes& sizes, const HeadReader& head) {
   if (sizes.shard_bytes % sizes.block_bytes != 0) head.fail("shard_bytes", "is not a number of whole blocks");
 }
 
-/// A pixel is 255 at most, so its square is at most 255 times itself; and no variance is below 0.
+/// A pixel is 255 at most, so its square is at most 255 times itself. No variance is below 0.
 void check_sums(const ShardHalf& half, const ImageShape& shape, const HeadReader& head) {
   __extension__ using Exact = unsigned __int128;
   const auto pixels = static_cast<std::uint64_t>(half.samples) * static_cast<std::uint64_t>(shape.height) *

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A set in shards: images of one size that need not fit into memory, or fp32 features; their labels, one a sample or any
-/// number of them, and the SHA-256 of each block. docs/shard-format.md describes the files.
+/// A set in shards. It has images of one size that need not fit into memory, or fp32 features; their labels, one a
+/// sample or any number of them, and the SHA-256 of each block. docs/shard-format.md describes the files.
 ///
 ///   shards.index                     a line of JSON, and the SHA-256 of that line in hexadecimal
 ///   train-00000.shard, ...           samples [sample][channel][row][column], one file going on where the last one ends

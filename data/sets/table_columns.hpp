@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How the cells of a table's row became the numbers of a set's sample, where that was more than reading numbers: words
-/// that became columns of 0 and 1, and numbers for empty cells. A set and its runs record it, and predict reads new rows
-/// alike (data/tables/cells.hpp).
+/// Recipe by which the cells of a table's row became the numbers of a set's sample. It has what was more than reading
+/// numbers: words that became columns of 0 and 1, and numbers for empty cells. A set and its runs record it, and
+/// predict reads new rows alike (data/tables/cells.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// WebDataset's archives: the files in a tar archive, found by reading its headers alone (ustar, pax, and GNU's
-/// long names), and the labels and samples that they are. They are read at each start: sizes and times of an archive
-/// do not tell whether its labels have changed.
+/// WebDataset's archives. Files in a tar archive are found by reading its headers alone (ustar, pax, and
+/// GNU's long names), and the labels and samples that they are. They are read at each start: sizes and times of an
+/// archive do not tell whether its labels have changed.
 #pragma once
 
 #include "data/sample_store.hpp"
@@ -71,8 +71,9 @@ inline constexpr const char* kLabelInCls = "cls";
 inline constexpr std::uint64_t kMostBytesOfCls = std::uint64_t{64} << 10,
                                kMostBytesOfJson = std::uint64_t{1} << 20;
 
-/// The text of a .cls: whole numbers with spaces or commas between, of which one is the label and several are a list; or a line
-/// that does not begin with a number and is a name. Nothing: it holds neither, or a number above kMostShardClasses - 1.
+/// The text of a .cls. It has whole numbers with spaces or commas between, of which one is the label and several are
+/// a list; or a line that does not begin with a number and is a name. Nothing: it holds neither, or a number above
+/// kMostShardClasses - 1.
 std::optional<std::string> label_of_cls(std::string_view text);
 /// Label in a .json: the value of its object under a key. Nothing: it is no such object, or has no label there.
 std::optional<std::string> label_of_json(std::string_view text, const std::string& key);
@@ -109,9 +110,9 @@ struct TarSample {
   std::string label;  ///< a word, see above
 };
 
-/// Entries that follow one another and are called alike up to the first dot of their last part are a sample: one of them
-/// is a picture by the rest of its name (jpg, jpeg, png, webp, bmp, ppm, pgm), one is called cls, or with a key json,
-/// and holds the label. Others do not count, nor do samples that have neither.
+/// A sample is neighbouring entries that are called alike up to the first dot of their last part. One of
+/// them is a picture by the rest of its name (jpg, jpeg, png, webp, bmp, ppm, pgm), one is called cls, or with a key
+/// json, and holds the label. Others do not count, nor do samples that have neither.
 /// @param label  kLabelInCls, or a key
 /// @throws DataError  as TarReader; a sample that lacks one of the two, or has it twice, or comes twice; a label that is
 ///                    none; a picture and a label with a dot in what people mean as their name
@@ -120,7 +121,8 @@ std::vector<TarSample> find_tar_samples(const TarReader::ReadAt& read, std::uint
 
 std::vector<TarSample> find_tar_samples(const StoredFile& archive, const std::string& label);
 
-// The archives of a directory: *.tar in it, and in its folders that are called after a half, in letters of any case.
+// The archives of a directory. They are *.tar in it, and in its folders that are called after a half, in letters of
+// any case.
 
 struct TarFiles {
   std::vector<std::filesystem::path> train, test, validation;  ///< sorted
@@ -128,8 +130,8 @@ struct TarFiles {
   std::vector<std::filesystem::path> compressed;               ///< .tar.gz and its like, which are not read
 };
 
-/// The half is that of the folder; else that with which the name begins, train, test or val; else that of a word in it,
-/// also training, testing, valid and validation.
+/// The half is that of the folder. Otherwise it is that with which the name begins, train, test or val; else that of
+/// a word in it, also training, testing, valid and validation.
 /// @throws MissingDataError  there are none; DataError  all are compressed, or a name has words of two halves; IoError
 TarFiles find_tar_files(const std::filesystem::path& directory);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From the cells of a row to the numbers of a sample: by what a set records of its columns, or learning what there is to
-/// record.
+/// Turns the cells of a row into the numbers of a sample. It uses what a set records of its columns, or learns what
+/// there is to record.
 #pragma once
 
 #include "data/dataset.hpp"
@@ -70,7 +70,8 @@ class ColumnReader {
   std::vector<Texts> texts_;                                ///< [column] likewise
 };
 
-/// Reads the table for the numbers that empty cells get: the means or medians of those rows that are trained on.
+/// Reads the table for the numbers that empty cells get. They are the means or medians of those rows that are trained
+/// on.
 /// @param columns  with all values of those that are one-hot
 /// @param halves   of the rows that can be used
 /// @param filled   [column] appended: how many cells of all halves are empty

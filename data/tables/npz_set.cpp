@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From Keras' and MedMNIST's archives to shards: the labels of all halves first, and then the samples of one after another.
+/// Turns Keras' and MedMNIST's archives into shards. Reads the labels of all halves first, and then the samples.
 #include "data/tables/npz_set.hpp"
 
 #include "common/error.hpp"

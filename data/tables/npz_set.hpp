@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Archives of numpy's that are whole sets, with an array of samples and one of labels for each half:
+/// Archives of numpy's that are whole sets, with an array of samples and one of labels for each half.
 ///
 ///   x_train, y_train, x_test, y_test and perhaps x_val, y_val                                Keras
 ///   train_images, train_labels, test_images, test_labels and perhaps val_images, val_labels  MedMNIST

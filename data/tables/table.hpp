@@ -37,9 +37,9 @@ enum class MissingCells {
 /// How a table is read.
 struct TableOptions {
   std::string from = {};
-  /// The column of text that has the labels: its name or its number, the first one being 1. Empty: the one that is called
-  /// label, target, class, y or species, in letters of any case. In a .npz the name of the array; empty: y, labels or
-  /// label. For a .npy the file of that array.
+  /// The column of text that has the labels. It is its name or its number, the first one being 1. Empty: the one that
+  /// is called label, target, class, y or species, in letters of any case. In a .npz the name of the array; empty: y,
+  /// labels or label. For a .npy the file of that array.
   std::string label = {};
   bool has_labels = true;                   ///< false: all columns are features, as predict reads them
   std::vector<std::string> drop = {};       ///< columns of text that are no features, by name or number
@@ -137,8 +137,9 @@ struct TableConversion {
 
 inline constexpr std::size_t kMostTroubles = 10;
 
-/// Reads the table twice, first its labels and then its numbers, with means or medians three times, and writes data.set: table (docs/shard-format.md).
-/// Needs the memory of some rows, and 6 bytes for each; for medians that of all numbers. The set is a function of the table's rows and the choice.
+/// Reads the table twice, first its labels and then its numbers. With means or medians it reads it three times.
+/// Writes data.set: table (docs/shard-format.md). Needs the memory of some rows, and 6 bytes for each; for medians
+/// that of all numbers. The set is a function of the table's rows and the choice.
 /// @throws TextColumnsError
 /// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes, or one class; a class
 ///                     with too few samples to test with some of them

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From a table to a set: its labels first, which say what classes there are and who is tested, and then its numbers.
+/// Turns a table into a set. Reads its labels first, which say what classes there are and who is tested, and then its
+/// numbers.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"

@@ -160,7 +160,7 @@ class TextTable final : public Table {
       if (is_feature[i]) features_.push_back(i);
   }
 
-  /// Called with the first row, of which names are not known yet: a name that is asked for makes it a header.
+  /// Called with the first row, of which names are not known yet. A name that is asked for makes it a header.
   bool is_header() const {
     if (!missing_.empty()) return true;
     if (options_.columns && options_.columns->have_names()) return has_names_of_set();

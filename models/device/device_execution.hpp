@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The activations and gradients of a network on a GPU, or of a part of it, for all grains of a rank at once: what
-/// models' Execution is on a CPU.
+/// The activations and gradients of a network on a GPU, or of a part, for all grains of a rank. It is
+/// what models' Execution is on a CPU.
 #pragma once
 
 #include "kernels/device.hpp"
@@ -31,7 +31,7 @@ struct DevicePass {
   // For layers that look at the global batch:
   int grain = 0;                   ///< columns of a grain
   std::int64_t batch_samples = 0;  ///< in the global batch
-  /// Loss of the output, in training: the forward pass ends with it, and the gradient of the logits takes their
+  /// Loss of the output, in training. The forward pass ends with it, and the gradient of the logits takes their
   /// place. None: that is the caller's business.
   std::optional<DeviceLoss> loss = std::nullopt;
 };
@@ -45,7 +45,7 @@ struct DeviceGradient {
   std::int64_t* refusals = nullptr;      ///< [tensors][kRefusalKinds], Refusals::of_tensor; may be null
 };
 
-/// Called during backward when everything that this rank adds to [offset, offset + size) of the arena is
+/// Called in backward when everything that this rank adds to [offset, offset + size) of the arena is
 /// queued on `stream`. In backward order.
 using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offset, std::size_t size)>;
 
@@ -92,7 +92,7 @@ class DeviceExecution {
   float* forward_training(Stream& stream, const float* weights, const DevicePass& pass);
   float* forward_evaluation(Stream& stream, const float* weights, int batch);
 
-  /// After forward_training of the same pass, and the loss if the pass has none: data gradients on `main`, weight
+  /// After forward_training of the same pass, and the loss if the pass has none. Data gradients on `main`, weight
   /// gradients on `side` and the last one on `main`. Afterwards `main` waits for `side`.
   /// @param dlogits  gradient of the output, [classes, batch]; may be the buffer that forward_training returned
   void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
@@ -114,7 +114,7 @@ class DeviceExecution {
   /// At the end `main` waits for `side`.
   CutSums backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
                           const DeviceGradientReady& on_ready);
-  /// At a cut that the host sums: `main` waits for what is queued on `side`, which a graph must not leave open.
+  /// At a cut that the host sums. `main` waits for what is queued on `side`, which a graph must not leave open.
   void join_side(Stream& main, Stream& side);
   /// Behind the update of the step.
   void queue_move_kept(Stream& stream);
@@ -165,7 +165,7 @@ class DeviceExecution {
   void forward_stage(Stream& stream, std::size_t i);
   /// Queues the loss if the last stage did not take it along.
   void queue_loss(Stream& stream);
-  /// The last stage with the loss of the pass, and the gradient of its input, if it has a launch for them.
+  /// Runs the last stage with the loss and the gradient of its input, if it has a launch for them.
   bool forward_with_loss(Stream& stream, DeviceLayerTensors tensors);
   /// True if the gradient of the input of a unit is wanted.
   bool gives_gradient(std::size_t i) const { return i > first_trained_ || gives_input_gradient_; }

@@ -34,9 +34,9 @@ std::string convolution_in_words(const char* kind, int outputs, const Conv2dShap
   return text;
 }
 
-/// Numbers that the kernels of a convolution keep: its input in a frame of zeros, or what a stride leaves of it, its
-/// filters in another order, the places of its taps, the terms of its gradient, a part of dy, of 1x1 filters what a
-/// tile reads, and with a stride what the pixels of a row read.
+/// Numbers that the kernels of a convolution keep. They are its input in a frame of zeros, or what a stride leaves of
+/// it, its filters in another order, the places of its taps, the terms of its gradient, a part of dy, of 1x1 filters
+/// what a tile reads, and with a stride what the pixels of a row read.
 /// @param parameters  of the layer
 std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, std::size_t parameters) {
   constexpr int kPacked = 208 * 1024, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64,
@@ -190,7 +190,7 @@ class Conv2dLayer final : public WeightedLayer {
 // The layer `conv_transpose2d: {out, kernel, stride: 1, padding: 0, output_padding: 0, dilation: 1, groups: 1, bias:
 // true}`.
 
-/// A transposed convolution: each pixel of x adds a filter to y. NAME.weight [in, out / groups, height, width],
+/// A transposed convolution. Each pixel of x adds a filter to y. NAME.weight [in, out / groups, height, width],
 /// NAME.bias [out]. All directions are those of the convolution from y to x (docs/arithmetic.md).
 class ConvTranspose2dLayer final : public WeightedLayer {
  public:

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The layers that normalise: their options, the calls of their ops, and what is made of the sums of a batch.
+/// The layers that normalise. They have options, calls of ops, and use the sums of a batch.
 #include "common/text_layout.hpp"
 #include "kernels/batch_norm.hpp"
 #include "models/batch_layer.hpp"

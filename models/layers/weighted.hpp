@@ -46,7 +46,7 @@ class WeightedLayer : public Layer {
   bool is_int16() const { return precision() == Precision::kInt16; }
   static cpu::Operand operand_x(const LayerTensors& tensors) { return {tensors.x, tensors.maxima_of_x}; }
   static cpu::Operand operand_dy(const LayerTensors& tensors) { return {tensors.dy, tensors.maxima_of_dy}; }
-  /// The gradient of the bias, if there is one, of y as dy; which is counted where that is asked for.
+  /// The gradient of the bias, if there is one, of y as dy. That is counted where that is asked for.
   void write_int16_bias_gradient(const LayerPass& pass, const LayerTensors& tensors) const {
     const ImageShape& y = output();
     cpu::int16::count_rounding(std::size_t{1} * y.channels * y.height * y.width, pass.batch, pass.samples,

@@ -16,16 +16,16 @@ namespace lockstep {
 
 /// Facts in a file beside the network.
 struct OnnxFacts {
-  /// One number for all channels, or one for each: the graph takes pixels from 0 to 1, as torchvision's ToTensor makes
-  /// them, and computes (pixel - mean) / std first. Empty: numbers enter as they are.
+  /// One number for all channels, or one for each. The graph takes pixels from 0 to 1, as torchvision's ToTensor
+  /// makes them, and computes (pixel - mean) / std first. Empty: numbers enter as they are.
   std::vector<double> mean = {}, std = {};
   std::string program;                          ///< its version
   std::map<std::string, std::string> metadata;  ///< metadata_props
 };
 
-/// The file of a network in evaluation: operator set 17, IR version 8, one input `image` [N, channels, height, width]
-/// and one output `logits` [N, classes], both fp32, with any N. Layers that change nothing in evaluation are no
-/// nodes.
+/// The file of a network in evaluation. It has operator set 17, IR version 8, one input `image` [N, channels, height,
+/// width] and one output `logits` [N, classes], both fp32, with any N. Layers that change nothing in evaluation are
+/// no nodes.
 /// @param weights  [network.parameters().weights_size()]
 /// @throws UsageError  it would be larger than the 2 GiB that Protocol Buffers allow
 std::vector<std::byte> write_onnx(const Network& network, std::span<const float> weights,

@@ -100,7 +100,7 @@ OuterRange outer_range(const NamedTensor& tensor, std::size_t bytes) {
   return range;
 }
 
-/// The plain file of that plain name in the model's own folder: a model can name nothing else of the disk.
+/// The plain file of that plain name in the model's own folder. A model can name nothing else of the disk.
 std::string outer_path(const std::string& location, const NamedTensor& tensor) {
   if (location.empty() || location == "." || location == ".." ||
       location.find_first_of(std::string_view("/\0", 2)) != location.npos)
@@ -119,7 +119,8 @@ std::string outer_path(const std::string& location, const NamedTensor& tensor) {
   return path;
 }
 
-/// Each file beside the .onnx is read once, whole: so its size bounds what is allocated, however often tensors name it.
+/// Each file beside the .onnx is read once, whole. So its size bounds what is allocated, however often tensors name
+/// it.
 class OuterFiles {
  public:
   /// The begin of the range in `numbers`, to which its file is appended if it was not yet.

@@ -96,7 +96,7 @@ class GraphWriter {
     return name;
   }
 
-  /// The name of a constant that is no tensor of the layer: with a dot a reader would take it for one.
+  /// The name of a constant that is no tensor of the layer. With a dot a reader would take it for one.
   std::string own(const char* what) const { return fmt::format("{}/{}", layer_->name(), what); }
   std::string constant(const char* what, float value) {
     return add_tensor(own(what), {}, std::span(&value, 1));

@@ -226,7 +226,7 @@ std::vector<double> DeviceArena::largest_fp32_sums() {
 
 namespace {
 
-/// Words of a part: enough that a block's threads are worth their start, few enough to be spread over a GPU.
+/// Words of a part. They are enough that a block's threads are worth their start, few enough to be spread over a GPU.
 constexpr std::size_t kPartWords = 1024;
 
 /// Tables in device memory besides the rows.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// State that a rank trains on a GPU, of a whole network or of a part of it: weights, optimiser state, and gradients
-/// as exact sums.
+/// State that a rank trains on a GPU, of a whole network or of a part of it. That is weights, optimiser state, and
+/// gradients as exact sums.
 #pragma once
 
 #include "comm/device/device_gradient_reducer.hpp"
@@ -44,8 +44,8 @@ class DeviceState {
   PinnedBuffer<StepState> host_;
 };
 
-// The fingerprints of the steps of a series (trainer/training/fingerprints.hpp), computed in device memory, for the
-// most part by the update, and fetched together.
+// The fingerprints of the steps of a series (trainer/training/fingerprints.hpp). They are computed in device memory,
+// for the most part by the update, and fetched together.
 
 /// Bytes that they take of the device. @param steps  of the longest series
 std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::size_t optimizer_buffers,
@@ -115,7 +115,7 @@ class DeviceArena {
 
   /// Drops what gradients left in the sums.
   void queue_zero_sums();
-  /// If fingerprints are kept: zeroes the rows of the series that begins; and fetches those of the one that has
+  /// Zeroes the rows of the series that begins, if fingerprints are kept. The other fetches those of the one that has
   /// ended.
   void queue_zero_rows() {
     if (fingerprints_) fingerprints_->zero(stream_);

@@ -18,7 +18,7 @@ namespace {
 /// Enough steps ahead for a disk that is late now and then, and little beside what a GPU has.
 constexpr std::uint64_t kRingBytes = std::uint64_t{128} << 20;
 constexpr std::int64_t kMostRingSteps = 32;
-/// Share of the ranks' deadline: a rank that waits for the disk says so before the others say that it is lost.
+/// Share of the ranks' deadline. A rank that waits for the disk says so before the others say that it is lost.
 constexpr double kShareOfDeadline = 0.9;
 
 [[noreturn]] void throw_late(const std::string& set, const Communicator& comm) {

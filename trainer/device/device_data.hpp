@@ -24,10 +24,10 @@
 
 namespace lockstep {
 
-// Samples on their way to a device that has no room for their set: a thread reads those of the coming steps into pinned
-// memory, and they go to the device ahead of the step, on a stream of their own. On the device lies a ring of a few
-// steps, each with as many rows as a step has samples at most. A kernel finds its rows by the number of the step
-// (StreamedRows), so that a captured graph has the same arguments each time.
+// Samples on their way to a device that has no room for their set. A thread reads those of the coming steps into
+// pinned memory, and they go to the device ahead of the step, on a stream of their own. On the device lies a ring of
+// a few steps, each with as many rows as a step has samples at most. A kernel finds its rows by the number of the
+// step (StreamedRows), so that a captured graph has the same arguments each time.
 
 /// How large a ring is.
 struct RingSizes {
@@ -72,8 +72,8 @@ class SampleRing {
   /// Steps come from this one on, one after the other; the device is done with those before it. What has come of them
   /// already stays.
   void begin(std::int64_t step);
-  /// Waits until the samples of all steps before `end` are on their way, at most sizes().steps after that of begin().
-  /// Work that is queued on the stream from now on finds them. Not while the stream captures.
+  /// Waits until the samples of all steps before `end` are on their way. `end` is at most sizes().steps after that of
+  /// begin(). Work that is queued on the stream from now on finds them. Not while the stream captures.
   /// @throws DataError, IoError  as SampleStore::read; IoError  nothing came within the deadline of the ranks
   void await(Communicator& comm, Stream& stream, std::int64_t end);
   /// Samples that no step of the ring has, in its spare rows. Waits for the stream, and reads.
@@ -152,6 +152,7 @@ class DeviceData {
   DeviceDataset view_;
 };
 
-/// Samples of a batch of an evaluation whose set streams, at most `most`: batches of 32 MiB leave no trace in its sums.
+/// Samples of a batch of an evaluation whose set streams, at most `most`. Batches of 32 MiB leave no trace in its
+/// sums.
 std::int64_t streamed_at_once(std::int64_t most, std::uint64_t row_bytes);
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Data parallel training on a GPU: series of steps that the host only launches; how long one may be, what is looked at
+/// Data parallel training on a GPU. The host only launches series of steps: how long one may be, what is looked at
 /// between two, and steps done again in another unit.
 #include "trainer/device/device_data_parallel.hpp"
 
@@ -57,7 +57,7 @@ std::int64_t ring_steps(const TrainingSetup& setup, bool streams, const Distribu
   return training_ring_steps(samples * (setup.mixer.mixes() ? 2 : 1) * row_bytes_of(setup.data->train));
 }
 
-/// Columns in a full batch or an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+/// Columns in a full batch or an epoch's last one, whose grains are dealt anew. Now and then it gives a rank more.
 int share_of_rank(const DistributedSampler& sampler, int rank) {
   return std::max(share_of_grains(sampler.grains_of(rank, 0)).columns,
                   share_of_grains(sampler.grains_of(rank, sampler.steps_per_epoch() - 1)).columns);
@@ -178,8 +178,8 @@ class DeviceDataParallel final : public DataParallel {
     return timeline != nullptr && timeline->is_open();
   }
 
-  /// Kept here: graphs hold all-reduces, and must be gone before what makes those (NCCL's abort waits for them), in
-  /// whatever order the strategy and the setup go.
+  /// Kept here because graphs hold all-reduces. They must be gone before what makes those (NCCL's abort waits for
+  /// them), in whatever order the strategy and the setup go.
   std::shared_ptr<Gpu> gpu_;
   std::int64_t ring_steps_;      ///< 0: the set does not stream
   std::int64_t longest_series_;  ///< however short steps are

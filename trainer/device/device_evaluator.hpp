@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Loss and accuracy over a whole data set on a GPU, spread over all ranks: the numbers of a CPU, to the last bit.
+/// Loss and accuracy over a whole data set on a GPU, spread over all ranks. They are the numbers of a CPU, to the
+/// last bit.
 #pragma once
 
 #include "comm/communicator.hpp"

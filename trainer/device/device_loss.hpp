@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// A rule whose weights of classes and sets of labels are in device memory, for as long as steps are queued.
+/// A rule whose weights of classes and sets of labels are in device memory while steps are queued.
 class DeviceLossRule {
  public:
   /// Waits until they are there. @param rule  for a CPU, of the classes of `data`

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// DeviceStep: the kernels of a step in the order of the stream, piece by piece where a layer needs the whole batch.
+/// DeviceStep: kernels of a step in the order of the stream, by pieces if a layer needs the whole batch.
 #include "trainer/device/device_step.hpp"
 
 #include "comm/reduce/gradient_reducer.hpp"
@@ -106,8 +106,8 @@ void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from, cons
   from_ = CutSumsFrom::kRanks;
 }
 
-/// A step's samples are gathered beside the gradients of the one before it: they depend on no weights, and the state on
-/// the GPU says which step is next. The first step of a series gathers its own.
+/// A step's samples are gathered beside the gradients of the one before it. They depend on no weights, and the state
+/// on the GPU says which step is next. The first step of a series gathers its own.
 void DeviceStep::queue_series(const BatchShare& share, int count) {
   const bool ahead = gathers_ahead_ && share.columns > 0 && micro_batches(share) == 1;
   for (int i = 0; i < count; ++i) {

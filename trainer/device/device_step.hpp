@@ -50,7 +50,7 @@ struct SeriesPlace {
   bool gathers_next = false;  ///< this one gathers those of the next one, beside its gradients
 };
 
-/// Device memory into which a step gathers the samples of the next one, beside its own gradients; 0: it does not.
+/// Device memory into which a step gathers the samples of the next one, beside its own gradients. 0: it does not.
 /// @param samples  computed at a time
 std::uint64_t bytes_gathered_ahead(GraphUse graph, const Network& network, std::int64_t samples,
                                    bool long_steps);
@@ -85,7 +85,7 @@ class DeviceStep {
   SumFingerprints own_cut_sums();
   /// Moves the weights and advances the state.
   void queue_update();
-  /// All pieces of samples that are no part of this rank's share of the step, which streams come without: they are
+  /// All pieces of samples that are no part of this rank's share of the step, which streams come without. They are
   /// fetched. Sums at cuts are kNotes.
   /// @param rows_of  of a part of that share, as SampleRing::RowsOf
   using RowsOfPart = std::function<std::vector<std::int32_t>(const BatchShare& part)>;
@@ -120,11 +120,11 @@ class DeviceStep {
   void set_order(std::span<const std::int32_t> order, std::span<const SampleMix> mixes = {});
   /// Once all that was queued is done: steps follow.
   void queue_state_to_device(const StepState& state);
-  /// After the stream has come this far, state() is what the device had, and the arena has the rows of the steps done
+  /// After the stream has come this far, state() is what the device had. The arena has the rows of the steps done
   /// since queue_state_to_device().
   void queue_state_to_host();
   const StepState& state() const { return state_.host(); }
-  /// Between gradients and update: after the stream has come this far, counters() is what the step counted,
+  /// Between gradients and update. After the stream has come this far, counters() is what the step counted,
   /// over all ranks once it is reduced.
   void queue_counters_to_host();
   std::span<const std::int64_t> counters() const { return host_counters_.span().first(kStepCounters); }

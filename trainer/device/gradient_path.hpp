@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How the gradients of GPUs reach the other ranks: over NCCL, over host memory, or not at all; and which ranks have taken
-/// the same GPU.
+/// Paths of GPUs' gradients to the other ranks. They lead over NCCL, over host memory, or nowhere. And the ranks that
+/// have taken the same GPU.
 #pragma once
 
 #include "comm/backend.hpp"
@@ -27,7 +27,7 @@ struct RankGpu {
   friend bool operator==(const RankGpu&, const RankGpu&) = default;
 };
 
-/// A physical GPU that several ranks use, whole or in slices: for NCCL the same, which distinguishes GPUs by
+/// A physical GPU that several ranks use, whole or in slices. For NCCL slices are one GPU: it distinguishes GPUs by
 /// host and PCI bus and refuses two ranks on one.
 struct SharedGpu {
   RankGpu gpu;             ///< the lowest rank's
@@ -68,8 +68,8 @@ struct AllReduceDecision {
 ///                      the fix
 AllReduceDecision choose_all_reduce(const AllReduceSituation& situation);
 
-/// Advice to a user who starts ranks that may use `usable` of a machine's `all` cores, where a path's own threads
-/// share them; empty: nothing. Open MPI binds each of one or two ranks to one core, threads included.
+/// Advice to a user who starts ranks that may use `usable` of a machine's `all` cores. It is given where a path's own
+/// threads share them; empty: nothing. Open MPI binds each of one or two ranks to one core, threads included.
 std::string binding_advice(int usable, int all);
 
 struct AllReduceSetup {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The stages of one rank on a CPU core: an execution for each part that the rank holds, and room for the grains in
-/// flight.
+/// The stages of one rank on a CPU core. It has an execution for each part that the rank holds, and room for the
+/// grains in flight.
 #include "data/dataset.hpp"
 #include "models/execution.hpp"
 #include "trainer/parallel/stage_engine.hpp"

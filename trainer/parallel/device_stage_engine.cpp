@@ -392,7 +392,7 @@ StageSums DeviceStageEngine::reduce() {
   return {counters(), arena_ ? arena_->own_refusals() : std::vector<TensorRefusals>()};
 }
 
-/// The update divides by the samples that the sums bring with them, and stops where they say that a number was
+/// The update divides by the samples that the sums bring with them. It stops where they say that a number was
 /// refused; of both, the host knows those of all stages.
 void DeviceStageEngine::update(const StepPosition& position, std::int64_t samples,
                                std::vector<std::uint64_t>& rows, const NormOfAll& norm) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The strategy `hogwild`: the ranks of one host move one set of weights, each on its own, without waiting for
+/// The strategy `hogwild`. The ranks of one host move one set of weights, each on its own, without waiting for
 /// each other (Niu, Recht, Re, Wright, 2011; PyTorch's share_memory()).
 #pragma once
 
@@ -21,7 +21,7 @@ namespace lockstep {
 
 // The one set of weights that all ranks of a hogwild run train, without locks.
 
-/// Every number is read and written by a relaxed atomic access, so no access is a data race, though an update
+/// Every number is read and written by a relaxed atomic access, so no access is a data race. An update
 /// may be lost: a write between another rank's read and write is overwritten.
 class SharedWeights {
  public:
@@ -40,7 +40,7 @@ class SharedWeights {
   std::span<float> weights_;
 };
 
-/// Each rank takes its share of a global batch, as in data parallel training, and makes of it an update of its
+/// Each rank takes its share of a global batch, as in data parallel training. It makes of it an update of its
 /// own: the mean gradient over this share, from the weights as they are at that moment. What an optimiser
 /// remembers is each rank's own; rank 0's is saved, and all start from it after a resume. Results depend on
 /// who was faster, so no two runs are alike.

@@ -206,7 +206,7 @@ StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& c
 
 // Search for a dead stage, when ranks have waited in vain for their neighbours.
 
-/// A rank that waits for a dead stage lets others wait: all give up at about the same time, and each knows only its
+/// A rank that waits for a dead stage lets others wait. All give up at about the same time, and each knows only its
 /// neighbour. So every rank that gives up tells all others that it lives, and listens to them for a moment. Where ranks
 /// are watched (Communicator::watch) there is nothing to find out.
 /// @throws PeerLostError  that names the stages and ranks that were silent; or `error`, if none was

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Computes the stages of one rank of a pipeline, and holds what they train: CPU cores
-/// (cpu_stage_engine.cpp) or a GPU (device_stage_engine.cpp).
+/// Computes the stages of one rank of a pipeline, and holds what they train. It runs on CPU cores
+/// (cpu_stage_engine.cpp) or on a GPU (device_stage_engine.cpp).
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -31,7 +31,8 @@
 
 namespace lockstep {
 
-// The part of a network's arena that a rank of a pipeline holds: parameters of its stages, one stage after the other.
+// The part of a network's arena that a rank of a pipeline holds. That is the parameters of its stages, one stage
+// after the other.
 
 /// A range of the network's arena, and where it lies in the rank's own.
 struct HeldRange {

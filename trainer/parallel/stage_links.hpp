@@ -71,7 +71,8 @@ class StageLinks {
   std::int64_t bytes_sent_ = 0;
 };
 
-/// True if messages of this plan stay on the rank's device: it has all stages, or the GPUs have a way of their own.
+/// True if messages of this plan stay on the rank's device. Either the rank has all stages, or the GPUs have a way of
+/// their own.
 bool messages_stay_on_device(const StagePlan& plan, const Gpu* gpu);
 
 /// As messages_stay_on_device() says. Collective. Borrows all.
@@ -109,7 +110,7 @@ class HostStageLinks final : public StageLinks {
 
 // Messages between stages from GPU to GPU, without a way through the hosts; these say when.
 
-/// Send and receive over NCCL keep their GPU busy until the other end has started, too, and CUDA promises no other
+/// Send and receive over NCCL keep their GPU busy until the other end has started, too. CUDA promises no other
 /// stream progress meanwhile: what a GPU was given may run in the order in which it was given. So a GPU takes part in
 /// one message at a time, and only when both ends are there. They agree on it over the ranks' communicator:
 ///

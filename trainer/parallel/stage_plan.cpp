@@ -210,7 +210,8 @@ StagePlan plan_stages(const PipelineOptions& options, const Network& network, in
   return plan;
 }
 
-// A search over the places where the network may be cut: stages so far, and where the last of them ends.
+// A search over the places where the network may be cut. A state is the stages so far, and where the last of them
+// ends.
 
 namespace {
 

@@ -66,11 +66,11 @@ std::optional<Connection> connection_across(const Network& network, std::size_t 
 /// How many stages there can be: no connection is cut.
 std::size_t most_stages(const Network& network);
 
-/// The first layer of each stage: the cut whose largest stage is smallest, and among those the one whose
+/// The first layer of each stage. It chooses the cut whose largest stage is smallest, and among those the one whose
 /// stages are most alike. Nothing if there are fewer places to cut.
 std::optional<std::vector<std::size_t>> balance_stages(const Network& network, std::size_t count);
 
-// In which order the ranks of a pipeline run their passes: a pure function of stages and micro-batches, which
+// Order in which the ranks of a pipeline run their passes. It is a pure function of stages and micro-batches, which
 // every rank computes alike.
 
 /// One pass of a stage over a micro-batch, which is a grain.

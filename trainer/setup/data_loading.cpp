@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Loads data while the rest is set up, and hands it from the first rank of a host to its others.
+/// Loads data while the rest is set up, and hands it from a host's first rank to the others.
 #include "trainer/setup/data_loading.hpp"
 
 #include "comm/agreement.hpp"
@@ -104,7 +104,7 @@ DatasetFuture load_in_advance(const Job& job, DataCopy copy, const std::string& 
       .share();
 }
 
-// Ranks hear from each other while they wait: a first pass over millions of pictures takes longer than they wait for
+// Ranks hear from each other while they wait. A first pass over millions of pictures takes longer than they wait for
 // each other.
 
 namespace {

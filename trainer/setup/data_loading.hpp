@@ -38,7 +38,7 @@ enum class DataCopy {
   kOfHost,  ///< its first rank loads what fits into memory, as far as the launcher says which that is; then await_data
 };
 
-/// Starts loading the job's data set on a thread of its own, so that it is there when MPI is up.
+/// Starts loading the job's data set on a thread of its own. So it is there when MPI is up.
 /// @param remembered  where data.root=auto looks first, because the run had its data there; or empty. If not,
 ///                    rank 0 will compare them, and its fingerprints are begun, too
 DatasetFuture load_in_advance(const Job& job, DataCopy copy = DataCopy::kOwn,

@@ -86,8 +86,8 @@ extern const StrategySetup kDataParallelSetup;
 /// Makes the network for a data set; empty: the job names it.
 using NetworkMaker = std::function<Network(const Dataset& train)>;
 
-/// Gets everything ready and checks that it fits together, so that a rank that cannot go on stops all of them
-/// in good order; and that all ranks got the same network and data. Collective: the ranks' jobs are equal.
+/// Gets everything ready and checks that it fits together. So a rank that cannot go on stops all of them
+/// in good order. It also checks that all ranks got the same network and data. Collective: the ranks' jobs are equal.
 /// @throws AgreedError  any error of any rank, any difference between them
 JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
                 const StrategySetup& strategy = kDataParallelSetup, const NetworkMaker& make_network = {});

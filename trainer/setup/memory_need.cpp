@@ -109,7 +109,7 @@ void require_host_memory(const Network& network, const MemoryNeed& need, const C
   require_memory(bytes, what, kHelp, comm.backend() == "thread" ? 1 : ranks);
 }
 
-/// The largest data.micro_batch, in whole grains, with which training takes no more of a device than that; 0: it fits
+/// The largest data.micro_batch, in whole grains, with which training takes no more of a device than that. 0: it fits
 /// with none, or the network allows none.
 std::int64_t micro_batch_that_fits(Job job, const Network& network, const DataSizes& data, int ranks,
                                    std::uint64_t free_bytes) {

@@ -75,8 +75,8 @@ bool must_stream(const Job& job, const MemoryNeed& with_all_data, const DevicePr
 /// @throws OptionError  data.micro_batch is given, and a layer looks at the whole global batch
 void require_no_cuts_in_micro_batches(const Job& job, const Network& network);
 
-/// Asks whether what is still to be allocated fits: on the host for all ranks there, on the GPU for this one.
-/// Ranks call it before any of them allocates. The data set is there already.
+/// Asks whether what is still to be allocated fits. It counts on the host for all ranks there, on the GPU for this
+/// one. Ranks call it before any of them allocates. The data set is there already.
 /// @returns must_stream(); false on a CPU
 /// @throws MemoryError, DeviceError  it does not: how much, how much there is, what helps
 /// @throws ShapeError                the network is larger than GPU kernels can number

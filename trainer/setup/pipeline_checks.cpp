@@ -35,7 +35,7 @@ void check_replicas_have_work(const DistributedSampler::Options& sampling, const
                                 counted(grains * plan.width, "rank"), plan.replicas * sampling.grain));
 }
 
-/// Chunks are of one size as far as they go, and the last pipelines may get none: in every batch, or in the last one
+/// Chunks are of one size as far as they go. The last pipelines may get none: in every batch, or in the last one
 /// of an epoch.
 void require_no_empty_chunks(const DistributedSampler::Options& sampling, const StagePlan& plan) {
   if (sampling.split != DistributedSampler::Split::kChunk) return;
@@ -113,7 +113,7 @@ std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const
   return execution_bytes(network, ThreadContext::columns_for(job.parallel.grain), part);
 }
 
-/// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.
+/// Copies on the device of a stage's messages to its neighbours, as many as micro-batches can be in flight there.
 std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
                             std::int64_t train_samples, int number) {
   const NetworkPart& part = at(plan.stages, number).part;

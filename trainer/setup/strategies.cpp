@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-/// The one host that all ranks are on is that of each: fewer ranks here than in all are on several.
+/// The one host that all ranks are on is that of each. With fewer ranks here than in all, they are on several.
 void require_one_host(const Communicator& comm) {
   if (comm.local_size() == comm.size()) return;
   throw OptionError("parallel.strategy",

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Data parallel training on CPU cores: the threads of a rank take grains, buckets leave as soon as all have added
+/// Data parallel training on CPU cores. The threads of a rank take grains, buckets leave as soon as all have added
 /// theirs, and the optimiser follows.
 #include "common/machine.hpp"
 #include "trainer/training/cut_step.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A step of a network with layers that need sums over the global batch (models/batch_layer.hpp), on CPUs:
-/// all grains of a rank are under way at once and go from cut to cut.
+/// A step on CPUs of a network with layers that need sums over the global batch (models/batch_layer.hpp).
+/// All grains of a rank are under way at once, and go from cut to cut.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -72,7 +72,7 @@ class CutStep {
   const std::int64_t* sum_over_ranks(const Cut& cut);
   void forward(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls);
   void backward(const std::vector<Grain>& grains, std::int64_t samples, GradientReducer& reducer);
-  /// In place of the gradients of grains, on a rank that has none, from one cut to the next in backward.
+  /// In place of the gradients of grains, on a rank that has none, between two cuts in backward.
   void pass_over(GradientReducer& reducer, std::size_t first_layer, std::size_t last_layer);
 
   const Network& network_;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The strategy `data`: every rank has the whole network and a share of each batch, and gradients are summed while
+/// The strategy `data`. Every rank has the whole network and a share of each batch, and gradients are summed while
 /// backward runs. On CPU cores (cpu_data_parallel.cpp) or on a GPU
 /// (trainer/device/device_data_parallel.cpp).
 #pragma once
@@ -58,8 +58,8 @@ class DataParallel : public ParallelStrategy {
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// Steps taken in a series that an error has ended.
   virtual std::int64_t steps_taken() = 0;
-  /// Brings the state from where it is trained into whole_state(), and back after a change there. The latter without
-  /// the units, or with them. Nothing to do on a CPU.
+  /// Brings the state from where it is trained into whole_state(), and back after a change there. The latter is done
+  /// without the units, or with them. Nothing to do on a CPU.
   virtual void fetch_state() {}
   virtual void put_weights() {}
   virtual void commit_state() {}

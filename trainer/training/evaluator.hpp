@@ -27,7 +27,7 @@ struct Evaluation {
   std::int64_t correct = 0;
   std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
   double loss = 0;              ///< mean over samples, in nats; NaN if that of some is not finite
-  /// A rank was told to leave it before its end: the numbers are of a part of the set, and worth nothing.
+  /// A rank was told to leave it before its end. The numbers are of a part of the set, and worth nothing.
   bool interrupted = false;
 
   double accuracy() const {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The fingerprints of a training step: of each tensor's summed gradient, weights and what the optimiser
-/// remembers of it, all as they are between the reduction and the update. So what a row says is what the step was
-/// computed from, and its result.
+/// The fingerprints of a training step. They are those of each tensor's summed gradient, weights and what the
+/// optimiser remembers of it, all as they are between the reduction and the update. So what a row says is what the
+/// step was computed from, and its result.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -17,8 +17,8 @@
 
 namespace lockstep {
 
-/// Places of fingerprints in the row of a step: gradients of all tensors, weights of all (after them those that are
-/// only kept), then each of the optimiser's buffers.
+/// Places of fingerprints in the row of a step. They are gradients of all tensors, weights of all (after them those
+/// that are only kept), then each of the optimiser's buffers.
 struct FingerprintLayout {
   std::size_t trained = 0, kept = 0;  ///< tensors
   std::size_t buffers = 0;            ///< the optimiser's
@@ -58,7 +58,7 @@ inline std::uint64_t rank_weight(int rank) {
 
 /// All ranks' fingerprints combined, for each of some steps. On rank 0; elsewhere it means nothing.
 struct CombinedFingerprints {
-  /// 0 if all ranks had the same bits, or else the sum of the differences of their rows to rank 0's.
+  /// 0 if all ranks had the same bits. Otherwise the sum of the differences of their rows to rank 0's.
   std::vector<std::uint64_t> apart;
   /// Sums over ranks of rank_weight() times a fingerprint of each, of its row and of its own sums. Empty: not known.
   std::vector<std::uint64_t> weighted_copies = {}, weighted_sums = {};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// State that a rank trains on CPU cores, of a whole network or of a part of it: weights, optimiser state, gradients
-/// as sums over ranks, and the fingerprints of its steps.
+/// State that a rank trains on CPU cores, of a whole network or of a part of it. That is weights, optimiser state,
+/// gradients as sums over ranks, and the fingerprints of its steps.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -34,8 +34,8 @@ class HostArena {
   const GradientReducer& reducer() const { return *reducer_; }
   /// The mean gradient of the last step, [parameters], clipped where the options say so.
   std::span<float> gradient() { return gradient_.span(); }
-  /// The sum of the squares of each trained tensor's, in the order of the part, before it was clipped; 0 of one that is
-  /// frozen.
+  /// The sum of the squares of each trained tensor's, in the order of the part, before it was clipped. It is 0 for
+  /// one that is frozen.
   std::vector<double> gradient_squares() const {
     return update_.clip().is_given() ? squares_ : measure_gradient();
   }

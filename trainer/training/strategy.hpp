@@ -105,9 +105,9 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
-  /// The weights change places with one of their averages (WeightAverages), on every rank and wherever they are
-  /// trained, until the next call: so an average is evaluated. Only where the job keeps averages, which it cannot
-  /// under hogwild.
+  /// Exchanges the weights with one of their averages (WeightAverages), on every rank and wherever they are
+  /// trained, until the next call. That is how an average is evaluated. Only where the job keeps averages, which it
+  /// cannot under hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
   /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold.
   /// Nothing to do where there is one. Collective.
@@ -129,7 +129,7 @@ class ParallelStrategy {
     return {.apart = std::vector<std::uint64_t>(rows.size() / slots)};
   }
 
-  /// For proofs: between reduction and update of each step from now on, the ranks here also compute the shares of
+  /// For proofs. Between reduction and update of each step from now on, the ranks here also compute the shares of
   /// other ranks, one after the other. Collective.
   /// @param shares   by rank
   /// @returns false, on all ranks: they cannot
@@ -153,10 +153,10 @@ class ParallelStrategy {
   /// This rank's sampler: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;
   virtual StrategyDescription describe() const = 0;
-  /// The L2 norm of the mean gradient of the step taken last: the same bits on any ranks where sums are exact.
+  /// The L2 norm of the mean gradient of the step taken last. It has the same bits on any ranks where sums are exact.
   /// Nothing where the gradient is not at hand: on a GPU, whose update does not keep it, and under hogwild. Collective.
   virtual std::optional<double> gradient_norm() { return std::nullopt; }
-  /// With train.precision: int16, of an epoch's last step: over all layers, the share of the nonzero gradients of
+  /// With train.precision: int16, of an epoch's last step. Over all layers, the share of the nonzero gradients of
   /// outputs that become 0 in the units of weight gradients. The same bits on any ranks. Nothing where that was not the
   /// step taken last. Collective.
   virtual std::optional<double> rounded_to_zero() { return std::nullopt; }

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kSeriesSeconds = 0.5;
-/// Ranks agree after every series while it is shorter than the longest, and then after so many: that costs a message.
+/// Ranks agree after every series while it is shorter than the longest, and then after so many. That costs a message.
 constexpr std::int64_t kSeriesBetweenAgreements = 16;
 
 StepTrial::Outcome decide(StepWork& work, StepTrial& trial, const StepSums& sums, Timeline* timeline) {

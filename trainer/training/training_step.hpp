@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A training step as the host sees it: its place in the run, whether its sums may move the weights, and its
+/// A training step as the host sees it. That is its place in the run, whether its sums may move the weights, and its
 /// result. Whether they may is decided between the reduction and the update, by every rank alike. A step is a
 /// trial that may be repeated with other units, since everything random in it is keyed by its position.
 #pragma once
@@ -68,7 +68,7 @@ struct StepSeries {
   void add(const StepTotals& step);
 };
 
-/// How many steps a series may have, so that requests to stop are heard about twice a second, however long a step
+/// Steps of a series, so that requests to stop are heard about twice a second, however long a step
 /// takes. It starts with one step; the same on all ranks, which agree on what steps took.
 class SeriesLength {
  public:

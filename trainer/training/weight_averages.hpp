@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Averages of the weights that follow them, step by step or epoch by epoch: which there are, and what each step adds.
+/// Averages of the weights that follow them, step by step or epoch by epoch. It says which there are, and what each
+/// step adds.
 #pragma once
 
 #include "trainer/training/options.hpp"
@@ -12,7 +13,8 @@
 
 namespace lockstep {
 
-/// The names of the averages, among the buffers of an optimiser: RUN@ema is a checkpoint whose weights are such a buffer.
+/// The names of the averages, among the buffers of an optimiser. RUN@ema is a checkpoint whose weights are such a
+/// buffer.
 inline constexpr const char *kEmaBuffer = "ema", *kSwaBuffer = "swa";
 
 /// The averages of the weights that train.ema and train.swa ask for, in buffers like the optimiser's. What is kept

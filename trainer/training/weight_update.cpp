@@ -15,8 +15,8 @@ namespace lockstep {
 
 namespace {
 
-/// Every weight decay of the options is a share of this one: that of the optimiser, or where that is 0, the largest of a
-/// group.
+/// Every weight decay of the options is a share of this one. This one is that of the optimiser, or where that is 0,
+/// the largest of a group.
 double reference_decay(const UpdateOptions& update) {
   double reference = update.optimizer.weight_decay;
   if (reference > 0) return reference;
@@ -118,8 +118,8 @@ WeightUpdate::WeightUpdate(const TrainingOptions& options, const ParameterLayout
   names_.insert(names_.end(), averages_.names().begin(), averages_.names().end());
 }
 
-/// A schedule moves the momentum of an optimiser that has one: Adam's is betas[0], and its section's is not 0. Where
-/// it was given 0, there is none.
+/// A schedule moves the momentum of an optimiser that has one. Adam's momentum is betas[0], and its section's is not
+/// 0. Where it was given 0, there is none.
 StepScalars WeightUpdate::scalars(std::int64_t step) const {
   ScheduledValues now = schedule_.at(step);
   if (section_.momentum == 0) now.momentum.reset();

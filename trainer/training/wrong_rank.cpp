@@ -79,7 +79,7 @@ namespace {
 
 /// A replay takes about as long as a step: less than 1 % of the time.
 constexpr std::int64_t kAutoOnCpus = 128;
-/// A replay of a small network takes the host as long as dozens of steps that are queued in a graph.
+/// A replay of a small network takes the host as long as dozens of steps queued in a graph.
 constexpr std::int64_t kAutoOnGpus = 8192;
 
 std::size_t first_difference(const SumFingerprints& a, const SumFingerprints& b) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Messages for a person when numbers of a rank turn out to be wrong while it trains: rank, host, device, tensor, and
-/// what was at fault. And the replay of shares, which finds such ranks.
+/// Messages for a person when numbers of a rank turn out to be wrong while it trains. They name rank, host, device,
+/// tensor, and what was at fault. And the replay of shares, which finds such ranks.
 #pragma once
 
 #include "comm/agreement.hpp"
@@ -120,15 +120,15 @@ struct StateCopies {
   const std::vector<ReplayedPart>& parts;
   const std::string& device;  ///< this rank's, for the message
 };
-/// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies: eight bytes a rank
-/// where all are equal. Collective.
+/// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies. It takes eight
+/// bytes a rank where all are equal. Collective.
 /// @param step  for the message
 /// @throws WrongRankError  on all ranks
 void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step);
 
 /// A rank's work for a replay. Each call is collective in its team, whose ranks get the same.
 struct ReplayWork {
-  /// In the order in which numbers follow from each other, so that the first one that is wrong tells where it began.
+  /// In the order in which numbers follow from each other: the first one that is wrong tells where it began.
   std::vector<ReplayedPart> share_parts, state_parts, sample_parts;
   /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
   std::function<SumFingerprints(int team)> compute_share;

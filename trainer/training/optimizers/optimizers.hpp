@@ -23,7 +23,7 @@ struct ScheduledValues {
   std::optional<double> momentum = {};
 };
 
-/// A member of the catalogue: what the job file calls it, which keys it has, and what it makes of them.
+/// A member of the catalogue. It says what the job file calls it, which keys it has, and what it makes of them.
 struct OptimizerKind {
   std::string_view name;
   std::vector<MemberKey> keys;
