@@ -85,7 +85,7 @@ const std::vector<FactChange>& fact_changes() {
       {"epoch_correct", [](auto& f, Dice&) { f.epoch_correct += f.epoch_correct > 0 ? -1 : 1; }},
       {"epoch_loss_sum",
        [](auto& f, Dice& dice) { f.epoch_loss_sum = other_number(f.epoch_loss_sum, dice); }},
-      {"epoch_loss_units", [](auto& f, Dice& dice) { ++at(f.epoch_loss_units.limbs, dice.between(0, 4)); }},
+      {"epoch_loss_units", [](auto& f, Dice& dice) { ++f.epoch_loss_units.limbs[dice.between(0, 4)]; }},
       {"unprinted_loss.steps", [](auto& f, Dice&) { ++f.unprinted.value().steps; }},
       {"unprinted_loss.samples", [](auto& f, Dice&) { ++f.unprinted.value().samples; }},
       {"unlogged_answers.steps", [](auto& f, Dice&) { ++f.unlogged.steps; }},
