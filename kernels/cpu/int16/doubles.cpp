@@ -193,7 +193,7 @@ void correlate(const GroupProduct& p) {
   auto* const q = scratch<float, OfSource>(p.sources() * p.pixels() * p.batch());
   auto* const rounded = scratch<float, OfRounded>(p.filters());
   auto* const packed = scratch<double, OfWeights>(p.filters());
-  // Of several channels those of a tile lie next to each other, so that caches hold no others.
+  // Columns of a tile lie next to each other, so that caches hold no others; one channel fits anyway.
   const std::size_t together = p.sources() > 1 ? 32 : p.batch();
   round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, q, together);
   round_all(p.filters(), p.weights, p.of_weights, rounded);

@@ -56,7 +56,7 @@ HWY_INLINE void store_shorts(IntegerLanes q, std::int16_t* to) {
 
 }  // namespace
 
-/// Of V vectors of columns, which stay in registers.
+/// The maxima of V vectors of columns stay in registers.
 template <std::size_t V>
 void maxima_of_columns(std::size_t features, std::size_t batch, const float* x, std::uint32_t* bits) {
   IntegerLanes most[V];

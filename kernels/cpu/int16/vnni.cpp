@@ -21,7 +21,7 @@ namespace {
 
 /// Sums in registers: targets times vectors of columns.
 constexpr std::size_t kRegisters = 24, kMostTargets = 12;
-/// Of a window whose sums of pairs and of quads are in registers at once.
+/// A window of so many keeps its sums of pairs and of quads in registers at once.
 constexpr std::size_t kFewQuads = 16;
 
 /// Some targets of one pixel, for some columns.

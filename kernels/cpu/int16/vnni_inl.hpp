@@ -72,7 +72,7 @@ HWY_INLINE __m512i add_128_times(__m512i sum, __m512i digits) {
 
 /// The weight gradient.
 void sum_gradients(const GroupGradient& gradient);
-/// Likewise, of a batch of whole steps.
+/// The same with samples as lanes, of a batch of whole steps.
 void sum_gradients_of_samples(const GroupGradient& gradient);
 inline constexpr std::size_t kSamplesOfStep = 64;
 
