@@ -3,6 +3,7 @@
 /// Cuts a network into stages, and says which rank runs which.
 #pragma once
 
+#include "common/buffers.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"

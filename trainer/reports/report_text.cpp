@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The document as curves of characters.
+#include "common/text_layout.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/run/plot.hpp"
 

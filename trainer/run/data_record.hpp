@@ -4,6 +4,7 @@
 /// a resume or an evaluation does not take another set of the same name for it.
 #pragma once
 
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "trainer/checkpoint/state.hpp"

@@ -113,11 +113,12 @@ void for_each_target_and_pixel(const Correlation& c, std::size_t targets_of_bloc
   };
   if (targets * static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns <= kCachedWeights) {
     for_each_pixel([&](std::size_t row, std::size_t column) {
-      for (const auto& [first, size] : blocks) run(first, size, row, column);
+      for (const auto& block : blocks) run(block.first, block.second, row, column);
     });
   } else {
-    for (const auto& [first, size] : blocks)
-      for_each_pixel([&](std::size_t row, std::size_t column) { run(first, size, row, column); });
+    for (const auto& block : blocks)
+      for_each_pixel(
+          [&](std::size_t row, std::size_t column) { run(block.first, block.second, row, column); });
   }
 }
 

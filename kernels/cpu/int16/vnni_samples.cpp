@@ -21,7 +21,6 @@ namespace {
 /// Filters of a tile, and taps of one with so many: sums in registers.
 constexpr std::size_t kMostFilters = 5, kMostTaps = 12;
 constexpr std::array<std::size_t, kMostFilters + 1> kTapsBesides = {0, 12, 12, 8, 6, 5};
-constexpr std::size_t kMostSums = 25;
 /// Samples of a step, which are one vector of digits or two of numbers.
 constexpr std::size_t kStep = kSamplesOfStep, kNumbers = 32;
 /// Steps between joins: dy of a tile's filters stays in the first-level cache, and sums in 32 bits, as kMostQuads says.

@@ -66,8 +66,8 @@ constexpr const char* kWays[] = {
     "parallel.strategy=pipeline parallel.stages=4 parallel.ranks=2 parallel.placement=[0,1,1,0]",
     "parallel.strategy=pipeline parallel.stages=3 parallel.ranks=3 parallel.schedule=gpipe",
     "parallel.strategy=pipeline parallel.stages=2 parallel.device=emulated",
-    "parallel.strategy=pipeline parallel.stages=2 parallel.ranks=4 parallel.device=emulated "
-    "parallel.check_replicas_every_steps=1",
+    ("parallel.strategy=pipeline parallel.stages=2 parallel.ranks=4 parallel.device=emulated "
+     "parallel.check_replicas_every_steps=1"),
     "parallel.strategy=pipeline parallel.stages=3 parallel.ranks=3 parallel.device=emulated",
 };
 
