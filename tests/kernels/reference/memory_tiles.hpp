@@ -45,7 +45,10 @@ class MemoryTiles {
       for (int m = 0; m < kRows; ++m) {
         if (rows[m][k] == 0) continue;
         Floats products = {};
-        for (int i = 0; i < 4; ++i) products += static_cast<std::int8_t>(rows[m][k] >> (8 * i)) * terms[i];
+        for (int i = 0; i < 4; ++i) {
+          const float digit = static_cast<std::int8_t>(rows[m][k] >> (8 * i));
+          products += digit * terms[i];
+        }
         Integers sum;
         std::memcpy(&sum, sums + m * kRows, sizeof sum);
         sum += __builtin_convertvector(products, Integers);
