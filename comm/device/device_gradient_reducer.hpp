@@ -4,8 +4,8 @@
 /// stream (NCCL); after it, if the host takes part (MPI).
 #pragma once
 
-#include "comm/device/device_all_reduce.hpp"
 #include "comm/communicator.hpp"
+#include "comm/device/device_all_reduce.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/sum_check.hpp"
