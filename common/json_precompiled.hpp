@@ -9,6 +9,7 @@
 
 // The suffix is declared, and its body given to a template that is never instantiated.
 #define JSON_USE_GLOBAL_UDLS 0
+// NOLINTNEXTLINE(bugprone-reserved-identifier): nlohmann's name
 #define _json                                         \
   _json(const char* text, std::size_t size) = delete; \
   template <class>                                    \
