@@ -62,7 +62,7 @@ class NoGpuError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// An option that does not fit the data, the network or the ranks. Whoever read it from a file adds the place.
+/// An option that does not fit the data, the network or the ranks. The reader of a job file adds the place.
 class OptionError : public ConfigError {
  public:
   /// @param option  as a job file names it: "train.class_weights"

@@ -233,7 +233,7 @@ void sum_filters(const GroupGradient& gradient, const PackedImage& x, std::size_
 }  // namespace
 
 void sum_gradients(const GroupGradient& gradient) {
-  constexpr std::size_t kFewestFilters = 5;  // of lanes
+  constexpr std::size_t kFewestFilters = 5;  // that pay for 16 lanes
   constexpr std::size_t kFewestSteps = 8;    // that pay for sums over lanes
   const GradientShape& g = gradient.shape;
   const bool fills_vectors = g.filters % (kMostVectors * kFilters) == 0;

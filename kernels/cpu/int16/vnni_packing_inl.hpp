@@ -126,8 +126,8 @@ class Windows {
  private:
   /// Pixels along an axis that sum over the same taps are of one kind.
   struct Kinds {
-    std::vector<const TapRange*> first;  ///< of each kind
-    std::vector<std::size_t> of;         ///< of each pixel
+    std::vector<const TapRange*> first;  ///< one a kind
+    std::vector<std::size_t> of;         ///< one a pixel: its kind
 
     explicit Kinds(const std::vector<TapRange>& axis) {
       for (const TapRange& taps : axis) {
@@ -217,7 +217,7 @@ HWY_INLINE std::uint64_t load_elements(const std::int16_t* q, std::ptrdiff_t ele
 template <std::size_t kElements>
 void pack_line(const std::int16_t* q, std::ptrdiff_t element, std::ptrdiff_t target, std::size_t targets,
                std::int32_t* even, std::int32_t* odd, std::int32_t* digits) {
-  const __m128i order = _mm_cvtsi32_si128(0x07030501);  // of high digits, as high_digits() has them
+  const __m128i order = _mm_cvtsi32_si128(0x07030501);  // high digits, as high_digits() has them
   for (std::size_t k = 0; k < targets; ++k, q += target) {
     const auto elements = static_cast<std::int64_t>(load_elements<kElements>(q, element));
     even[k] = static_cast<std::int32_t>(elements);

@@ -77,7 +77,7 @@ PackedImage pack_image(const FramedImage& image, const float* x, const ColumnUni
     next.clear(image.frame * image.row() + side);
     for (std::size_t h = 0; h < image.height; ++h, x += image.width * image.batch) {
       next.add_row(x, image.width, image.batch, units);
-      next.clear(2 * side);  // of this row, and of the next one
+      next.clear(2 * side);  // the end of this row and the beginning of the next one
     }
     next.clear(image.frame * image.row() - side);
   }
