@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is in a checkpoint, and how two of them differ.
+/// Describes a checkpoint, and the differences between two.
 #include "trainer/checkpoint/inspect.hpp"
 
 #include "common/json_text.hpp"
@@ -277,7 +277,7 @@ std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFa
   }
   for (const auto& [key, value] : b.job)
     if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
-  // Where data lie makes no difference.
+  // Ignore the data's directory: moving data changes nothing.
   for (const auto& [key, value] : a.data)
     if (key != "directory" && both_have(a, b, key)) compare(("data " + key).c_str(), value, b.data.at(key));
   return result;

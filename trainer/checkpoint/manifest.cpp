@@ -47,13 +47,13 @@ void loss_units_field(auto&& archive, const char* key, WideSum& sum) {
   std::ranges::copy(limbs, sum.limbs.begin());
 }
 
-/// What the lists of tensors so far come to.
+/// Running totals over the lists of tensors.
 struct TensorsSoFar {
   std::set<std::string> names;
   std::size_t bytes = 0;
 };
 
-/// Together they are no larger than a file may be, and no name is there twice: memory for all of them is asked for at
+/// Limits the sum of sizes to that of a file, and refuses a repeated name. Memory for all is allocated at
 /// once.
 void tensor_fields(auto&& archive, CheckpointParameter& tensor, TensorsSoFar& so_far) {
   archive("name", tensor.name);

@@ -23,9 +23,9 @@ class MetricsEvent {
   /// Takes the place of the event that was read before. False, and no event, where the line is no JSON object.
   bool read(std::string_view line);
 
-  /// What happened: "start", "step", "loss", "epoch", "end", ...; "" where the line does not say.
+  /// Event: "start", "step", "loss", "epoch", "end", ...; "" where the line has none.
   std::string_view name() const { return name_; }
-  /// A finite number; nothing where there is none under this key, such as null for a loss that is not finite.
+  /// Finite number under this key; nothing if there is none, such as null for a loss that is not finite.
   std::optional<double> number(std::string_view key) const;
   std::optional<std::int64_t> integer(std::string_view key) const;
   std::optional<bool> truth(std::string_view key) const;
@@ -87,9 +87,9 @@ struct MetricsCut {
   std::size_t dropped_lines = 0;  ///< a torn last line counts
 };
 
-/// Keeps the lines from the start of metrics.jsonl up to the first that comes after `step`: one whose "step"
-/// is larger, {"event":"end"}, or text that is no JSON object (the torn end that a crash leaves). A line
-/// without "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
+/// Keeps the lines of metrics.jsonl before the first one that comes after `step`. That is one whose "step" is
+/// larger, {"event":"end"}, or text that is no JSON object (the torn end that a crash leaves). A line without
+/// "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
 /// `step` stays only if `evaluated`: the checkpoint was taken after that evaluation.
 ///
 /// The file is replaced in one step, and only if something must go. A file that is not there is an empty one.

@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-/// Who holds a run directory, as written into RUN/lock. A process is known by pid and start time, a machine
-/// by its name and by the kernel's boot id.
+/// Owner of a run directory, as written into RUN/lock. A process is known by pid and start time, a machine by
+/// its name and by the kernel's boot id.
 struct LockOwner {
   std::string host;
   std::string boot_id;
@@ -64,7 +64,7 @@ class RunLock {
           const std::function<bool(const LockOwner&)>& running, const LockPatience& patience = {});
   /// Empties the file, so that another host may go on at once.
   ~RunLock();
-  /// What is written by the directory's name must reach the directory that is locked.
+  /// Checks that the directory of this name is still the locked one.
   /// @throws IoError  the directory, or its lock, was removed, renamed or replaced meanwhile
   void require_same_directory() const;
   RunLock(const RunLock&) = delete;

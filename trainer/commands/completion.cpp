@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What may come next in a command line: commands, options, keys and their values, jobs, runs.
+/// Completion of a command line: commands, options, keys and their values, jobs, runs.
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/yaml.hpp"
@@ -43,7 +43,7 @@ bool is_run(const fs::path& path) {
   return fs::is_directory(path / "checkpoints", ignored) || fs::is_regular_file(path / "job.yaml", ignored);
 }
 
-/// The runs whose names may go on from what was typed: in its folder, and where there is none in runs/, too.
+/// Runs whose names begin with the typed text: in its folder, and if there is none also in runs/.
 std::vector<std::string> runs_from(const std::string& typed) {
   const std::size_t slash = typed.rfind('/');
   std::vector<std::string> folders = {slash == typed.npos ? "" : typed.substr(0, slash + 1)};
@@ -75,8 +75,8 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
   answer.ask_for("folders");
 }
 
-/// Job files of the folder that is typed, and jobs that come with the program by name; any file where neither goes on
-/// from what was typed.
+/// Job files of the typed folder, and jobs that come with the program by name. Any file, if neither matches
+/// the typed text.
 void add_jobs(Completion& answer) {
   const std::size_t slash = answer.typed.rfind('/');
   const std::string folder = slash == answer.typed.npos ? "" : answer.typed.substr(0, slash + 1);
@@ -165,7 +165,7 @@ std::vector<CommandOption> options_of(const CLI::App& command) {
   return options;
 }
 
-/// What options and arguments of some names take. Others take files.
+/// Completions by the name of an option or argument. Others take files.
 using AddValues = void (*)(Completion&);
 constexpr auto kValues = std::to_array<std::pair<std::string_view, AddValues>>({
     {"job", add_jobs},

@@ -34,7 +34,7 @@ bool opens_a_piece(const std::string& line) {
   return line.starts_with("Example") || line.starts_with("Exit code") || line.starts_with(kKeysHere);
 }
 
-/// Lines that begin with a space stay; others are joined up to an empty line, an "Example" or an "Exit code".
+/// Splits a text: lines that begin with a space stay. Others are joined up to an empty line, an "Example" or an "Exit code".
 std::vector<TextPiece> pieces_of(const std::string& text) {
   std::vector<TextPiece> pieces;
   std::istringstream lines(text);

@@ -138,7 +138,7 @@ void add_compare_command(CLI::App& app, Action& action) {
 
 namespace {
 
-/// Of more runs at once the curves are compared, and checkpoints are not read.
+/// Limit above which only the curves are compared, and no checkpoints are read.
 constexpr std::size_t kMostModels = 4;
 
 struct ReportCommandOptions {

@@ -77,8 +77,8 @@ std::string to_yaml(const Job& job) {
   return yaml;
 }
 
-// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks,
-// in words.
+// Batch arithmetic: multiplies, and refuses a global batch that says something else. Describes a batch's cost
+// and the promise about ranks.
 
 namespace {
 
@@ -241,7 +241,7 @@ std::string removed(std::string_view what) {
   return row == kRemoved.end() ? "" : fmt::format("{} is no longer there: use {}", what, row->instead);
 }
 
-// What an unknown key may have been meant to be.
+// Suggestions for an unknown key.
 
 namespace {
 

@@ -22,13 +22,13 @@ class Node;
 
 namespace lockstep {
 
-/// Whether two jobs that differ in this key may end in different weights.
+/// Influence of a key on the weights: whether two jobs that differ in it may end in different ones.
 /// kWeightsUnlessDefault is for a key that came later: jobs without it keep the digest of what they compute.
 enum class Determines { kNothing, kWeights, kWeightsInWorldMode, kWeightsUnlessDefault };
 
-/// What a refused value may have meant, or why it is refused: " (did you mean 'cpu'?)"; "" where nothing is known.
+/// Hint for a refused value, such as its correction or the reason. " (did you mean 'cpu'?)"; "" if there is none.
 using ValueHint = std::function<std::string(const std::string& value)>;
-/// What is wrong with a refused value of several parts, in words, and where; "": `expected` says it all.
+/// Fault in a refused value of several parts, in words, and its place; "": `expected` says it all.
 struct FoundFault {
   std::string text;
   int line = -1, column = -1;  ///< from 0; -1: where the value begins
@@ -83,7 +83,7 @@ class Field {
 template <typename Access>
 Field(Access) -> Field<std::remove_reference_t<std::invoke_result_t<Access, Job&>>>;
 
-/// What a key accepts: the one place that reads its value from YAML, writes it and says what it looks like.
+/// Kind of value that a key accepts: the one place that reads it from YAML, writes and describes it.
 template <typename T>
 struct Kind {
   std::string expected;
@@ -106,7 +106,7 @@ struct RealRange {
   double low, high;
   bool open_low = false, open_high = false;  ///< whether the bound itself is excluded
 };
-/// Numbers are used as fp32: one that lies in the range, but would there be 0 or an excluded bound, is refused.
+/// Refuses a number within the range that as fp32 would be 0 or an excluded bound.
 Kind<double> real(RealRange range);
 
 Kind<bool> yes_or_no();
@@ -120,7 +120,7 @@ inline constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max(
 template <typename T>
 Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, std::size_t least = 1,
                              std::size_t most = kAnyLength);
-/// What the kind accepts, or auto, which is the empty list.
+/// Value of the kind, or auto, which is the empty list.
 template <typename T>
 Kind<std::vector<T>> or_auto(const Kind<std::vector<T>>& list);
 

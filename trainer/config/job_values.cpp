@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What values of some keys mean: names of devices, faults and strategies, and paths below the home directory.
+/// Meaning of some keys' values: names of devices, faults and strategies, and paths below the home directory.
 #include "trainer/config/job_values.hpp"
 
 #include "common/env.hpp"

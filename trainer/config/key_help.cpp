@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What people are told of the keys of a job: in --help, by `lockstep help KEY`, and on the reference pages.
+/// Help on the keys of a job: in --help, by `lockstep help KEY`, and on the reference pages.
 #include "common/text_layout.hpp"
 #include "trainer/config/job_schema.hpp"
 

@@ -24,7 +24,7 @@ namespace lockstep::job_keys {
 
 namespace {
 
-/// What is wrong with a value, in words.
+/// Fault in a value, in words.
 struct Fault {
   std::string text;
 };
@@ -88,7 +88,7 @@ std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
   return static_cast<std::size_t>(found - names.begin());
 }
 
-/// What is missing, and what does nothing.
+/// Refuses missing options, and entries without effect.
 void check_options(const Augmentation& entry, const AugmentKindRow& row, const std::vector<bool>& given) {
   bool is_any_above_0 = false;
   for (std::size_t i = 0; i < row.options.size(); ++i) {

@@ -15,7 +15,7 @@ namespace lockstep {
 // The page: style, scripts and the document are put into page/page.html. Nothing in the document becomes markup: it is
 // JSON in ASCII, and the scripts make text nodes of it.
 
-// What CMake has made of trainer/reports/page. NOLINTNEXTLINE(readability-redundant-declaration): in one piece with it
+// Text that CMake made from trainer/reports/page. NOLINTNEXTLINE(readability-redundant-declaration): in one piece with it
 extern const std::string_view kPageTemplate, kPageStyle, kPageScript;
 
 namespace {

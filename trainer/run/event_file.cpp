@@ -80,14 +80,14 @@ std::string next_event_file(Env& env, const std::string& directory) {
   return fmt::format("{}/{}{:010}{}", directory, kPrefix, seconds, kSuffix);
 }
 
-// What is told.
+// Conversion of a run's events.
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 using BoardEvent = tensorboard::Event;
 
-/// Of a line, numbers that are places and sizes, and no curve.
+/// Numbers of a line that are positions and sizes, not curves.
 constexpr std::array<std::string_view, 7> kNoScalars = {
     "step", "steps", "epoch", "accuracy_steps", "train_samples", "test_samples", "validation_samples"};
 

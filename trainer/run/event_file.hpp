@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// A file is a list of records: length (8 bytes), masked CRC-32C of these, bytes, masked CRC-32C of those; all least
-// byte first. It is TensorFlow's TFRecord.
+// Format: a list of records, all numbers little-endian. A record is its length (8 bytes), the length's masked
+// CRC-32C, the bytes, and their masked CRC-32C. It is TensorFlow's TFRecord.
 
 /// Castagnoli's polynomial.
 std::uint32_t crc32c(std::string_view bytes);
@@ -32,7 +32,7 @@ class EventFile {
   /// @throws IoError
   EventFile(Env& env, const std::string& directory);
 
-  /// What earlier files tell of this step and of later ones is void from here on.
+  /// Declares this step and later ones in earlier files void.
   void start_again_at(std::int64_t step);
   /// A line of metrics.jsonl: each number of a "step", "loss", "evaluation" or "epoch" becomes the scalar EVENT/KEY
   /// of its step. Others are passed over.

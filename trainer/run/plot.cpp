@@ -104,7 +104,7 @@ std::string DotCanvas::row(int number) const {
 
 void DotCanvas::dot(int x, int y, char mark, std::size_t curve) {
   if (x < 0 || y < 0 || x >= width() || y >= height()) return;
-  // Of U+2800: dots 1, 2, 3, 7 on the left from the top, 4, 5, 6, 8 on the right.
+  // Bits from U+2800: dots 1, 2, 3, 7 on the left, downwards, 4, 5, 6, 8 on the right.
   constexpr std::array<std::array<unsigned, 2>, 4> kBits = {
       {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
   Cell& cell = cell_at(x, y);

@@ -149,8 +149,8 @@ WeightsFile file_at(const std::string& path) {
   return file;
 }
 
-/// A directory is a checkpoint, or a run whose newest good one is meant; an average of weights is a file that is made
-/// here.
+/// Reads a checkpoint's directory, or a run's, which means its newest good one. The file of an average of
+/// weights is made here.
 WeightsFile read_weights_file(const std::string& given) {
   Env& env = Env::posix();
   const OnDamaged tell = [](const std::string& damage) { print_error(damage); };
@@ -168,7 +168,7 @@ WeightsFile read_weights_file(const std::string& given) {
   return file_at(open_checkpoint(env, path, tell).path + "/" + kModelFile);
 }
 
-/// What torch.save() writes: a zip archive of a pickle, which can run a program that is in it where it is read.
+/// Refuses a file of torch.save(): a zip archive of a pickle. Reading a pickle can run a program in it.
 void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
   if (!as_text(bytes).starts_with("PK\x03\x04")) return;
   throw DataError(fmt::format(

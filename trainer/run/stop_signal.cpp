@@ -36,7 +36,7 @@ constexpr std::array<StopSignal, 6> kStopSignals = {
      {SIGUSR1, "SIGUSR1"},
      {SIGUSR2, "SIGUSR2"},
      {SIGXCPU, "SIGXCPU (the limit on processor time, ulimit -S -t)"}}};
-/// What the shell reports for a process that a signal ended.
+/// Exit code that the shell reports for a process that a signal ended.
 constexpr int kEndedBySignal = 128;
 
 StopRequests requests;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures are scaled as the training images were, or their ink is cut out; samples of a set are what they are.
+/// Inputs: pictures are scaled like the training images, or their ink is cut out; samples of a set stay.
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"

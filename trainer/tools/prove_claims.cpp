@@ -39,7 +39,7 @@ nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
   return json;
 }
 
-/// Of a long value, that there is one.
+/// Shortens a value; of a long one only its presence is shown.
 std::string shortened(const nlohmann::json& value) {
   constexpr std::size_t kMost = 80;
   std::string text = json_text(value);

@@ -29,8 +29,8 @@ FingerprintLayout layout_of(const TrailHead& head) {
   return {.trained = head.trained.size(), .kept = head.kept.size(), .buffers = head.buffers.size()};
 }
 
-/// In the order in which a difference is worth telling: weights and what the optimiser remembers in forward order,
-/// gradients in that of backward.
+/// Slots in the order of reporting: weights and optimiser state in forward order, gradients in that of
+/// backward.
 std::vector<Slot> slots_of(const FingerprintLayout& layout) {
   std::vector<Slot> slots;
   for (std::size_t t = 0; t < layout.trained + layout.kept; ++t)
@@ -86,8 +86,8 @@ std::uint64_t weighted_copies_of(const RecordedRanks& ranks, const TrailRecord& 
   return sum;
 }
 
-/// Whose copy is another than all others. The first one is in the trail; it is wrong if it differs from the one here,
-/// and all others by the same from it.
+/// Finds the rank whose copy differs from every other rank's. The first copy is in the trail. It is wrong if
+/// it differs from the one here, and all others differ from it by the same amount.
 /// @param different  slots in which the trail's copy is another than the one here   @param difference  of all of them
 std::optional<WrongRank> wrong_copy(const RecordedRanks& ranks, const TrailRecord& recorded,
                                     const std::vector<Slot>& all, const std::vector<Slot>& different,
@@ -132,7 +132,7 @@ class StepDiagnosis {
   }
 
  private:
-  /// Where rank 0's state is wrong, so may be the sums of all; where it is right, its sums alone may be.
+  /// Finds a wrong copy. A wrong state of rank 0 may spoil the sums of all; a right one, only its own sums.
   void find_wrong_copy(const RecordedRanks& ranks) {
     const std::vector<Slot>& different = state_.empty() ? gradients_ : state_;
     std::uint64_t apart = 0;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What `lockstep prove` is asked for, which steps it replays from where, and what it has found out.
+/// Request of `lockstep prove`, the plan of its replay, and its result.
 #pragma once
 
 #include "common/env.hpp"
@@ -41,7 +41,7 @@ std::string describe(const std::vector<StepRange>& ranges);
 
 /// Sorted and without gaps or overlaps that need not be.
 std::vector<StepRange> merged(std::vector<StepRange> ranges);
-/// What of `a` is not in `b`; both merged.
+/// Subtracts the ranges `b` from `a`; both merged.
 std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b);
 /// So many steps of a range at random, fewer than it has. What a run came to is always looked at.
 /// @param always  those of them that lie in the range take the place of others; where these are more, so many
@@ -49,7 +49,7 @@ std::vector<StepRange> sample_steps(const StepRange& all, std::int64_t count, st
                                     const std::set<std::int64_t>& always);
 std::int64_t count_steps(const std::vector<StepRange>& ranges);
 
-// Which steps are replayed from where.
+// Plan of the replay: steps, and where they start from.
 
 /// A state of the run that is at hand: a checkpoint, or what it began with.
 struct StartPoint {
@@ -73,7 +73,7 @@ std::vector<Interval> plan_intervals(const std::vector<StartPoint>& starts,
                                      const std::vector<StepRange>& reachable,
                                      const std::vector<StepRange>& wanted);
 
-/// Which of so many workers takes each interval, so that the longest work is short.
+/// Assigns intervals to so many workers, so that the longest work is short.
 std::vector<std::size_t> share_intervals(const std::vector<Interval>& intervals, std::size_t workers);
 
 // From two fingerprints that differ to the one bit that makes the difference, if it is one.
@@ -95,7 +95,7 @@ struct WordBit {
 /// probability of about words * 2 * bits / 2^64.
 std::optional<WordBit> find_flipped_bit(std::uint64_t difference, const FingerprintedWords& words);
 
-// What has been found out.
+// Result of a proof.
 
 /// One bit that is not as it should be.
 struct FlippedBit {
@@ -133,7 +133,7 @@ struct NotProved {
   std::string why;
 };
 
-/// Of one rank's work, or of all.
+/// Result of one rank's work, or of all.
 struct ProofResult {
   std::vector<StepRange> asked, proved;
   std::vector<Discrepancy> findings;  ///< by step
@@ -154,10 +154,10 @@ struct ProofCircumstances {
   double seconds = 0;
 };
 
-/// What ranks tell each other.
+/// Messages between ranks.
 std::string to_message(const ProofResult& verdict);
 ProofResult from_message(const std::string& message);
-/// What another found, added. Ranges are merged, findings sorted by step.
+/// Adds the result of another rank. Ranges are merged, findings sorted by step.
 void add(ProofResult& verdict, const ProofResult& more);
 
 /// Lines for people.
@@ -167,8 +167,8 @@ inline constexpr int kProofFormat = 1;
 /// One object for programs.
 nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances);
 
-// What a run's files say beside weights and trail: the lines of metrics.jsonl, and the labels and sums of manifests. A
-// replay computes each of these numbers again.
+// Claims of a run's files other than weights and trail: lines of metrics.jsonl, labels and sums of manifests.
+// A replay computes each of these numbers again.
 
 /// A line that a replay can compute again: "start" (of step 0), "step", "loss", "epoch",
 /// "evaluation" or "end".
@@ -220,8 +220,8 @@ MetricsClaims read_claims(Env& env, const std::string& run_dir);
 std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlohmann::ordered_json& computed,
                                            const std::set<std::string>& leave_out);
 
-/// The same for what a manifest says beside the tensors, of what both have. Its trail and metrics are not compared, nor
-/// what is for people.
+/// Compares the facts of manifests, apart from the tensors, that both have. Trail and metrics are not
+/// compared, nor is what is for people.
 std::vector<std::string> differing_facts(const CheckpointFacts& said, const CheckpointFacts& computed);
 
 }  // namespace lockstep

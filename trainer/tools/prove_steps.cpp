@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Small parts of a proof: ranges of steps, which are replayed from where, and the one bit that makes a difference.
+/// Parts of a proof: ranges of steps, plans of their replay, and the one bit that makes a difference.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -180,7 +180,7 @@ std::vector<std::size_t> share_intervals(const std::vector<Interval>& intervals,
 
 namespace {
 
-/// Of an odd number mod 2^64, by Newton's iteration: each round doubles the bits that are right, from 3 on.
+/// Inverse of an odd number mod 2^64, by Newton's iteration. Each round doubles the bits that are right, from 3 on.
 std::uint64_t inverse(std::uint64_t odd) {
   std::uint64_t result = odd;
   for (int round = 0; round < 5; ++round) result *= 2 - odd * result;
