@@ -64,7 +64,7 @@ struct LinkView {
   int with = 0;                 ///< the other rank
   std::int64_t received = 0;    ///< messages from it
   std::int64_t damaged = 0;     ///< of those, that were not what it should have sent
-  std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone that came to something else
+  std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone with a wrong result
   double seconds = 0;           ///< of the quickest exchange of a message each way; 0: none
   std::int64_t bytes = 0;       ///< of that message
   double latency = 0;           ///< seconds of the quickest 8 bytes there and an answer; 0: none

@@ -83,14 +83,14 @@ FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamag
 // An average of the weights in place of the weights: RUN@ema, RUN@best@swa, CHECKPOINT@ema.
 
 struct NamedAverage {
-  std::string path;  ///< what stands in front of it
+  std::string path;  ///< the text before it
   std::string name;  ///< "": none is named
 };
 /// Splits off the name of an average. An existing file of the whole name takes precedence.
 NamedAverage split_average(Env& env, const std::string& path);
 
-/// Makes this average the weights; what is kept beside the parameters stays. What was measured is of other weights
-/// then.
+/// Makes this average the weights; other tensors of the model stay. Measurements of the old weights are dropped
+/// (they would be of other weights).
 /// @throws MissingDataError  the checkpoint, which lies at `path`, has none
 void take_average(CheckpointState& state, const std::string& average, const std::string& path);
 
@@ -99,10 +99,10 @@ void take_average(CheckpointState& state, const std::string& average, const std:
 /// The directory that is meant. RUN@best is the checkpoint of the highest accuracy, the older among equals: on the
 /// held-out samples of a run that has some, otherwise on the test set;
 /// RUN@last is RUN itself, whose newest good one is meant; RUN@epoch:3 is the one after three epochs. Any other path,
-/// and one that is there under such a name, is returned as it is. The average that is named behind it (split_average)
-/// stays behind the directory.
+/// and one that is there under such a name, is returned as it is. The name of an average (split_average)
+/// stays after the directory.
 /// @throws MissingDataError  the run has no such checkpoint: says which there are, and how to keep one
-/// @throws UsageError        of a run, but behind @ stands something else
+/// @throws UsageError        of a run, but with something else after @
 std::string named_checkpoint(Env& env, const std::string& path);
 
 /// A checkpoint as its manifest tells of it; its other files are not looked at.

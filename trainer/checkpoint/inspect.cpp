@@ -27,7 +27,7 @@ namespace lockstep {
 
 namespace {
 
-/// Two spaces at least stand between name and value, below which a terminal's next line begins.
+/// At least two spaces between name and value, under which a terminal's next line begins.
 std::string line(const std::string& name, const std::string& value) {
   return fmt::format("{:13}  {}\n", name, printable_line(value));
 }

@@ -62,7 +62,7 @@ class JsonFieldsReader {
   void object(const char* key, auto& value, const auto& fields) const {
     fields(JsonFieldsReader(at(key), file_, fmt::format("{}.{}", place_, key)), value);
   }
-  /// @param place  for messages: what stands before the number of an entry
+  /// @param place  for messages: the text before the number of an entry
   void list(const char* key, const std::string& place, auto& values, const auto& fields) const {
     require(at(key).is_array(), key, "a list");
     for (const nlohmann::json& entry : at(key)) {

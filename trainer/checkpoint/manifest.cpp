@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// manifest.json: the list of its fields, by which it is both written and read. What is added to CheckpointFacts is
+/// manifest.json: the list of its fields, used to write and to read it. What is added to CheckpointFacts is
 /// added to facts_fields().
 #include "common/digest.hpp"
 #include "common/error.hpp"
@@ -241,7 +241,7 @@ void check_seal(std::string_view text, const std::string& file) {
         fmt::format("{}: its own checksum does not match: the manifest is damaged or cut off", file));
 }
 
-/// Parameters and what is kept are the tensors of the model file: one section each, behind that of the header.
+/// Tensors of the model file: parameters and kept tensors, one section each, after that of the header.
 void check_sections(const Manifest& manifest, const JsonFieldsReader& top) {
   std::map<std::string_view, std::size_t> bytes;
   const auto tensors = manifest.facts.tensors();

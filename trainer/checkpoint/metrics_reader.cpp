@@ -28,7 +28,7 @@ class JsonScanner {
  public:
   explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
-  /// An object's keys, without their quotes, and values, as they stand there.
+  /// An object's keys, without their quotes, and values, as written.
   bool object(std::vector<std::pair<std::string_view, std::string_view>>* fields, int depth) {
     if (!take('{')) return false;
     if (take('}')) return true;

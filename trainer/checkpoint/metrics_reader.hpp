@@ -31,9 +31,9 @@ class MetricsEvent {
   std::optional<bool> truth(std::string_view key) const;
   /// May hold any characters: to be printed by common/output.hpp.
   std::optional<std::string> text(std::string_view key) const;
-  /// The value as it stands in the line, lists and objects among them; "" where there is none.
+  /// The value as written in the line, lists and objects among them; "" where there is none.
   std::string_view raw(std::string_view key) const;
-  /// All keys and values as they stand in the line, in its order.
+  /// All keys and values as written in the line, in its order.
   const std::vector<std::pair<std::string_view, std::string_view>>& fields() const { return fields_; }
   std::string_view line() const { return line_; }
 
@@ -47,7 +47,7 @@ struct ToldEvaluation {
   std::optional<double> test_loss, test_accuracy, validation_loss, validation_accuracy;
   std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
 
-  /// By which a run is judged: on what is held out, or on the test set.
+  /// Accuracy that a run is judged by: on held-out samples, or on the test set.
   std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
   std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
 };
@@ -62,7 +62,7 @@ struct MetricsLines {
   std::int64_t whole = 0;
   std::int64_t damaged = 0;  ///< no JSON objects
   bool torn =
-      false;  ///< behind the last line feed something follows: it is being written, or a crash left it
+      false;  ///< text follows the last line feed: a line being written, or one that a crash cut
   friend bool operator==(const MetricsLines&, const MetricsLines&) = default;
 };
 
@@ -73,7 +73,7 @@ MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_even
 // Back to the checkpoint that a run goes on from, so that no step appears twice: metrics_cut.cpp.
 
 /// Compares metrics.jsonl with what the checkpoint that a run goes on from noted of it. Lines that are lost were told
-/// at an earlier start if an event "lost" of this step or a later one stands in the file.
+/// at an earlier start if the file has an event "lost" of this step or a later one.
 /// @returns what is lost and what goes on, in one line; nothing: all that was noted is there
 /// A file whose noted lines were changed is first copied to metrics.jsonl.damaged.
 std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,

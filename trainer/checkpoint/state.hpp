@@ -75,7 +75,7 @@ struct CheckpointMetrics {
 struct CheckpointPatience {
   double best = -1;                 ///< the highest accuracy; -1: none was measured yet
   std::int64_t without_better = 0;  ///< evaluations since then
-  std::int64_t counted_from = 0;    ///< those behind this step: train.patience was given there
+  std::int64_t counted_from = 0;    ///< those after this step: train.patience was given there
 
   void count(double accuracy) {
     without_better = accuracy > best ? 0 : without_better + 1;
@@ -152,7 +152,7 @@ struct CheckpointFacts : RunState {
   /// Further tensors of the model, such as running statistics; the optimiser does not change them.
   std::vector<CheckpointParameter> kept;
 
-  /// All of the model file: parameters, then what is kept.
+  /// All tensors of the model file: parameters, then the kept ones.
   std::vector<CheckpointParameter> tensors() const;
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
@@ -165,7 +165,7 @@ struct OptimizerBuffer {
   friend bool operator==(const OptimizerBuffer&, const OptimizerBuffer&) = default;
 };
 
-/// A complete checkpoint. Weights lie in arena order, too, what is kept behind the parameters.
+/// A complete checkpoint. Weights are in arena order, too, kept tensors after the parameters.
 struct CheckpointState {
   CheckpointFacts facts;
   std::vector<float> weights;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// trail.bin: what each step of a run was computed from and came to, in fingerprints. A head that says of which
+/// trail.bin: inputs and results of each step of a run, as fingerprints. A head that says of which
 /// job, then a record for each step, all of one size, each with the SHA-256 of the one before it and itself.
 /// docs/trail-format.md describes every byte.
 #pragma once
@@ -65,7 +65,7 @@ struct TrailPosition {
   friend bool operator==(const TrailPosition&, const TrailPosition&) = default;
 };
 
-/// The bytes of a head, and of a record behind a position, which moves on.
+/// Bytes of a head, and of a record after a position, which advances.
 std::vector<std::byte> write_trail_head(const TrailHead& head);
 std::vector<std::byte> write_trail_record(const TrailHead& head, const TrailRecord& record,
                                           TrailPosition& position);
@@ -134,10 +134,10 @@ void cut_trail(Env& env, const std::string& run_dir, std::int64_t step);
 
 class TrailFile {
  public:
-  /// Goes on with RUN/trail.bin behind `step`, or begins one. What stands there of later steps is cut off. A trail
+  /// Goes on with RUN/trail.bin after `step`, or begins one. Records of later steps are cut off. A trail
   /// that is damaged up to there, or that is not this run's, is kept aside as trail.bin.damaged, and a new one
   /// begins.
-  /// @param expected  where the checkpoint of that step says that the trail stood; nothing: it does not say
+  /// @param expected  the trail's position in the checkpoint of that step; nothing: it has none
   /// @param say       is told what was kept aside, and why
   /// @throws IoError
   TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::int64_t step,
@@ -148,7 +148,7 @@ class TrailFile {
   /// As AppendFile::sync.
   void sync() { file_->sync(); }
   bool is_complete() const { return file_->is_complete(); }
-  /// Behind all that was appended.
+  /// Position after all that was appended.
   const TrailPosition& position() const { return position_; }
 
  private:

@@ -73,7 +73,7 @@ void add_table_options(CLI::App& command, TableOptions& table);
 /// --missing and --one-hot, of convert.
 void add_recipe_options(CLI::App& command, TableOptions& table);
 
-/// @throws UsageError  one of these, or --label, was given for what is no table. @param what  for the message
+/// @throws UsageError  one of these, or --label, was given for something other than a table. @param what  for the message
 void refuse_table_options(const CLI::App& command, const std::string& what);
 
 /// lockstep convert TABLE DIR. @param json  one object in place of lines

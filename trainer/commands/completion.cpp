@@ -227,7 +227,7 @@ std::pair<const CLI::App*, std::size_t> command_in(const CLI::App& app,
   return {command, count};
 }
 
-/// The argument that stands at the end of these words, or null: none is expected there.
+/// The argument at the end of these words, or null: none is expected there.
 const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
                                      const std::vector<std::string>& words, std::size_t first) {
   std::size_t number = 0;
@@ -247,7 +247,7 @@ const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
 
 /// Candidates for the last word, a line each: the word, a tab, its meaning. A line ":files" or ":folders" asks the
 /// shell for those, too.
-/// @param words  behind the program's name, up to the cursor; the last one may be empty
+/// @param words  after the program's name, up to the cursor; the last one may be empty
 std::string completions(const CLI::App& app, const std::vector<std::string>& words) {
   Completion answer{words.empty() ? "" : words.back()};
   const auto [command, first] = command_in(app, words);

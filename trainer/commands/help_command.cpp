@@ -27,7 +27,7 @@ constexpr int kWidestText = 100;  ///< lines of prose become no longer, however 
 struct TextPiece {
   std::string text;       ///< without a line break at the end
   bool as_is = false;     ///< examples, output
-  bool is_apart = false;  ///< an empty line stands in front of it
+  bool is_apart = false;  ///< an empty line precedes it
 };
 
 bool opens_a_piece(const std::string& line) {

@@ -201,7 +201,7 @@ int follow(const ReportCommandOptions& options) {
   }
 }
 
-/// A folder with an event file for each run, by which TensorBoard tells them apart.
+/// A folder with an event file for each run, which TensorBoard shows as separate runs.
 int write_for_tensorboard(const ReportCommandOptions& options) {
   if (options.output.empty())
     throw UsageError("--format tensorboard writes a folder for each run: name one for them with -o DIR");

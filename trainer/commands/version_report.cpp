@@ -68,7 +68,7 @@ long own_version(const std::string& path) {
   return version;
 }
 
-/// The libraries of GPUs that are in memory: their files, and behind them what they say.
+/// The libraries of GPUs that are in memory: their files, followed by their versions.
 std::vector<std::string> gpu_libraries() {
   std::vector<std::string> texts;
   for (const fs::path& file : loaded_libraries({"libcuda.so", "libnccl.so", "libcudnn.so", "libcublas.so"})) {

@@ -36,7 +36,7 @@ ConfigError key_error(const Job& job, std::string_view key, std::string_view cau
 
 namespace {
 
-/// With a point in front of each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
+/// With a point before each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
 std::string with_points(std::string_view value) {
   enum { kStart, kDigits, kOther } scalar = kStart;  // the part read so far
   bool quoted = false;

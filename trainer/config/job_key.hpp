@@ -43,7 +43,7 @@ struct JobKey {
   std::vector<std::string_view> choices = {};      ///< of an enumeration
   std::vector<std::string_view> other_names = {};  ///< what other programs call it; only for "did you mean"
   ValueHint hint = {};                             ///< null: the choice that is spelt nearly so
-  ValueFault fault = {};                           ///< null: what is `expected` says it all
+  ValueFault fault = {};                           ///< null: `expected` says it all
   std::string_view example = {};                   ///< a value other than the default; "": see example_of()
 
   /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
@@ -99,7 +99,7 @@ template <typename Integer = std::int64_t>
 Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Integer> high);
 
 /// From 0, which auto is, too.
-/// @param automatic  what stands for auto; 0: then 0 is auto, too
+/// @param automatic  the value of auto; 0: then 0 is auto, too
 Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic = 0);
 
 struct RealRange {

@@ -20,7 +20,7 @@ namespace lockstep {
 // Table of all keys of a job file. Parsing, messages, help, to_yaml and the resume check are made from
 // it.
 
-/// All keys in the order of the job file; the keys of a section stand together.
+/// All keys in the order of the job file; the keys of a section are together.
 const std::vector<JobKey>& job_schema();
 
 /// The key with this path, or null.
@@ -127,14 +127,14 @@ std::vector<KeyFact> facts_of(const JobKey& key);
 /// A value that the key takes and that is not its default, as far as there is one.
 std::string example_of(const JobKey& key);
 
-/// Words that may stand behind "key=", for completion: choices, true and false, auto.
+/// Words that may follow "key=", for completion: choices, true and false, auto.
 std::vector<std::string> value_words(const JobKey& key);
 /// True if the value may be a path.
 bool takes_path(const JobKey& key);
 
 /// Keys that a question is about: those of a section, or of this name here or elsewhere.
 std::vector<const JobKey*> keys_asked_for(const std::string& question);
-/// All that there is to know of a key, in lines of at most so many columns.
+/// Description of a key, in lines of at most so many columns.
 std::string key_help(const JobKey& key, int columns);
 
 // Advice from the rooms below, in the words of a job file.

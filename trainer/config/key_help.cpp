@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kTrueOrFalse = "true or false";
-constexpr int kRoomForATable = 110;  ///< columns from which name, default and text stand beside each other
+constexpr int kRoomForATable = 110;  ///< columns from which name, default and text share a line
 constexpr int kIndent = 4;
 
 /// As on a command line: without the quotes of YAML, but of an empty text.

@@ -126,7 +126,7 @@ Augmentation read_entry(const YAML::Node& node) {
   return entry;
 }
 
-/// Pixels are moved first, all in one map; what changes them comes behind, and what mixes images last.
+/// Pixels are moved first, all in one map; then they are changed, and images are mixed last.
 void check_order(const std::vector<Augmentation>& before, const Augmentation& entry) {
   if (before.empty()) return;
   const Augmentation& last = before.back();

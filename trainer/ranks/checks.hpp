@@ -70,7 +70,7 @@ using Views = std::span<const RankView>;
 enum class Needs { kNothing, kSrun, kGpus, kHosts };
 
 struct Check {
-  const char* id;         ///< "shared-directory": stands in --json, stays
+  const char* id;         ///< "shared-directory": is part of --json, stays
   const char* healthy;    ///< what holds where nothing is found
   bool before_every_run;  ///< cheap, and about what hurts a run at once
   std::vector<Finding> (*find)(Views ranks);

@@ -29,7 +29,7 @@ using nlohmann::json;
 
 constexpr int kKinds = static_cast<int>(FactKind::kData) + 1;
 
-/// Every text in front of its length, so that no two lists of facts look alike.
+/// Every text before its length, so that no two lists of facts look alike.
 Sha256Digest digest_of(const RankFacts& facts) {
   Sha256 hash;
   const auto add = [&](const std::string& text) {

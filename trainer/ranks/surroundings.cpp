@@ -41,7 +41,7 @@ std::int64_t number_after(const fs::path& file, const std::string& word) {
   return 0;
 }
 
-/// "max", and numbers near 2^63, stand for none.
+/// "max", and numbers near 2^63, mean none.
 bool has_limit(const fs::path& file) {
   std::uint64_t bytes = 0;
   return (std::ifstream(file) >> bytes) && bytes < 1ULL << 60;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `lockstep report`: what runs came to, as one JSON document, and that document as a page or as text.
+/// `lockstep report`: results of runs as one JSON document, and that document as a page or as text.
 #pragma once
 
 #include "common/env.hpp"

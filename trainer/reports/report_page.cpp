@@ -33,7 +33,7 @@ std::string json_in_html(const nlohmann::ordered_json& json) {
   return text;
 }
 
-/// Takes the template up to the marker, and what stands in its place.
+/// Takes the template up to the marker, and the text in its place.
 void pass(std::string_view& rest, std::string_view marker, std::string_view text, std::string& page) {
   const std::size_t at = rest.find(marker);
   LOCKSTEP_CHECK(at != rest.npos);

@@ -142,7 +142,7 @@ void TrainingRun::tell_resumed() {
 
 // Restart of a job that has nothing left to do.
 
-/// The keys that end the job no later than where its run stands, and the command to type. A schedule that is as long as
+/// The keys that end the job no later than the run's present step, and the command to type. A schedule that is as long as
 /// the run leaves nothing to raise: another run begins with these weights.
 std::string TrainingRun::how_to_train_on() const {
   const std::int64_t taken = state_.step;

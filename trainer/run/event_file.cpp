@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Event files: records, names, and what is told as TensorBoard's messages.
+/// Event files: records, names, and events as TensorBoard's messages.
 #include "trainer/run/event_file.hpp"
 
 #include "common/machine.hpp"

@@ -22,7 +22,7 @@ std::string event_record(std::string_view bytes);
 
 /// "events.out.tfevents.SECONDS.lockstep": TensorBoard reads the files of a folder by their names' order.
 bool is_event_file(std::string_view name);
-/// The path of a file that is behind all event files of the directory. @throws IoError
+/// The path of a file that sorts after all event files of the directory. @throws IoError
 std::string next_event_file(Env& env, const std::string& directory);
 
 /// A new file in the folder of a run. Each call is in the file when it returns.

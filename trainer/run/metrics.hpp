@@ -30,7 +30,7 @@ namespace lockstep {
 /// The "start" event of metrics.jsonl.
 nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
                                    const Communicator& comm, int hosts);
-/// Behind it, where they are not the network's own: what the run begins from.
+/// Appends the source of the weights, unless they are the network's own.
 void add_initial_weights(nlohmann::ordered_json& start, const StartingWeights& initial);
 /// Event of the last step. @param totals  of that step
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate);
@@ -46,7 +46,7 @@ nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& windo
 /// Event of the epoch whose steps are all taken.
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
                                    const Evaluations& evaluations, double train_seconds);
-/// Behind it, where it is known: ParallelStrategy::rounded_to_zero().
+/// Appends ParallelStrategy::rounded_to_zero(), where it is known.
 void add_rounding(nlohmann::ordered_json& event, std::optional<double> rounded_to_zero);
 /// Event of an evaluation within an epoch.
 nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations);
@@ -59,7 +59,7 @@ void add_weights(nlohmann::ordered_json& end, const std::string& sha256,
 /// kept in memory, and written before the next line.
 class MetricsWriter {
  public:
-  /// Opens for appending behind the lines that are there. @throws IoError
+  /// Opens for appending after the lines that are there. @throws IoError
   MetricsWriter(Env& env, const std::string& path);
 
   /// @throws IoError if the line is not in the file yet

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kNarrowestPlot = 24, kLowestPlot = 2;
-/// Those of terminals that can be told apart on light and dark: blue, red, green, magenta, cyan, yellow.
+/// Colours of terminals that differ on light and dark: blue, red, green, magenta, cyan, yellow.
 constexpr std::array kColours = {34, 31, 32, 35, 36, 33};
 
 bool is_finite(const std::pair<double, double>& point) {
@@ -26,7 +26,7 @@ bool is_finite(const std::pair<double, double>& point) {
 std::vector<PlotCurve> scaled(std::vector<PlotCurve> curves, bool log_y) {
   if (!log_y) return curves;
   for (PlotCurve& curve : curves)
-    for (auto& point : curve.points) point.second = std::log10(point.second);  // none, of what is not above 0
+    for (auto& point : curve.points) point.second = std::log10(point.second);  // none for 0 and less
   return curves;
 }
 

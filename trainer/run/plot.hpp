@@ -27,7 +27,7 @@ struct Extent {
 };
 
 struct PlotCurve {
-  char mark = 'A';  ///< stands at its end, and in ASCII all along
+  char mark = 'A';  ///< drawn at its end, and in ASCII all along
   std::vector<std::pair<double, double>>
       points;  ///< x, y in order of x; those that are not finite leave a gap
 };

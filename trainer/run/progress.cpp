@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Draws when enough time has passed, and wipes what is in the way of a line.
+/// Draws when enough time has passed, and wipes the bar before a line.
 #include "trainer/run/progress.hpp"
 
 #include "common/printable.hpp"

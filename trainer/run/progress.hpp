@@ -37,8 +37,8 @@ struct EpochSummary {
   double train_loss = 0;
   std::string test_loss;      ///< as it is to be shown
   double test_accuracy = 0;   ///< from 0 to 1
-  bool validated = false;     ///< both are of what is held out
-  std::string averages = {};  ///< what averages of the weights come to; may be empty
+  bool validated = false;     ///< both are of held-out samples
+  std::string averages = {};  ///< results of averages of the weights; may be empty
   double seconds = 0;
   double samples_per_second = 0;
 };

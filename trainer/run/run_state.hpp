@@ -43,7 +43,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
 CheckpointState checkpoint_of(const RunState& state, const Job& job, const JobSetup& setup,
                               const Communicator& comm, const TrainedState& trained);
 
-/// @throws DataError  a run of this sampler's job cannot stand where the checkpoint does
+/// @throws DataError  a run of this sampler's job cannot be at the checkpoint's position
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler);
 
 /// The reverse: fills weights, what the optimiser remembers, and units (those of a run's start where the

@@ -50,7 +50,7 @@ Precision read_precision(const RecordedValues& model, const std::string& checkpo
                   checkpoint, printable(model.text(kPrecision)), int16_now()));
 }
 
-/// One number stands for all channels. Features that are taken as they are have none of their own.
+/// One number is for all channels. Features that are taken as they are have none of their own.
 std::string text_of(const std::vector<double>& of_data, const std::vector<double>& of_job) {
   const std::vector<double>& numbers = of_data.empty() ? of_job : of_data;
   return numbers.size() == 1 ? fmt::format("{}", numbers.front())
@@ -114,7 +114,7 @@ SavedModel load_saved_model(const std::string& path) {
   return saved;
 }
 
-// A file, a checkpoint or a run, by what stands at the path.
+// A file, a checkpoint or a run, whichever is at the path.
 
 namespace {
 

@@ -41,7 +41,7 @@ struct ClockLine {
   std::int64_t of_rank_0(std::int64_t ns) const;
 };
 
-// The file: packets of Perfetto's format, those of one rank behind those of another.
+// The file: packets of Perfetto's format, those of one rank after those of another.
 
 /// The slices of a track by begin, the outer ones first.
 std::vector<TimeSlice> slices_of(const Timeline& timeline, std::size_t track);

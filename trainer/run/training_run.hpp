@@ -213,7 +213,7 @@ class TrainingRun {
   std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   StartingWeights initial_weights_;        ///< rank 0: what train.initial_weights gave
   RunState state_;
-  EvaluatedPart judge_;          ///< what is evaluated while it trains
+  EvaluatedPart judge_;          ///< evaluated while it trains
   Evaluations evaluations_;      ///< of the weights that were evaluated last
   std::int64_t first_step_ = 0;  ///< where this start of the run began
   bool stopping_ = false, nothing_left_ = false;

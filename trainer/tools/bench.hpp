@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The benchmarks behind `lockstep bench`: all-reduce and steps.
+/// The benchmarks of `lockstep bench`: all-reduce and steps.
 #pragma once
 
 #include "comm/collectives.hpp"
@@ -148,7 +148,7 @@ std::string explanation_text(const StepShares& shares, const StepSurroundings& a
 nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurroundings& around);
 
 // The table of `bench allreduce`: the columns of nccl-tests, in 80 of a terminal's. (Theirs are 120 wide; what says
-// the same in every row, redop and root, stands in the title.)
+// the same in every row, redop and root, is in the title.)
 
 /// Measurements of one kind of sum: out of place or in place.
 struct AllreduceResult {

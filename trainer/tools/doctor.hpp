@@ -41,7 +41,7 @@ struct ListedHost {
   int slots = 1;
 };
 
-/// Reads a hostfile as mpirun does: a name a line, slots=N, comments behind #. A name has letters, digits, '.', '-', '_' and
+/// Reads a hostfile as mpirun does: a name a line, slots=N, comments after #. A name has letters, digits, '.', '-', '_' and
 /// ':', the first neither '-' nor '.': no option of ssh, no path, no shell's character.
 /// @throws MissingDataError  no such file; ConfigError  it names no host, or something else, or slots= is no whole number
 ///                           from 1 on

@@ -37,7 +37,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, start, last, end)
 
 namespace {
 
-/// RUN/job.yaml, to be computed with what is at hand.
+/// RUN/job.yaml, to be computed on this machine's devices.
 Job job_of(const ProveOptions& options) {
   const std::string path = options.run + "/job.yaml";
   if (!Env::posix().exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// State first, then gradients: what a step was computed from is wrong before what it came to is.
+/// State first, then gradients: a step's inputs are wrong before its results are.
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/tools/prove_replay.hpp"
@@ -139,7 +139,7 @@ class StepDiagnosis {
     for (const Slot& slot : different) apart += difference(slot);
     wrong_copy_ = wrong_copy(ranks, recorded_, slots_of(layout_of(facts_.trail)), different, apart);
   }
-  /// "rank 2 on node3 (cpu (AVX-512))", or else what is known of it.
+  /// "rank 2 on node3 (cpu (AVX-512))", or else the known part of it.
   std::string named(const char* otherwise) const {
     return wrong_copy_ ? describe(wrong_copy_->number, wrong_copy_->place) : otherwise;
   }

@@ -178,7 +178,7 @@ void Replay::take_series() {
   if (order_.meet) meetings_.meet();
 }
 
-/// Rank 0 knows what is claimed, and when the ranks of other groups wait.
+/// Rank 0 knows the claims, and when the ranks of other groups wait.
 void Replay::give_order() {
   if (leads()) {
     claims_.remember(state_);

@@ -27,7 +27,7 @@
 
 namespace lockstep {
 
-// From a step that came to something else than its trail says, to what differs and why that may be.
+// Diagnosis of a step whose result differs from its trail: the tensor, and the possible causes.
 
 /// Facts of the run for a diagnosis.
 struct DiagnosisFacts {
@@ -143,7 +143,7 @@ class ClaimCheck {
              const Communicator& comm, ProofResult& verdict)
       : run_(run), interval_(interval), strategy_(strategy), comm_(comm), verdict_(verdict) {}
 
-  /// Looks for what is claimed of the interval. @throws DataError, IoError
+  /// Reads the claims about the interval. @throws DataError, IoError
   void read();
   /// The SHA-256 of the weights before the first step, where the run began from others' (train.initial_weights); or "".
   std::string initial_weights() const;
@@ -152,7 +152,7 @@ class ClaimCheck {
   /// Next step after this one where a series must end. It has a claim, or a printed loss begins after
   /// it.
   std::int64_t next_stop(std::int64_t step) const;
-  /// Keeps what the epoch has come to, if a printed loss begins here.
+  /// Keeps the epoch's sums so far, if a printed loss begins here.
   void remember(const RunState& state);
   /// True if there is a claim about the weights after this step, on that part of the data.
   bool wants_evaluation(std::int64_t step, EvaluatedPart part) const;
@@ -194,8 +194,8 @@ class ClaimCheck {
   bool end_is_tested_ = false, end_is_validated_ = false;  ///< the checkpoint at the end says an accuracy
   CheckpointPatience start_patience_;
   std::vector<std::pair<std::int64_t, double>> judged_;  ///< steps whose accuracy train.patience counts
-  std::set<std::int64_t> windows_;     ///< steps behind which a loss or an accuracy that is claimed begins
-  SumsAtSteps sums_at_, answers_at_;   ///< what the epoch had come to there: losses; answers
+  std::set<std::int64_t> windows_;     ///< steps after which a claimed loss or accuracy begins
+  SumsAtSteps sums_at_, answers_at_;   ///< the epoch's sums there: losses; answers
   std::set<std::int64_t> test_sizes_;  ///< that the run's files speak of
   bool test_size_was_told_ = false;
 };

@@ -43,7 +43,7 @@ std::string describe(const std::vector<StepRange>& ranges);
 std::vector<StepRange> merged(std::vector<StepRange> ranges);
 /// Subtracts the ranges `b` from `a`; both merged.
 std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b);
-/// So many steps of a range at random, fewer than it has. What a run came to is always looked at.
+/// So many steps of a range at random, fewer than it has. The results of a run are always checked.
 /// @param always  those of them that lie in the range take the place of others; where these are more, so many
 std::vector<StepRange> sample_steps(const StepRange& all, std::int64_t count, std::uint64_t seed,
                                     const std::set<std::int64_t>& always);
@@ -120,7 +120,7 @@ struct Discrepancy {
   std::optional<FlippedBit> flipped = {};
   std::string text = {};               ///< what differs, in a sentence
   std::string cause = {};              ///< the likely one, in a sentence
-  bool first_replayed = false;         ///< it is the first step behind a checkpoint
+  bool first_replayed = false;         ///< it is the first step after a checkpoint
   std::optional<WrongRank> rank = {};  ///< nothing: it cannot be told
 };
 
@@ -139,7 +139,7 @@ struct ProofResult {
   std::vector<Discrepancy> findings;  ///< by step
   std::vector<NotProved> not_proved;
   std::int64_t replayed = 0;      ///< steps computed here
-  bool lacks_arithmetic = false;  ///< a reason for what is not proved
+  bool lacks_arithmetic = false;  ///< a reason for an open part
 
   bool refuted() const { return !findings.empty(); }
   bool complete() const { return without(merged(asked), merged(proved)).empty(); }
@@ -190,7 +190,7 @@ class MetricsClaims {
   /// By step.
   const std::vector<ClaimedLine>& lines() const { return lines_; }
   std::span<const ClaimedLine> of_step(std::int64_t step) const;
-  /// The next step behind this one that a line is of; INT64_MAX: none.
+  /// The next step after this one that a line is of; INT64_MAX: none.
   std::int64_t next_step(std::int64_t step) const;
   nlohmann::json event(const ClaimedLine& line) const;
   /// The last step up to which a start of the run has told that lines are lost; 0: none.
@@ -215,13 +215,13 @@ class MetricsClaims {
 /// @throws DataError  it is too large; IoError
 MetricsClaims read_claims(Env& env, const std::string& run_dir);
 
-/// "loss is 0.5, and came to 0.25", for each key that both have and that differs.
+/// "loss is 0.5, and came to 0.25", for each shared key that differs.
 /// @param leave_out  keys that are not compared: times, and what depends on the place
 std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlohmann::ordered_json& computed,
                                            const std::set<std::string>& leave_out);
 
 /// Compares the facts of manifests, apart from the tensors, that both have. Trail and metrics are not
-/// compared, nor is what is for people.
+/// compared, nor are keys for people.
 std::vector<std::string> differing_facts(const CheckpointFacts& said, const CheckpointFacts& computed);
 
 }  // namespace lockstep

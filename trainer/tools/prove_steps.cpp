@@ -23,7 +23,7 @@ namespace lockstep {
 
 namespace {
 
-/// 0 for an empty text; -1 for what is no step.
+/// 0 for an empty text; -1 if it is not a step.
 std::int64_t parse_step(std::string_view text) {
   if (text.empty()) return 0;
   const auto step = parse_whole<std::int64_t>(text);
@@ -82,7 +82,7 @@ std::vector<StepRange> merged(std::vector<StepRange> ranges) {
 
 std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b) {
   std::vector<StepRange> result;
-  auto near = b.begin();  // those before it end before what is looked at
+  auto near = b.begin();  // those before it end before the wanted range
   for (StepRange rest : a) {
     while (near != b.end() && near->last < rest.first) ++near;
     for (auto taken = near; taken != b.end() && taken->first <= rest.last; ++taken) {
@@ -128,7 +128,7 @@ std::int64_t count_steps(const std::vector<StepRange>& ranges) {
 
 namespace {
 
-/// The last step that can be replayed in one go behind `step`; `step` itself if none can.
+/// The last step that can be replayed in one go after `step`; `step` itself if none can.
 std::int64_t reach_of(std::int64_t step, const std::vector<StepRange>& reachable) {
   for (const StepRange& range : reachable)
     if (range.contains(step + 1)) return range.last;

@@ -243,7 +243,7 @@ void Surveyor::judge(const CheckpointEntry& entry) {
   starts_.push_back({entry.step, entry.path});
 }
 
-/// A trail that was lost or damaged when the run went on begins anew behind its checkpoint.
+/// A trail that was lost or damaged when the run went on begins anew after its checkpoint.
 bool Surveyor::trail_note_holds(const CheckpointEntry& entry, const CheckpointFacts& facts) {
   const std::int64_t records = trail_.records_up_to(entry.step);
   if (!facts.trail || records == 0 || trail_.is_damaged(records - 1)) return true;
