@@ -61,8 +61,7 @@ inline constexpr std::size_t kLongestMetricsLine = std::size_t{1} << 20;
 struct MetricsLines {
   std::int64_t whole = 0;
   std::int64_t damaged = 0;  ///< no JSON objects
-  bool torn =
-      false;  ///< text follows the last line feed: a line being written, or one that a crash cut
+  bool torn = false;  ///< text follows the last line feed: a line being written, or one that a crash cut
   friend bool operator==(const MetricsLines&, const MetricsLines&) = default;
 };
 
