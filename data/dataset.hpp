@@ -263,7 +263,7 @@ struct PartSizes {
   std::int64_t train = 0, test = 0, validation = 0;
 };
 
-/// The sizes, from so many samples in the halves as they are in files or were made, less those left out.
+/// Sizes of the halves as in files or as made, less the samples left out.
 /// @throws DatasetOptionError  more than there are, none left to train on, or no validation half where one is asked for
 PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files);
 

@@ -28,11 +28,11 @@ std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t wind
 
 /// The order of one epoch that has each class equally often, made from (seed, epoch) alone in whole numbers.
 ///
-/// The K classes that have samples take turns in an endless row of draws: draw d is of class d mod K (in label
-/// order), and is its draw d / K. A class draws all its samples in a random order, then all of them in another, and
-/// so on. Epoch e has the draws from e * samples on, as many as there are samples, in the order of epoch_permutation.
-/// So two classes differ by one draw at most, in an epoch as in all up to it; two samples of a class by one in all
-/// epochs up to one, and by two within it.
+/// Balanced order: the K classes that have samples take turns in an endless row of draws. Draw d is of class
+/// d mod K (in label order), and is its draw d / K. A class draws all its samples in a random order, then all
+/// of them in another, and so on. Epoch e has the draws from e * samples on, as many as there are samples, in
+/// the order of epoch_permutation. So two classes differ by one draw at most, in an epoch as in all up to it;
+/// two samples of a class by one in all epochs up to one, and by two within it.
 /// @param labels  of all samples, each from 0 on
 std::vector<std::int32_t> balanced_order(std::span<const std::int32_t> labels, std::uint64_t seed,
                                          std::int64_t epoch);

@@ -48,8 +48,8 @@ struct BackwardTarget {
 /// the layers exactly as it would run them among the others, the bits are the same; weights and gradients are then of
 /// the part alone, its first parameter comes first. Not thread-safe. Borrows the network.
 ///
-/// A layer with sums over the global batch cuts the passes (models/batch_layer.hpp): they stop there, so that
-/// others come as far, and go on.
+/// Pass cuts: a layer with sums over the global batch (models/batch_layer.hpp) stops the passes until the
+/// others come as far.
 class Execution {
  public:
   /// @param max_batch  columns to make room for, those of a full grain: sums are cut by them; a multiple of

@@ -67,8 +67,8 @@ class LayerWalk {
   void record_into(Timeline* timeline) { timeline_ = timeline; }
   /// A pass over a grain, which must fit.
   void begin(const TrainingGrain& grain, bool training);
-  /// Layer i, and with the first layer of a run, or with a BatchLayer and its steps, all of them; of the others nothing is
-  /// left to do.
+  /// Runs layer i; with the first layer of a run, or a BatchLayer and its steps, all of them. For the others
+  /// nothing is left to do.
   void forward(std::size_t i);
   /// From here on back, with the gradient of the output.
   void begin_backward(float* gradient) {

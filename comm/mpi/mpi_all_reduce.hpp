@@ -17,17 +17,17 @@ namespace lockstep {
 
 // The messages of an all-reduce: a pure function of rank, number of ranks and size.
 //
-// Why not MPI_Iallreduce: Open MPI's (libnbc) reduces to rank 0 and broadcasts, so two ranks take turns
-// where they could work at once, and each of its rounds needs a call of ours to begin. Medians of 2 ranks on
-// one machine (shared memory, int64, microseconds):
-// bytes    MPI_Allreduce   MPI_Iallreduce + MPI_Test   doubling   halving
-// 2,048              0.6                         1.2        0.6       0.9
-// 40,960             12.0                        15.2       10.8      11.5
-// 174,720             32.3                        44.1       36.4      31.6
-// 4,194,304              509                        1250        705       487
-// Under a backward of 600 us four polls hide all of it. Where there are more ranks than cores,
-// MPI_Iallreduce is ahead (4 ranks on 2 cores, 174,720 bytes: 81 against 130): it changes threads less
-// often.
+// MPI_Iallreduce is not used: Open MPI's (libnbc) reduces to rank 0 and broadcasts, so
+// two ranks take turns. They could work at once, and each of its rounds needs a call of
+// ours to begin. Medians of 2 ranks on one machine (shared memory, int64, microseconds):
+// Medians of 2 ranks on one machine (shared memory, int64, microseconds): bytes
+// MPI_Allreduce   MPI_Iallreduce + MPI_Test   doubling   halving 2,048              0.6
+// 1.2        0.6       0.9 40,960             12.0                        15.2       10.8
+// 11.5 174,720             32.3                        44.1       36.4      31.6
+// 4,194,304              509                        1250        705       487 Under a
+// backward of 600 us four polls hide all of it. Where there are more ranks than cores,
+// MPI_Iallreduce is ahead (4 ranks on 2 cores, 174,720 bytes: 81 against 130): it changes
+// threads less often.
 //
 // Ranks of a host are neighbours, as launchers number them by default, and share its way to the others. So
 // sharing out begins with the nearest partners, and from a size on from which between hosts it is ahead although
@@ -62,11 +62,11 @@ inline constexpr std::size_t kSharedOutFromBytes = 16 * 1024;
 /// first gives its buffer to the rank before it, and at last receives the result: inside each host, if all are full and
 /// a power of two, otherwise among all ranks.
 ///
-/// Large ones: neighbours in groups of 2, 3, 5 or 7 share their slice out, each adds up its part, ranks with the same
-/// part go on among themselves, and the same way back: halving (Rabenseifner) for a power of two. Each rank sends the
-/// buffer twice, less its own part. Ranks that no such group divides are in groups of three or four, up to three of
-/// which have a rank more, which keeps no part. Inside a host a rank has one partner after the other, between hosts all
-/// at once.
+/// Large sums: neighbours in groups of 2, 3, 5 or 7 share their slice out and add up their parts. Ranks with
+/// the same part go on among themselves, and the same way back: halving (Rabenseifner) for a power of two.
+/// Each rank sends the buffer twice, less its own part. Ranks that no such group divides are in groups of
+/// three or four, up to three of which have a rank more, which keeps no part. Inside a host a rank has one
+/// partner after the other, between hosts all at once.
 ///
 /// Each host shares out among its own ranks first. Those of a last host that is not full keep several of the parts that
 /// the others' ranks keep, up to eight, and do with each what its other ranks do. Where they would have to keep more,

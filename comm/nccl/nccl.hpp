@@ -20,8 +20,8 @@ bool nccl_shares_gpus();
 
 /// Gives NCCL what the environment leaves open. To be called before there are threads.
 ///
-/// NCCL_GRAPH_REGISTER=0: graphs that mix small and large collectives with registered buffers can hang without a word
-/// (NVIDIA/nccl issue 2389), and ours hold a large one and its counters.
+/// NCCL_GRAPH_REGISTER=0, since graphs with small and large collectives and registered buffers can hang
+/// silently (NVIDIA/nccl issue 2389). Ours hold a large one and its counters.
 void set_nccl_defaults();
 
 /// Queues on streams. A collective call over `comm`, by which the ranks find each other; every rank on a GPU

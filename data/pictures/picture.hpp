@@ -124,10 +124,10 @@ void check_packed_size(const std::string& name, std::int64_t width, std::int64_t
 /// All of them turn a whole file into grey, 0 is black, or into red, green and blue. `name` is for messages.
 /// @throws DataError  naming the file and what is wrong with it
 ///
-/// Every kind of PNG: grey, colour, palette, with alpha, 16 bits or interlaced (of both, libpng's simple interface writes
-/// pixels anywhere: CVE-2025-65018, and what came after it); the values that it stores, whatever screen
-/// it was made for (gAMA), turned upright as its EXIF data say. What is transparent is laid on white; on black if
-/// nothing could be seen on white.
+/// Reads every kind of PNG: grey, colour, palette, with alpha, 16 bits or interlaced. (Of the last two,
+/// libpng's simple interface writes pixels anywhere: CVE-2025-65018, and later ones.) The values are those
+/// stored, whatever screen it was made for (gAMA), turned upright as its EXIF data say. What is transparent
+/// is laid on white; on black if nothing could be seen on white.
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The pixels are
 /// libjpeg-turbo's, of exact integers ("islow", fancy upsampling, no smoothing): the same on every machine.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Classes of two sets, or of a set and a model, are the same if their names are, whatever their numbers.
+/// Matching of the classes of two sets, or of a set and a model: by name, whatever their numbers.
 #pragma once
 
 #include "data/dataset.hpp"

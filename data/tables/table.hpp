@@ -19,14 +19,14 @@
 
 namespace lockstep {
 
-/// True of a name that ends with .csv, .tsv, .txt, .data or one of these and .gz, .npy or .npz, in letters of any case.
+/// True if a name ends with .csv, .tsv, .txt, .data or these and .gz, .npy or .npz, in any case.
 bool is_called_a_table(const std::filesystem::path& path);
 
 /// Says if the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
 /// for that has no such number.
 enum class TableHeader { kAuto, kYes, kNo };
 
-/// The fate of an empty cell of a feature, in text, and of one that says NA, NaN, null, None or ?.
+/// Treatment of a feature's empty cell, in text, and of NA, NaN, null, None or ?.
 enum class MissingCells {
   kRefused,
   kMean,    ///< the mean of its column in the training half is put in

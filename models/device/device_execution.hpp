@@ -45,8 +45,8 @@ struct DeviceGradient {
   std::int64_t* refusals = nullptr;      ///< [tensors][kRefusalKinds], Refusals::of_tensor; may be null
 };
 
-/// Called in backward when everything that this rank adds to [offset, offset + size) of the arena is
-/// queued on `stream`. In backward order.
+/// Called in backward when this rank's additions to [offset, offset + size) of the arena are queued on
+/// `stream`. In backward order.
 using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offset, std::size_t size)>;
 
 /// Sums of a cut (models/batch_layer.hpp) that are to become those over all ranks; device memory.

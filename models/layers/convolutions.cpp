@@ -101,7 +101,7 @@ class Conv2dLayer final : public WeightedLayer {
     return checked_sum(convolution_scratch(shape_, columns, terms, parameter_size()),
                        stand_in_numbers(terms));
   }
-  /// Not with padding, for which each call of the gradient copies the input; nor where a unit is of all channels.
+  /// False with padding, where each call of the gradient copies the input, or where a unit is of all channels.
   bool splits_outputs() const override { return shape_.padding == 0 && shape_.groups == 1 && !is_int16(); }
   ImagePart reads_for(const ImagePart& of_output) const override {
     const auto pixels = [&](int outputs, int reach, int image) {

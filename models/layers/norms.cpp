@@ -26,9 +26,9 @@ const BatchNormChannel* channels_in(const std::byte* statistics) {
   return reinterpret_cast<const BatchNormChannel*>(statistics);
 }
 
-/// y = (x - mean) / sqrt(variance + eps) * weight + bias, channel by channel, with mean and variance of the
-/// global batch in training and the running ones in evaluation. NAME.weight and NAME.bias [channels] are
-/// trained, unless `affine: false`; NAME.running_mean and NAME.running_var [channels] are kept.
+/// y = (x - mean) / sqrt(variance + eps) * weight + bias, channel by channel. Training uses mean and variance of the
+/// global batch, evaluation the running ones. NAME.weight and NAME.bias [channels] are NAME.weight and NAME.bias
+/// [channels] are trained, unless `affine: false`; NAME.running_mean and NAME.running_var [channels] are kept.
 class BatchNormLayer final : public Layer, public BatchLayer {
  public:
   struct Options {
@@ -203,10 +203,10 @@ float* statistics_in(std::uint8_t* saved) {
   return reinterpret_cast<float*>(saved);
 }
 
-/// y = (x - mean) / sqrt(variance + eps) weight + bias, with mean and variance of some neighbouring channels of one
-/// sample, in training as in evaluation: as PyTorch's GroupNorm, or of all its numbers, as PyTorch's LayerNorm over
-/// [channels, height, width]. NAME.weight and NAME.bias, of each channel or of each number, are trained, unless
-/// `affine: false`. What is kept between the passes is mean and 1 / deviation of each group.
+/// y = (x - mean) / sqrt(variance + eps) weight + bias, with statistics of neighbouring channels of one sample.
+/// So it is in training as in evaluation: as PyTorch's GroupNorm, or of all its numbers, as PyTorch's LayerNorm
+/// over [channels, height, width]. NAME.weight and NAME.bias, of each channel or of each number, are trained,
+/// unless `affine: false`. What is kept between the passes is mean and 1 / deviation of each group.
 class GroupNormLayer final : public Layer {
  public:
   GroupNormLayer(const LayerPlace& place, const GroupNormOp& options)

@@ -113,8 +113,8 @@ double best_accuracy(Env& env, const std::string& run_dir);
 /// one save is in flight: the next one waits for it, so that a requested checkpoint is always
 /// written.
 ///
-/// An error of a background save is thrown once, by the next save() or finish(), in place of what that
-/// call was to do: save() has then not taken the new snapshot. Called by one thread.
+/// Errors of a background save are thrown once, by the next save() or finish(), in place of that call's work.
+/// Called by one thread.
 class AsyncCheckpointer {
  public:
   /// @param before_each  runs on the background thread before each save: what must be on disk before the

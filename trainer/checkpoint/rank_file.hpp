@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Assignment of work to ranks: ranks.jsonl, next to the trail, which is the same on any ranks. docs/trail-format.md.
 ///
-/// A step has two numbers more than its trail, however many ranks took it: sums over ranks r of (r + 1) times a
+/// Steps have two numbers more than in the trail, however many ranks took them. They are sums over ranks r of (r + 1) times a
 /// fingerprint of each. Where one rank alone is wrong by d, they are off by (r + 1) d, and d is known from the trail.
 #pragma once
 

@@ -53,8 +53,8 @@ struct LockPatience {
 /// machine was restarted) is taken over. One of another host is not: it cannot be seen here whether that job is
 /// still running.
 ///
-/// Ranks outlive a launcher that was killed by a second or two, and a run that was told to stop saves first:
-/// so a lock of this machine is waited for a little before it is refused.
+/// Waits a little for a lock of this machine before it refuses. Ranks outlive a killed launcher by a second
+/// or two, and a run that was told to stop saves first.
 class RunLock {
  public:
   /// @throws RunInUseError naming the owner and the file to delete

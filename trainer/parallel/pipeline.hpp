@@ -3,8 +3,8 @@
 /// The strategy `pipeline`: each rank has some layers of the network, and grains pass through them one after the
 /// other. The bits are those of one rank.
 ///
-/// And which rank of some pipelines computes or remembers wrongly, or has a bad link: sums among replicas, messages
-/// between stages, and replays, in which each pipeline computes the share of the next one.
+/// Also finds the rank of a pipeline that computes or remembers wrongly, or has a bad link. It compares sums among
+/// replicas, messages between stages, and replays, in which each pipeline computes the share of the next one.
 #pragma once
 
 #include "comm/communicator.hpp"

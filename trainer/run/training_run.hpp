@@ -37,9 +37,9 @@ void refuse_faults_unless_allowed(const Job& job);
 
 /// One rank's part in a fault: every rank has one, and one of them fails. A run that has no fault has none.
 ///
-/// A fault strikes once in a run: what a run directory has seen is written down there first (`injected`), so
-/// that a run which is started again after it goes past the step. With run.resume=never it strikes anew. Only
-/// `slow` and `busy` are no events: they last from their step on, in every start of the run.
+/// A fault strikes once in a run: the run directory records it first (`injected`). So a run that is started
+/// again after it goes past the step. With run.resume=never it strikes anew. Only `slow` and `busy` are no
+/// events: they last from their step on, in every start of the run.
 class FaultInjector {
  public:
   /// Collective. Borrows all but the job.

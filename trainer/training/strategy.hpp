@@ -79,10 +79,10 @@ struct StrategySummary {
 /// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
 /// equal arguments, unless it says otherwise.
 ///
-/// Ownership of the weights is the strategy's own affair: every rank (data), each rank a part (pipeline), or all
-/// ranks together (one memory). The loop knows only the *whole state*, in the memory of rank 0's host: it
-/// fills it from a checkpoint and calls distribute(); it calls collect() and writes a checkpoint of it. What
-/// collect() brought stays there until the next run().
+/// Ownership of the weights is the strategy's own affair. Every rank has them (data), each rank a part
+/// (pipeline), or all ranks together (one memory). The The loop knows only the *whole state*, in the memory
+/// of rank 0's host: it fills it from a checkpoint and calls distribute(); it calls collect() and writes a
+/// checkpoint of it. What collect() brought stays there until the next run().
 class ParallelStrategy {
  public:
   virtual ~ParallelStrategy() = default;
@@ -105,9 +105,9 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
-  /// Exchanges the weights with one of their averages (WeightAverages), on every rank and wherever they are
-  /// trained, until the next call. That is how an average is evaluated. Only where the job keeps averages, which it
-  /// cannot under hogwild.
+  /// Exchanges the weights with one of their averages (WeightAverages), on every rank, until the next call.
+  /// That is That is how an average is evaluated. Only where the job keeps averages, which it cannot under
+  /// hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
   /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold.
   /// Nothing to do where there is one. Collective.
