@@ -87,7 +87,7 @@ class GradientReducer {
   /// is too large for them. Only under `world`, after a step that notes terms. Collective.
   std::vector<TensorRefusals> foreseen_refusals();
   /// Sums the last step again in the current units, in which all its terms fit, without computing it again.
-  /// Only Only under `world`, after a step that notes terms. Collective.
+  /// Only under `world`, after a step that notes terms. Collective.
   /// @returns false, and leaves the sums as they are, where that takes terms that are not remembered; alike on all ranks
   bool sum_again();
   /// Largest |sum| of each tensor, in its units (GradientUnits::refine). Only under `world`.

@@ -3,7 +3,7 @@
 /// A list of training samples that a run leaves out: data.leave_out.
 ///
 /// Format: a text file with a sample a line. It gives its place in the training half, from 0, or the name of
-/// its picture as lists of names and messages have it, such as train/cat/1.jpg. Spaces Spaces around a line
+/// its picture as lists of names and messages have it, such as train/cat/1.jpg. Spaces around a line
 /// and empty lines do not count; # at the beginning of a line, or after a place, begins a comment.
 #pragma once
 

@@ -51,7 +51,7 @@ bool is_ending_of_picture(std::string_view ending);
 //
 // Files train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl: a line
 // for each sample, in order. It is the path of the picture within the converted folder, as a JSON string in
-// ASCII. So So any name is one line; what is no UTF-8 in it became U+FFFD.
+// ASCII. So any name is one line; what is no UTF-8 in it became U+FFFD.
 
 /// @param half  "train", "t10k", "test" or "validation"
 std::string sample_names_file(std::string_view half);

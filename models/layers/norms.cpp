@@ -27,8 +27,8 @@ const BatchNormChannel* channels_in(const std::byte* statistics) {
 }
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias, channel by channel. Training uses mean and variance of the
-/// global batch, evaluation the running ones. NAME.weight and NAME.bias [channels] are NAME.weight and NAME.bias
-/// [channels] are trained, unless `affine: false`; NAME.running_mean and NAME.running_var [channels] are kept.
+/// global batch, evaluation the running ones. NAME.weight and NAME.bias [channels] are
+/// trained, unless `affine: false`; NAME.running_mean and NAME.running_var [channels] are kept.
 class BatchNormLayer final : public Layer, public BatchLayer {
  public:
   struct Options {

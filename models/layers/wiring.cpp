@@ -75,7 +75,7 @@ bool is_vector(const ImageShape& shape) {
 }
 
 /// y = x times the output of an earlier layer, number by number. One of both may be [channels, 1, 1] and
-/// scales each channel of the other. The The gradient flows to both.
+/// scales each channel of the other. The gradient flows to both.
 class MultiplyLayer final : public Layer {
  public:
   MultiplyLayer(const LayerPlace& place, const EarlierLayer& from)

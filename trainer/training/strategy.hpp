@@ -80,7 +80,7 @@ struct StrategySummary {
 /// equal arguments, unless it says otherwise.
 ///
 /// Ownership of the weights is the strategy's own affair. Every rank has them (data), each rank a part
-/// (pipeline), or all ranks together (one memory). The The loop knows only the *whole state*, in the memory
+/// (pipeline), or all ranks together (one memory). The loop knows only the *whole state*, in the memory
 /// of rank 0's host: it fills it from a checkpoint and calls distribute(); it calls collect() and writes a
 /// checkpoint of it. What collect() brought stays there until the next run().
 class ParallelStrategy {
