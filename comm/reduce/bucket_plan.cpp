@@ -52,7 +52,7 @@ struct CostModel {
 };
 
 /// Earliest end of the first `last + 1` ranges, in some number of buckets, and the last bucket's start. An
-/// earlier An earlier end of the buckets before is never worse for those after, so the best plan of a prefix
+/// earlier end of the buckets before is never worse for those after, so the best plan of a prefix
 /// is part of a best plan.
 struct Choice {
   double end = std::numeric_limits<double>::infinity();

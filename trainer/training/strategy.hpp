@@ -106,7 +106,7 @@ class ParallelStrategy {
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
   /// Exchanges the weights with one of their averages (WeightAverages), on every rank, until the next call.
-  /// That is That is how an average is evaluated. Only where the job keeps averages, which it cannot under
+  /// That is how an average is evaluated. Only where the job keeps averages, which it cannot under
   /// hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
   /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold.
