@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How two training images become one, with the labels of both. data/augmentation.hpp draws which, and each one's share.
+/// How two training images become one, with the labels of both. data/augmentation.hpp draws which, and their shares.
 ///
 /// Both images are augmented first (kernels/numerics/augment.hpp). All of it is arithmetic on integers, the same on
 /// every machine; docs/arithmetic.md has the rules in words.

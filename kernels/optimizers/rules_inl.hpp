@@ -175,7 +175,7 @@ struct Rmsprop {
   }
 };
 
-// Lion (Chen et al., 2023, "Symbolic discovery of optimization algorithms"). Every weight moves by the rate, up or down.
+// Lion (Chen et al., 2023, "Symbolic discovery of optimization algorithms"). A weight moves by the rate, up or down.
 
 struct Lion {
   using Step = LionStep;
