@@ -30,9 +30,9 @@ struct TermSums {
   }
 
   float*
-      shared;  ///< this term's lanes, [warp][sum][lane], and after them the totals; aligned to 16 bytes
-  int warps;  ///< warps of a term
-  int warp;   ///< the number of this one
+      shared;  ///< memory of this term: lanes, [warp][sum][lane], and after them totals; aligned to 16 bytes
+  int warps;   ///< warps of a term
+  int warp;    ///< the number of this one
 
   /// [kCount], there after a __syncthreads().
   __device__ float* totals() const { return shared + warps * kSet * kStride; }

@@ -205,7 +205,7 @@ __device__ inline void add_scores(const LossTarget& target, int batch, std::uint
   if (stops > 0) add_integer(counters + kStopRequests, stops);
 }
 
-/// The last argument of add_scores(), read early.
+/// The `stops` of add_scores(), read early.
 __device__ inline std::uint32_t stops_of_block(const LossTarget& target) {
   return blockIdx.x == 0 && target.state != nullptr ? target.state->stop_requested : 0;
 }
