@@ -249,7 +249,7 @@ struct ActivationFunction {
 };
 
 // A grain's gradient as several terms, each of which is rounded to fixed point. (GradientSplit in
-// kernels/sum_cuts.hpp says why and how many).
+// kernels/sum_cuts.hpp says why and how many.)
 
 /// Destination of the terms of a layer's gradients. Term t goes to dw + t * term_stride and db + t * term_stride.
 struct GradientOutput {

@@ -21,7 +21,7 @@ namespace lockstep {
 
 /// Names the sums of docs/arithmetic.md in checkpoints, on all devices. (1 was of before they agreed.)
 inline constexpr int kArithmeticVersion = 2;
-/// The same sums, where targets of a cross-entropy of two classes are smoothed: 2 computed their gradient otherwise.
+/// Their version where targets of a cross-entropy of two classes are smoothed: 2 computed their gradient otherwise.
 inline constexpr int kSmoothedPairArithmetic = 3;
 
 /// How many pieces cover `size`.

@@ -24,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Rows of dy that tiles read stay in the first-level cache, with their lines, while all taps of a group run.
+/// Rows of dy that tiles read stay in the first-level cache, with their lines, while all taps run.
 constexpr std::size_t kCachedBytes = (kManyRegisters ? 32 : 12) * 1024;
 constexpr std::size_t kTapsOfGroup = 25, kFiltersOfGroup = 4;
 constexpr std::size_t kHalves = 2;  ///< lines of a sum's 32 lanes
@@ -320,7 +320,7 @@ struct GroupGradient {
   bool packs(const Term& term) const {
     return taps.size() > kWorthPacking && term.channel * channels_of_tile(shape) <= kMostOfBlock;
   }
-  /// Makes as many as fit, or some to share the copy, if x is copied for them; otherwise one.
+  /// Blocks at once: as many as fit, or some that share the copy, if x is copied; otherwise one.
   std::size_t blocks_at_once(const Term& term) const {
     constexpr std::size_t kShareCopy = 4;
     const std::size_t block = std::max<std::size_t>(1, term.channel * channels_of_tile(shape));

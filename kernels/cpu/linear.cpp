@@ -114,7 +114,7 @@ HWY_EXPORT(call_add);
 
 namespace {
 
-/// Sums the rows [first, first + kCount) of x [.., columns]: chains by rising column, blocks added in order. Many rows
+/// Sums rows [first, first + kCount) of x [.., columns]: chains by rising column, blocks added in order. Several rows
 /// at a time, because each waits for its last addition.
 template <std::size_t kCount>
 void sum_some_rows(const float* x, std::size_t columns, float* sums) {

@@ -54,7 +54,7 @@ void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float
                           float* dx);
 /// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as the split says.
 /// @param split  the layer's, for a full grain. The shape may have a part of the layer's output channels, and the grain
-///              may be smaller
+///               may be smaller
 void conv2d_backward_weights(const Conv2dShape& shape, const GradientSplit& split, const float* x,
                              const float* dy, const GradientOutput& to);
 
@@ -83,7 +83,7 @@ void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* 
 /// Layers after a batch norm that work on its output in place, computed with it. They cost no pass over memory.
 struct NormSteps {
   const float* added = nullptr;  ///< first: y += added, or dy += added, as add(); null: nothing
-  /// second: y = max(y, 0), or the gradient of that, as relu_forward() and relu_backward()
+  /// Second: y = max(y, 0), or the gradient of that, as relu_forward() and relu_backward().
   bool has_relu = false;
   std::uint8_t* positive = nullptr;  ///< for the backward pass of the relu; in evaluation null
 };

@@ -237,12 +237,12 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 // 4. If it fits, 4 filters and 2 channels a block from shared memory (conv2d_staged.cuh); 3 x 3 filters eight at a
 // time, with 2 channels in a block. Lanes are added up by threads (conv2d_lane_sums.cuh).
 //
-// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory. Net, batch 64:     conv1
-// 18 MFLOP, 1.7 MB  0.3 us / 0.5 us;  conv2   41 MFLOP,  0.7 MB   0.7 us / 0.2 us. LeNet, batch 256:  conv1  62
-// MFLOP, 14.6 MB 1.1 us / 4.4 us;  conv2  819 MFLOP,  7.6 MB  14.3 us / 2.3 us. Measured with version 3: conv2 of
-// Net 6.4 us, of LeNet 64.9 us. Fmas among the inner loop's instructions (sm_90, 5 x 5 taps): 86 % in version 4, 65
-// % in version 3; the start of a row of 8 pixels, what is copied and the sums over the lanes bring it to about 62
-// %.
+// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory.
+// Net, batch 64:     conv1  18 MFLOP, 1.7 MB  0.3 us / 0.5 us;  conv2   41 MFLOP,  0.7 MB   0.7 us / 0.2 us.
+// LeNet, batch 256:  conv1  62 MFLOP, 14.6 MB 1.1 us / 4.4 us;  conv2  819 MFLOP,  7.6 MB  14.3 us / 2.3 us.
+// Measured with version 3: conv2 of Net 6.4 us, of LeNet 64.9 us. Fmas are 86 % of the inner loop's instructions
+// (sm_90, 5 x 5 taps) in version 4, 65 % in version 3; the start of a row of 8 pixels, what is copied and the sums over
+// the lanes bring it to about 62 %.
 
 void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, int grain,
                              const float* x, const float* dy, const ExactGradient& gradient) {

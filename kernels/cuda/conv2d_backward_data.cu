@@ -4,7 +4,7 @@
 ///
 /// Versions:
 /// 1. One thread for a pixel of dx of a sample, everything from global memory. Filters without another version
-///   use tiles by now (conv2d_generic.cuh).
+///    use tiles by now (conv2d_generic.cuh).
 /// 2. The forward kernel on dy with a border of zeros and the filters turned around (conv2d_direct.cuh). For
 ///    conv2 of Net and LeNet more than half of the products are with zeros of the border.
 /// 3. Rows of dy are scattered into whole rows of dx (conv2d_scatter.cuh): no such product is left. Version 2
@@ -13,7 +13,7 @@
 ///    those of 2, which few warps share. Rows of dx with the most work start first. Masks come eight at a
 ///    time.
 /// 5. Weights are copied by a third of the instructions. Rows and columns of dy that a pool dropped are left out: a
-///   fifth of LeNet's. Tiles of up to 8 columns have registers for 20 warps in place of 15, so that its 520 blocks are
+///    fifth of LeNet's. Tiles of up to 8 columns have registers for 20 warps in place of 15, so that its 520 blocks are
 ///    all there at once.
 /// In all of them the gradient spreads over the pool windows of the epilogue before, so that this needs no pass
 /// over memory. With a bias it is the forward pass of a transposed convolution.

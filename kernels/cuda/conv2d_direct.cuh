@@ -193,7 +193,7 @@ inline constexpr int kDirectBlocks = kFilters > 5 ? 2
 /// @param store  writes the outputs. store.early(place) begins what needs not wait for them;
 ///               store.template tile<kColumns, kFilters>(sums, place, early), called by all threads, shares
 ///               them among the warps; if store.from_registers, there is one warp, and
-///              store.registers(sums, place, early) uses them as they are.
+///               store.registers(sums, place, early) uses them as they are.
 /// Grid: tiles, filters / kFilters, batch / 32. Block: a warp for each group of channels.
 template <int kSize, bool kBorder, int kColumns, int kFilters, class Store>
 __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
@@ -274,7 +274,7 @@ void launch_tile(cudaStream_t stream, const OutputSize& y, DirectArgs args, cons
 /// Queues one launch; nothing if there are no outputs. `args` lacks what depends on the tile.
 ///
 /// @tparam kAlwaysBorder  the caller's images nearly always have a border. Kernels for those without are left
-///                       out, which compile for long, and tiles with a border compute the same bits
+///                        out, which compile for long, and tiles with a border compute the same bits
 template <int kSize, bool kAlwaysBorder, class Store>
 void launch_direct(cudaStream_t stream, const Chip& chip, const OutputSize& y, const DirectArgs& args,
                    const Store& store) {

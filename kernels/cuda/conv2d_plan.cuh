@@ -26,7 +26,7 @@ struct OutputSize {
 };
 
 /// The channels of a convolution with groups that a tile has. `most` of one group, or fewer at the group's end. Tiles
-/// are are counted through all groups.
+/// are counted through all groups.
 struct GroupBlock {
   int group, first, count;
 

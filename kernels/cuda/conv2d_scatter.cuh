@@ -118,7 +118,7 @@ struct RowQueue {
   static constexpr int kAhead = kRowsAhead<kFilters>, kSlots = kAhead + 1;
   static constexpr int kFloats = Sums::kCount + Cache::kLineFloats + kSlots * kColumns;  // In registers.
   /// Blocks on a multiprocessor at a time. nvcc 13 finds registers for so many, without spills in the loop over rows.
-  /// rows. LeNet's second convolution is all there at once then.
+  /// LeNet's second convolution is all there at once then.
   static constexpr int kBlocks = kFloats > 96 || kColumns > (kFilters == 2 ? 8 : 10) ? 2
                                  : kFloats > 84 || kFilters == 2                     ? 3
                                                                                      : 4;

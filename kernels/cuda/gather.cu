@@ -64,7 +64,7 @@ __device__ std::int64_t sample_at(const SampleSelection& selection, int n) {
   return selection.order == nullptr ? position : selection.order[position];
 }
 
-/// Row of the image of column n: in the set, or in the ring with the rows of a few steps.
+/// Row of the image of column n in the set, or in the ring with the rows of some steps.
 __device__ std::int64_t row_of(const SampleSelection& selection, int n, std::int64_t sample) {
   const StreamedRows& rows = selection.rows;
   if (rows.steps == 0) return sample;

@@ -7,7 +7,7 @@
 /// 1. A thread for each weight walks over the samples of a grain: two loads an FMA, each of 32 sectors.
 /// 2. Tiles of 16 x 16 or 32 x 32 weights; rows of x and dy of 64 samples through shared memory, padded so
 ///    that eight rows are read as float4 without conflict; 2 x 2 or 4 x 4 weights a thread: 4 or 8 FMA for
-///   each float4. A bias is a weight whose x is 1, in the column after the last: it needs no code.
+///    each float4. A bias is a weight whose x is 1, in the column after the last: it needs no code.
 /// 3. All numbers of a thread's part of the tile are on their way from L2 at once. This one.
 ///
 /// Limits on an H100. Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 16,050 atomic additions, LeNet fc1 at

@@ -115,7 +115,7 @@ __device__ inline SampleScore score_logits(const LinearLossArgs& args, const flo
   return score_of(cross_entropy(logits, label, mine), args.target.narrow_limit);
 }
 
-/// Bits of a sample's inputs begin + part, begin + part + kLossLanes, ...: set if they pass the epilogue before.
+/// Bits of inputs begin + part, begin + part + kLossLanes, ... of a sample. Set if they pass the epilogue before.
 __device__ inline unsigned load_passes(const LinearLossArgs& args, int begin, int end, int n) {
   if (args.expand.mask == nullptr) return ~0U;
   unsigned passes = 0;

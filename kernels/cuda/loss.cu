@@ -11,7 +11,7 @@
 ///    multiprocessors, and its sums are one shuffle tree and two votes, without a barrier.
 /// 3. Four lanes a sample, joined by two shuffles for the peak and two for the sum. A lane has four logits of
 ///    sixteen: they stay in registers, so does each exp for the gradient, and four run side by side. (In
-///   version 2 the compiler computed them again, one after another between the stores.) Ten classes need a
+///    version 2 the compiler computed them again, one after another between the stores.) Ten classes need a
 ///    third of the instructions of version 2, about 450, and a batch of 64 eight warps instead of two. Two
 ///    lanes would save a shuffle and double the exps, eight the reverse. This one.
 ///

@@ -20,7 +20,7 @@
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-/// Running maxima. Like in PyTorch the first of equals wins, and NaN beats every number.
+/// Running maxima. The first of equals wins, as in PyTorch, and NaN beats every number.
 template <int kWidth>
 struct Best {
   Pack<float, kWidth> value;

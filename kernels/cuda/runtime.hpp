@@ -55,7 +55,7 @@ std::unique_ptr<Event> make_event(int device, Device::Timing timing);
 
 class GpuGraph final : public Graph {
  public:
-  /// Owns what was captured, and queues the graph's transfer to the device. So its first launch
+  /// Takes ownership of what was captured, and queues the graph's transfer to the device. So its first launch
   /// costs no more than the others.
   GpuGraph(cudaGraph_t captured, cudaStream_t stream);
   ~GpuGraph() override;

@@ -191,7 +191,7 @@ void check_shape(const GridShape& shape);
 
 /// Returns when all threads have ended.
 /// @throws InternalError naming launch, block and thread. Some thread never reaches a barrier or warp
-///        operation; or a write just outside of a piece of shared or device memory
+///         operation; or a write just outside of a piece of shared or device memory
 /// @throws DeviceError if this processor cannot run kernels at all
 void run_grid(const GridShape& shape, const Kernel& kernel);
 

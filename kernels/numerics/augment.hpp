@@ -41,7 +41,7 @@ LOCKSTEP_HOST_DEVICE constexpr bool mixes_images(AugmentKind kind) {
   return kind >= AugmentKind::kMixup;
 }
 
-/// An entry of the list. draw_map(), draw_change() and data/mixing.cpp say what its numbers mean, and their unit.
+/// An entry of the list. The function that draws for it says what its numbers mean, and their unit.
 struct AugmentStep {
   AugmentKind kind = AugmentKind::kCrop;
   std::int32_t numbers[kAugmentNumbers] = {};

@@ -4,7 +4,7 @@
 /// of 32 bits, 16 times, all digits times all digits.
 ///
 /// Napkin, since no machine here has AMX. A core starts a tdpbssd every 16 cycles, 16,384 products of digits or 4,096
-/// of of 16 bits, and its sums come 52 cycles later. Four tiles of sums in turns never wait for their sums; three, with
+/// of 16 bits, and its sums come 52 cycles later. Four tiles of sums in turns never wait for their sums; three, with
 /// high low and low high in one, would wait 104 cycles in 64. Each of four tiles that are loaded, 8 cycles from a
 /// first-level cache, serves two products: 32 cycles in 64. From 256 channels on a pixel's tiles come from the second
 /// level, 4 KiB in 64 cycles, which is all that it gives.

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Weight gradients on tiles: 16 filters x 16 channels of a tap, over 64 pixels and samples of a row.
 ///
-/// dy is packed as [filter / 16][row][64 pixels and samples][high, low][16 filters][64]. x is packed as [row][channel /
-/// 16][column][sample / 4][16 channels][4 samples], in a frame of zeros, and with a stride the columns lie by their
-/// remainder first. So what a tap reads for a row of dy is one run of lines of 64 bytes. A run's last tile reaches into
-/// what follows, times zeros of dy. Few channels are folded as in a product (amx_product_inl.hpp).
+/// dy is packed as [filter / 16][row][64 pixels and samples][high, low][16 filters][64]. x is packed as
+/// [row][channel / 16][column][sample / 4][16 channels][4 samples], in a frame of zeros; with a stride columns lie by
+/// their remainder first. So what a tap reads for a row of dy is one run of lines of 64 bytes. A run's last tile
+/// reaches into what follows, times zeros of dy. Few channels are folded as in a product (amx_product_inl.hpp).
 #pragma once
 
 #include "kernels/cpu/int16/amx_tiles_inl.hpp"

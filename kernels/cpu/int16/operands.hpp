@@ -193,8 +193,8 @@ void for_each_tile(const Correlation& c, std::size_t sources_at_once, std::size_
 }
 
 /// A weight gradient of one group, both operands rounded. For filter k and tap t it is the sum over rows p, columns q
-/// and samples n of dy[k * dy_channel + (p * columns + q) * batch + n] times x[taps[t] + p * x_row + q * x_column +
-/// n].
+/// and samples n of dy[k * dy_channel + (p * columns + q) * batch + n] times
+/// x[taps[t] + p * x_row + q * x_column + n].
 struct GradientShape {
   std::size_t filters = 0, rows = 0, columns = 0, batch = 0;
   std::size_t dy_channel = 0, dy_row = 0;

@@ -3,7 +3,7 @@
 /// Convolutions and fully connected layers in 16-bit integers (train.precision: int16). Tensors, gradients and
 /// conventions are those of kernels/cpu/ops.hpp; docs/arithmetic.md has the contract:
 /// - An operand v becomes q = v / 2^e, rounded half to even, where e >= -149 is the smallest with |v| <= 32639 2^e for
-///  all v of its unit. For x and dy each sample has a unit, but in a weight gradient the whole call has one;
+///   all v of its unit. For x and dy each sample has a unit, but in a weight gradient the whole call has one;
 ///   weights have one a tensor. Padding samples count nowhere.
 /// - A result is the exact sum of products of integers, times a power of two, rounded once to fp32; then the bias.
 /// - NaN or infinity in a unit makes all its results NaN.
