@@ -22,7 +22,7 @@ namespace lockstep {
 /// True if a name ends with .csv, .tsv, .txt, .data or these and .gz, .npy or .npz, in any case.
 bool is_called_a_table(const std::filesystem::path& path);
 
-/// Says if the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
+/// Says if the first row of text has the columns' names. kAuto: if a feature in it is not a number, or a column is asked
 /// for that has no such number.
 enum class TableHeader { kAuto, kYes, kNo };
 
@@ -113,7 +113,7 @@ class TextColumnsError : public DataError {
   std::vector<TextColumn> columns_;
 };
 
-/// Labels become classes in the order of their numbers, or of their bytes where one is no whole number. Where all are
+/// Labels become classes in the order of their numbers, or of their bytes where one is not a whole number. Where all are
 /// whole numbers, 1.0 is 1.
 struct TableConversionOptions {
   TableOptions table = {};
