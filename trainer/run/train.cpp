@@ -106,12 +106,18 @@ void TrainingRun::restore_or_initialise() {
 
 RankStretch TrainingRun::ranks_here() {
   const auto grains = strategy_->sampler().local_grains(0);
+  const Teams teams = strategy_->teams();
+  std::optional<std::vector<std::int64_t>> tensors;  // nothing: all
+  if (!teams.holders.empty()) {
+    tensors.emplace();
+    for (const HeldTensor& tensor : teams.held) tensors->push_back(static_cast<std::int64_t>(tensor.number));
+  }
   const RankPlace here{.host = comm_.host(),
                        .device = setup_.device.description,
                        .uuid = setup_.device.gpu ? setup_.device.gpu->device->properties().uuid : "",
                        .first_grain = grains.empty() ? 0 : grains.front().first / job_.parallel.grain,
                        .grains = std::ssize(grains),
-                       .tensors = strategy_->held_tensors()};
+                       .tensors = tensors};
   RankStretch stretch{
       .strategy = job_.parallel.strategy, .split = std::string(spelt(job_.parallel.split)), .ranks = {}};
   for (const std::string& place : gather_text(comm_, to_text(here)))
