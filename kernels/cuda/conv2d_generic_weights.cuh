@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Weight gradient of a convolution with filters of any size, stride, padding, dilation and number of groups.
 ///
-/// A thread has 8 taps, counted through all channels of a group, of 8 of its filters, and walks along rows of dy of one
+/// A thread has 8 taps, counted through all channels of a group, of 8 of its filters. It walks along rows of dy of one
 /// sample. A block has as many such tiles as a term leaves warps for, of neighbouring taps and filters: they find each
 /// other's x and dy in the L1 cache, which makes 11 or 16 fmas for each number from beyond (1 x 1 or 3 x 3 taps).
 ///

@@ -3,8 +3,8 @@
 /// Weight gradient of a convolution with stride 1, square filters and no padding. All that a block reads must fit
 /// into shared memory twice.
 ///
-/// The threads are those of conv2d_window.cuh, but what slides comes from shared memory, where each number costs one
-/// instruction: all places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2
+/// The threads are those of conv2d_window.cuh, but what slides comes from shared memory. Each number costs one
+/// instruction there: all places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2
 /// cache: of LeNet's second convolution, two filters and a channel do 9 fmas for each number from there; four filters
 /// and two channels, as here, 18. While one block of a multiprocessor loads, the other one computes.
 #pragma once

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Reads the samples of a batch from a data set on the device, in the layout that an op wants.
 ///
-/// Versions: (1) a thread for each x[f][n], lane = sample: stores coalesce, but each lane reads a byte of
+/// Versions: (1) a thread for each x[f][n], lane = sample. Stores coalesce, but each lane reads a byte of
 /// another image, 32 sectors for 32 bytes. (2) A block has a tile of 32 samples by 32 features: read four
 /// features a lane, eight lanes a sample, turned over in shared memory (rows of 33, no bank conflicts) and
 /// written with lane = sample. (3) Labels go along with the first tiles: one launch. Small tiles, because
