@@ -265,7 +265,7 @@ class RouteLayer final : public Layer {
 };
 
 // The layer `flatten`: [channels, height, width] becomes a plain vector of features. Nothing moves in
-// memory, and `linear` does it by itself; it is there for those who like to write it.
+// memory, and `linear` does it by itself; it is there for networks that write it.
 
 class FlattenLayer final : public Layer {
  public:
