@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// What the process returns to the shell; part of the command-line contract (README, "Exit codes").
+/// Values that the process returns to the shell; part of the command-line contract (README, "Exit codes").
 enum class ExitCode : int {
   kOk = 0,
   kUsage = 2,               ///< command line, job file or model file
@@ -25,8 +25,8 @@ enum class ExitCode : int {
   kSavedOnRequest = 75,     ///< stopped by a signal or a time limit; run the same command again to go on
 };
 
-/// The base of all errors that Lockstep throws on purpose. what() is one line: file, place, cause, and the
-/// fix.
+/// The base of all errors that Lockstep throws on purpose. what() is one line: file, place, cause, and
+/// advice.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -65,7 +65,7 @@ class NoGpuError : public DeviceError {
 /// An option that does not fit the data, the network or the ranks. The reader of a job file adds the place.
 class OptionError : public ConfigError {
  public:
-  /// @param option  as a job file names it: "train.class_weights"
+  /// @param option  its name in a job file: "train.class_weights"
   OptionError(std::string option, std::string cause)
       : ConfigError(option + ": " + cause), option_(std::move(option)), cause_(std::move(cause)) {}
   const std::string& option() const noexcept { return option_; }
@@ -75,14 +75,14 @@ class OptionError : public ConfigError {
   std::string option_, cause_;
 };
 
-/// What an unexpected exception means to the person who started the program.
+/// An unexpected exception in words for the person who started the program.
 struct Explanation {
   ExitCode code;
   std::string text;  ///< one line
 };
 
-/// Ours as they are; memory or threads that ran out as a sentence that says what helps; all others as an internal
-/// error.
+/// Explains an exception. Ours keep their words; memory or threads that ran out become a sentence with advice; all
+/// others are an internal error.
 Explanation explain(const std::exception& error);
 
 /// Throws InternalError with the text and place of the condition.
@@ -126,7 +126,7 @@ std::string advice(std::string_view text);
 
 }  // namespace lockstep
 
-/// In one source of each plugin, which has a copy of this room to itself: lets the program tell it the
+/// Put into one source of each plugin, which has a copy of this room. It lets the program tell it the
 /// spelling.
 #define LOCKSTEP_PLUGIN_TAKES_SPELLING                                           \
   extern "C" void lockstep_spell_advice_as(const lockstep::Spelling& spelling) { \

@@ -183,7 +183,7 @@ std::vector<std::string_view> all_kinds() {
   return kinds;
 }
 
-/// As files of other programs spell it: softmax, log_softmax, LogSoftmax.
+/// The spellings of other programs' files: softmax, log_softmax, LogSoftmax.
 bool is_softmax(std::string name) {
   std::erase(name, '_');
   std::ranges::transform(name, name.begin(),

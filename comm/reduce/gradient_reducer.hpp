@@ -86,8 +86,8 @@ class GradientReducer {
   /// Predicts what the same step will refuse in the current units. It says for each tensor whether a term of a rank
   /// is too large for them. Only under `world`, after a step that notes terms. Collective.
   std::vector<TensorRefusals> foreseen_refusals();
-  /// Sums the step just waited for again in the current units, in which all of its terms
-  /// fit, as if it were computed again. Only under `world`, after a step that notes terms. Collective.
+  /// Sums the last step again in the current units, in which all its terms fit, without computing it again.
+  /// Only under `world`, after a step that notes terms. Collective.
   /// @returns false, and leaves the sums as they are, where that takes terms that are not remembered; alike on all ranks
   bool sum_again();
   /// Largest |sum| of each tensor, in its units (GradientUnits::refine). Only under `world`.

@@ -65,7 +65,7 @@ struct ShownSums {
   std::span<const std::int64_t> before = {};  ///< for sums that leave: the result of the step before
 };
 
-/// Sees this rank's end of exact sums, where there are other ranks, and may change it: that is how faults are injected.
+/// Sees exact sums as they leave this rank and arrive, where there are others. It may change them, as injected faults do.
 class SumObserver {
  public:
   SumObserver() = default;

@@ -35,9 +35,9 @@ std::string convolution_in_words(const char* kind, int outputs, const Conv2dShap
 }
 
 /// Numbers that the kernels of a convolution keep. They are its input in a frame of zeros, or what a stride leaves of
-/// it, its filters in another order, the places of its taps, the terms of its gradient, a part of dy, of 1x1 filters
-/// what a tile reads, and with a stride what the pixels of a row read.
-/// @param parameters  of the layer
+/// it, its filters in another order, the places of its taps, the terms of its gradient, a part of dy. For 1x1 filters
+/// also what a tile reads, and with a stride what the pixels of a row read.
+/// @param parameters  number of the layer's parameters
 std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, std::size_t parameters) {
   constexpr int kPacked = 208 * 1024, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64,
                 kRows = 96 * 1024;
@@ -101,7 +101,7 @@ class Conv2dLayer final : public WeightedLayer {
     return checked_sum(convolution_scratch(shape_, columns, terms, parameter_size()),
                        stand_in_numbers(terms));
   }
-  /// Not with padding, for which each call of the gradient copies the input; nor where a unit is of all channels.
+  /// False with padding, where each call of the gradient copies the input, or where a unit is of all channels.
   bool splits_outputs() const override { return shape_.padding == 0 && shape_.groups == 1 && !is_int16(); }
   ImagePart reads_for(const ImagePart& of_output) const override {
     const auto pixels = [&](int outputs, int reach, int image) {
@@ -225,7 +225,7 @@ class ConvTranspose2dLayer final : public WeightedLayer {
       const std::int64_t size =
           (std::int64_t{inputs} - 1) * shape.stride + reach - 2 * shape.padding + output_padding;
       return static_cast<int>(
-          std::min(size, static_cast<std::int64_t>(kMaxFeatures) + 1));  // which is refused
+          std::min(size, static_cast<std::int64_t>(kMaxFeatures) + 1));  // a larger one is refused
     };
     shape.in_height = side(place.input.height, shape.reach_height());
     shape.in_width = side(place.input.width, shape.reach_width());

@@ -44,7 +44,7 @@ class WindowPoolLayer : public Layer {
     shape.channels = pass.channels.of(shape.channels);
     return shape;
   }
-  /// An epilogue has pools of 2 x 2 side by side; others are stages of their own.
+  /// An epilogue has pools of 2 x 2 side by side; others are separate stages.
   DeviceForm form_of(EpilogueKind kind) const {
     const bool halves = shape_.kernel == 2 && shape_.stride == 2 && shape_.padding == 0;
     return halves ? DeviceForm::epilogue_step({.kind = kind}, 2) : DeviceForm{};

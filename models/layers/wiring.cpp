@@ -74,8 +74,8 @@ bool is_vector(const ImageShape& shape) {
   return shape.height == 1 && shape.width == 1;
 }
 
-/// y = x times the output of an earlier layer, number by number; or one of both is [channels, 1, 1] and scales each
-/// channel of the other. The gradient flows to both.
+/// y = x times the output of an earlier layer, number by number. One of both may be [channels, 1, 1] and
+/// scales each channel of the other. The gradient flows to both.
 class MultiplyLayer final : public Layer {
  public:
   MultiplyLayer(const LayerPlace& place, const EarlierLayer& from)
@@ -265,7 +265,7 @@ class RouteLayer final : public Layer {
 };
 
 // The layer `flatten`: [channels, height, width] becomes a plain vector of features. Nothing moves in
-// memory, and `linear` does it by itself; it is there for those who like to write it.
+// memory, and `linear` does it by itself; it is there for networks that write it.
 
 class FlattenLayer final : public Layer {
  public:

@@ -102,7 +102,7 @@ class GraphWriter {
     return add_tensor(own(what), {}, std::span(&value, 1));
   }
 
-  /// Whole numbers of the layer's own, such as a shape.
+  /// Whole numbers of the layer, such as a shape.
   std::string integers(const char* what, std::initializer_list<std::int64_t> values) {
     onnx::TensorProto& tensor = *graph_.add_initializer();
     tensor.set_name(own(what));

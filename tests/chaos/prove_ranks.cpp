@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A round: train on 2 to 8 ranks while numbers of one of them become wrong, by faults that no step sees: the run ends
+/// A round. Train on 2 to 8 ranks while numbers of one of them become wrong, by faults that no step sees: the run ends
 /// before its next save, or not at all. Then one rank proves it, and must name the step, that rank and its host.
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
@@ -18,7 +18,7 @@ constexpr std::int64_t kEpochsProved = 2, kStepsOfAnEpoch = 7;
 constexpr const char* kPixelWithoutTrace =
     "a training sample, in pixels that no number depends on (not a round)";
 
-/// What is done to a rank.
+/// Fault of a rank.
 struct UnseenThing {
   const char* label;
   const char* fault;             ///< of inject.what; {} is element and bit

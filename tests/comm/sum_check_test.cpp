@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums that change on their way: no rank goes on with them, and all know whose memory or which link it was.
+/// Sums that change on their way. No rank goes on with them, and all know whose memory or which link it was.
 #include "comm/reduce/sum_check.hpp"
 
 #include "comm/reduce/gradient_reducer.hpp"
@@ -88,7 +88,7 @@ TEST(SumCheckTest, WhatArrivesWronglyIsTheLinkOfItsRank) {
   }
 }
 
-/// What the fingerprint's multipliers cannot hide: sums that have changed places.
+/// Swapped sums, which the fingerprint's multipliers cannot hide.
 TEST(SumCheckTest, SwappedSumsAreNoticed) {
   const SumFault fault = fault_of(1, {}, [](const ShownSums& shown) {
     if (shown.first == 0) std::swap(shown.sums[0], shown.sums[1]);

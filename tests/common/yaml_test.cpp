@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What strict YAML accepts, and what it refuses with which position.
+/// Strict YAML: texts that it accepts, and positions of those that it refuses.
 #include "common/yaml.hpp"
 
 #include "common/error.hpp"

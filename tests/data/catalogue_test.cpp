@@ -105,7 +105,7 @@ TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
   fails(many, {"line 257: more than 256 classes"});
 }
 
-// Where data sets are looked for, and in which order.
+// Order of the folders in which data sets are looked for.
 
 namespace fs = std::filesystem;
 using test::ScopedVariable;

@@ -353,7 +353,7 @@ TEST_F(ConversionTest, ADamagedPictureIsNamed) {
   expect_failure<DataError>(options(), {"half.png: is an IDX file"});
 }
 
-/// Cut short, of another format than its name says, empty, no picture at all: each in the middle of a class.
+/// Cut short, of another format than its name says, empty, no picture at all. Each in the middle of a class.
 TEST_F(ConversionTest, AllDamagedPicturesAreToldAtOnceOrLeftOut) {
   const TrainTestData without = converted(options());
   Bytes cut = ppm(4, 3, 1, 2, 3);

@@ -97,7 +97,7 @@ class PictureSetsTest : public ::testing::Test {
                            picture(static_cast<unsigned>(16 * label + 4 * (half[0] == 'v') + i), i % 2 == 0));
   }
   fs::path path(const std::string& name) const { return directory_.path() / name; }
-  /// The same pictures in the same order, the halves in archives of five samples.
+  /// Writes the same pictures in the same order, the halves in archives of five samples.
   void write_tars() const {
     for (const std::string half : {"train", "val"}) {
       std::vector<std::string> archives;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tables: rows of text and of arrays become a set, the same from each format, and what is no number is named.
+/// Tables: rows of text and of arrays become equal sets, whatever the format; other cells are named.
 #include "data/tables/table.hpp"
 
 #include "common/env.hpp"

@@ -92,7 +92,7 @@ Run_starts_no_job_that_the_program_refuses() {
   expect_file calls
 }
 
-# What Open MPI 4.1 says of ranks that ended.
+# Banners of Open MPI 4.1 about ranks that ended.
 write_banners() {
   local dashes
   dashes=$(printf -- '-%.0s' {1..74})
@@ -361,7 +361,7 @@ Mpirun_trains_to_the_weights_of_one_process() {
   expect_equal "$(tail -n 1 <<<"$output")" "$("$program" train job.yaml run.dir=alone train.max_steps=20 | tail -n 1)"
 }
 
-# What the shell would carry out in its arithmetic, and what ssh would take for an option.
+# Texts that the shell would carry out in its arithmetic, and that ssh would take for an option.
 Run_executes_nothing_that_a_hostfile_holds() {
   local line
   make_world 8

@@ -133,7 +133,7 @@ class Burn {
     return result;
   }
 
-  /// What has neither done nor found anything was not tested.
+  /// Marks a check without a result and without findings as not tested.
   static void add_report(const BurnCheck& check, const std::string& name, RankResult& result) {
     const std::size_t findings = result.findings.size();
     check.report(result);

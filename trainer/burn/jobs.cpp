@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Trainings of known outcome: digits drawn in memory, so that no data is needed, and weights whose SHA-256 is known
-/// for every processor. Each rank trains for itself, and all ranks train together.
+/// Trainings of known outcome: digits drawn in memory, and weights whose SHA-256 is known for every
+/// processor. Each rank trains alone, then all ranks train together.
 #include "comm/agreement.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/burn/check.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is typed after `lockstep burn`, and what its verdicts mean.
+/// Options of `lockstep burn` and the meaning of its verdicts.
 #include "common/error.hpp"
 #include "trainer/burn/burn.hpp"
 

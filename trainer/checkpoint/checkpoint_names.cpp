@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-/// Of the evaluations that a run's metrics tell of.
+/// Summary of the evaluations in a run's metrics.
 struct EvaluationsTold {
   std::int64_t count = 0;
   std::int64_t epoch = 0;  ///< of the best; 0: within an epoch

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// RUN/doubt.json: written when a run stops because numbers of a rank were wrong for longer than a step; removed when a
-/// run has gone on from a checkpoint before that.
+/// RUN/doubt.json: written when a run stops because a rank's numbers were wrong for longer than a step. It is
+/// removed when a run has gone on from an earlier checkpoint.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "trainer/checkpoint/directory.hpp"

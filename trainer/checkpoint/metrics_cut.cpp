@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Where to cut metrics.jsonl.
+/// Finds the place at which to cut metrics.jsonl.
 #include "common/digest.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -23,7 +23,7 @@ bool belongs(std::string_view line, std::int64_t step, bool evaluated) {
   return !at || *at < step || (*at == step && (!of_evaluation || evaluated));
 }
 
-/// Whether an event "lost" says so of lines up to this step.
+/// True if an event "lost" already covers lines up to this step.
 bool was_told(std::string_view text, std::int64_t step) {
   for (std::size_t at = text.find("\"lost\""); at != text.npos; at = text.find("\"lost\"", at + 1)) {
     const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A scanner that checks a line and notes where its values stand; numbers and texts are made when they are asked for.
+/// Scanner that checks a line and notes the positions of its values. Numbers and texts are converted on request.
 #include "trainer/checkpoint/metrics_reader.hpp"
 
 #include "common/error.hpp"
@@ -28,7 +28,7 @@ class JsonScanner {
  public:
   explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
-  /// An object's keys, without their quotes, and values, as they stand there.
+  /// An object's keys, without their quotes, and values, as written.
   bool object(std::vector<std::pair<std::string_view, std::string_view>>* fields, int depth) {
     if (!take('{')) return false;
     if (take('}')) return true;
@@ -107,7 +107,7 @@ class JsonScanner {
     }
     return false;
   }
-  /// Of \u00e9 the digits are passed over by string().
+  /// Checks an escape. The digits of \u00e9 are left to string().
   bool escape() {
     if (++at_ == end_) return false;
     if (*at_ != 'u') return std::strchr("\"\\/bfnrt", *at_) != nullptr && *at_ != '\0';
@@ -188,7 +188,7 @@ bool MetricsEvent::read(std::string_view line) {
   return true;
 }
 
-/// Of two with one key the last counts, as JSON parsers have it.
+/// Returns the last value if a key is repeated, as JSON parsers do.
 std::string_view MetricsEvent::raw(std::string_view key) const {
   for (auto field = fields_.rbegin(); field != fields_.rend(); ++field)
     if (field->first == key) return field->second;

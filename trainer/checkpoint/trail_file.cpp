@@ -38,7 +38,7 @@ struct Found {
   std::uint64_t bytes = 0;
 };
 
-/// Where the run goes on in the file that is there; nothing, and `why`, if it cannot.
+/// Finds the place in the existing file at which the run goes on; nothing, and `why`, if it cannot.
 std::optional<Found> look_into(Env& env, const std::string& path, const TrailHead& head, std::int64_t step,
                                const std::optional<TrailPosition>& expected, std::string& why) {
   try {
@@ -53,7 +53,7 @@ std::optional<Found> look_into(Env& env, const std::string& path, const TrailHea
   return std::nullopt;
 }
 
-/// What stands under the name, by a file system that may be away for a moment.
+/// Kind of the entry of this name; the file system may be away for a moment.
 EntryKind kind_of(Env& env, const std::string& path) {
   return read_patiently(env, [&] { return env.entry(path).kind; });
 }
@@ -212,8 +212,8 @@ TrailPosition Trail::position(std::int64_t records) const {
   return {records, digest_at(bytes_, end_of(records) - sizeof(Sha256Digest))};
 }
 
-/// Behind a damaged record the chain goes on from what it says and from what it should have said: whichever of them
-/// was hit, the next record is good.
+/// Continues the chain after a damaged record from both values: the recorded and the computed one. Whichever
+/// of them was hit, the next record is good.
 void Trail::check_chain() {
   std::vector<Sha256Digest> before = {position(0).chain};
   std::int64_t last_step = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep hash, inspect, verify, diff, export, import: what is in a checkpoint, is it whole, how do others get it,
-/// and how is one made of what others trained?
+/// Commands for checkpoints: lockstep hash, inspect, verify, diff, export, import. They show one, check it,
+/// compare two, and convert to and from other programs' files.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -74,7 +74,7 @@ int hash(const std::string& path, bool json) {
   return 0;
 }
 
-/// Of a run its checkpoints, and the newest good one in full.
+/// Shows a checkpoint; for a run, its list of checkpoints and the newest good one in full.
 int inspect(const std::string& path, bool json) {
   const FoundCheckpoint found = open(path);
   const std::string network = recorded_network(found.state.facts, found.path).summary();

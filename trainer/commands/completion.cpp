@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What may come next in a command line: commands, options, keys and their values, jobs, runs.
+/// Completion of a command line: commands, options, keys and their values, jobs, runs.
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/yaml.hpp"
@@ -43,7 +43,7 @@ bool is_run(const fs::path& path) {
   return fs::is_directory(path / "checkpoints", ignored) || fs::is_regular_file(path / "job.yaml", ignored);
 }
 
-/// The runs whose names may go on from what was typed: in its folder, and where there is none in runs/, too.
+/// Runs whose names begin with the typed text: in its folder, and if there is none also in runs/.
 std::vector<std::string> runs_from(const std::string& typed) {
   const std::size_t slash = typed.rfind('/');
   std::vector<std::string> folders = {slash == typed.npos ? "" : typed.substr(0, slash + 1)};
@@ -75,8 +75,8 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
   answer.ask_for("folders");
 }
 
-/// Job files of the folder that is typed, and jobs that come with the program by name; any file where neither goes on
-/// from what was typed.
+/// Job files of the typed folder, and jobs that come with the program by name. Any file, if neither matches
+/// the typed text.
 void add_jobs(Completion& answer) {
   const std::size_t slash = answer.typed.rfind('/');
   const std::string folder = slash == answer.typed.npos ? "" : answer.typed.substr(0, slash + 1);
@@ -165,7 +165,7 @@ std::vector<CommandOption> options_of(const CLI::App& command) {
   return options;
 }
 
-/// What options and arguments of some names take. Others take files.
+/// Completions by the name of an option or argument. Others take files.
 using AddValues = void (*)(Completion&);
 constexpr auto kValues = std::to_array<std::pair<std::string_view, AddValues>>({
     {"job", add_jobs},
@@ -227,7 +227,7 @@ std::pair<const CLI::App*, std::size_t> command_in(const CLI::App& app,
   return {command, count};
 }
 
-/// The argument that stands at the end of these words, or null: none is expected there.
+/// The argument at the end of these words, or null: none is expected there.
 const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
                                      const std::vector<std::string>& words, std::size_t first) {
   std::size_t number = 0;
@@ -247,7 +247,7 @@ const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
 
 /// Candidates for the last word, a line each: the word, a tab, its meaning. A line ":files" or ":folders" asks the
 /// shell for those, too.
-/// @param words  behind the program's name, up to the cursor; the last one may be empty
+/// @param words  after the program's name, up to the cursor; the last one may be empty
 std::string completions(const CLI::App& app, const std::vector<std::string>& words) {
   Completion answer{words.empty() ? "" : words.back()};
   const auto [command, first] = command_in(app, words);

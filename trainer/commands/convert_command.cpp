@@ -154,7 +154,7 @@ void require_readable_twice(const std::string& path) {
                     path));
 }
 
-/// What is for pictures alone is refused.
+/// Refuses options that are for pictures alone.
 int convert_rows(const ConversionOptions& options, TableConversionOptions table, const CLI::App& command,
                  bool json) {
   for (const char* option : {"--size", "--fit", "--colour", "--grey", "--threads"})

@@ -46,7 +46,7 @@ struct EvaluationData {
   std::string relation;
 };
 
-/// What to load: the run's own data unless the options name others.
+/// Data to load: the run's own unless the options name others.
 DatasetOptions data_options(const EvalOptions& options, const SavedModel& model) {
   DatasetOptions wanted = model.data.options;
   if (!options.set.empty() && options.set != wanted.set) {
@@ -149,7 +149,7 @@ ClassEvaluation evaluate_classes_of_all(Communicator& comm, const ParallelSectio
                                          {.rank = comm.rank(), .ranks = comm.size()}));
 }
 
-/// What rank 0 says at the end.
+/// Report of rank 0 at the end.
 struct EvaluationReport {
   const SavedModel& model;
   const EvaluationData& loaded;

@@ -27,14 +27,14 @@ constexpr int kWidestText = 100;  ///< lines of prose become no longer, however 
 struct TextPiece {
   std::string text;       ///< without a line break at the end
   bool as_is = false;     ///< examples, output
-  bool is_apart = false;  ///< an empty line stands in front of it
+  bool is_apart = false;  ///< an empty line precedes it
 };
 
 bool opens_a_piece(const std::string& line) {
   return line.starts_with("Example") || line.starts_with("Exit code") || line.starts_with(kKeysHere);
 }
 
-/// Lines that begin with a space stay; others are joined up to an empty line, an "Example" or an "Exit code".
+/// Splits a text: lines that begin with a space stay. Others are joined up to an empty line, an "Example" or an "Exit code".
 std::vector<TextPiece> pieces_of(const std::string& text) {
   std::vector<TextPiece> pieces;
   std::istringstream lines(text);

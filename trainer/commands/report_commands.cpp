@@ -138,7 +138,7 @@ void add_compare_command(CLI::App& app, Action& action) {
 
 namespace {
 
-/// Of more runs at once the curves are compared, and checkpoints are not read.
+/// Limit above which only the curves are compared, and no checkpoints are read.
 constexpr std::size_t kMostModels = 4;
 
 struct ReportCommandOptions {
@@ -201,7 +201,7 @@ int follow(const ReportCommandOptions& options) {
   }
 }
 
-/// A folder with an event file for each run, by which TensorBoard tells them apart.
+/// A folder with an event file for each run, which TensorBoard shows as separate runs.
 int write_for_tensorboard(const ReportCommandOptions& options) {
   if (options.output.empty())
     throw UsageError("--format tensorboard writes a folder for each run: name one for them with -o DIR");

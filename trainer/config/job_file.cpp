@@ -36,7 +36,7 @@ ConfigError key_error(const Job& job, std::string_view key, std::string_view cau
 
 namespace {
 
-/// With a point in front of each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
+/// With a point before each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
 std::string with_points(std::string_view value) {
   enum { kStart, kDigits, kOther } scalar = kStart;  // the part read so far
   bool quoted = false;
@@ -77,8 +77,8 @@ std::string to_yaml(const Job& job) {
   return yaml;
 }
 
-// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks,
-// in words.
+// Batch arithmetic: multiplies, and refuses a global batch that says something else. Describes a batch's cost
+// and the promise about ranks.
 
 namespace {
 
@@ -241,7 +241,7 @@ std::string removed(std::string_view what) {
   return row == kRemoved.end() ? "" : fmt::format("{} is no longer there: use {}", what, row->instead);
 }
 
-// What an unknown key may have been meant to be.
+// Suggestions for an unknown key.
 
 namespace {
 

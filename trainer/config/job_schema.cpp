@@ -119,7 +119,7 @@ std::vector<JobKey> train_keys() {
   };
 }
 
-/// What is done to gradients, and to which tensors, before an optimiser moves them.
+/// Keys that act on gradients before the optimiser does, and on which tensors.
 std::vector<JobKey> update_keys() {
   using namespace job_keys;
   return {

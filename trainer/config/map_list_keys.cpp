@@ -24,7 +24,7 @@ namespace lockstep::job_keys {
 
 namespace {
 
-/// What is wrong with a value, in words.
+/// Fault in a value, in words.
 struct Fault {
   std::string text;
 };
@@ -88,7 +88,7 @@ std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
   return static_cast<std::size_t>(found - names.begin());
 }
 
-/// What is missing, and what does nothing.
+/// Refuses missing options, and entries without effect.
 void check_options(const Augmentation& entry, const AugmentKindRow& row, const std::vector<bool>& given) {
   bool is_any_above_0 = false;
   for (std::size_t i = 0; i < row.options.size(); ++i) {
@@ -126,7 +126,7 @@ Augmentation read_entry(const YAML::Node& node) {
   return entry;
 }
 
-/// Pixels are moved first, all in one map; what changes them comes behind, and what mixes images last.
+/// Pixels are moved first, all in one map; then they are changed, and images are mixed last.
 void check_order(const std::vector<Augmentation>& before, const Augmentation& entry) {
   if (before.empty()) return;
   const Augmentation& last = before.back();

@@ -3,7 +3,7 @@
 /// The strategy `pipeline`: each rank has some layers of the network, and grains pass through them one after the
 /// other. The bits are those of one rank.
 ///
-/// And which rank of some pipelines has a bad link: sums among replicas, and messages between stages.
+/// Also names the rank that has a bad link: it compares sums among replicas and messages between stages.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -81,7 +81,7 @@ std::vector<Finding> find_unused_tasks(Views ranks) {
            "start it with srun --mpi=pmix, or mpirun"}};
 }
 
-/// Only of cores that the launcher has and did not hand on: what the machine does not have cannot be handed on.
+/// Counts only cores that the launcher has and did not pass on; missing cores cannot be passed on.
 std::vector<Finding> find_crowded_cores(Views ranks) {
   for (const RankView& view : ranks) {
     const auto cores = static_cast<int>(view.cores.size());

@@ -46,7 +46,7 @@ struct KindChoice {
   std::string remark;
 };
 
-/// What `auto` means: GPUs if every rank can use one, the CPU if none can.
+/// Resolves `auto`: GPUs if every rank can use one, the CPU if none can.
 KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
   const GpuProblem problem = gpu_problem(gpus, comm);
   const auto with_gpu = gather(comm, problem.text.empty() ? 1 : 0);
@@ -75,7 +75,7 @@ std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& p
   return gpu;
 }
 
-/// What is worth a word about the instructions in use; else empty.
+/// Remark about slow instructions in use; else empty.
 std::string simd_remark() {
   return cpu::simd_fuses() ? ""
                            : fmt::format(

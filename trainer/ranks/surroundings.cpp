@@ -32,7 +32,7 @@ std::vector<int> cores_of(int pid) {
   return cores;
 }
 
-/// What stands behind a word at the start of a line of any of these files: "oom_kill 3".
+/// Number after a word at the start of a line in any of these files: "oom_kill 3".
 std::int64_t number_after(const fs::path& file, const std::string& word) {
   std::ifstream in(file);
   std::string name;
@@ -41,13 +41,13 @@ std::int64_t number_after(const fs::path& file, const std::string& word) {
   return 0;
 }
 
-/// "max", and numbers near 2^63, stand for none.
+/// "max", and numbers near 2^63, mean none.
 bool has_limit(const fs::path& file) {
   std::uint64_t bytes = 0;
   return (std::ifstream(file) >> bytes) && bytes < 1ULL << 60;
 }
 
-/// Of its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
+/// Kills in its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
 std::int64_t oom_kills(const fs::path& root) {
   std::ifstream in(root / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
@@ -142,7 +142,7 @@ namespace {
 constexpr std::array<std::string_view, 14> kOfInterest{
     "OMPI_MCA_", "OMPI_ALLOW_", "MPICH_",         "HYDRA_",       "NCCL_",          "UCX_",       "LOCKSTEP_",
     "CUDA_",     "OMP_NUM_",    "SLURM_CPUS_PER", "SLURM_NTASKS", "SLURM_MPI_TYPE", "SRUN_CPUS_", "ROCR_"};
-/// What mpirun sets for its ranks by itself.
+/// Settings that mpirun makes for its ranks.
 constexpr std::array<std::string_view, 8> kOfLaunchers{"OMPI_MCA_orte_", "OMPI_MCA_ess",
                                                        "OMPI_MCA_pmix",  "OMPI_MCA_initial_wdir",
                                                        "OMPI_MCA_shmem", "OMPI_MCA_mpi_oversubscribe",

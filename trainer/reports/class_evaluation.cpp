@@ -169,7 +169,7 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
   return total;
 }
 
-// Numbers of one size travel: kMistakesKept mistakes, or what stands for none.
+// Numbers of one size travel: kMistakesKept mistakes, padded with empty ones.
 
 ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
   ClassEvaluation total = nothing_seen(mine.classes, mine.loss);

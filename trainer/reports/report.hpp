@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `lockstep report`: what runs came to, as one JSON document, and that document as a page or as text.
+/// `lockstep report`: results of runs as one JSON document, and that document as a page or as text.
 #pragma once
 
 #include "common/env.hpp"
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// Of the document. It grows by new keys; a key that changes its meaning raises the number.
+/// Format of the document. It grows by new keys; a key that changes its meaning raises the number.
 inline constexpr int kReportFormat = 1;
 
 struct ReportOptions {
@@ -40,8 +40,8 @@ void add_model(nlohmann::ordered_json& run, const std::string& directory, const 
 
 /// HTML that holds everything that it shows, and loads nothing.
 std::string report_page(const nlohmann::ordered_json& report);
-/// Loss and accuracy drawn with characters: of one run as dots of braille, where there is Unicode, of several as a
-/// character each. At most 100 columns are used.
+/// Draws loss and accuracy with characters: one run as braille dots (with Unicode), several runs as letters.
+/// At most 100 columns are used.
 std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
 
 /// Writes report.html into the folder of a run that has come to its end, in a second at most. What goes wrong is said,

@@ -44,7 +44,7 @@ struct Columns {
   }
 };
 
-/// The rows that are kept of so many: all, up to `most`; or of each of `most` / 2 neighbourhoods the lowest and the highest.
+/// Selects the rows to keep: all, up to `most`. Otherwise the lowest and the highest of each of `most` / 2 neighbourhoods.
 std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_t most) {
   std::vector<std::size_t> rows;
   const std::size_t parts = most / 2, all = values.size();
@@ -90,7 +90,7 @@ Json curve_json(const Columns& columns, std::size_t most) {
   return json;
 }
 
-/// Each number of a list to that of the same rank; a start on other ranks counts for those that it has.
+/// Adds each number of a list to that of the same rank; a start on fewer ranks adds fewer.
 void add_up(std::string_view list, std::vector<double>& sums) {
   const Json numbers = Json::parse(list, nullptr, /*allow_exceptions=*/false);
   if (!numbers.is_array()) return;
@@ -99,7 +99,7 @@ void add_up(std::string_view list, std::vector<double>& sums) {
     if (numbers[i].is_number()) sums[i] += numbers[i].get<double>();
 }
 
-/// What a run tells beside its curves.
+/// Columns of a run's events.
 struct RunEvents {
   Columns step{{"loss", "learning_rate", "samples_per_second", "gradient_norm", "train_accuracy"}};
   Columns epoch{{"test_loss",

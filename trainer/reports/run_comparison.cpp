@@ -28,7 +28,7 @@ std::string mark_of(std::size_t run) {
   return {static_cast<char>('A' + run)};
 }
 
-// Where a run lies, and what it is called, follow from nothing that it computes.
+// Excludes the directory of a run: no computation depends on it.
 bool is_told_apart_by(const std::string& key) {
   return key != "run.dir";
 }
@@ -49,8 +49,8 @@ std::vector<DifferingKey> differing_keys_of(const std::vector<RunHistory>& runs)
 
 // Trails.
 
-/// The first tensor whose fingerprints differ, in the order in which a difference is worth telling: what a step began
-/// with goes before the gradient that follows from it. "" where all are equal.
+/// Finds the first tensor whose fingerprints differ, in order of causes: inputs of a step come before the
+/// gradient. "" where all are equal.
 std::string first_difference(const TrailHead& head, const std::vector<std::uint64_t>& a,
                              const std::vector<std::uint64_t>& b) {
   const FingerprintLayout layout{
@@ -155,7 +155,7 @@ std::string best_value(const std::optional<BestRecord>& best, std::string (*text
   return fmt::format("{} ({})", text(best->value), where);
 }
 
-/// Then what is best, and what is drawn, is of held-out samples where a run has some.
+/// True if the best values and curves are of held-out samples, because a run has some.
 bool any_validated(const std::vector<RunHistory>& runs) {
   return std::ranges::any_of(runs, [](const RunHistory& run) { return run.validation_accuracy.has_value(); });
 }
@@ -212,7 +212,7 @@ PlotCurve curve_of(const RunHistory& run, std::size_t number, const auto& value,
   return curve;
 }
 
-/// Then small differences would not be seen beside large ones.
+/// True if a linear scale would hide small differences beside large ones.
 bool spans_decades(const std::vector<PlotCurve>& curves) {
   constexpr double kMuch = 30;
   double low = std::numeric_limits<double>::infinity(), high = 0;

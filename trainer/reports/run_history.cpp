@@ -161,7 +161,7 @@ std::string read_events(RunHistory& run, const OnMetricsEvent& on_event, std::st
   return last;
 }
 
-/// Of a run without "end", whose start is not timed.
+/// Duration of a run without "end"; its start is not timed.
 std::optional<double> seconds_of_epochs(const std::vector<EpochRecord>& epochs) {
   std::optional<double> sum;
   for (const EpochRecord& epoch : epochs)
@@ -169,7 +169,7 @@ std::optional<double> seconds_of_epochs(const std::vector<EpochRecord>& epochs) 
   return sum;
 }
 
-// What became of it.
+// Outcome of a run.
 
 std::optional<std::int64_t> modified(const std::string& path) {
   struct stat info {};
@@ -202,7 +202,7 @@ struct Outcome {
   std::string remark;
 };
 
-/// Of a run that no process holds and whose metrics have no end.
+/// Outcome of a run that no process holds and whose metrics have no end.
 Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one, const std::string& event) {
   const std::string last_line = last_line_of(env, run.path + "/log/rank-0.log");
   if (last_line.find("stopped on request") != last_line.npos)

@@ -39,7 +39,7 @@ struct EpochRecord : ToldEvaluation {
   std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
 };
 
-/// Where a number was best, and what it was.
+/// Position and value of the best number.
 struct BestRecord {
   std::int64_t epoch = 0;  ///< 0: within an epoch
   std::int64_t step = 0;
@@ -87,7 +87,7 @@ RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEv
 /// The keys of a job file, as RunHistory::job has them. @throws ConfigError  it is not the YAML that Lockstep reads
 std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file);
 
-/// Whether there is something of a run in a folder: records, checkpoints or a lock. False where it cannot be looked at.
+/// True if a folder has parts of a run: records, checkpoints or a lock. False where it cannot be looked at.
 bool has_parts_of_run(Env& env, const std::string& path);
 
 // The runs below a folder, found, chosen, sorted and shown: `lockstep runs`.
@@ -95,13 +95,13 @@ bool has_parts_of_run(Env& env, const std::string& path);
 /// Version of the JSON that `runs` and `compare` print.
 inline constexpr int kRunsFormat = 1;
 
-/// All runs below `directory`, or that one if it is a run itself, in the order of their names (mnist-2 before
-/// mnist-10). Three levels deep; links are followed on the way to a run and no further. A folder directly below
-/// `directory` that holds no run is listed as what it is.
+/// Finds all runs below `directory`, or that one if it is a run itself, in natural order of names. (mnist-2
+/// comes before mnist-10.) Three levels deep; links are followed on the way to a run and no further. A folder
+/// directly below `directory` that holds no run is listed as what it is.
 /// @throws MissingDataError  there is no such directory
 std::vector<RunHistory> find_runs(Env& env, const std::string& directory);
 
-/// What `--where` takes: "train.optimizer.lr=0.05", "state=finished".
+/// Argument of `--where`: "train.optimizer.lr=0.05", "state=finished".
 struct RunCondition {
   std::string key, value;
 };
@@ -110,7 +110,7 @@ RunCondition parse_run_condition(const std::string& text);
 /// Texts are compared, and what are numbers on both sides as numbers.
 bool meets(const RunHistory& run, const RunCondition& condition);
 
-/// What `--sort` takes: "name, state, accuracy, ..."
+/// Values of `--sort`: "name, state, accuracy, ..."
 std::vector<std::string> run_sort_keys();
 /// The best or newest first, otherwise ascending; runs that lack the number are last either way. Those that are equal
 /// stay in their order.
@@ -121,7 +121,7 @@ std::string runs_text(const std::vector<RunHistory>& runs, int columns);
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory);
 void to_json(nlohmann::ordered_json& json, const BestRecord& best);
 nlohmann::ordered_json to_json(const ToldEvaluation& evaluation);
-/// Of one run, epochs left out.
+/// Summary of one run, epochs left out.
 nlohmann::ordered_json run_json(const RunHistory& run);
 
 // Cells that `compare` shows, too.
@@ -130,8 +130,8 @@ std::string accuracy_text(std::optional<double> accuracy);  ///< "98.02"; "-" wh
 std::string loss_text(std::optional<double> loss);
 std::string seconds_text(std::optional<double> seconds);
 
-// Runs beside each other: what their jobs say differently, their curves, what they came to, and the first step at
-// which they parted: `lockstep compare`.
+// Comparison of runs: differing keys, curves, results, and the first step at which they differ: `lockstep
+// compare`.
 
 /// How the trail of a run compares with that of the first one.
 struct TrailComparison {

@@ -55,7 +55,7 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a_ends == b_ends ? a < b : a_ends;
 }
 
-/// Of a folder that cannot be read there are none, unless it is the one that was asked for.
+/// Names in a folder; none if it cannot be read, unless it is the one that was asked for.
 std::vector<std::string> names_in(Env& env, const std::string& folder, bool asked_for) {
   try {
     return env.list(folder);

@@ -53,7 +53,7 @@ void change(Number& number, const Fault& fault) {
   for (const unsigned above : {1, 3, 7}) change_bit_of(number, fault.bit + above);
 }
 
-/// Of the numbers [first, first + numbers.size()) of a buffer of `size`.
+/// Changes the numbers [first, first + numbers.size()) of a buffer of `size`.
 template <typename Number>
 void change_part(std::span<Number> numbers, std::size_t first, std::size_t size, const Fault& fault) {
   constexpr std::size_t kStuckEvery = 32;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Faults on purpose, as `inject` in the job asks for them, to see, and to test, what a run does then.
+/// Deliberate faults (`inject` in the job), to see, and to test, how a run reacts.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -26,9 +26,9 @@ void refuse_faults_unless_allowed(const Job& job);
 
 /// One rank's part in a fault: every rank has one, and one of them fails. A run that has no fault has none.
 ///
-/// A fault strikes once in a run: what a run directory has seen is written down there first (`injected`), so
-/// that a run which is started again after it goes past the step. With run.resume=never it strikes anew. Only
-/// `slow` and `busy` are no events: they last from their step on, in every start of the run.
+/// A fault strikes once in a run: the run directory records it first (`injected`). So a run that is started
+/// again after it goes past the step. With run.resume=never it strikes anew. Only `slow` and `busy` are no
+/// events: they last from their step on, in every start of the run.
 class FaultInjector final : public StepObserver {
  public:
   /// Collective. Borrows all but the job.
@@ -63,7 +63,7 @@ class FaultInjector final : public StepObserver {
   void flip_bits_of_a_sample();
 
   Fault fault_;
-  Sight sight_;  ///< what it changes
+  Sight sight_;  ///< the part of a step that it changes
   std::int64_t rank_, step_;
   std::string story_;   ///< "rank 2, before step 7: die"
   std::string marker_;  ///< rank 0's file

@@ -43,7 +43,7 @@ fs::path existing(fs::path path) {
   return path;
 }
 
-/// A file in a directory, or in the first one above it that is there, to see who else sees it.
+/// File in a directory, or in its nearest existing parent, to learn which ranks see it.
 class RunDirectoryMark {
  public:
   explicit RunDirectoryMark(const std::string& directory)

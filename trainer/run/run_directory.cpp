@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Nothing is overwritten: what is in the way of a run is moved aside under a name that says what it was.
+/// Directory of a run. Files in the way are never overwritten, but moved aside under a name that says what they were.
 #include "trainer/run/run_directory.hpp"
 
 #include "common/error.hpp"
@@ -57,7 +57,7 @@ bool is_file(Env& env, const std::string& path) {
   return env.entry(path).kind == EntryKind::kFile;
 }
 
-/// Whether a run has written here: every start leaves its lock, and a copy without it has checkpoints or records.
+/// True if a run has written here: every start leaves its lock; a copy without it has checkpoints or records.
 bool holds_a_run(Env& env, const std::string& path) {
   if (is_file(env, path + "/lock") || !list_checkpoints(env, path).empty()) return true;
   return is_file(env, path + "/job.yaml") &&
@@ -108,7 +108,7 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
   return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
 }
 
-/// What run.resume names.
+/// Checkpoint that run.resume names.
 FoundCheckpoint named_resume_point(Env& env, const std::string& path, const OnDamaged& on_damaged) {
   if (const NamedAverage average = split_average(env, path); !average.name.empty())
     throw ConfigError(
@@ -142,7 +142,7 @@ RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
       lock_(lock_directory(env, job, wait)),
       checkpointer_(env, job.run.dir, keep_policy(job), [this] { sync_before_save(); }) {}
 
-/// What a checkpoint says of these files must be on disk before it is.
+/// Syncs these files before the checkpoint that describes them is written.
 void RunDirectory::sync_before_save() {
   lock_->require_same_directory();
   metrics_->sync();
@@ -212,8 +212,8 @@ std::string RunDirectory::make_previous() {
   return aside;
 }
 
-/// Where run.resume names an earlier checkpoint, the later ones and their metrics are work all the
-/// same.
+/// Moves later checkpoints and their metrics aside where run.resume names an earlier one: they are work all
+/// the same.
 void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
   auto later = list_checkpoints(env_, path_);
   std::erase_if(later, [&](const CheckpointEntry& entry) { return entry.step <= step; });
@@ -232,7 +232,7 @@ void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
   print_error(fmt::format("{}: the checkpoints after step {} were moved there", checkpoints, step));
 }
 
-/// What resume_point passed over; gone by now where a new run has moved everything aside.
+/// Moves aside what resume_point passed over; gone by now where a new run has moved everything aside.
 void RunDirectory::keep_damaged_aside() {
   std::erase_if(damaged_,
                 [&](const std::string& path) { return env_.entry(path).kind == EntryKind::kNothing; });
@@ -308,8 +308,8 @@ void RunDirectory::append(auto& file, const auto& what) {
   }
 }
 
-/// Behind the files of earlier starts, of which what came after `step` is void; of that step itself its lines are told
-/// again. Where there are none, a new file tells all lines.
+/// Begins a file after those of earlier starts, whose events after `step` are void. The lines of that step
+/// itself are written again. Where there are none, a new file gets all lines.
 void RunDirectory::open_tensorboard(std::int64_t step) {
   if (!job_.run.tensorboard) return;
   try {

@@ -191,7 +191,7 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
 
 namespace {
 
-/// An empty file was made for it, and one of a line by a start before this one; others are not the program's.
+/// Accepts an empty file, or one line by an earlier start; any other file is not the program's.
 void require_line_at_most(Env& env, const std::string& file) {
   constexpr std::uint64_t kLongest = 8192;
   if (env.entry(file).kind != EntryKind::kFile) return;

@@ -140,7 +140,7 @@ void TrainingRun::tell_stopped() {
                   with_thousands(state_.step), with_thousands(steps_in_run()), job_.run.dir));
 }
 
-/// What the run came to. Collective.
+/// Prints the results of the run. Collective.
 void TrainingRun::tell_end() {
   const StrategySummary of_strategy = strategy_->summary();
   for (const std::string& line : of_strategy.lines) say(line);

@@ -38,8 +38,8 @@ bool TrainingRun::is_best() const {
   return best;
 }
 
-/// One pass over weights that are read anyway, in place of one in every step's update: a weight that is NaN or infinite
-/// makes the losses of the next step so. What does not show there must not be evaluated, saved or hashed.
+/// Searches for NaN and infinity where weights are read anyway, not in every update: the next losses show
+/// those. Weights whose losses do not show it must not be evaluated, saved or hashed.
 void TrainingRun::require_finite_weights() {
   const std::int64_t step = state_.step;
   if (step == finite_step_) return;
@@ -72,7 +72,7 @@ void TrainingRun::save() {
   note_saved();
 }
 
-/// Ranks other than 0 hear of it every second, so that a slow disk is not taken for a lost rank.
+/// Reports to other ranks every second, so that a slow disk is not taken for a lost rank.
 void TrainingRun::wait_for_disk() {
   const auto pulse = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm_.timeout() / 4));

@@ -30,12 +30,12 @@ auto& accuracy_on(EvaluatedPart part, auto& state) {
 /// Steps that the job asks for in all.
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch);
 
-/// On what a run is evaluated while it trains, by which its best checkpoint is chosen and its patience runs out.
+/// Part of the data that a run is evaluated on, for its best checkpoint and its patience.
 inline EvaluatedPart judging_part(const Job& job) {
   return job.data.validation.is_given() ? EvaluatedPart::kValidation : EvaluatedPart::kTest;
 }
 
-/// What a checkpoint of this state says beside its tensors.
+/// Facts for a checkpoint of this state, without the tensors.
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units);
 
@@ -43,7 +43,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
 CheckpointState checkpoint_of(const RunState& state, const Job& job, const JobSetup& setup,
                               const Communicator& comm, const TrainedState& trained);
 
-/// @throws DataError  a run of this sampler's job cannot stand where the checkpoint does
+/// @throws DataError  a run of this sampler's job cannot be at the checkpoint's position
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler);
 
 /// The reverse: fills weights, what the optimiser remembers, and units (those of a run's start where the
@@ -55,7 +55,7 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, const TrainedState& trained);
 
-/// What the trail of a run of `job` says of it, on what was set up for it.
+/// Head of the trail of a run of `job`, with its setup.
 TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers);
 
 }  // namespace lockstep

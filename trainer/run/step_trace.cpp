@@ -24,7 +24,7 @@
 namespace lockstep {
 namespace {
 
-/// Of questions for the time and of packets; beside that of collectives.
+/// Tag of clock requests and of packets; different from that of collectives.
 constexpr int kTraceTag = PointToPoint::kTags - 2;
 constexpr int kClockRounds = 16;
 

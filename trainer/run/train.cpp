@@ -59,7 +59,7 @@ void TrainingRun::open_directory() {
   });
 }
 
-/// One of several that come into question: whether this job can go on there must be known before it is taken.
+/// Opens one of several possible directories: whether the job can go on there must be known first.
 void TrainingRun::open_chosen(const std::string& path, bool wait) {
   directory_.reset();
   job_.run.dir = path;
@@ -137,9 +137,9 @@ void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint, R
   directory_->open_tensorboard(state_.step);
 }
 
-/// More steps were taken than the job asks for; or as many, or as its patience lasted, and the end of the run is on
-/// disk with these weights. (A run that was killed between its last checkpoint and its end is still brought to its
-/// end.)
+/// True if more steps were taken than the job asks for. With exactly as many, or with its patience over, the
+/// end of the run must be on disk with these weights. (A run that was killed between its last checkpoint and
+/// its end is still brought to its end.)
 bool TrainingRun::nothing_left() {
   const std::int64_t taken = state_.step;
   if (taken > steps_in_run()) return true;

@@ -104,7 +104,7 @@ void TrainingRun::train_epoch() {
   epoch_seconds_ = seconds_since(epoch_start_);  // what follows is not part of it
 }
 
-/// How many steps to go to whatever comes first: the end of the epoch or run, or something that is due.
+/// Number of steps up to the next event: the end of the epoch or run, or something that is due.
 std::int64_t TrainingRun::next_series() const {
   const auto step = state_.step;
   std::int64_t count =
@@ -194,9 +194,9 @@ void TrainingRun::evaluate_within_epoch() {
   if (!at_end() && (is_due(job_.run.checkpoint_every_steps) || is_best())) save();
 }
 
-/// A signal ends an evaluation: the run is saved as it was before, and starts with the evaluation when it
-/// goes on. The time limit does so only after a step, so that every start gets further; and not at the end of
-/// the run.
+/// True if a signal ends an evaluation: the run is saved as before, and resumes with the evaluation. The
+/// time limit does so only after a step, so that every start gets further; and not at the end of the
+/// run.
 bool TrainingRun::leave_evaluation() const {
   const bool got_further = state_.step > first_step_;
   return stop_requested() || (got_further && !at_end() && time_limit_.reached());

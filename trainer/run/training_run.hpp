@@ -49,7 +49,7 @@ class TrainingRun {
   void open_directory();
   void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();
-  /// Where ranks run, and what each has of a batch. Collective.
+  /// Places of all ranks, and the share of a batch that each has. Collective.
   RankStretch ranks_here();
   void open_files(const std::optional<FoundCheckpoint>& checkpoint, RankStretch ranks);
   bool nothing_left();
@@ -65,7 +65,7 @@ class TrainingRun {
     return job_.train.patience > 0 && state_.patience->without_better >= job_.train.patience;
   }
   bool at_end() const { return steps_finished() || out_of_patience(); }
-  /// Whether this step, within an epoch, is one after which train.evaluate_every_steps wants an evaluation.
+  /// True if train.evaluate_every_steps wants an evaluation after this step, within an epoch.
   bool evaluates_here() const {
     return state_.step_in_epoch > 0 && !epoch_finished() && is_due(job_.train.evaluate_every_steps);
   }
@@ -77,7 +77,7 @@ class TrainingRun {
   std::int64_t last_replay(std::int64_t step) const;
   [[noreturn]] void end_wrong(const WrongRankError& error);
   [[noreturn]] void fail(const StepSeries& series);
-  /// Where a rank could not read samples: saves the state before the step, or before the evaluation. Collective.
+  /// Ends the run if a rank could not read samples, after saving the state before the step or evaluation. Collective.
   /// @throws AgreedError  that rank's
   void end_if_unread();
   void print_loss(std::int64_t every);
@@ -89,15 +89,15 @@ class TrainingRun {
   int stop_on_request();
   int finish();
 
-  // What is saved, and how ranks wait until it is on disk: run_saving.cpp.
+  // Saving, and waiting for the disk: run_saving.cpp.
   /// Brings the state to rank 0 and looks at its weights: to be called before they are evaluated. Collective.
   /// @throws AgreedError  70, names tensors and step
   void require_finite_weights();
-  /// Whether the checkpoint of the state would be the best one, which run.keep.best wants to have. The weights that are
-  /// best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
+  /// True if run.keep.best wants a checkpoint of this state. The best weights are those that were evaluated:
+  /// they are saved at once, or they are gone. Rank 0's word. Collective.
   bool is_best() const;
-  /// Compares what several ranks hold copies of, as it was in each step and as it is now: nothing is evaluated or saved
-  /// before. Collective.
+  /// Compares the copies that several ranks hold, as used in each step and as they are now. Nothing is
+  /// evaluated or saved before. Collective.
   /// @throws WrongRankError
   void compare_copies();
   /// The state is in a checkpoint, or on its way into one.
@@ -119,7 +119,7 @@ class TrainingRun {
   /// Makes records of what was added, and writes them. Collective.
   void flush_trail();
 
-  // What is told of its course, to people and as events of metrics.jsonl: run_report.cpp. On rank 0; others are silent.
+  // Reports during the run, to people and as events of metrics.jsonl: run_report.cpp. On rank 0; others are silent.
   void say(const std::string& line);
   void tell_epoch_starts();
   void tell_series(const StepSeries& series);
@@ -134,11 +134,11 @@ class TrainingRun {
   std::string why_it_ended_early() const;
   PublishedComparison compare_weights(const std::string& sha256);
   void say_weights(const std::string& sha256, const PublishedComparison& published);
-  /// Of the step taken last.
+  /// Rate of the last step.
   double learning_rate() const;
   double samples_per_second(double seconds) const;
 
-  // What is told once: announcements.cpp.
+  // Announcements, made once: announcements.cpp.
   /// A few lines for people: model, data, ranks and devices, batch and buckets, optimiser and schedule.
   std::vector<std::string> announcement(int hosts) const;
   void tell_resumed();
@@ -166,7 +166,7 @@ class TrainingRun {
   std::shared_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   StartingWeights initial_weights_;        ///< rank 0: what train.initial_weights gave
   RunState state_;
-  EvaluatedPart judge_;          ///< what is evaluated while it trains
+  EvaluatedPart judge_;          ///< evaluated while it trains
   Evaluations evaluations_;      ///< of the weights that were evaluated last
   std::int64_t first_step_ = 0;  ///< where this start of the run began
   bool stopping_ = false, nothing_left_ = false;
@@ -189,7 +189,7 @@ class TrainingRun {
   std::vector<std::string> rank_devices_;  ///< where the job wants shapes printed
 };
 
-// What starts one.
+// Start of a run.
 
 using WhenFinished = std::function<void(const std::string& directory, const TrainTestData& data)>;
 

@@ -57,7 +57,7 @@ std::string probe_line(const Diagnosis& diagnosis) {
                      bus_bytes_per_second(diagnosis) / 1e9, format_memory(points.back().bytes));
 }
 
-/// Of rank 0; all others as far as they differ are in --json.
+/// Settings of rank 0; --json has all others that differ.
 std::string settings_lines(const Diagnosis& diagnosis) {
   std::string text;
   for (const auto& [name, value] : diagnosis.ranks.front().settings)

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A word of a hostfile becomes a word of ssh's command line: only names that can be no option go there.
+/// Hosts of a hostfile. Names become words of ssh's command line: one that could be an option is refused.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/yaml.hpp"

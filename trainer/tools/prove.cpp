@@ -37,7 +37,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, start, last, end)
 
 namespace {
 
-/// RUN/job.yaml, to be computed with what is at hand.
+/// RUN/job.yaml, to be computed on this machine's devices.
 Job job_of(const ProveOptions& options) {
   const std::string path = options.run + "/job.yaml";
   if (!Env::posix().exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));
@@ -89,7 +89,7 @@ Network recorded_network_of(const Trail& trail, const std::string& file) {
   return recorded_network(facts, file);
 }
 
-/// What the trail's head says otherwise than the job: "". @throws DataError  the trail is of a run on other data
+/// Differences between the trail's head and the job; "": none. @throws DataError  the trail is of a run on other data
 std::string head_differences(const Trail& trail, const Job& job, const JobSetup& setup) {
   const auto steps = DistributedSampler::steps_per_epoch(
       {.samples = setup.data->train.size(), .global_batch = job.data.global_batch});
@@ -104,7 +104,7 @@ std::string head_differences(const Trail& trail, const Job& job, const JobSetup&
       job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
 }
 
-/// What rank 0 has decided, on every rank.
+/// Decision of rank 0, sent to every rank.
 struct Plan {
   std::vector<Interval> intervals;
   std::vector<std::size_t> bucket_sizes;
@@ -162,7 +162,7 @@ std::int64_t grains_of(const Job& job, const Trail& trail) {
   return std::max<std::int64_t>(1, (batch - 1) / job.parallel.grain + 1);
 }
 
-/// What is wrong in a file is no consequence of a step before it.
+/// Findings in files: none of them follows from an earlier step.
 constexpr std::string_view kFoundInFiles[] = {"trail", "checkpoint", "manifest", "metrics"};
 
 class Proof {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The events and facts are made by the code that a run makes its own with, and compared key by key.
+/// Check of a run's claims. Events and facts are made by the run's own code, and compared key by key.
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
@@ -18,12 +18,12 @@
 namespace lockstep {
 namespace {
 
-/// Of an event, what is measured and not computed.
+/// Keys of an event that are measured and not computed.
 const std::set<std::string> kTimes = {"seconds", "train_seconds"};
 const std::set<std::string> kOfTheTestSet = {"test_loss",        "test_accuracy", "test_samples",
                                              "ema_test_loss",    "swa_test_loss", "ema_test_accuracy",
                                              "swa_test_accuracy"};
-/// Of the event "start", what does not follow from the job and its data; a model's name may be that of its file.
+/// Keys of the event "start" that do not follow from job and data. A model's name may be that of its file.
 const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hosts",       "threads",
                                            "device", "backend", "strategy", "data_origin", "test_samples"};
 
@@ -32,7 +32,7 @@ std::optional<std::int64_t> whole_number(const nlohmann::json& event, const char
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
-/// What train.patience counts.
+/// True if train.patience counts this line.
 bool is_counted(const ClaimedLine& line) {
   return line.event == "epoch" || line.event == "evaluation";
 }
@@ -75,8 +75,8 @@ std::string ClaimCheck::initial_weights() const {
   return "";
 }
 
-/// Behind a checkpoint a printed loss or an accuracy may begin before it: its part until there is in the checkpoint, of
-/// a loss without its answers, of an accuracy without its loss.
+/// Restores sums that began before the checkpoint: it has their part up to there. A loss lacks the right
+/// answers, an accuracy lacks the loss.
 void ClaimCheck::begin(const RunState& state) {
   const std::int64_t step = state.step;
   LossWindow so_far = state.epoch_so_far();
@@ -188,8 +188,8 @@ nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evalu
   return event;
 }
 
-/// What so many steps up to this one came to; nothing: they do not lie in one epoch, or begin where no checkpoint
-/// stands that could have known.
+/// Sums over so many steps up to this one. Nothing if they do not lie in one epoch, or if no checkpoint knows
+/// their beginning.
 std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunState& state,
                                              std::int64_t steps) {
   if (steps == 0) return LossWindow();
@@ -217,7 +217,7 @@ bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples)
   return other;
 }
 
-/// What a checkpoint of the state here would say.
+/// Facts that a checkpoint of this state would have.
 CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunState& state,
                                        const Evaluations& evaluations) {
   RunState now = state;

@@ -29,7 +29,7 @@ nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
   facts.epoch_loss_units.carry();  // equal sums as equal lists, however they were added up
   if (facts.unprinted) facts.unprinted->loss_units.carry();
   nlohmann::ordered_json all = facts_json(facts), json = {{"kept", nlohmann::ordered_json::array()}};
-  if (facts.patience) all["patience"]["best"] = facts.patience->best;  // -1 stands in no manifest
+  if (facts.patience) all["patience"]["best"] = facts.patience->best;  // no manifest has -1
   for (const auto& [key, value] : all.items()) {
     if (kOthers.contains(key)) continue;
     if (!value.is_object()) json[key] = value;
@@ -39,7 +39,7 @@ nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
   return json;
 }
 
-/// Of a long value, that there is one.
+/// Shortens a value; of a long one only its presence is shown.
 std::string shortened(const nlohmann::json& value) {
   constexpr std::size_t kMost = 80;
   std::string text = json_text(value);

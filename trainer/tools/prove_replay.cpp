@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows, and what they come to
-/// with what metrics.jsonl and manifests say.
+/// Replay of a run's steps by the engine. Fingerprints are compared with the trail's rows, other results with
+/// metrics.jsonl and manifests.
 #include "trainer/tools/prove_replay.hpp"
 
 #include "comm/agreement.hpp"
@@ -20,7 +20,7 @@ namespace lockstep {
 
 namespace {
 
-/// What rank 0 tells the others after each series.
+/// Order of rank 0 to the others after each series.
 struct Order {
   std::int64_t steps = 0;               ///< of the next series, at most
   bool stop = false;                    ///< there is none
@@ -29,7 +29,7 @@ struct Order {
   bool meet = false;                    ///< all ranks of the proof meet
 };
 
-/// Who computed the sums of this step wrongly?
+/// Question about the rank that computed this step's sums wrongly.
 struct ShareQuestion {
   std::int64_t step = 0;    ///< 0: not asked
   std::uint64_t apart = 0;  ///< sums_apart()
@@ -56,10 +56,10 @@ class Replay {
     finish();
     return std::move(verdict_);
   }
-  /// What to_the_end() left open: whose share was wrong. On rank 0.
+  /// Question that to_the_end() left open: the rank with the wrong share. On rank 0.
   ShareQuestion question() const { return question_; }
-  /// Replays up to the step before, takes that one with the shares of all ranks of the run, and names the rank in
-  /// rank 0's verdict.
+  /// Replays up to the step before, then takes that one with the shares of all ranks. Rank 0's verdict gets
+  /// the name of the rank.
   void answer(const ShareQuestion& question, ProofResult& verdict);
 
  private:
@@ -181,7 +181,7 @@ void Replay::take_series() {
   if (order_.meet) meetings_.meet();
 }
 
-/// Rank 0 knows what is claimed, and when the ranks of other groups wait.
+/// Rank 0 knows the claims, and when the ranks of other groups wait.
 void Replay::give_order() {
   if (leads()) {
     claims_.remember(state_);
@@ -284,7 +284,7 @@ void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
   }
 }
 
-/// Where the run could not take the step either, its trail ends before it.
+/// Reports a step that cannot be taken. The run could not take it either if its trail ends before it.
 void Replay::fail(const StepSeries& series) {
   refute(verdict_, step() + 1, "gradient",
          fmt::format("{} losses and {} terms of its gradient are NaN or infinite here",
@@ -308,7 +308,7 @@ void Replay::compare_with_end() {
   });
 }
 
-/// What lies behind a step that differs follows from it.
+/// Skips the steps after one that differs: they follow from it.
 void Replay::finish() {
   const std::int64_t first = interval_.start.step + 1;
   progress_.leave_out(interval_.last - step());

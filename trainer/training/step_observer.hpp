@@ -24,7 +24,7 @@ class StepObserver : public SumObserver {
   virtual bool looks_at(std::int64_t /*global_step*/) const { return false; }
   /// A pipeline's message from another rank's stage, as it arrived in training. It may be changed.
   virtual void message_arrived(std::span<float> /*message*/) {}
-  /// Outputs of a grain that this rank trains on, [class][lane]; of a stage, its own. They may be changed. On any thread.
+  /// Outputs of a grain in training, [class][lane]; of a stage, its own. They may be changed. On any thread.
   virtual void outputs_computed(std::span<float> /*outputs*/, int /*lanes*/) {}
   /// Sums have changed on their way: before the error goes on. Collective, of the ranks that throw it.
   /// @param step  counted from 1

@@ -73,10 +73,10 @@ struct StepMeasures {
 /// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
 /// equal arguments, unless it says otherwise.
 ///
-/// Ownership of the weights is the strategy's own affair: every rank (data), each rank a part (pipeline), or all
-/// ranks together (one memory). The loop knows only the *whole state*, in the memory of rank 0's host: it
-/// fills it from a checkpoint and calls distribute(); it calls collect() and writes a checkpoint of it. What
-/// collect() brought stays there until the next run().
+/// Ownership of the weights is the strategy's own affair. Every rank has them (data), each rank a part
+/// (pipeline), or all ranks together (one memory). The loop knows only the *whole state*, in the memory
+/// of rank 0's host: it fills it from a checkpoint and calls distribute(); it calls collect() and writes a
+/// checkpoint of it. What collect() brought stays there until the next run().
 class ParallelStrategy {
  public:
   virtual ~ParallelStrategy() = default;
@@ -102,11 +102,11 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
-  /// What this rank trains, brought into host memory: Teams::held, in its order. Empty where it holds nothing.
+  /// The state that this rank trains, brought into host memory: Teams::held, in its order. Empty where it holds none.
   virtual TrainedState own_state() = 0;
-  /// Goes on from what own_state() gave, which was changed.
+  /// Goes on from the state that own_state() gave, which was changed.
   virtual void own_state_changed() = 0;
-  /// Which ranks hold and compute the same.
+  /// The ranks that hold and compute the same.
   virtual Teams teams() const = 0;
 
   /// Adds an observer of every step from the next one on.
@@ -141,8 +141,8 @@ class ParallelStrategy {
   UnreadSamples unread_;
 };
 
-/// Exchanges the weights with one of their averages (WeightAverages), on every rank and wherever they are trained,
-/// until the next call. That is how an average is evaluated. Only where the job keeps averages.
+/// Exchanges the weights with one of their averages (WeightAverages), on every rank, until the next call.
+/// That is how an average is evaluated. Only where the job keeps averages.
 void exchange_weights(ParallelStrategy& strategy, const std::string& average);
 
 /// Adds to `found` the evaluation of every average of the weights that there is after so many steps. Collective.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Teams of ranks. A team computes a share of a batch and holds the whole network: it is one rank in data parallel
-/// training, the ranks of a pipeline in another. What two teams compute or hold alike can be compared.
+/// training, and the ranks of a pipeline otherwise. Results and state of two teams can be compared.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -28,7 +28,7 @@ struct Teams {
   Communicator* members = nullptr;  ///< of this team; null: it is this rank
   std::vector<HeldTensor> held;     ///< by this rank
   std::vector<int> holders = {};    ///< the member that has each trained tensor; empty: each has all
-  /// What fingerprints of a share are of, in the order in which they follow from each other.
+  /// Names the fingerprints of a share, in the order in which its numbers follow from each other.
   std::vector<ComparedPart> share_parts = {};
   int reads_pictures = 0, reads_labels = 0;  ///< members
 

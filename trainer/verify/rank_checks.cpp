@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A rank of a team has its part of what is compared, and zeros for the rest: added up, all members have the whole.
+/// Comparisons of teams. A rank has its part of the numbers and zeros for the rest; added up they are whole.
 #include "trainer/verify/rank_checks.hpp"
 
 #include "common/error.hpp"

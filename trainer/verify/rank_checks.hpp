@@ -63,8 +63,7 @@ class RankChecks final : public StepObserver {
   std::int64_t replay_every_;
 };
 
-/// Computes the shares of other ranks too in each step, one after the other: for a proof that a run with so many ranks
-/// computed them.
+/// Computes in each step the shares of so many ranks, one after the other. A proof asks which of them was wrong.
 class ShareWeighing final : public StepObserver {
  public:
   /// @param shares   by rank; the same on all ranks here

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// ONNX files of our own, node by node, and their tensors read back to the bit; and files that are damaged. What other
-/// programs compute of them, and what they write, is tested by tests/launch/onnx_test.sh.
+/// ONNX files of our own, node by node, and their tensors read back to the bit. And files that are damaged.
+/// What other programs compute of them, and what they write, is tested by tests/launch/onnx_test.sh.
 #include "models/onnx/onnx.hpp"
 
 #include "common/error.hpp"

@@ -38,7 +38,7 @@ class CheckpointNamesTest : public ::testing::Test {
   std::string step(std::int64_t number) const { return run_ + "/checkpoints/" + checkpoint_name(number); }
   void remove(std::int64_t number) const { std::filesystem::remove_all(step(number)); }
 
-  /// What is said of a name that has no checkpoint.
+  /// Message about a name that has no checkpoint.
   template <typename Expected>
   std::string refused(const std::string& behind) {
     return test::error_of<Expected>([&] { name(behind); });

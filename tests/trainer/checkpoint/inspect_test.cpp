@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What people are told about checkpoints: diff, inspect, verify.
+/// Texts about checkpoints for people: diff, inspect, verify.
 #include "trainer/checkpoint/inspect.hpp"
 
 #include "common/error.hpp"
@@ -84,7 +84,7 @@ TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
   EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
 }
 
-/// What a beginner mistypes: the message names the runs that there are.
+/// Mistakes of a beginner: the message names the runs that there are.
 TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   MemoryEnv env;
   const auto file = [&](const std::string& path) { env.create(path)->close(); };
@@ -113,7 +113,7 @@ TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
       why_no_checkpoint(env, "runs/mnist").starts_with("runs/mnist: this run holds no good checkpoint; "));
 }
 
-/// Of a network of long names, such as a ResNet's.
+/// Tables of a network with long names, such as a ResNet's.
 TEST(InspectTest, TablesFitATerminalOf80Columns) {
   CheckpointState a = make_state(100);
   a.facts.parameters[0].name = "stage3_block2_downsample_norm.weight";

@@ -14,7 +14,7 @@
 namespace lockstep::job_error_test {
 namespace {
 
-/// Of a job whose first line is `model: net`, so that the given text starts on line 2.
+/// Error of a job whose first line is `model: net`, so that the given text starts on line 2.
 std::string error_of(const std::string& yaml) {
   return message_of<ConfigError>([&] { parse_job("model: net\n" + yaml, "job.yaml"); });
 }

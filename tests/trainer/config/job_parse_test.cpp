@@ -198,7 +198,7 @@ TEST(FaultNameTest, AmountsHaveUnits) {
   for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
 }
 
-// Where the paths of a job file lead, and what options were meant as.
+// Paths of a job file, and suggestions for options.
 
 namespace fs = std::filesystem;
 

@@ -7,7 +7,7 @@
 namespace lockstep::testing::bad_input_test {
 namespace {
 
-// What is refused without a GPU is to be refused on every machine.
+// Hides GPUs: input that is refused without a GPU is to be refused on every machine.
 [[maybe_unused]] const int kNoGpuIsVisible = setenv("CUDA_VISIBLE_DEVICES", "", 1);
 
 struct Case {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A run knows its data again: evaluation and resume use its own set, and refuse what only has the same name.
+/// A run knows its data again. Evaluation and resume use its own set, and refuse what only has the same name.
 #include "data/pictures/picture.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"

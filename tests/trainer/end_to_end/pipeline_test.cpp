@@ -84,7 +84,7 @@ TEST_F(PipelineTest, StagesWithoutParametersTakePartOnBothDevices) {
   }
 }
 
-/// The last of four stages stands still within a long series of steps: between two series no stage is waited for.
+/// The last of four stages stands still within a long series of steps. Between two series no stage is waited for.
 TEST_F(PipelineTest, AStageThatIsLostIsNamedByTheWatchdogOrWithoutItByTheOthers) {
   const std::pair<std::string, std::vector<std::string>> ways[] = {
       {"true", {"verdict: rank 3 on ", "it is stopped"}},

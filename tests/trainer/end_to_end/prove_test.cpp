@@ -121,7 +121,7 @@ TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
   expect_says(prove("run-2gradient"), 1, {"other data on some rank"});
 }
 
-/// Of two pipelines by their copies; of one alone by what its ranks hold.
+/// Finds the rank of two pipelines by their copies; of one alone by what its ranks hold.
 TEST_F(ProveTest, RankOfAPipelineIsNamedWhoseStateWasOther) {
   for (const auto& [ranks, rank, what] : {std::tuple(4, 3, "weights"), std::tuple(4, 1, "weights"),
                                           std::tuple(4, 2, "momentum"), std::tuple(2, 1, "momentum")}) {

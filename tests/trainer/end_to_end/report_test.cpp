@@ -93,7 +93,7 @@ TEST_F(ReportTest, ARunThatWasKilledBeforeItsPageGetsItAtTheNextStart) {
   EXPECT_TRUE(std::filesystem::exists(run_ + "/report.html")) << named.everything();
   const Outcome whole = lockstep(again + " run.dir='" + run_ + "'");
   EXPECT_NE(whole.out.find("nothing was trained or written"), std::string::npos) << whole.out;
-  // Where the program chooses the directory, it does not begin another run.
+  // A directory that the program chooses does not begin another run.
   const std::string place = directory_.path("place");
   std::filesystem::create_directory(place);
   const auto choose = [&] {
@@ -178,7 +178,7 @@ TEST_F(ReportTest, WhatIsMissingIsANoteAndWhatIsNoRunIsAnError) {
   EXPECT_EQ(lockstep("report " + directory_.path("nothing")).exit_code, 66);
 }
 
-// What `lockstep eval` says of classes, as text and as JSON, on any number of ranks.
+// Classes in `lockstep eval`, as text and as JSON, on any number of ranks.
 
 class EvalClassesTest : public ::testing::Test {
  protected:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which directory a run takes whose job names none: the newest unfinished one that computes the same, or a
-/// new one, and the first line says so.
+/// Directory of a run whose job names none: the newest unfinished equal one, or a new one. The first line
+/// says so.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 

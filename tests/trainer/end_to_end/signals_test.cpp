@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A run that is asked to stop saves one and the same step on all ranks, and goes on from there as if nothing
-/// had happened.
+/// A stopped run saves the same step on all ranks, and goes on from there as if nothing had
+/// happened.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 

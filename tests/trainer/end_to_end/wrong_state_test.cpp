@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A rank's state goes wrong: no checkpoint has it, and a run goes on from one that is sure, or not at all.
+/// A rank's state goes wrong. No checkpoint has it, and a run goes on from one that is sure, or not at all.
 #include "common/machine.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -95,7 +95,7 @@ TEST_F(WrongStateTest, TwoRanksAreBothNamedAndReplicasOfAPipelineCompareTheirSta
   EXPECT_EQ(train(6, pipelines).last_line(), right);
 }
 
-/// A number that a rank's memory made infinite is told as that, and not as a rate that is too high.
+/// An infinite number from a rank's memory is told as that, and not as too high a rate.
 TEST_F(WrongStateTest, NanOfOneRankIsItsMemory) {
   expect_said(train(3, fault("nan", 3)), 72, "its weights are not those of the others from ");
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is read from run folders: whole ones, damaged ones, and those of runs that came to no end.
+/// Histories of run folders: whole ones, damaged ones, and those of runs without an end.
 #include "common/json_text.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"

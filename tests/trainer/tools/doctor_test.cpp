@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the doctor finds on this host, in a launcher's log, and with its ranks.
+/// Findings of the doctor on this host, in a launcher's log, and with its ranks.
 #include "trainer/tools/doctor.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
@@ -118,7 +118,7 @@ TEST(LaunchLogTest, AHealthyRunSaysNothing) {
       read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n").empty());
 }
 
-// What a rank reads of /proc, /sys and /etc, from a made-up root; and what of the environment it shows.
+// View of a rank from a made-up root of /proc, /sys and /etc, and from its environment.
 
 namespace fs = std::filesystem;
 

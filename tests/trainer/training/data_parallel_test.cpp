@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What data parallelism promises on CPUs and devices: gradients leave while backward runs, a series does not last, and
-/// what sums gradients outlives the strategy.
+/// Promises of data parallelism on CPUs and devices: gradients leave while backward runs. A series does not
+/// last, and what sums gradients outlives the strategy.
 #include "trainer/training/data_parallel.hpp"
 
 #include "comm/thread/thread_ranks.hpp"

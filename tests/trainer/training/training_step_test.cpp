@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What becomes of a step, and what a person reads of one that fails; what an evaluation counts, and losses as people
-/// read them.
+/// Result of a step, the message of one that fails, counts of an evaluation, and losses as people read
+/// them.
 #include "trainer/training/training_step.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
@@ -112,8 +112,8 @@ TEST_F(StepTrialTest, SmallGradientsKeepTheirBitsInAStepThatRaisesAnotherTensor)
   EXPECT_NEAR(largest / double{terms[5]}, 1, 0x1p-24) << largest;
 }
 
-/// Terms that nearly cancel, as those of a bias in front of a batch_norm do: their sum wants a unit for which they are
-/// too large.
+/// Terms that nearly cancel, as those of a bias in front of a batch_norm do. Their sum wants a unit for which
+/// they are too large.
 struct NearlyCancelling {
   GradientUnits units{std::vector<std::size_t>{1}, 2};
   float term = 100, other = -std::nextafter(100.0F, 0.0F);

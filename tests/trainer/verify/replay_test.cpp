@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Who is wrong about a share: what most have is right, and a rank that contradicts itself is not.
+/// Blame for a share: the majority is right, and a rank that contradicts itself is not.
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/machine.hpp"
@@ -48,7 +48,7 @@ const std::vector<ComparedPart> kStateParts = {
 using Compute = std::function<SumFingerprints(int rank, int share)>;
 using OfRank = std::function<SumFingerprints(int rank)>;
 
-/// What ranks say when one of them computes, remembers or holds something else.
+/// Statements of ranks when one of them computes, remembers or holds something else.
 /// @param members  ranks that compute a share together
 /// @param doubt    which steps before it may be wrong, too
 std::string said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1,
@@ -127,7 +127,7 @@ TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
   EXPECT_EQ(steps_between_replays(options, 4, false), 0) << "sums are not exact";
 }
 
-/// Of a team of two, the first number that differs says which: what follows from it is wrong, too.
+/// The first number that differs names the rank of a team of two: what follows from it is wrong, too.
 TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
   const std::string first = said(wrong_on(1, 0), right, right, 2, Doubt::kSinceReplay),
                     link = said(wrong_on(1, 1), right, right, 2, Doubt::kSinceReplay),

@@ -106,7 +106,7 @@ def error_of(code: int, said: str) -> Error:
     return Error(sentence, 128 - code if code < 0 else code)
 
 
-# Where the program is: $LOCKSTEP_PROGRAM, in this package, or on PATH.
+# Location of the program: $LOCKSTEP_PROGRAM, in this package, or on PATH.
 
 BUNDLE = Path(__file__).resolve().parent / "_bundle"
 
@@ -131,8 +131,8 @@ def shared_folder(name: str) -> Path:
     return installed if installed.is_dir() else source
 
 
-# What it needs to start. The bundle's libraries come first. Open MPI's are those of the mpirun that started this process,
-# so that both ends are one version, and otherwise the bundle's own.
+# Environment of the program. The bundle's libraries come first. Open MPI's are those of the mpirun that started this
+# process, so that both ends are one version, and otherwise the bundle's own.
 
 _MPI = "libmpi.so.40"
 _LAUNCHERS = {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted"}

@@ -50,7 +50,7 @@ class Run:
         """The run at the checkpoint of its highest accuracy, on held-out samples where it has some."""
         return self.at("best")
 
-    # What it came to.
+    # Results of the run.
 
     @property
     def summary(self) -> Dict[str, Any]:

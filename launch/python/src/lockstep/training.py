@@ -265,7 +265,7 @@ class _Training:
         if not self._run_file.exists():
             raise UsageError(f"{self._command[0]} is older than this package: install those of one version")
         directory = _directory_in(self._run_file)
-        # Of a run that failed or was stopped, rank 0 has the error, and its exit code is to be mpirun's: as the program, the
+        # Leave the error of a failed or stopped run to rank 0, whose exit code is to be mpirun's: as the program, the
         # other ranks end without one.
         if launched_rank() > 0 and Run(directory).events()[-1:] != Run(directory).events("end")[-1:]:
             sys.exit(0)
