@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# What the scripts share: one-line messages, logs, becoming root. To be sourced.
+# Functions that the scripts share: one-line messages, logs, becoming root. To be sourced.
 # Exit codes are the program's own: 2 usage, 66 missing data, 69 something not available, 74 input/output.
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

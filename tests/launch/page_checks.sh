@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# What docs_test.sh looks at without running it: commands, keys, Python and names on the pages. To be sourced, behind
+# Checks of docs_test.sh that run nothing: commands, keys, Python and names on the pages. To be sourced, after
 # harness.sh, with build/release/lockstep and the folders of the repository in the current one.
 # shellcheck disable=SC2016,SC2154  # backticks of the pages; the harness sets repo
 

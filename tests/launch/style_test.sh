@@ -106,11 +106,12 @@ Comments_that_do_not_name_the_thing_are_refused() {
   make_tree
   mkdir -p tree/launch
   printf '#!/bin/sh\n# Whether it is there.\n' >tree/launch/run
-  printf 'x = 1  # %s Python\n' Of >tree/launch/lines.py
+  printf '"""%s Python"""\nx = 1  # %s Python\n' Whose Of >tree/launch/lines.py
   echo '# What CMake builds' >tree/CMakeLists.txt
   expect_refused "comment: CMakeLists.txt:1: it begins with 'What'"
   expect_contains "$output" "launch/run:2: it begins with 'Whether'"
-  expect_contains "$output" "launch/lines.py:1: it begins with 'Of'"
+  expect_contains "$output" "launch/lines.py:1: it begins with 'Whose'"
+  expect_contains "$output" "launch/lines.py:2: it begins with 'Of'"
 }
 
 Long_first_sentences_are_refused() {

@@ -19,7 +19,7 @@ CASES = []
 
 
 class Wrong(Exception):
-    """What is not as it must be."""
+    """A failed expectation."""
 
 
 @dataclasses.dataclass
@@ -109,7 +109,7 @@ def read_set(directory):
 
 
 def joined_names(numbers, classes):
-    """Of samples with several labels "a+b": before them stands how many there are."""
+    """Labels "a+b" of samples with several, after their number."""
     names = []
     while len(numbers):
         names.append("+".join(classes[label] for label in numbers[1:numbers[0] + 1]))
@@ -168,7 +168,7 @@ def compare(want, classes, shape, halves):
 
 
 def compare_sentence(want, text):
-    """What `convert` says is what it wrote."""
+    """Checks that the output of `convert` agrees with its files."""
     said = re.search(r"([\d,]+) class(?:es)?\b.* ([\d,]+) (?:sample|image)s? to train on, (?:([\d,]+) to validate and )?"
                      r"([\d,]+) to test with", text)
     require(said, f"says no counts: {text}")

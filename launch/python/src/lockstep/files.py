@@ -52,7 +52,7 @@ def as_images(array: Any, name: str) -> Array:
 
 
 def is_features(array: Any) -> bool:
-    """Whether these are rows of numbers rather than images."""
+    """True if these are rows of numbers rather than images."""
     return bool(np.asarray(array).dtype == np.float32)
 
 
@@ -98,7 +98,7 @@ def as_labels(array: Any, count: int, name: str) -> Array:
 
 
 def idx_head(array: Array) -> bytes:
-    """What stands before these bytes in an IDX file."""
+    """Header of these bytes in an IDX file."""
     return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
 
 
