@@ -79,7 +79,7 @@ class Env {
   virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;
   /// The whole of a regular file; its size is known before memory is asked for. A FIFO or device is not
   /// waited for.
-  /// @throws MissingDataError if it is not there; DataError if it is no regular file
+  /// @throws MissingDataError if it is not there; DataError if it is not a regular file
   std::vector<std::byte> read(const std::string& path) { return read_first(path, UINT64_MAX); }
   /// Its first bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws as
   /// read

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Columns of UTF-8 text on a terminal. A byte that is no character counts as one column.
+/// Columns of UTF-8 text on a terminal. A byte that is not a character counts as one column.
 int display_width(std::string_view text);
 
 /// A part of a line, and how long it stays when the line must become narrower.

@@ -37,7 +37,7 @@ class StrictHandler final : public YAML::EventHandler {
         text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size())).starts_with("---");
     if (in_document_ && marker) fail(mark, "a second document starts here; keep one document in a file");
     if (in_document_)
-      fail(mark, "this does not belong to what stands before it; check quotes, brackets and indentation");
+      fail(mark, "this does not fit the text before it; check quotes, brackets and indentation");
     in_document_ = true;
   }
   void OnDocumentEnd() override {}

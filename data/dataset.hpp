@@ -172,7 +172,7 @@ struct TrainTestData {
   std::string directory;        ///< directory of its files; empty: made in memory
   std::string origin;           ///< origin for the start-up line: a directory, or "made in memory"
   std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
-  std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out 2 files: ..."
+  std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out: ..."
 
   Dataset& half(SetHalf which) {
     return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;

@@ -26,7 +26,7 @@ inline constexpr const char* kFixForStore = "copy the set again, or make it agai
 /// of a SIGBUS. Safe to call from several threads at once.
 class StoredFile {
  public:
-  /// @throws MissingDataError  there is no such file; DataError  it is no regular file, and is not waited for; IoError
+  /// @throws MissingDataError  there is no such file; DataError  it is not a regular file, and is not waited for; IoError
   explicit StoredFile(const std::filesystem::path& path);
   ~StoredFile();
   StoredFile(StoredFile&& other) noexcept;

@@ -207,7 +207,7 @@ const LayerKind& NetworkBuilder::kind_of(const YAML::Node& entry) const {
   if (kind == nullptr && is_softmax(written)) {
     fail(entry,
          fmt::format(
-             "{} is no layer here: leave it out; the cross-entropy contains it, the binary one a sigmoid, "
+             "{} is not a layer here: leave it out; the cross-entropy contains it, the binary one a sigmoid, "
              "and the mean squared error takes the last layer's outputs as they are",
              quoted_text(written)));
   }

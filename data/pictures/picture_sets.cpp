@@ -307,20 +307,19 @@ TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remark
   if (files.train.empty()) files.train.swap(files.others);
   if (!has_judges)
     remarks.push_back(
-        fmt::format("{}: no archive is called after a half to test with, such as test-0.tar: a "
-                    "fifth of each class is for testing",
+        fmt::format("{}: no archive is named after a test half, such as test-0.tar: a "
+                    "fifth of each class becomes the test half",
                     directory.string()));
   if (files.test.empty() && !files.validation.empty())
-    remarks.push_back(
-        fmt::format("{}: what is called after val is for testing, since nothing is called after test",
-                    directory.string()));
+    remarks.push_back(fmt::format("{}: val archives are the test half, since no archive is named after test",
+                                  directory.string()));
   const auto leave_out = [&](const std::vector<fs::path>& archives, const char* why) {
     if (!archives.empty())
       remarks.push_back(fmt::format("left out {} {}; the first is {}", counted(archives.size(), "archive"),
                                     why, archives.front().string()));
   };
-  leave_out(files.others, "called after no half, train, test or val");
-  leave_out(files.compressed, "that must be unpacked to be read");
+  leave_out(files.others, "not named after a half (train, test or val)");
+  leave_out(files.compressed, "that are compressed: unpack them");
   return files;
 }
 

@@ -21,7 +21,7 @@ namespace lockstep {
 inline constexpr std::size_t kMostClasses = 256;
 inline constexpr std::size_t kLongestClassName = 200;  ///< bytes
 
-/// The reason why this is no name of a class, for a message; null: it is fine.
+/// The reason why this is not a name of a class, for a message; null: it is fine.
 const char* trouble_with_class_name(std::string_view name);
 
 /// A name a line, in label order. Spaces around a name, a byte order mark, CR LF and empty lines at the end

@@ -109,7 +109,7 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
   if (value != values.end() && *value == cell)
     row.features[first + static_cast<std::size_t>(value - values.begin())] = 1.0F;
   else
-    complain(i, cell, "is no value that this column had when the set was made", row);
+    complain(i, cell, "is not a value that this column had when the set was made", row);
 }
 
 // Numbers for empty cells.

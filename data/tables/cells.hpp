@@ -23,7 +23,7 @@ struct TableOptions;
 struct TableRow;
 enum class MissingCells;
 
-/// A column in which a quarter of the cells or more is no number.
+/// A column in which a quarter of the cells or more is not a number.
 struct TextColumn {
   std::string column;         ///< "column 2 (colour)"
   std::string argument;       ///< for --drop and --one-hot: its name, or its number

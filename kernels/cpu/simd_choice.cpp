@@ -108,7 +108,7 @@ void choose_simd(std::string_view name) {
   if (name.empty()) return;
   const auto* const chosen = std::ranges::find(kSimds, name, &Simd::name);
   if (chosen == std::end(kSimds)) {
-    throw UsageError(fmt::format("{}={} is no instruction set: choose one of {}", kSimdVariable,
+    throw UsageError(fmt::format("{}={} is not an instruction set: choose one of {}", kSimdVariable,
                                  printable_line(name), fmt::join(simd_choices(), ", ")));
   }
   if (!is_here(*chosen)) {

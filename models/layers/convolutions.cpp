@@ -218,7 +218,7 @@ class ConvTranspose2dLayer final : public WeightedLayer {
     const int output_padding = options.integer("output_padding", 0, kMaxKernel, 0);
     if (output_padding >= shape.stride)
       options.fail_shape(fmt::format(
-          "output_padding {} is not smaller than stride {}, so that its pixels are of no input; use a "
+          "output_padding {} is not smaller than stride {}, so some pixels would have no input; use a "
           "smaller output_padding or a larger stride",
           output_padding, shape.stride));
     const auto side = [&](int inputs, int reach) {

@@ -84,7 +84,7 @@ std::uint64_t number_in(const std::string& text, const NamedTensor& tensor) {
   const char* end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stopped != end || text.empty())
-    tensor.refuse(fmt::format("lies in another file, at {}, which is no number; export the model again",
+    tensor.refuse(fmt::format("lies in another file, at {}, which is not a number; export the model again",
                               quoted_text(text)));
   return value;
 }
@@ -168,7 +168,7 @@ SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file)
   onnx::ModelProto model;
   if (bytes.size() > INT_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !model.has_graph())
-    throw DataError(fmt::format("{}: is no ONNX model, or one that is cut off; export it again", file));
+    throw DataError(fmt::format("{}: is not an ONNX model, or one that is cut off; export it again", file));
   std::vector<std::byte>& numbers = bytes;
   numbers.clear();
   std::vector<SafetensorsEntry> entries;

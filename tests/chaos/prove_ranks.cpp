@@ -93,7 +93,7 @@ void ProveRanksCampaign::live(std::int64_t /*number*/, const LifeDirectories& di
   // In an epoch's last step a rank may have no work.
   const auto step =
       dice.between(0, kEpochsProved - 1) * kStepsOfAnEpoch + dice.between(1, kStepsOfAnEpoch - 1);
-  constexpr int kMantissaBits = 22;  // what is no number fails the step
+  constexpr int kMantissaBits = 22;  // what is not a number fails the step
   const std::string fault = aimed(thing.fault, dice, kMantissaBits);
   story = fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
   const auto outcome =

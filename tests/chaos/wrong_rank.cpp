@@ -48,7 +48,7 @@ constexpr const char* kWeights = "its weights are not those of the others";
 constexpr const char* kSamples = "its training samples are not those of the others";
 constexpr const char* kProcessor = "its processor computed wrongly";
 constexpr int kBitsOfSums = 48;  // of several sums, higher ones may cancel modulo 2^64 (docs/trail-format.md)
-constexpr int kMantissaBits = 22;  // a weight that is no number fails the step
+constexpr int kMantissaBits = 22;  // a weight that is not a number fails the step
 constexpr std::array kThings{
     WrongThing{"a bit of its sums in memory", "flip-bit sums {}", "", kSent},
     WrongThing{"four bits of a sum in memory", "flip-bits sums {}", "", kSent},

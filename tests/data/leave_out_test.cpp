@@ -126,8 +126,9 @@ TEST_F(NamedSetTest, PicturesAreLeftOutByTheirNames) {
                                        {kTrain, {5, 6}, 0, "cat/1.png"},
                                        {kTest, {7, 8}, 0, "cat/9.png"}};
   EXPECT_EQ(write(samples, {.leave_out = list_of("dog/1.png\n0")}).train.places, Places{2});
-  expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("cat/9.png")}); },
-                                   {"'cat/9.png' is no picture of the training half, which has 'cat/1.png'"});
+  expect_error<DatasetOptionError>(
+      [&] { write(samples, {.leave_out = list_of("cat/9.png")}); },
+      {"'cat/9.png' is not a picture of the training half, which has 'cat/1.png'"});
   expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("cat/1.png")}); },
                                    {"'cat/1.png' is the name of 2 samples"});
   expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("1\ndog/1.png")}); },

@@ -166,7 +166,7 @@ TEST(SamplerTest, ARankWithoutWorkIsAnErrorThatNamesTheLargestNumberOfRanks) {
   EXPECT_NO_THROW(DistributedSampler({.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 3}));
 }
 
-/// The advice must hold: global_batch is no key of such a job, and fewer ranks have fewer samples.
+/// The advice must hold: global_batch is not a key of such a job, and fewer ranks have fewer samples.
 TEST(SamplerTest, WithABatchForEachRankTheAdviceIsAboutThatBatch) {
   const DistributedSampler::Options options{
       .samples = 60000, .global_batch = 5 * 40, .grain = 64, .world_size = 5, .per_rank_batch = 40};

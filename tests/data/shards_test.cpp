@@ -324,7 +324,7 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":1)",
           "several_labels is not true");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":true)", "label_count is missing");
-  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"validation":7)", "is no JSON object");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"validation":7)", "is not a JSON object");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":2)", "sample is missing");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":2,"sample":"float64")",
           R"(sample is not "float32")");

@@ -63,7 +63,7 @@ A_core_that_needs_the_rest_is_refused() {
 
 Retired_names_are_refused() {
   make_tree
-  echo 'class Lookout;  // a Judge in a comment is no name' >>tree/common/error.hpp
+  echo 'class Lookout;  // a Judge in a comment is not a name' >>tree/common/error.hpp
   expect_refused "name: common/error.hpp:41: 'Lookout' was given up"
   expect_lacks "$output" Judge
 }

@@ -82,9 +82,9 @@ void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
     const Accusations& mine = all[static_cast<std::size_t>(rank)];
     ranks[static_cast<std::size_t>(rank)].findings.push_back(
         {Grade::kWrong, "sum",
-         fmt::format("an all-reduce of it and one other rank came to wrong integers, with {} of {}{}",
+         fmt::format("an all-reduce of it and one other rank gave wrong integers, with {} of {}{}",
                      mine.in_sums, counted(mine.partners, "partner"),
-                     accused.size() > 1 ? "; it cannot be told which of the two is at fault" : ""),
+                     accused.size() > 1 ? "; either of the two may be at fault" : ""),
          kMessageFix});
   }
   const bool all_sums =
@@ -92,7 +92,7 @@ void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
   if (!all_sums || !accused.empty()) return;
   for (RankResult& result : ranks)
     result.findings.push_back({Grade::kWrong, "sum",
-                               "the all-reduce of all ranks came to wrong integers, that of no pair did",
+                               "the all-reduce of all ranks gave wrong integers, that of no pair did",
                                "start it on half of the hosts, then on the other half"});
 }
 

@@ -213,9 +213,8 @@ std::string named_checkpoint(Env& env, const std::string& path) {
   const bool has_run = is_run(env, run_dir) || !list_checkpoints(env, run_dir).empty();
   if (!is_name && !has_run) return path;
   if (!is_name)
-    throw UsageError(
-        fmt::format("{}: behind @ of a run stands best, last, epoch:N, step:N, ema or swa, not {}", path,
-                    quoted_text(name)));
+    throw UsageError(fmt::format("{}: after @ write best, last, epoch:N, step:N, ema or swa, not {}", path,
+                                 quoted_text(name)));
   if (!has_run) throw MissingDataError(why_no_run(env, run_dir));
   if (name == "last") return run_dir;
   const auto checkpoints = summarise_checkpoints(env, run_dir);

@@ -196,8 +196,8 @@ std::string why_no_run(Env& env, const std::string& path) {
   if (env.entry(path).kind == EntryKind::kFile)
     return fmt::format("{}: is a file; give the directory of a run{}", path, runs_beside(env, path));
   if (const auto runs = runs_in(env, path); !runs.empty())
-    return fmt::format("{}: is no run, but holds some; say which: {}", path, some_of(runs));
-  return fmt::format("{}: is no run, which has job.yaml and checkpoints{}", path, runs_beside(env, path));
+    return fmt::format("{}: is not a run, but holds some; say which: {}", path, some_of(runs));
+  return fmt::format("{}: is not a run, which has job.yaml and checkpoints{}", path, runs_beside(env, path));
 }
 
 std::string why_no_checkpoint(Env& env, const std::string& path) {

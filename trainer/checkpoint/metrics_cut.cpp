@@ -59,7 +59,7 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
                                         const CheckpointMetrics& noted) {
   if (noted.lines == 0) return std::nullopt;
   const std::string goes_on =
-      fmt::format("the run goes on, and its metrics with the steps behind {}", with_thousands(step));
+      fmt::format("the run goes on, and its metrics with the steps after {}", with_thousands(step));
   if (!read_patiently(env, [&] { return env.exists(path); })) {
     return fmt::format("{} is gone: its {} line{} up to step {} {} lost; {}", path,
                        with_thousands(noted.lines), noted.lines == 1 ? "" : "s", with_thousands(step),

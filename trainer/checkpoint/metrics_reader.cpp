@@ -146,7 +146,7 @@ class ReadFile {
     struct stat info {};
     if (fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
     close(fd_);
-    throw DataError(fmt::format("{}: is no regular file", path));
+    throw DataError(fmt::format("{}: is not a regular file", path));
   }
   ~ReadFile() { close(fd_); }
   ReadFile(const ReadFile&) = delete;

@@ -20,7 +20,7 @@ namespace lockstep {
 /// One line that is a JSON object. A view: valid as long as the line that it was read from.
 class MetricsEvent {
  public:
-  /// Takes the place of the event that was read before. False, and no event, where the line is no JSON object.
+  /// Takes the place of the event that was read before. False, and no event, where the line is not a JSON object.
   bool read(std::string_view line);
 
   /// Event: "start", "step", "loss", "epoch", "end", ...; "" where the line has none.
@@ -66,7 +66,7 @@ struct MetricsLines {
 };
 
 /// Calls `on_event` for each whole line in its order. Memory is bounded for a file of any size.
-/// @throws MissingDataError: it is not there; DataError: it is no regular file; IoError
+/// @throws MissingDataError: it is not there; DataError: it is not a regular file; IoError
 MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event);
 
 // Back to the checkpoint that a run goes on from, so that no step appears twice: metrics_cut.cpp.
@@ -87,7 +87,7 @@ struct MetricsCut {
 };
 
 /// Keeps the lines of metrics.jsonl before the first one that comes after `step`. That is one whose "step" is
-/// larger, {"event":"end"}, or text that is no JSON object (the torn end that a crash leaves). A line without
+/// larger, {"event":"end"}, or text that is not a JSON object (the torn end that a crash leaves). A line without
 /// "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
 /// `step` stays only if `evaluated`: the checkpoint was taken after that evaluation.
 ///

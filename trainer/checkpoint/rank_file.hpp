@@ -92,7 +92,7 @@ struct RecordedRanks {
 /// Any bytes may come; a line whose seal is wrong counts as none. Memory is bounded for a file of any size.
 /// @param path  of the file
 /// Nothing: no file, as of older runs; one of a later version; or no good line of that start.
-/// @throws IoError, DataError: it is no regular file
+/// @throws IoError, DataError: it is not a regular file
 std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t step);
 
 /// For `lockstep verify`: what the file says, in lines; and whether all of it is as it was written.

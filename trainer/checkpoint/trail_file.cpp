@@ -92,7 +92,7 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
       say(fmt::format("{}; kept as {}, and a new trail begins with step {}", why, aside, step + 1));
     }
   } else if (expected) {
-    say(fmt::format("{} is gone: a new trail begins with step {}", path, step + 1));
+    say(fmt::format("{} is missing: a new trail begins with step {}", path, step + 1));
   }
   file_ = std::make_unique<AppendFile>(path, found ? found->bytes : 0);
   env.sync_directory(run_dir);
@@ -148,7 +148,7 @@ void Trail::read_head(const std::string& file) {
   const bool is_trail = bytes_.size() >= kTrailMagic.size() &&
                         std::memcmp(bytes_.data(), kTrailMagic.data(), kTrailMagic.size()) == 0;
   if (!is_trail)
-    throw DataError(fmt::format("{}: is no trail of a run, or its first bytes are damaged", file));
+    throw DataError(fmt::format("{}: is not a trail of a run, or its first bytes are damaged", file));
   in.raw(kTrailMagic.size());
   const std::uint32_t version = in.u32();
   head_bytes_ = in.u32();

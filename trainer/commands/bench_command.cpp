@@ -33,7 +33,7 @@ RankFacts option_facts(const bench::AllreduceOptions& options) {
 }
 
 CLI::Option* add_json(CLI::App& command, bool& json) {
-  return command.add_flag("--json", json, "One JSON object in place of tables");
+  return command.add_flag("--json", json, "Print one JSON object");
 }
 
 RankFacts demo_facts(bool demo) {
@@ -136,7 +136,7 @@ void add_step(CLI::App& bench, Action& action) {
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job_path, "Job file, e.g. launch/jobs/mnist.yaml")->required();
   command->add_option("overrides", *overrides, "key=value, e.g. model=lenet");
-  command->add_option("--rounds", options->rounds, "Turns of which the median is taken")
+  command->add_option("--rounds", options->rounds, "Repetitions; the median counts")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command->add_option("--steps", options->steps_per_round, "Steps a turn")

@@ -71,8 +71,7 @@ int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& opti
 }  // namespace
 
 void add_burn_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("burn", "Is this machine fit to train on? Trains and sends what has a known answer");
+  auto* command = app.add_subcommand("burn", "Test this machine: trains and sends data with known answers");
   auto options = std::make_shared<burn::BurnOptions>();
   auto shown = std::make_shared<Shown>();
   auto parallel = std::make_shared<ParallelSection>();
@@ -80,8 +79,7 @@ void add_burn_command(CLI::App& app, Action& action) {
   command->add_option("--level", options->level, "1: a minute, 2: ten minutes, 3: four hours")
       ->check(CLI::Range(1, 3))
       ->capture_default_str();
-  command->add_option("--time", *time,
-                      "How long in place of that: 90s, 10m, 2h; one round is made in any case");
+  command->add_option("--time", *time, "Duration instead: 90s, 10m, 2h; at least one round is made");
   command
       ->add_option("--without", options->without, "Checks to leave out, by commas; they show as NOT TESTED")
       ->delimiter(',')
@@ -99,7 +97,7 @@ void add_burn_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", shown->json, "One JSON object in place of the table");
+  command->add_flag("--json", shown->json, "Print one JSON object");
   command->add_flag("--share", shown->share,
                     "Also print a block for docs/machines.md, without names of hosts");
   command->add_option("--inject", *fault,

@@ -206,7 +206,7 @@ int export_to(const ExportOptions& options) {
 
 using OneCheckpoint = int (*)(const std::string&, bool json);
 
-constexpr const char* kJsonHelp = "One JSON object in place of lines";
+constexpr const char* kJsonHelp = "Print one JSON object";
 
 void add_simple(CLI::App& app, Action& action, const std::string& name, const std::string& help,
                 OneCheckpoint run) {
@@ -224,8 +224,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   add_simple(app, action, "hash",
              "SHA-256 over all parameters, as training prints it last, and whether it is the published one",
              hash);
-  add_simple(app, action, "inspect",
-             "What is inside a checkpoint, as a table; of a run, which checkpoints it has", inspect);
+  add_simple(app, action, "inspect", "Show a checkpoint as a table; for a run, its checkpoints", inspect);
   add_simple(
       app, action, "verify",
       "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite; say on "
@@ -233,7 +232,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
       verify);
 
   auto* difference =
-      app.add_subcommand("diff", "How two checkpoints differ: tensors, elements, largest difference");
+      app.add_subcommand("diff", "Compare two checkpoints: tensors, elements, largest difference");
   auto a = std::make_shared<std::string>();
   auto b = std::make_shared<std::string>();
   difference->add_option("a", *a, kCheckpointHelp)->required();

@@ -99,14 +99,7 @@ Duplicates duplicates_in(const std::string& set, const std::string& directory, b
 
 // help_command.cpp: how help looks.
 
-/// Stands in a footer for all keys of a job.
-inline constexpr std::string_view kKeysHere = "{keys}";
-/// Stands in front of them.
-inline constexpr const char* kKeysHeading =
-    "\n\nKeys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
-    "key, and their own defaults):\n{keys}";
-
-/// --help that is as wide as the page; of commands with keys, all of them.
+/// Formats --help, as wide as the page.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 /// Help on a key of a job, or on the keys of a section; "" if the name is unknown.

@@ -119,6 +119,7 @@ void add_keys(Completion& answer, std::string_view behind = "=") {
 void add_topics(Completion& answer, const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands(nullptr))
     if (!command->get_group().empty()) answer.add(command->get_name(), command->get_description());
+  answer.add("keys", "all keys of a job file");
   add_keys(answer, "");
 }
 
@@ -272,9 +273,9 @@ std::string completions(const CLI::App& app, const std::vector<std::string>& wor
 }  // namespace
 
 void add_complete_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("complete", "What may come next in a command line")->group("");
+  auto* command = app.add_subcommand("complete", "Complete a command line")->group("");
   auto words = std::make_shared<std::vector<std::string>>();
-  command->add_option("words", *words, "Of the command line, up to the cursor");
+  command->add_option("words", *words, "Words of the command line, up to the cursor");
   command->callback([=, &app, &action] {
     action = [=, &app] {
       print("{}", completions(app, *words));

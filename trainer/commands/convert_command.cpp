@@ -286,7 +286,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   add_recipe_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "One JSON object in place of lines");
+  command->add_flag("--json", *json, "Print one JSON object");
   command->footer(
       "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
       "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"

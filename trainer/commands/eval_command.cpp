@@ -251,8 +251,8 @@ void add_eval_command(CLI::App& app, Action& action) {
       "--data,--root", options->data,
       "A directory to take the set from, whatever the run was trained on; default: where the run "
       "had it, then as data.root=auto, and the data must be those that it was trained on");
-  auto* train = command->add_flag("--train", options->train_set,
-                                  "What it was trained on, the training half, instead of the test half");
+  auto* train =
+      command->add_flag("--train", options->train_set, "Evaluate the training half instead of the test half");
   command
       ->add_flag("--validation", options->validation,
                  "The samples that the run held out of the training half (data.validation), or those of the "
@@ -262,9 +262,9 @@ void add_eval_command(CLI::App& app, Action& action) {
                     "All samples of that half, where the run took a part of them (data.test_samples, "
                     "data.train_samples)");
   command->add_flag("--classes", options->classes,
-                    "Also precision and recall of each class, which class is taken for which, and the "
+                    "Also precision and recall of each class, which class is mistaken for which, and the "
                     "surest mistakes (on the processor, whatever --device says)");
-  command->add_flag("--json", options->json, "One JSON object in place of lines (docs/report.md)");
+  command->add_flag("--json", options->json, "Print one JSON object (docs/report.md)");
   add_parallel_options(*command, options->parallel);
   command->footer(
       "The data are those that the run was trained on: looked for where it had them, compared by SHA-256, "

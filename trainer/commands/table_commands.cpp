@@ -127,7 +127,7 @@ void refuse_table_options(const CLI::App& command, const std::string& what) {
 void add_table_options(CLI::App& command, TableOptions& table) {
   command
       .add_option("--drop", table.drop,
-                  "Of text: a column that is no feature, by name or by number from 1; may be given again")
+                  "Of text: a column that is not a feature, by name or by number from 1; may be given again")
       ->allow_extra_args(false);
   command.add_option("--separator", table.separator,
                      "Of text: the character between columns; default: a comma, in .tsv a tabulator");

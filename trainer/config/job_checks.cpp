@@ -65,7 +65,7 @@ void check_groups(const Job& job) {
         group.weight_decay.value_or(0) / (section.weight_decay > 0 ? section.weight_decay : 1);
     if (group.weight_decay.value_or(0) > 0 && (share < 1e-30 || share > 1e30))
       refuse(job, "train.groups",
-             "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} are too far apart; "
+             "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} differ too much; "
              "give 0, or "
              "no more than 1e30 times the other",
              *group.weight_decay, group.match, section.weight_decay);
@@ -189,7 +189,7 @@ void check_mixed_labels(const Job& job) {
 void check_partial(const Job& job) {
   if (job.train.partial && job.train.initial_weights.empty())
     refuse(job, "train.partial",
-           "train.partial: says what is taken of train.initial_weights, which is not given; add "
+           "train.partial: chooses tensors of train.initial_weights, which is not given; add "
            "train.initial_weights=RUN or a file, or remove it");
 }
 

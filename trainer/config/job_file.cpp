@@ -238,7 +238,7 @@ bool is_still_read(std::string_view what, std::string_view value) {
 
 std::string removed(std::string_view what) {
   const auto* row = std::ranges::find(kRemoved, what, &Removed::what);
-  return row == kRemoved.end() ? "" : fmt::format("{} is no longer there: use {}", what, row->instead);
+  return row == kRemoved.end() ? "" : fmt::format("{} was removed: use {}", what, row->instead);
 }
 
 // Suggestions for an unknown key.

@@ -125,7 +125,7 @@ JobReader::JobReader(const std::string& yaml, const std::string& file) : source_
   if (const YAML::Node layers = root["layers"]; layers.IsDefined()) {
     fail(layers.Mark(),
          fmt::format("this file describes a network, not a job; a job names it: 'model: {}', or "
-                     "'model={}' behind another job file",
+                     "'model={}' after another job file",
                      file, file));
   }
   read_section(root, "");
@@ -264,7 +264,7 @@ std::string near_file(const std::string& path) {
   for (const std::string& job : shipped_jobs()) names.push_back(std::filesystem::path(job).stem().string());
   const std::vector<std::string_view> known(names.begin(), names.end());
   throw MissingDataError(
-      fmt::format("{}: no such file{}; with the program come the jobs {}; behind one, model=NAME and "
+      fmt::format("{}: no such file{}; jobs of the program: {}; after one, model=NAME and "
                   "data.set=NAME take others",
                   word, did_you_mean(without_ending(word), known), fmt::join(names, ", ")));
 }

@@ -93,7 +93,7 @@ void require_same_job(const std::map<std::string, std::string>& stored, const Jo
 
 // Removed keys, values, commands and options.
 
-/// Message about something that earlier versions had: "parallel.backend=peers is no longer there: use nccl".
+/// Message about something that earlier versions had: "parallel.backend=peers was removed: use nccl".
 /// `what` is a key, KEY=VALUE, command or "COMMAND --option[=VALUE]"; "" for anything else.
 std::string removed(std::string_view what);
 /// True if a removed key may have this value: it says what is done now.

@@ -47,7 +47,7 @@ struct Fault {
     kSwapped,       ///< the halves of the sums that arrive have changed places
     kWrongForward,  ///< the outputs of a forward pass are those of other classes
     kWrongLane,     ///< an output of one lane is wrong
-    kNan,           ///< one weight is no number
+    kNan,           ///< one weight is not a number
     kDesync,        ///< waits where the others do not
   };
   /// Target of kFlipBit.

@@ -132,13 +132,13 @@ void check_order(const std::vector<Augmentation>& before, const Augmentation& en
   const Augmentation& last = before.back();
   const std::string_view name = row_of(entry.kind).name, last_name = row_of(last.kind).name;
   if (mixes_images(last.kind) && !mixes_images(entry.kind))
-    throw Fault{fmt::format("{} stands behind {}; put mixup and cutmix last", name, last_name)};
+    throw Fault{fmt::format("{} comes after {}; put mixup and cutmix last", name, last_name)};
   if (mixes_images(last.kind) && last.values[1][0] == 1)
-    throw Fault{fmt::format("{0} stands behind {1}, which mixes every image; give {1} a probability below 1",
+    throw Fault{fmt::format("{0} comes after {1}, which mixes every image; give {1} a probability below 1",
                             name, last_name)};
   if (moves_pixels(last.kind) || !moves_pixels(entry.kind)) return;
-  throw Fault{fmt::format("{} stands behind {}; put what moves pixels in front of jitter, erase and cutout",
-                          name, last_name)};
+  throw Fault{fmt::format("{} comes after {}; put geometric entries before jitter, erase and cutout", name,
+                          last_name)};
 }
 
 std::variant<std::vector<Augmentation>, Fault> parse(const YAML::Node& node) {

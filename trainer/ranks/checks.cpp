@@ -170,8 +170,8 @@ std::vector<Finding> find_oom_kills(Views ranks) {
   for (const RankView* host : one_of_each_host(ranks))
     if (host->oom_kills != 0)
       findings.push_back(
-          {fmt::format("on {} the kernel killed {} of this container or job for want of memory", host->host,
-                       counted(host->oom_kills, "process")),
+          {fmt::format("on {} the kernel killed {} of this container or job because memory ran out",
+                       host->host, counted(host->oom_kills, "process")),
            "raise the limit (docker --memory, Slurm's --mem, resources.limits.memory), or start fewer "
            "ranks a host"});
   return findings;

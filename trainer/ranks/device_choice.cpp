@@ -110,7 +110,7 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
 
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, const Platform& gpus) {
   const auto name = parse_device_name(parallel.device);
-  if (!name) throw ConfigError(fmt::format("'{}' is no device: {}", parallel.device, kDeviceNames));
+  if (!name) throw ConfigError(fmt::format("'{}' is not a device: {}", parallel.device, kDeviceNames));
   KindChoice choice{name->kind, ""};
   if (name->kind == DeviceKind::kAuto) choice = choose_kind(parallel, gpus, comm);
   if (choice.kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);

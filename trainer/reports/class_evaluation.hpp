@@ -49,7 +49,7 @@ struct ClassEvaluation {
   std::optional<double> precision(int of) const;
   /// Share of the samples of this class that got this answer. Nothing: there are none.
   std::optional<double> recall(int of) const;
-  /// The other class that samples of this one are most often taken for. Nothing: none is.
+  /// The other class that samples of this one are most often mistaken for. Nothing: none is.
   std::optional<int> most_taken_for(int label) const;
 };
 

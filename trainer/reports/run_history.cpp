@@ -206,12 +206,12 @@ struct Outcome {
 Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one, const std::string& event) {
   const std::string last_line = last_line_of(env, run.path + "/log/rank-0.log");
   if (last_line.find("stopped on request") != last_line.npos)
-    return {RunStatus::kInterrupted, "saved on request; the same command goes on"};
+    return {RunStatus::kInterrupted, "saved on request; the same command resumes it"};
   if (env.exists(run.path + "/" + kVerdictFile))
     return {RunStatus::kLost,
-            fmt::format("a rank was lost: see its {}; the same command goes on", kVerdictFile)};
+            fmt::format("a rank was lost: see its {}; the same command resumes it", kVerdictFile)};
   if (lock_names_one)
-    return {RunStatus::kLost, "its process has gone without a word; the same command goes on"};
+    return {RunStatus::kLost, "its process ended without a message; the same command resumes it"};
   if (!env.exists(run.path + "/lock")) return {RunStatus::kInterrupted, "not at its end"};
   if (event.empty()) return {RunStatus::kFailed, "ended before its first step"};
   return {RunStatus::kFailed, "ended with an error, which it has printed"};

@@ -252,7 +252,7 @@ RunCondition parse_run_condition(const std::string& text) {
   constexpr std::string_view kState = "state";
   std::string hint = did_you_mean(condition.key, std::span(&kState, 1));
   if (hint.empty()) hint = key_hint(condition.key);
-  throw UsageError(fmt::format("--where: a job has no key {}{}; 'lockstep train --help' lists them",
+  throw UsageError(fmt::format("--where: a job has no key {}{}; 'lockstep help keys' lists them",
                                quoted_text(condition.key), hint));
 }
 

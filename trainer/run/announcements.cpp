@@ -135,7 +135,7 @@ void TrainingRun::tell_resumed() {
   if (state_.arithmetic.since > 0) {
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "
-        "goes on from there, to other last digits than either version alone",
+        "goes on from there, with other last digits than either version alone",
         with_thousands(state_.arithmetic.since)));
   }
 }

@@ -42,7 +42,7 @@ DataWatch::~DataWatch() {
 void DataWatch::look() {
   const auto read = longest_read();
   if (said_at_ > 0 && (!read || read->seconds < said_at_)) {
-    print_error(fmt::format("{}: {} was read at last, and the run goes on", who_, file_));
+    print_error(fmt::format("{}: {} could be read again, and the run goes on", who_, file_));
     said_at_ = 0;
   }
   if (!read || read->seconds < (said_at_ > 0 ? said_at_ + kBetweenWords : kWorthSaying)) return;

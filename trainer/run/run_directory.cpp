@@ -88,7 +88,7 @@ void refuse_directory_of_others(Env& env, const std::string& path) {
   const bool more = names.size() > kShown;
   names.resize(std::min(names.size(), kShown));
   throw ConfigError(fmt::format(
-      "run.dir: {} holds other files and no run ({}{}); a run wants a directory of its own: choose another "
+      "run.dir: {} holds other files and no run ({}{}); a run needs its own directory: choose another "
       "name, or an empty directory",
       path, fmt::join(names, ", "), more ? ", ..." : ""));
 }
@@ -112,7 +112,7 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
 FoundCheckpoint named_resume_point(Env& env, const std::string& path, const OnDamaged& on_damaged) {
   if (const NamedAverage average = split_average(env, path); !average.name.empty())
     throw ConfigError(
-        fmt::format("run.resume: {} is an average of weights, from which no run goes on; resume {}, or begin "
+        fmt::format("run.resume: {} is an average of weights, which cannot be resumed; resume {}, or begin "
                     "another run with train.initial_weights={}",
                     path, average.path, path));
   try {
@@ -285,13 +285,13 @@ std::string RunDirectory::note_doubt(const CheckpointDoubt& doubt) {
     lock_->require_same_directory();
     write_doubt(env_, path_, doubt);
     const auto sure = sure_checkpoints(env_, path_);
-    return fmt::format("Checkpoints after step {} may hold what followed from it: {}", doubt.sure_step,
+    return fmt::format("Checkpoints after step {} may be affected: {}", doubt.sure_step,
                        sure.empty()
                            ? "no other is left, and the same command refuses to go on; begin anew with "
                              "run.resume=never"
                            : fmt::format("the same command goes on from that of step {}", sure.front().step));
   } catch (const Error& error) {
-    return fmt::format("Do not go on from a checkpoint after step {}, which could not be written down: {}",
+    return fmt::format("Do not resume from a checkpoint after step {}; this could not be recorded: {}",
                        doubt.sure_step, error.what());
   }
 }

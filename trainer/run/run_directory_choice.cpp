@@ -34,7 +34,7 @@ std::string path_of(const Job& job, int number) {
                      : fmt::format("{}/{}-{}", kFolder, job.name, number);
 }
 
-/// 1 for "mnist", 7 for "mnist-7"; 0 for what is no directory of this job.
+/// 1 for "mnist", 7 for "mnist-7"; 0 for what is not a directory of this job.
 int number_of(std::string_view entry, const Job& job) {
   if (!entry.starts_with(job.name)) return 0;
   entry.remove_prefix(job.name.size());
@@ -87,7 +87,7 @@ std::optional<std::string> why_not_opened(const OpenRunDirectory& open, const st
     return "is in use by another job";
   } catch (const Error& error) {
     if (error.code() != ExitCode::kUsage && error.code() != ExitCode::kDataDamaged) throw;
-    return fmt::format("cannot be gone on from ({})", error.what());
+    return fmt::format("cannot be resumed ({})", error.what());
   }
 }
 
@@ -154,7 +154,7 @@ bool lacks_page(Env& env, const std::string& run_dir, const Job& job) {
 std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
   const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
   if (!env.exists(job_file)) {
-    return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is no run directory");
+    return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is not a run directory");
   }
   if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
   try {
@@ -199,7 +199,7 @@ void require_line_at_most(Env& env, const std::string& file) {
   const std::string_view text = as_text(bytes);
   if (text.empty() || text.find('\n') == text.size() - 1) return;
   throw UsageError(fmt::format(
-      "LOCKSTEP_RUN_FILE: {}: is there, and holds other than a run's line; name a new file", file));
+      "LOCKSTEP_RUN_FILE: {}: is there, and has other content than a run's line; name a new file", file));
 }
 
 }  // namespace

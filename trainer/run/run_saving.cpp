@@ -54,10 +54,10 @@ void TrainingRun::require_finite_weights() {
       if (!here.empty()) wrong += (wrong.empty() ? "" : ", ") + here;
     }
     if (wrong.empty()) return;
-    throw InternalError(fmt::format(
-        "after step {}: {}. What helps: lower train.optimizer.lr or train.optimizer.weight_decay. "
-        "Nothing of this step was saved",
-        step, wrong));
+    throw InternalError(
+        fmt::format("after step {}: {}. Try this: lower train.optimizer.lr or train.optimizer.weight_decay. "
+                    "Nothing of this step was saved",
+                    step, wrong));
   });
   finite_step_ = step;
 }
@@ -91,7 +91,7 @@ void TrainingRun::wait_until_saved(const char* what_ends) {
       directory_->finish();
     } catch (const IoError& error) {
       throw IoError(fmt::format(
-          "{} at step {}, but that step is not saved: {}; the same command goes on from the newest "
+          "{} at step {}, but that step is not saved: {}; the same command resumes from the newest "
           "checkpoint in {}, if there is one",
           what_ends, with_thousands(saved_step_), error.what(), job_.run.dir));
     }

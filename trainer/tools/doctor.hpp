@@ -43,7 +43,7 @@ struct ListedHost {
 
 /// Reads a hostfile as mpirun does: a name a line, slots=N, comments after #. A name has letters, digits, '.', '-', '_' and
 /// ':', the first neither '-' nor '.': no option of ssh, no path, no shell's character.
-/// @throws MissingDataError  no such file; ConfigError  it names no host, or something else, or slots= is no whole number
+/// @throws MissingDataError  no such file; ConfigError  it names no host, or something else, or slots= is not a whole number
 ///                           from 1 on
 std::vector<ListedHost> read_hostfile(const std::string& path);
 

@@ -50,7 +50,7 @@ std::vector<ListedHost> read_hostfile(const std::string& path) {
     if (!(words >> host.name)) continue;
     if (!is_host_name(host.name))
       throw ConfigError(
-          fmt::format("{}: {} is no host's name: letters, digits, '.', '-', '_' and ':', the first "
+          fmt::format("{}: {} is not a host name: letters, digits, '.', '-', '_' and ':', the first "
                       "neither '-' nor '.'",
                       path, quoted_text(host.name)));
     for (std::string word; words >> word;)

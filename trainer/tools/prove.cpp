@@ -41,7 +41,7 @@ namespace {
 Job job_of(const ProveOptions& options) {
   const std::string path = options.run + "/job.yaml";
   if (!Env::posix().exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));
-  Env::posix().size(path);  // refuses what is no regular file, and would be waited for
+  Env::posix().size(path);  // refuses what is not a regular file, and would be waited for
   Job job = load_job(path, {});
   job.run.dir = options.run;
   job.run.resume = "auto";
@@ -257,7 +257,7 @@ class Proof {
       const auto& files = kFoundInFiles;
       if (std::ranges::find(files, findings[i].what) == std::end(files)) {
         findings[i].cause =
-            fmt::format("it may follow from step {}: what stands behind that was computed from what it left",
+            fmt::format("it may follow from step {}: later steps were computed from its result",
                         with_thousands(findings.front().step));
       }
     }
@@ -268,7 +268,7 @@ class Proof {
     for (Discrepancy& finding : findings) {
       if (!finding.first_replayed) continue;
       finding.cause =
-          "it is so behind every starting point: another program, other data, or a processor, there or "
+          "it is so after every starting point: another program, other data, or a processor, there or "
           "here, that computes wrongly";
     }
   }

@@ -130,7 +130,7 @@ void ClaimCheck::compare_lines(const RunState& state, const StepNumbers& numbers
     const auto wrong = wrong_in(line, state, numbers);
     if (wrong.empty()) continue;
     refute(verdict_, step, "metrics",
-           fmt::format("line {} of metrics.jsonl (event {}) says something else than was computed: {}",
+           fmt::format("line {} of metrics.jsonl (event {}) differs from the computed values: {}",
                        line.number, line.event, fmt::join(wrong, ", ")),
            "metrics.jsonl was changed, or is of another run");
   }
@@ -143,7 +143,7 @@ std::vector<std::string> ClaimCheck::wrong_in_step(const nlohmann::json& said, c
   const auto steps = whole_number(said, "accuracy_steps");
   const auto answers = window(answers_at_, state, steps.value_or(0));
   if (said.contains("train_accuracy") && (!answers || answers->steps == 0))
-    return {"accuracy_steps is no number of steps after which an accuracy is told here"};
+    return {"accuracy_steps is not a number of steps after which an accuracy is told here"};
   add_training_numbers(own, answers.value_or(LossWindow()), numbers.gradient_norm);
   return differing_numbers(said, own, {});
 }
@@ -160,7 +160,8 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   if (line.event == "step") return wrong_in_step(said, state, numbers);
   if (line.event == "loss") {
     const auto loss = window(sums_at_, state, whole_number(said, "steps").value_or(0));
-    if (!loss || loss->steps == 0) return {"steps is no number of steps after which a loss is printed here"};
+    if (!loss || loss->steps == 0)
+      return {"steps is not a number of steps after which a loss is printed here"};
     return differing_numbers(said, loss_event(state, *loss, rate), {});
   }
   if (line.event == "epoch" && state.step_in_epoch != strategy_.sampler().steps_per_epoch())
@@ -256,7 +257,7 @@ void ClaimCheck::compare_manifest(const CheckpointFacts& there, const RunState& 
   const auto wrong = differing_facts(there, facts_here(there, state, evaluations));
   if (wrong.empty()) return;
   refute(verdict_, state.step, "manifest",
-         fmt::format("the manifest of its checkpoint says something else than was computed: {}",
+         fmt::format("the manifest of its checkpoint differs from the computed values: {}",
                      fmt::join(wrong, ", ")),
          "the manifest was changed, with its checksum");
 }

@@ -64,7 +64,7 @@ void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size
   const auto parsed = event(line);
   const auto name = parsed.is_object() ? parsed.value("event", nlohmann::json()) : nlohmann::json();
   if (!name.is_string()) {
-    problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl is no event", number)});
+    problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl is not an event", number)});
     return;
   }
   line.event = name.get<std::string>();
@@ -74,7 +74,7 @@ void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size
   if (std::ranges::find(kComputedEvents, line.event) == kComputedEvents.end()) return;
   if (!step.is_number_integer() || line.step < last_step_) {
     problems_.push_back(
-        {last_step_, fmt::format("line {} of metrics.jsonl tells of step {} behind those of step {}", number,
+        {last_step_, fmt::format("line {} of metrics.jsonl has step {} after those of step {}", number,
                                  shortened(step), last_step_)});
     return;
   }

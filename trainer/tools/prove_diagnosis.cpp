@@ -214,7 +214,8 @@ class StepDiagnosis {
       found.cause = "a flipped bit in the sums of gradients, in a rank's memory or on its way";
       return found;
     }
-    found.text = fmt::format("the summed gradient was another than here (of {})", tensors_text(gradients_));
+    found.text =
+        fmt::format("the summed gradient differs from the one here (of {})", tensors_text(gradients_));
     if (recorded_.apart != 0) {
       const auto other = other_rank();
       found.text += "; " + other.text;

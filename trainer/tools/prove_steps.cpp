@@ -48,7 +48,7 @@ StepRange parse_steps(const std::string& text) {
                     !text.empty() && text != "..";
   if (good) return range;
   throw UsageError(fmt::format(
-      "--steps: {} is no range of steps, which are counted from 1; for example 7, 1..100, 400.. or ..100",
+      "--steps: {} is not a range of steps, which are counted from 1; for example 7, 1..100, 400.. or ..100",
       quoted_text(text)));
 }
 

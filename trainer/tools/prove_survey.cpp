@@ -156,7 +156,7 @@ void Surveyor::judge_trail() {
   const std::int64_t records = trail_.records_up_to(most_steps_);
   if (records < trail_.records() && survey_.verdict.asked.back().last == last_step_) {
     refute(last_step_, "trail",
-           fmt::format("trail.bin goes on behind step {}, the last of its job, from byte {} on",
+           fmt::format("trail.bin goes on after step {}, the last of its job, from byte {} on",
                        with_thousands(most_steps_), trail_.end_of(records)),
            "something was added to the file, or job.yaml asks for fewer steps than the run took");
   }

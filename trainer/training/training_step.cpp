@@ -160,7 +160,7 @@ std::string describe_failure(const StepFailure& failure, std::int64_t samples, s
                            "train.initial_weights"
                          : "lower train.optimizer.lr, raise data.std if inputs are large, or use a smaller "
                            "data.global_batch";
-  return fmt::format("step {}: {}; {}. What helps: {}. Nothing of this step was kept", step,
+  return fmt::format("step {}: {}; {}. Try this: {}. This step changed nothing", step,
                      what_is_wrong(failure, samples, layout), largest_weight(layout, weights), help);
 }
 

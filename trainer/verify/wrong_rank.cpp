@@ -23,7 +23,7 @@ std::string name_of(const ParameterLayout& layout, std::size_t tensor) {
 
 WrongRankError::WrongRankError(WrongNumbers numbers)
     : AgreedError(ExitCode::kWrongRank,
-                  fmt::format("step {}: {}. What helps: {}", numbers.step, numbers.what, numbers.help), 0),
+                  fmt::format("step {}: {}. Try this: {}", numbers.step, numbers.what, numbers.help), 0),
       numbers_(std::move(numbers)) {}
 
 void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
@@ -33,7 +33,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
   const std::vector<std::string> all = descriptions(comm, here.device);
   std::vector<std::string> named;
   for (const int rank : fault.ranks) named.push_back(at(all, std::ranges::find(ranks, rank) - ranks.begin()));
-  if (named.empty()) named.emplace_back("a rank that cannot be told");  // the fingerprint itself was hit
+  if (named.empty()) named.emplace_back("an unknown rank");  // the fingerprint itself was hit
   const std::string who = fmt::format("{}", fmt::join(named, " and ")),
                     tensor = name_of(here.layout, fault.tensor);
   WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks};
@@ -43,7 +43,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
     numbers.help = "test that host's memory, and leave it out";
   } else {
     numbers.what = fmt::format(
-        "what arrived at {} is not the sum of {} that the ranks sent: a link or the memory behind it changed "
+        "{} received something other than the sum of {} that the ranks sent: a link or its memory changed "
         "it",
         who, tensor);
     numbers.help = "look at that host's network, and leave it out if it happens again";
@@ -239,15 +239,12 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part,
       samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
   const ComparedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
   const std::string what =
-      is_data ? "its training samples are not those of the others: its memory changed them"
-      : part.arrived
-          ? fmt::format(
-                "{} arrived there otherwise than they left: a link or the memory behind it changed them",
-                part.name)
-          : fmt::format(
-                "it computed {} otherwise than other ranks from the same weights and samples: its "
-                "processor computed wrongly",
-                part.name);
+      is_data        ? "its training samples are not those of the others: its memory changed them"
+      : part.arrived ? fmt::format("{} arrived changed: a link or its memory changed them", part.name)
+                     : fmt::format(
+                           "it computed other {} than other ranks from the same weights and samples: its "
+                           "processor computed wrongly",
+                           part.name);
   WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
   numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
   throw_verdict(replaying, verdict, part, std::move(numbers));

@@ -274,7 +274,7 @@ void choose_engine(std::string_view name) {
   const auto* const found =
       std::ranges::find(kEngines, name, [](const Engine* e) { return std::string_view(e->name); });
   if (found == kEngines.end())
-    throw UsageError(fmt::format("{}={} is no engine: choose one of {}", kEngineVariable,
+    throw UsageError(fmt::format("{}={} is not an engine: choose one of {}", kEngineVariable,
                                  printable_line(std::string(name)), fmt::join(engine_choices(), ", ")));
   if (!(*found)->is_here())
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kEngineVariable, name,

@@ -34,7 +34,7 @@ class Want:
     """A set. Samples are (class, numbers in the program's order), where None stands for numbers that are not compared."""
     convert: list = None           # arguments of `lockstep convert`, without where to
     job: dict = None               # the data section of a job that trains on it as it lies
-    samples: list = None           # of both halves: a fifth of each class is for testing; None: it must be refused
+    samples: list = None           # of both halves: a fifth of each class becomes the test half; None: it must be refused
     halves: dict = None            # half → samples, where the files say which
     classes: list = None           # in their order; None: sorted
     shape: tuple = None            # channels, height, width

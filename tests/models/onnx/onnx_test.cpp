@@ -313,7 +313,7 @@ TEST_F(OuterNumbersTest, LieInsideThatFile) {
         fmt::format("takes {} bytes from byte {} of 'm.onnx.data', which has {}", bytes, offset, bytes_));
   for (const char* number : {"-1", "1e3", "", "18446744073709551616", " 8"})
     expect_refused("offset", number,
-                   fmt::format("lies in another file, at '{}', which is no number", number));
+                   fmt::format("lies in another file, at '{}', which is not a number", number));
   expect_refused("length", std::to_string(bytes - 4), "has not the bytes that its shape takes");
 }
 

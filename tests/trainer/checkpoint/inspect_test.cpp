@@ -100,7 +100,7 @@ TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   }
   file("data/job.yaml");
   const std::string both = "runs/mnist, runs/mnist-2";
-  EXPECT_EQ(why_no_run(env, "runs"), "runs: is no run, but holds some; say which: " + both);
+  EXPECT_EQ(why_no_run(env, "runs"), "runs: is not a run, but holds some; say which: " + both);
   EXPECT_EQ(why_no_checkpoint(env, "runs/mnst"),
             "runs/mnst: there is no such run or checkpoint; there are " + both);
   EXPECT_EQ(why_no_checkpoint(env, "mnist/"),
@@ -108,7 +108,7 @@ TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   EXPECT_EQ(why_no_checkpoint(env, "runs/mnist/job.yaml"),
             "runs/mnist/job.yaml: is a file; give the directory of a run; there are " + both);
   EXPECT_EQ(why_no_checkpoint(env, "data"),
-            "data: is no run, which has job.yaml and checkpoints; there are " + both);
+            "data: is not a run, which has job.yaml and checkpoints; there are " + both);
   EXPECT_TRUE(
       why_no_checkpoint(env, "runs/mnist").starts_with("runs/mnist: this run holds no good checkpoint; "));
 }

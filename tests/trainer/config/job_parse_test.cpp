@@ -239,8 +239,7 @@ TEST_F(JobPathTest, JobThatComesWithTheProgramHasAName) {
   EXPECT_EQ(error("mine"), "mine: no such file (did you mean mine.yaml?)");
   EXPECT_EQ(error("../elsewhere/mine"),
             "../elsewhere/mine: no such file (did you mean ../elsewhere/mine.yaml?)");
-  EXPECT_EQ(error("yours").find("yours: no such file; with the program come the jobs cifar10-resnet20, "),
-            0U);
+  EXPECT_EQ(error("yours").find("yours: no such file; jobs of the program: cifar10-resnet20, "), 0U);
   EXPECT_EQ(error("minst").find("minst: no such file (did you mean 'mnist'?); "), 0U);
   EXPECT_EQ(error("./mnist"), "./mnist: no such file; check the path");
   EXPECT_EQ(error("mine.yml"), "mine.yml: no such file (did you mean 'mine.yaml'?)");

@@ -359,7 +359,8 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   for (const std::string& reader : {"predict " + run() + " " + images, "eval " + run() + " --classes"}) {
     const Outcome told = command(reader);
     EXPECT_EQ(told.exit_code, 0) << told.everything();
-    EXPECT_NE(told.err.find("test-names.jsonl: line 1 is no name; "), std::string::npos) << told.everything();
+    EXPECT_NE(told.err.find("test-names.jsonl: line 1 is not a name; "), std::string::npos)
+        << told.everything();
     EXPECT_EQ(told.out.find(".ppm"), std::string::npos) << told.everything();
   }
 }
@@ -380,7 +381,7 @@ TEST_F(ConvertTest, WhatPicturesLoseIsSaidAndDamagedOnesAreAllNamed) {
     EXPECT_NE(refused.err.find(name), std::string::npos) << refused.everything();
   const Outcome skipped = convert("--force --skip-damaged --shards");
   expect_says(skipped, 0, {"8 images to train on, 2 to test with", "data: {set: shards, root: "});
-  expect_words(skipped.err, {"left out 1 file: 1 .txt file; the first is ",
+  expect_words(skipped.err, {"left out: 1 .txt file; the first is ",
                              "left out 2 pictures that cannot be read, named above"});
   train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
   expect_says(command("predict " + run() + " --fit pad " + test_path("bees/3.ppm")), 0,

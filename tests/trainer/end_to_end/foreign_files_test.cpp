@@ -63,7 +63,7 @@ TEST_F(ForeignFilesTest, FifosAndFoldersInPlaceOfFilesAreNamed) {
       } else {
         fs::create_directory(run + "/" + name);
       }
-      expect_refused(run, name + ": is no regular file");
+      expect_refused(run, name + ": is not a regular file");
     }
   }
 }

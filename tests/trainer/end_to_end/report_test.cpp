@@ -125,7 +125,7 @@ TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
   EXPECT_EQ(lockstep("report " + run_ + " --format pdf").exit_code, 2);
   for (const std::string format : {"csv", "md", "svg"}) {
     expect_says(lockstep("report " + run_ + " --format " + format), 2,
-                {"report --format=" + format + " is no longer there: use "});
+                {"report --format=" + format + " was removed: use "});
   }
 }
 

@@ -300,7 +300,7 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   expect_says(outcome, 65, {"pictures validation samples (sha256"});
   fs::remove_all(path("photos/test"));
   outcome = train("other", files);
-  expect_says(outcome, 2, {"data.validation: files: val/ is for testing, since there is no test/"});
+  expect_says(outcome, 2, {"data.validation: files: val/ is the test half, since there is no test/"});
 }
 
 TEST_F(PictureRunTest, LabelsMayBeNamesOrSeveral) {

@@ -51,7 +51,7 @@ TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
   EXPECT_TRUE(result_of(diagnosis, "equal-data").findings.empty());
   const std::string text = to_text(diagnosis, false);
   EXPECT_NE(text.find("ok launcher and MPI count the same ranks"), std::string::npos) << text;
-  EXPECT_NE(text.find("not looked into, for want of it: srun, GPUs, several hosts\n"), std::string::npos)
+  EXPECT_NE(text.find("not checked, because missing here: srun, GPUs, several hosts\n"), std::string::npos)
       << text;
   EXPECT_EQ(text.find("GPU driver"), std::string::npos) << "nothing is well of what is not there";
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));

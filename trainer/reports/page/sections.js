@@ -81,7 +81,7 @@ const kKinds = {
   swa: { name: "swa, test", style: "", colour: "var(--c4)", dots: true },
   value: { name: "", style: "", colour: "var(--c0)" },
   number: { name: "", style: "", colour: "var(--c0)", dots: true },
-  half: { name: "half within", style: "", colour: "var(--c0)", dots: true },
+  half: { name: "50 %", style: "", colour: "var(--c0)", dots: true },
   most: { name: "90 %", style: "dashed", colour: "var(--c2)", dots: true },
   nearly: { name: "99 %", style: "dashed", colour: "var(--c1)", dots: true },
   now: { name: "resident", style: "", colour: "var(--c0)", dots: true },
@@ -239,7 +239,7 @@ function rankSection(run) {
     make("i", { style: `width:${(100 * rank.busy_seconds / most).toFixed(1)}%` }), make("i", { class: "waits", style: `width:${(100 * rank.exposed_seconds / most).toFixed(1)}%` }));
   const rows = ranks.map((rank, i) => [String(i), seconds(rank.busy_seconds), seconds(rank.exposed_seconds), percent(rank.exposed_seconds / (all[i] || 1), 1), bar(rank)]);
   return [make("h2", null, "Ranks"), make("div", { class: "card" },
-    make("p", { class: "soft" }, "Seconds in steps, over all epochs that tell of it: at work, and waiting for communication and other ranks when the own work was done."),
+    make("p", { class: "soft" }, "Seconds in steps, over all epochs that record it: at work, and waiting for communication and other ranks after the rank's own work."),
     table(["rank", "at work", "waiting", "of its time", ""], rows, [1, 2, 3]))];
 }
 
