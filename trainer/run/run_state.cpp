@@ -84,6 +84,11 @@ std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
   return job.train.max_steps > 0 ? std::min(all, job.train.max_steps) : all;
 }
 
+std::int64_t log_spacing(const Job& job, std::int64_t steps_taken) {
+  if (job.run.log_every_steps != RunSection::kAutoLogs) return job.run.log_every_steps;
+  return steps_taken < 100 ? 1 : steps_taken < 1000 ? 10 : 100;
+}
+
 namespace {
 
 std::int64_t arithmetic_version(const Job& job, const JobSetup& setup) {
