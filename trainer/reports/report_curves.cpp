@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -154,13 +153,17 @@ Points points_of(const Json& run, const Curve& curve, double scale) {
   return kept;
 }
 
+std::string colour(int number) {
+  return fmt::format("var(--c{})", number);
+}
+
 struct Line {
   const Curve& curve;
   int colour;
   Points points;
 };
 
-/// The axes and what they span; without a span, a curve lies in the middle.
+/// What the axes span: across as in all charts of the page.
 struct Scales {
   Extent x, y;
 
@@ -168,16 +171,25 @@ struct Scales {
   double down(double value) const { return kBottom - (kBottom - kTop) * y.share(value); }
 };
 
-Scales scales_of(const std::vector<Line>& lines) {
+Extent steps_of(const Json& runs) {
+  Extent steps;
+  for (std::size_t run = 0; run < std::min(runs.size(), kMostRunsDrawn); ++run)
+    for (const char* events : {"step", "epoch"})
+      if (const Json* const column = column_of(runs[run], events, "step");
+          column != nullptr && !column->empty())
+        steps.add(column->front().get<double>()), steps.add(column->back().get<double>());
+  return steps.low < steps.high ? steps : Extent{steps.low - 1, steps.high + 1};
+}
+
+Extent values_of(const std::vector<Line>& lines, std::string_view unit) {
   constexpr double kMargin = 0.06;
-  Scales scales;
+  Extent y;
   for (const Line& line : lines)
-    for (const auto& [x, y] : line.points) scales.x.add(x), scales.y.add(y);
-  if (scales.x.low == scales.x.high) scales.x = {scales.x.low - 1, scales.x.high + 1};
-  Extent& y = scales.y;
-  const double margin = y.high > y.low ? kMargin * (y.high - y.low) : std::max(std::abs(y.low) / 2, 1e-3);
-  y = {y.low >= 0 ? std::max(0.0, y.low - margin) : y.low - margin, y.high + margin};
-  return scales;
+    for (const auto& point : line.points) y.add(point.second);
+  const double margin =
+      y.high > y.low ? kMargin * (y.high - y.low) : (y.high == 0 ? 1 : std::abs(y.high) / 2);
+  const double top = unit == "%" && y.high <= 1 ? std::min(1.0, y.high + margin) : y.high + margin;
+  return {y.low >= 0 ? std::max(0.0, y.low - margin) : y.low - margin, top};
 }
 
 std::string axes(const Scales& scales, std::string_view unit) {
@@ -203,26 +215,27 @@ std::string drawn(const Line& line, const Scales& scales) {
     if (line.points.size() <= kMostDots)
       dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="2.4"/>)", left, down);
   }
-  return fmt::format(R"(<g style="--k:var(--c{})"><path class="curve {}" d="{}"/>{}</g>)", line.colour,
+  return fmt::format(R"(<g style="--k:{}"><path class="curve {}" d="{}"/>{}</g>)", colour(line.colour),
                      line.curve.look, path, dots);
 }
 
-std::string drawn(const Chart& chart, const Json& runs) {
+std::string drawn(const Chart& chart, const Json& runs, const Extent& steps) {
   std::vector<Line> lines;
   std::string legend;
   for (const Curve& curve : chart.curves) {
     const std::size_t before = lines.size();
     for (std::size_t run = 0; run < std::min(runs.size(), kMostRunsDrawn); ++run) {
       Points points = points_of(runs[run], curve, chart.scale);
-      const int colour = runs.size() == 1 ? curve.colour : static_cast<int>(run);
-      if (!points.empty()) lines.push_back({curve, colour, std::move(points)});
+      if (points.empty()) continue;
+      lines.push_back({curve, runs.size() == 1 ? curve.colour : static_cast<int>(run), std::move(points)});
     }
     if (lines.size() > before && !curve.name.empty())
-      legend += fmt::format(R"(<span><i class="{}" style="--k:var(--{})"></i>{}</span>)", curve.look,
-                            runs.size() == 1 ? fmt::format("c{}", curve.colour) : "soft", curve.name);
+      legend += fmt::format(R"(<span><i class="{}" style="--k:{}"></i>{}</span>)", curve.look,
+                            runs.size() == 1 ? colour(curve.colour) : "var(--soft)", curve.name);
   }
-  const Scales scales = scales_of(lines);
-  if (lines.empty() || !std::isfinite(scales.y.high - scales.y.low)) return "";
+  if (lines.empty()) return "";
+  const Scales scales{steps, values_of(lines, chart.unit)};
+  if (!std::isfinite(scales.y.high - scales.y.low)) return "";
   std::string svg = axes(scales, chart.unit);
   for (const Line& line : lines) svg += drawn(line, scales);
   return fmt::format(
@@ -267,27 +280,31 @@ Json charts_json() {
 
 std::string page_without_scripts(const Json& report) {
   const Json& runs = report.at("runs");
-  std::string html = "<h1>Lockstep report</h1>\n<div class=\"card scroll\"><table>\n<tr>";
-  constexpr std::array<std::string_view, 9> kHead = {"",      "run",  "state", "test accuracy", "test loss",
-                                                     "steps", "host", "start", "command"};
-  for (const std::string_view head : kHead) html += fmt::format("<th>{}</th>", head);
+  std::string html = "<h1>Lockstep report</h1>\n";
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const Json& run = runs[i];
-    const Json start = run.value("start", Json());
-    html += fmt::format("</tr>\n<tr><td>");
-    if (runs.size() > 1 && i < kMostRunsDrawn)
-      html += fmt::format(R"(<span class="swatch" style="background:var(--c{})" > </ span>) ", i);
-          html += "</td>";
-    for (const std::string& cell :
-         {text_at(run, "name"), text_at(run, "state"), text_at(run, "accuracy"), text_at(run, "test_loss"),
-          text_at(run, "steps"), text_at(start, "host"), text_at(start, "time"), text_at(start, "command")})
-      html += fmt::format("<td><bdi>{}</bdi></td>", escaped(cell));
+    const Json start = runs[i].value("start", Json());
+    html += R"(<div class="card"><dl>)";
+    const std::string swatch = runs.size() == 1 || i >= kMostRunsDrawn
+                                   ? ""
+                                   : fmt::format(R"(<span class="swatch" style="background:{}"></span>)",
+                                                 colour(static_cast<int>(i)));
+    for (const auto& [what, value] : {std::pair{"run", text_at(runs[i], "name")},
+                                      {"state", text_at(runs[i], "state")},
+                                      {"steps", text_at(runs[i], "steps")},
+                                      {"test accuracy", text_at(runs[i], "accuracy")},
+                                      {"test loss", text_at(runs[i], "test_loss")},
+                                      {"start", text_at(start, "time")},
+                                      {"host", text_at(start, "host")},
+                                      {"command", text_at(start, "command")}})
+      if (!value.empty())
+        html += fmt::format("<dt>{}</dt><dd>{}<bdi>{}</bdi></dd>", what,
+                            what == std::string_view("run") ? swatch : "", escaped(value));
+    html += "</dl></div>\n";
   }
-  html += "</tr></table></div>\n<h2>Curves over steps</h2>\n<div class=\"grid\">\n";
-  for (const Chart& chart : charts()) html += drawn(chart, runs);
-  html +=
-      "</div>\n<p class=\"soft\">JavaScript is off: there is no zoom, and classes, mistakes and the network "
-      "are missing.";
+  html += "<h2>Curves over steps</h2>\n<div class=\"grid\">\n";
+  const Extent steps = steps_of(runs);
+  for (const Chart& chart : charts()) html += drawn(chart, runs, steps);
+  html += "</div>\n<p class=\"soft\">JavaScript is off: zoom, classes, mistakes and the network need it.";
   if (runs.size() > kMostRunsDrawn) html += fmt::format(" The first {} runs are drawn.", kMostRunsDrawn);
   return html + "</p>";
 }

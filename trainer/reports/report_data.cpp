@@ -44,6 +44,12 @@ struct Columns {
     for (std::size_t c = 0; c < names.size(); ++c)
       values[c].push_back(event.number(names[c]).value_or(kNothing));
   }
+  /// What the last row does not tell, where it is of the same step; otherwise a row of its own.
+  void complete(const MetricsEvent& event, double since_start) {
+    if (steps.empty() || steps.back() != event.integer("step")) return add(event, since_start);
+    for (std::size_t c = 0; c < names.size(); ++c)
+      if (std::isnan(values[c].back())) values[c].back() = event.number(names[c]).value_or(kNothing);
+  }
 };
 
 /// The rows that are kept of so many: all, up to `most`; or of each of `most` / 2 neighbourhoods the lowest and the highest.
@@ -177,6 +183,7 @@ struct RunEvents {
     if (name == "start") {
       start = std::move(json);
     } else if (name == "end") {
+      epoch.complete(event, since_start);
       end = std::move(json);
     } else if (others.size() < kMostEvents) {
       others.push_back(std::move(json));

@@ -86,7 +86,9 @@ std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
 
 std::int64_t log_spacing(const Job& job, std::int64_t steps_taken) {
   if (job.run.log_every_steps != RunSection::kAutoLogs) return job.run.log_every_steps;
-  return steps_taken < 100 ? 1 : steps_taken < 1000 ? 10 : 100;
+  for (const std::int64_t spacing : {1, 2, 5, 10, 20, 50})
+    if (steps_taken < 100 * spacing) return spacing;
+  return 100;
 }
 
 namespace {
