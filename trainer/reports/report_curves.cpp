@@ -251,11 +251,10 @@ std::vector<double> ticks(double low, double high, int count) {
   const double raw = (high - low) / count, power = std::pow(10, std::floor(std::log10(raw)));
   std::vector<double> found;
   if (!(raw > 0) || !std::isfinite(raw) || !(power > 0)) return found;
-  double step = 10 * power;
-  for (const double factor : {5.0, 2.0, 1.0})
-    if (factor * power >= 0.999 * raw) step = factor * power;
+  const double mantissa = raw / power;  // bounds are the geometric means of neighbours
+  const double step = power * (mantissa < 1.414 ? 1 : mantissa < 3.162 ? 2 : mantissa < 7.071 ? 5 : 10);
   const double first = std::ceil(low / step - 1e-9);
-  for (int i = 0; i <= count + 1 && (first + i) * step <= high + 1e-9 * step; ++i)
+  for (int i = 0; i <= 2 * count && (first + i) * step <= high + 1e-9 * step; ++i)
     found.push_back((first + i) * step);
   return found;
 }

@@ -30,9 +30,9 @@ function short(value) {
 function ticks(low, high, count) {
   const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
   if (!(raw > 0) || !Number.isFinite(raw) || !(power > 0)) return [];
-  const step = [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999) * power;
+  const step = power * (raw < 1.414 * power ? 1 : raw < 3.162 * power ? 2 : raw < 7.071 * power ? 5 : 10);
   const first = Math.ceil(low / step - 1e-9), found = [];
-  for (let i = 0; i <= count + 1 && (first + i) * step <= high + step * 1e-9; ++i) found.push(Number(((first + i) * step).toPrecision(12)));
+  for (let i = 0; i <= 2 * count && (first + i) * step <= high + step * 1e-9; ++i) found.push(Number(((first + i) * step).toPrecision(12)));
   return found;
 }
 function logTicks(low, high) {
@@ -79,7 +79,7 @@ const view = { axis: "step", range: null, smoothing: 0, cursor: null, hidden: ne
 function redrawAll() { for (const chart of view.charts) chart.redraw(); }
 function pointAll(x, chart, pointer) {
   view.cursor = x;
-  for (const one of view.charts) one.point(one === chart ? pointer : null);
+  for (const one of view.charts) { one.pointer = one === chart ? pointer : null; one.point(); }
 }
 function zoom(range) {
   view.range = range;
@@ -183,20 +183,20 @@ function lineChart({ title, series, unit, legend }) {
     const marks = draw("g", null);
     plot.replaceChildren(cut, ...axes(at, bottom), curves, marks);
     chart.at = at; chart.marks = marks;
-    if (view.cursor !== null) point(null);
+    if (view.cursor !== null) point();
   }
 
   // The cursor is at the same place in all charts: a line, a dot on each curve, and their values in a tip.
 
   const kMostRows = 12;
-  function point(pointer) {
-    const at = chart.at, x = view.cursor;
+  function point() {
+    const { at, pointer } = chart, x = view.cursor;
     if (!at) return;
     const found = x === null ? [] : shown().map((one) => ({ one, i: nearest(xOf(one), x) })).filter(({ one, i }) => {
       const own = xOf(one)[i];
       return one.drawn[i] !== null && own >= at.x0 && own <= at.x1 && !(log && one.drawn[i] <= 0) && (Math.abs(at.x(own) - at.x(x)) < 14 || (x > xOf(one)[0] && x < xOf(one)[xOf(one).length - 1]));
     });
-    tip.hidden = !found.length || (pointer === null && plot.getBoundingClientRect().width < 420);
+    tip.hidden = !found.length || (!pointer && plot.getBoundingClientRect().width < 420);
     if (x === null) return chart.marks.replaceChildren();
     let rows = found;
     if (rows.length > kMostRows) {
@@ -240,7 +240,7 @@ function lineChart({ title, series, unit, legend }) {
   plot.addEventListener("dblclick", () => zoom(null));
   logButton.addEventListener("click", () => { log = !log; logButton.setAttribute("aria-pressed", String(log)); redraw(); });
 
-  const chart = { redraw, point, shown };
+  const chart = { redraw, point, shown, pointer: null };
   view.charts.push(chart);
   new ResizeObserver(() => requestAnimationFrame(() => { if (Math.abs(plot.clientWidth - box.width) > 1) redraw(); })).observe(plot);
   requestAnimationFrame(redraw);
