@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The curves of a page: which there are, for the script that draws them, and as SVG for a browser that runs none.
-#include "trainer/reports/report_curves.hpp"
-
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/reports/report.hpp"
 #include "trainer/run/plot.hpp"
 
 #include <fmt/format.h>

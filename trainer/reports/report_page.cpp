@@ -4,7 +4,6 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/reports/report_curves.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

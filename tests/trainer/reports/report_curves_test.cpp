@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The curves of the page where no script runs: every place worked out by hand.
-#include "trainer/reports/report_curves.hpp"
-
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/reports/report.hpp"
 
 #include <limits>
 
