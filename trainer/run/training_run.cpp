@@ -112,7 +112,7 @@ std::int64_t TrainingRun::next_series() const {
   if (const std::int64_t every = job_.run.print_loss_every_steps; every > 0)
     count = std::min(count, every - state_.step_in_epoch % every);
   for (const std::int64_t every :
-       {job_.run.log_every_steps, job_.run.checkpoint_every_steps, job_.parallel.check_replicas_every_steps,
+       {log_spacing(job_, step), job_.run.checkpoint_every_steps, job_.parallel.check_replicas_every_steps,
         job_.train.evaluate_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
@@ -130,7 +130,7 @@ void TrainingRun::after_series(const StepSeries& series) {
   if (series.failure) fail(series);
   tell_series(series);
   if (const auto every = job_.run.print_loss_every_steps; every > 0) print_loss(every);
-  if (is_due(job_.run.log_every_steps)) tell_step(series.last);
+  if (is_due(log_spacing(job_, state_.step - 1))) tell_step(series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) compare_copies();
   stopping_ = series.last.stop_requested && !steps_finished();
   if (stopping_) tell_why_it_stops();
