@@ -300,8 +300,9 @@ class Layer {
   void add_bias(int outputs, int fan_in);
   /// Gives it the vector NAME.what, after those that it has; trained, or only kept.
   void add_parameter(const std::string& what, int size, Parameter::Initial initial);
-  /// Gives it a parameter of this shape.
-  void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial);
+  /// Gives it a parameter of this shape. @param fan_in  of a random one
+  void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial,
+                     int fan_in = 0);
   void add_kept(const std::string& what, int size, Parameter::Initial initial);
   std::uint32_t index() const { return place_.index; }
 
