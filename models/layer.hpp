@@ -141,11 +141,13 @@ struct ConcatOp {};
 struct RouteOp {};
 /// Changes nothing but the shape.
 struct ViewOp {};
+/// A kind that a program brings along: only the layer itself knows what it computes.
+struct OwnOp {};
 
 /// Shapes have batch 1.
 using LayerOp = std::variant<Conv2dShape, ConvTransposeOp, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp,
                              DropoutOp, ActivationOp, GlobalAvgPoolOp, AdaptiveAvgPoolOp, BatchNormOp,
-                             GroupNormOp, AddOp, MultiplyOp, ConcatOp, RouteOp, ViewOp>;
+                             GroupNormOp, AddOp, MultiplyOp, ConcatOp, RouteOp, ViewOp, OwnOp>;
 
 /// Neighbouring channels of a layer's output.
 struct ChannelRange {

@@ -28,7 +28,7 @@ class OwnLayer final : public lockstep::Layer {
   }
 
   std::string describe() const override { return kind_ + ", the program's own"; }
-  LayerOp op() const override { refuse("as plain numbers"); }
+  LayerOp op() const override { return OwnOp{}; }
   bool needs_input() const override { return true; }
   void forward(const lockstep::LayerPass& pass, const LayerTensors& tensors) const override {
     own_->forward({pass_of(pass, tensors), tensors.y});
@@ -40,7 +40,10 @@ class OwnLayer final : public lockstep::Layer {
   void backward_data(const lockstep::LayerPass& pass, const LayerTensors& tensors) const override {
     own_->backward_data({pass_of(pass, tensors), tensors.dy, nullptr, tensors.dx});
   }
-  DeviceForm device_form() const override { refuse("on a GPU; train on CPUs"); }
+  DeviceForm device_form() const override {
+    throw DeviceError(
+        fmt::format("layer {}: {} is the program's own, and no GPU has it; train on CPUs", name(), kind_));
+  }
 
  private:
   static Parameter::Initial initial_of(const LayerParameter& parameter) {
@@ -56,10 +59,6 @@ class OwnLayer final : public lockstep::Layer {
   }
   static v0::LayerPass pass_of(const lockstep::LayerPass& pass, const LayerTensors& tensors) {
     return {pass.batch, pass.samples, pass.training, tensors.weights, tensors.x};
-  }
-  [[noreturn]] void refuse(const char* where) const {
-    throw DeviceError(fmt::format("layer {}: {} is a kind of the program's own, and is not to be had {}",
-                                  name(), kind_, where));
   }
 
   std::string kind_;
