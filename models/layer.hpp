@@ -141,11 +141,13 @@ struct ConcatOp {};
 struct RouteOp {};
 /// Changes nothing but the shape.
 struct ViewOp {};
+/// A kind that a program brings along: only the layer itself knows what it computes.
+struct OwnOp {};
 
 /// Shapes have batch 1.
 using LayerOp = std::variant<Conv2dShape, ConvTransposeOp, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp,
                              DropoutOp, ActivationOp, GlobalAvgPoolOp, AdaptiveAvgPoolOp, BatchNormOp,
-                             GroupNormOp, AddOp, MultiplyOp, ConcatOp, RouteOp, ViewOp>;
+                             GroupNormOp, AddOp, MultiplyOp, ConcatOp, RouteOp, ViewOp, OwnOp>;
 
 /// Neighbouring channels of a layer's output.
 struct ChannelRange {
@@ -300,8 +302,9 @@ class Layer {
   void add_bias(int outputs, int fan_in);
   /// Gives it the vector NAME.what, after those that it has; trained, or only kept.
   void add_parameter(const std::string& what, int size, Parameter::Initial initial);
-  /// Gives it a parameter of this shape.
-  void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial);
+  /// Gives it a parameter of this shape. @param fan_in  of a random one
+  void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial,
+                     int fan_in = 0);
   void add_kept(const std::string& what, int size, Parameter::Initial initial);
   std::uint32_t index() const { return place_.index; }
 

@@ -154,6 +154,16 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
   rethrow_first(outcomes);
 }
 
+std::shared_ptr<Communicator> make_lone_rank(std::chrono::duration<double> timeout) {
+  struct Lone {
+    explicit Lone(std::chrono::duration<double> timeout) : comm(group, 0, timeout) {}
+    ThreadGroup group{1};
+    ThreadCommunicator comm;
+  };
+  const auto lone = std::make_shared<Lone>(timeout);
+  return {lone, &lone->comm};
+}
+
 // Every collective is one that the group performs when its last thread arrives.
 
 namespace {

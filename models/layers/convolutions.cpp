@@ -354,7 +354,7 @@ constexpr std::array<std::string_view, 9> kConvTransposeKeys{
 }  // namespace
 
 std::span<const LayerKind> convolution_kinds() {
-  static constexpr std::array<LayerKind, 2> kKinds{{
+  static const std::array<LayerKind, 2> kKinds{{
       {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
       {"conv_transpose2d", "conv", "", kConvTransposeKeys, ConvTranspose2dLayer::make},
   }};

@@ -296,7 +296,7 @@ constexpr std::array<std::string_view, 4> kGroupNormKeys{"name", "groups", "eps"
 }  // namespace
 
 std::span<const LayerKind> norm_kinds() {
-  static constexpr std::array<LayerKind, 3> kKinds{{
+  static const std::array<LayerKind, 3> kKinds{{
       {"batch_norm", "bn", "", kBatchNormKeys, BatchNormLayer::make},
       {"layer_norm", "ln", "", kLayerNormKeys, GroupNormLayer::make_layer_norm},
       {"group_norm", "gn", "groups", kGroupNormKeys, GroupNormLayer::make},

@@ -198,7 +198,7 @@ constexpr std::array<std::string_view, 2> kAdaptiveKeys{"name", "out"};
 }  // namespace
 
 std::span<const LayerKind> pool_kinds() {
-  static constexpr std::array<LayerKind, 4> kKinds{{
+  static const std::array<LayerKind, 4> kKinds{{
       {"max_pool", "pool", "kernel", kPoolKeys, make_window_pool<MaxPoolLayer>},
       {"avg_pool", "pool", "kernel", kPoolKeys, make_window_pool<AvgPoolLayer>},
       {"global_avg_pool", "pool", "", kNameOnly, make_without_options<GlobalAvgPoolLayer>},

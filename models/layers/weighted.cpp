@@ -142,7 +142,7 @@ constexpr std::array<std::string_view, 3> kLinearKeys{"name", "out", "bias"};
 }  // namespace
 
 std::span<const LayerKind> linear_kinds() {
-  static constexpr std::array<LayerKind, 1> kKinds{{
+  static const std::array<LayerKind, 1> kKinds{{
       {"linear", "fc", "out", kLinearKeys, LinearLayer::make},
   }};
   return kKinds;

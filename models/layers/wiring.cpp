@@ -284,7 +284,7 @@ constexpr std::array<std::string_view, 2> kFromKeys{"name", "from"};
 }  // namespace
 
 std::span<const LayerKind> wiring_kinds() {
-  static constexpr std::array<LayerKind, 5> kKinds{{
+  static const std::array<LayerKind, 5> kKinds{{
       {"add", "add", "from", kFromKeys, AddLayer::make},
       {"multiply", "multiply", "from", kFromKeys, MultiplyLayer::make},
       {"concat", "concat", "from", kFromKeys, ConcatLayer::make},

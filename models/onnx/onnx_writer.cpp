@@ -366,6 +366,9 @@ class GraphWriter {
   }
   Value add(const RouteOp& /*op*/, const Value& /*x*/) { return outputs_[*layer_->branch()]; }
   Value add(const ViewOp& /*op*/, const Value& x) { return {flat(x), true}; }
+  Value add(const OwnOp& /*op*/, const Value& /*x*/) {
+    throw UsageError(fmt::format("layer {}: ONNX has no {}", layer_->name(), layer_->describe()));
+  }
 
   const Network& network_;
   std::span<const float> weights_;

@@ -163,8 +163,9 @@ StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
 
 Evaluation Hogwild::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
   shared_.read(before_.span());
-  return lockstep::evaluate(comm_, pool_, threads_, data_.part(part), loss_kind_, grain_, before_.span(),
-                            leave, &unread_);
+  const Dataset& data = data_.part(part);
+  return lockstep::evaluate(comm_, pool_, threads_, data, evaluation_rule(loss_kind_, data), grain_,
+                            before_.span(), leave, &unread_);
 }
 
 void Hogwild::distribute() {

@@ -43,8 +43,10 @@ class CpuDataParallel final : public DataParallel {
   CpuDataParallel(const TrainingSetup& setup, Communicator& comm);
 
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
-    return lockstep::evaluate(comm_, pool_, threads_, setup_.data->part(part), loss_kind_, grain_,
-                              arena_.weights(), leave, &unread_);
+    const Dataset& data = setup_.data->part(part);
+    const LossOptions& loss = setup_.options.loss;
+    return lockstep::evaluate(comm_, pool_, threads_, data, evaluation_rule(loss.loss, data, loss.own),
+                              grain_, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -83,7 +85,6 @@ class CpuDataParallel final : public DataParallel {
   const Network& network_;
   int grain_;
   std::uint64_t seed_;
-  LossKind loss_kind_;
   TrainingLoss loss_;
   LossRule loss_rule_;        ///< for the step under way
   MixedShare mixed_;          ///< for the step under way
@@ -107,7 +108,6 @@ CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
       network_(setup.network),
       grain_(setup.options.step.grain),
       seed_(setup.options.seed),
-      loss_kind_(setup.options.loss.loss),
       loss_(setup.options, setup.data->train),
       loader_(setup.data->train, setup.augment_plan()),
       pool_(setup.options.step.threads),

@@ -42,6 +42,7 @@ struct LossOptions {
   LossKind loss = LossKind::kCrossEntropy;
   double label_smoothing = 0;       ///< the share of a target that goes to all classes alike
   ClassWeights class_weights = {};  ///< for the cross-entropy
+  const HostLoss* own = nullptr;    ///< on CPUs, in place of all of this; borrowed. No job file has one
 };
 
 /// The mean of the weights at the ends of epochs.

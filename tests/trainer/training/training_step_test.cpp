@@ -276,14 +276,14 @@ TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
         WorkerPool pool(threads_of_rank);
         std::vector<ThreadContext> threads;
         for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
-        const Evaluation found = evaluate(comm, pool, threads, set, LossKind::kCrossEntropy, 4, weights);
+        const Evaluation found = evaluate(comm, pool, threads, set, LossRule(), 4, weights);
         EXPECT_EQ(found.samples, samples);
         EXPECT_EQ(found.correct, samples / 3 * 2);
         EXPECT_EQ(found.not_finite, 0);
         EXPECT_FALSE(found.interrupted);
         EXPECT_NEAR(found.loss, (2 * right + wrong) / 3, 1e-6);
         const bool last = comm.rank() + 1 == comm.size();
-        EXPECT_TRUE(evaluate(comm, pool, threads, set, LossKind::kCrossEntropy, 4, weights, [&] {
+        EXPECT_TRUE(evaluate(comm, pool, threads, set, LossRule(), 4, weights, [&] {
                       return last;
                     }).interrupted);
       });
