@@ -9,9 +9,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <mutex>
+#include <ranges>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
 namespace lockstep {
@@ -116,9 +119,15 @@ void* plugin_symbol(const Plugin& plugin, const std::string& symbol) {
 
 std::string script_command(const std::string& name) {
   std::error_code unknown;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  const bool is_installed = std::filesystem::exists(program.parent_path() / ("lockstep-" + name), unknown);
-  return (is_installed ? "lockstep-" : "launch/") + name;
+  const std::string installed = "lockstep-" + name;
+  std::vector<std::filesystem::path> folders = {
+      std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path()};
+  if (const char* path = std::getenv("PATH"))  // NOLINT(concurrency-mt-unsafe): it does not change
+    for (const auto& folder : std::views::split(std::string_view(path), ':'))
+      folders.emplace_back(std::string_view(folder.begin(), folder.end()));
+  const bool is_installed = std::ranges::any_of(
+      folders, [&](const auto& folder) { return std::filesystem::exists(folder / installed, unknown); });
+  return is_installed ? installed : "launch/" + name;
 }
 
 // shared_directories: beside the program first.

@@ -43,7 +43,7 @@ Function* plugin_function(const Plugin& plugin, const std::string& symbol) {
 
 // Files that come with the program: scripts, networks, jobs, published hashes.
 
-/// How a script of launch/ is started: "lockstep-get-data" where it is installed beside the program, otherwise
+/// How a script of launch/ is started: "lockstep-get-data" where it is installed, beside the program or in $PATH, otherwise
 /// "launch/get-data".
 std::string script_command(const std::string& name);
 

@@ -38,7 +38,7 @@ std::vector<std::int32_t> balanced_order(std::span<const std::int32_t> labels, s
                                          std::int64_t epoch);
 
 /// Shards each global batch over ranks. The global batch of a step is the next `global_batch` entries of the epoch's
-/// permutation, whatever the number of ranks; the last batch of an epoch may be smaller. No sample is dropped or
+/// permutation, for any number of ranks; the last batch of an epoch may be smaller. No sample is dropped or
 /// repeated in an epoch, but to balance classes. The batch is cut into grains of `grain` samples; rank r of W
 /// computes the consecutive grains [G*r/W, G*(r+1)/W), which may be none in the last batch; or with Split::kChunk
 /// those of a piece of ceil(G/W) grains, as torch.chunk and DataParallel cut: the last pieces are smaller, or empty.

@@ -8,19 +8,12 @@
 /// gradient.
 #pragma once
 
+#include "include/lockstep/shape.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
 namespace lockstep {
-
-/// One sample: [channels, height, width]. A plain feature vector is {features, 1, 1}. At most 2^24 numbers
-/// (models/layer_options.hpp), checked when a network is built of it.
-struct ImageShape {
-  int channels = 0, height = 0, width = 0;
-
-  constexpr int features() const { return channels * height * width; }
-  friend constexpr bool operator==(const ImageShape&, const ImageShape&) = default;
-};
 
 /// Rows and columns of an image, from the first on.
 struct ImagePart {
@@ -152,6 +145,8 @@ struct FeatureCopy {
 /// against targets; the binary one takes the logistic function of its outputs.
 enum class LossKind : std::uint8_t { kCrossEntropy, kMeanSquares, kBinaryCrossEntropy };
 
+class HostLoss;  // kernels/cpu/ops.hpp
+
 /// The target of a sample is `spread` for each class, and `label_share` more for its label. docs/arithmetic.md has the
 /// order of operations.
 struct LossRule {
@@ -166,9 +161,11 @@ struct LossRule {
   const std::uint8_t* label_sets = nullptr;
   /// Factor of losses and gradients, with class_weights. On a GPU given a StepState, its loss_scales replace it.
   float scale = 1;
+  const HostLoss* own = nullptr;  ///< on CPUs, in place of all of the above; borrowed
 
   constexpr bool is_plain() const {
-    return kind == LossKind::kCrossEntropy && spread == 0 && label_share == 1 && class_weights == nullptr;
+    return kind == LossKind::kCrossEntropy && spread == 0 && label_share == 1 && class_weights == nullptr &&
+           own == nullptr;
   }
 };
 

@@ -3,7 +3,7 @@
 # pages, and the time of $SOURCE_DATE_EPOCH on all files, so that the same files make the same package.
 set(root ${CPACK_TEMPORARY_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
 set(name ${CPACK_PACKAGE_NAME})
-if(CPACK_DEBIAN_PACKAGE_NAME) # of a build with CUDA
+if(CPACK_DEBIAN_PACKAGE_NAME) # of a build with CUDA, and of the library
   set(name ${CPACK_DEBIAN_PACKAGE_NAME})
   file(RENAME ${root}/share/doc/lockstep ${root}/share/doc/${name})
 endif()
@@ -20,13 +20,16 @@ file(WRITE ${documentation}/changelog "${name} (${CPACK_PACKAGE_VERSION}) unstab
 if(EXISTS ${root}/share/zsh/site-functions)
   file(RENAME ${root}/share/zsh/site-functions ${root}/share/zsh/vendor-completions)
 endif()
-execute_process(COMMAND ${CMAKE_CURRENT_LIST_DIR}/manual-pages ${root}/bin/lockstep ${root}/share/man/man1 COMMAND_ERROR_IS_FATAL ANY)
+if(EXISTS ${root}/bin/lockstep)
+  execute_process(COMMAND ${CMAKE_CURRENT_LIST_DIR}/manual-pages ${root}/bin/lockstep ${root}/share/man/man1 COMMAND_ERROR_IS_FATAL ANY)
+endif()
 file(GLOB pages ${root}/share/man/man1/*.1)
 foreach(page ${pages} ${documentation}/changelog ${documentation}/CHANGELOG.md)
   execute_process(COMMAND gzip -9nf ${page} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
 file(GLOB plugins ${root}/lib/lockstep/*.so)
-foreach(object ${root}/bin/lockstep ${plugins})
+file(GLOB programs ${root}/bin/lockstep)
+foreach(object ${programs} ${plugins})
   file(RPATH_REMOVE FILE ${object})
 endforeach()
 

@@ -45,9 +45,10 @@ void Layer::add_parameter(const std::string& what, int size, Parameter::Initial 
 }
 
 void Layer::add_parameter(const std::string& what, const std::vector<int>& shape,
-                          Parameter::Initial initial) {
+                          Parameter::Initial initial, int fan_in) {
   add_parameter(what, std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()), initial);
   parameters_.back().shape = shape;
+  parameters_.back().fan_in = fan_in;
 }
 
 void Layer::add_kept(const std::string& what, int size, Parameter::Initial initial) {

@@ -12,6 +12,7 @@
 #include "models/arena.hpp"
 #include "models/layer.hpp"
 #include "models/network_builder.hpp"
+#include "models/shipped_models.hpp"
 #include "models/tensor_plan.hpp"
 
 #include <fmt/format.h>
@@ -32,26 +33,105 @@
 
 namespace lockstep {
 
+// A name to a path or to a text, or a list of the names there are.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> model_directories() {
+  std::vector<fs::path> directories;
+  // The environment is read before any thread could change it.
+  if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0') {  // NOLINT
+    directories.emplace_back(given);
+  }
+  for (fs::path& directory : shared_directories("models")) directories.push_back(std::move(directory));
+  return directories;
+}
+
+/// Those that ship, too.
+std::set<std::string> names_in(const std::vector<fs::path>& directories) {
+  std::set<std::string> names;
+  for (const auto& [name, yaml] : kShippedModels) names.emplace(name);
+  for (const fs::path& directory : directories) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
+    }
+  }
+  return names;
+}
+
+/// The file of a model in the first of its directories; empty: there is none.
+std::string find_file_of(const std::string& name) {
+  for (const fs::path& directory : model_directories()) {
+    const fs::path file = directory / (name + ".yaml");
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored)) return file.string();
+  }
+  return "";
+}
+
+[[noreturn]] void fail_unknown(const std::string& name, const std::vector<fs::path>& directories) {
+  const std::set<std::string> names = names_in(directories);
+  std::vector<std::string> places;
+  places.reserve(directories.size());
+  for (const fs::path& directory : directories) places.push_back(directory.string());
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  throw ConfigError(
+      fmt::format("model {}: there is no such model{}; known: {}; looked in {}; for a file of your own "
+                  "give its path, such as ./{}.yaml",
+                  quoted_text(name), did_you_mean(name, candidates), fmt::join(names, ", "),
+                  fmt::join(places, ", "), name.empty() ? "my_net" : name));
+}
+
+}  // namespace
+
+std::string_view shipped_model(std::string_view name) {
+  for (const auto& [shipped, yaml] : kShippedModels)
+    if (shipped == name) return yaml;
+  return {};
+}
+
+std::vector<std::string> known_models() {
+  const std::set<std::string> names = names_in(model_directories());
+  return {names.begin(), names.end()};
+}
+
+std::string find_model(const std::string& source) {
+  if (is_model_path(source)) return source;
+  const std::string file = find_file_of(source);
+  if (file.empty()) fail_unknown(source, model_directories());
+  return file;
+}
+
+// From the text to a network.
+
+Network::Network(const Network&) = default;
 Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;
 
-Network Network::load(const std::string& source, const ImageShape& input, int classes, Precision precision) {
+Network Network::load(const std::string& source, const ImageShape& input, int classes, Precision precision,
+                      std::span<const LayerKind> own) {
+  if (!is_model_path(source) && find_file_of(source).empty() && !shipped_model(source).empty())
+    return parse(std::string(shipped_model(source)), source + ".yaml", input, classes, UnreadLayers::kRefused,
+                 precision, own);
   const std::string path = find_model(source);
-  return parse(read_yaml_file(path), path, input, classes, UnreadLayers::kRefused, precision);
+  return parse(read_yaml_file(path), path, input, classes, UnreadLayers::kRefused, precision, own);
 }
 
 Network Network::parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
-                       UnreadLayers unread, Precision precision) {
+                       UnreadLayers unread, Precision precision, std::span<const LayerKind> own) {
   Network network =
-      NetworkBuilder(file, input, classes, unread, precision).build(load_strict_yaml(yaml, file));
+      NetworkBuilder(file, input, classes, unread, precision, own).build(load_strict_yaml(yaml, file));
   network.yaml_ = yaml;
   return network;
 }
 
 namespace {
 
-/// @param flops_of  of layer i, of one direction
+/// @param flops_of  FLOPs of layer i in one direction
 template <typename Flops>
 double training_flops(Layers layers, const Flops& flops_of) {
   double flops = 0;
@@ -172,64 +252,6 @@ std::vector<BackwardRange> backward_ranges(const Network& network) {
     data_gradient = flops;
   }
   return ranges;
-}
-
-// find_model: a name to a path, or a list of the names there are.
-
-namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<fs::path> model_directories() {
-  std::vector<fs::path> directories;
-  // The environment is read before any thread could change it.
-  if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0') {  // NOLINT
-    directories.emplace_back(given);
-  }
-  for (fs::path& directory : shared_directories("models")) directories.push_back(std::move(directory));
-  return directories;
-}
-
-std::set<std::string> names_in(const std::vector<fs::path>& directories) {
-  std::set<std::string> names;
-  for (const fs::path& directory : directories) {
-    std::error_code ignored;
-    for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
-      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
-    }
-  }
-  return names;
-}
-
-[[noreturn]] void fail_unknown(const std::string& name, const std::vector<fs::path>& directories) {
-  const std::set<std::string> names = names_in(directories);
-  std::vector<std::string> places;
-  places.reserve(directories.size());
-  for (const fs::path& directory : directories) places.push_back(directory.string());
-  const std::vector<std::string_view> candidates(names.begin(), names.end());
-  throw ConfigError(
-      fmt::format("model {}: there is no such model{}; known: {}; looked in {}; for a file of your own "
-                  "give its path, such as ./{}.yaml",
-                  quoted_text(name), did_you_mean(name, candidates), fmt::join(names, ", "),
-                  fmt::join(places, ", "), name.empty() ? "my_net" : name));
-}
-
-}  // namespace
-
-std::vector<std::string> known_models() {
-  const std::set<std::string> names = names_in(model_directories());
-  return {names.begin(), names.end()};
-}
-
-std::string find_model(const std::string& source) {
-  if (is_model_path(source)) return source;
-  const std::vector<fs::path> directories = model_directories();
-  for (const fs::path& directory : directories) {
-    const fs::path file = directory / (source + ".yaml");
-    std::error_code ignored;
-    if (fs::is_regular_file(file, ignored)) return file.string();
-  }
-  fail_unknown(source, directories);
 }
 
 }  // namespace lockstep

@@ -18,6 +18,7 @@
 namespace lockstep {
 
 class Layer;
+struct LayerKind;  // models/network_builder.hpp
 
 /// Layers whose output nothing reads. They are a mistake in a model file; but a checkpoint that has some is read as
 /// it was written.
@@ -33,11 +34,15 @@ class Network {
   /// there are
   /// @throws MissingDataError         the path is not there
   static Network load(const std::string& source, const ImageShape& input, int classes,
-                      Precision precision = Precision::kFp32);
+                      Precision precision = Precision::kFp32, std::span<const LayerKind> own = {});
   /// Parses YAML text; `file` is for messages.
+  /// @param own  kinds of layers that a program brings along; their names are none of the catalogue's
   static Network parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
-                       UnreadLayers unread = UnreadLayers::kRefused, Precision precision = Precision::kFp32);
+                       UnreadLayers unread = UnreadLayers::kRefused, Precision precision = Precision::kFp32,
+                       std::span<const LayerKind> own = {});
 
+  /// Layers are shared: a copy costs the names of its tensors.
+  Network(const Network&);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
   ~Network();
@@ -111,11 +116,14 @@ inline bool is_model_path(std::string_view source) {
 }
 
 /// The file of a model. A source with a '/' or ending in .yaml or .yml is a path and returned as it is; a
-/// name is looked for in $LOCKSTEP_MODELS, in the source tree that this program was built from, and in
-/// ../share/lockstep/models beside the program.
+/// name is looked for in $LOCKSTEP_MODELS, in ../share/lockstep/models beside the program, and in the source tree that
+/// it was built from.
 /// @throws ConfigError  no model has this name; says which there are and where they were looked for
 std::string find_model(const std::string& source);
-/// The names that it knows.
+/// The YAML of a model that ships with Lockstep: Network::load takes it where there is no such file. Empty: there is no
+/// such model.
+std::string_view shipped_model(std::string_view name);
+/// The names that Network::load knows.
 std::vector<std::string> known_models();
 
 // In which order backward finishes the gradients, and how much work lies between: what bucket planning needs

@@ -33,14 +33,18 @@ std::uint64_t features_of(const ImageShape& shape) {
 }  // namespace
 
 NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input, int classes,
-                               UnreadLayers unread, Precision precision)
-    : file_(file), unread_(unread) {
+                               UnreadLayers unread, Precision precision, std::span<const LayerKind> own)
+    : file_(file), unread_(unread), own_(own) {
   if (input.channels < 1 || input.height < 1 || input.width < 1 || features_of(input) > kMaxFeatures) {
     throw ShapeError(fmt::format("{}: an input of {}x{}x{} is not one to {} numbers", file, input.channels,
                                  input.height, input.width, kMaxFeatures));
   }
   if (classes < 1 || classes > kMaxClasses)
     throw ShapeError(fmt::format("{}: {} classes; expected 1 to {}", file, classes, kMaxClasses));
+  std::vector<std::string_view> kinds = all_kinds();
+  std::ranges::sort(kinds);
+  if (const auto twice = std::ranges::adjacent_find(kinds); twice != kinds.end())
+    throw ConfigError(fmt::format("two kinds of layers are called {}; call yours otherwise", *twice));
   network_.input_ = input;
   network_.classes_ = classes;
   network_.precision_ = precision;
@@ -177,13 +181,7 @@ namespace {
 
 constexpr std::size_t kMaxNameLength = 64;
 
-std::vector<std::string_view> all_kinds() {
-  std::vector<std::string_view> kinds;
-  for (const LayerKind& kind : layer_catalogue()) kinds.push_back(kind.kind);
-  return kinds;
-}
-
-/// As files of other programs spell it: softmax, log_softmax, LogSoftmax.
+/// The spellings of other programs' files: softmax, log_softmax, LogSoftmax.
 bool is_softmax(std::string name) {
   std::erase(name, '_');
   std::ranges::transform(name, name.begin(),
@@ -198,12 +196,21 @@ bool is_name_character(char c) {
 
 }  // namespace
 
+std::vector<std::string_view> NetworkBuilder::all_kinds() const {
+  std::vector<std::string_view> kinds;
+  for (const LayerKind& kind : layer_catalogue()) kinds.push_back(kind.kind);
+  for (const LayerKind& kind : own_) kinds.push_back(kind.kind);
+  return kinds;
+}
+
 const LayerKind& NetworkBuilder::kind_of(const YAML::Node& entry) const {
   if (!entry.IsScalar() && !(entry.IsMap() && entry.size() == 1)) {
     fail(entry, "a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'");
   }
   const std::string written = entry.IsScalar() ? entry.Scalar() : entry.begin()->first.Scalar();
   const LayerKind* kind = find_layer_kind(written);
+  const auto own = std::ranges::find(own_, written, &LayerKind::kind);
+  if (kind == nullptr && own != own_.end()) kind = &*own;
   if (kind == nullptr && is_softmax(written)) {
     fail(entry,
          fmt::format(

@@ -9,6 +9,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -25,7 +26,7 @@ struct LayerKind {
   std::string_view default_name;           ///< "pool": layers without a name are pool1, pool2, ...
   std::string_view main_key;               ///< the option meant by `max_pool: 2`; empty: there is none
   std::span<const std::string_view> keys;  ///< all options
-  std::unique_ptr<Layer> (*make)(const LayerOptions& options, const LayerPlace& place);
+  std::function<std::unique_ptr<Layer>(const LayerOptions& options, const LayerPlace& place)> make;
 };
 
 /// All kinds, in the order in which messages list them.
@@ -47,9 +48,10 @@ const LayerKind* find_layer_kind(std::string_view kind);
 ///       - linear: classes                               # {out: classes, bias: true}
 class NetworkBuilder {
  public:
-  /// Borrows `file`, which is for messages.
+  /// Borrows `file`, which is for messages, and `own`, the kinds that the catalogue lacks.
+  /// @throws ConfigError  the catalogue has one of that name, or two are called the same
   NetworkBuilder(const std::string& file, const ImageShape& input, int classes, UnreadLayers unread,
-                 Precision precision);
+                 Precision precision, std::span<const LayerKind> own = {});
   /// @throws ConfigError, ShapeError  see Network::load
   Network build(const YAML::Node& document);
 
@@ -62,6 +64,7 @@ class NetworkBuilder {
   /// Every layer but the last has a reader. That is the one after it, unless that is a `route`, or one that names it.
   void check_readers() const;
 
+  std::vector<std::string_view> all_kinds() const;
   const LayerKind& kind_of(const YAML::Node& entry) const;
   std::string name_of(const LayerKind& kind, const YAML::Node& options);
   void check_options(const LayerKind& kind, const YAML::Node& options) const;
@@ -73,8 +76,9 @@ class NetworkBuilder {
 
   const std::string& file_;
   UnreadLayers unread_;
+  std::span<const LayerKind> own_;
   Network network_;
-  std::vector<YAML::Mark> marks_;                     ///< where each layer begins
+  std::vector<YAML::Mark> marks_;                     ///< begin of each layer
   std::map<std::string, int> lines_;                  ///< layer name → line, counted from 1
   std::map<std::string_view, int> layers_of_a_kind_;  ///< default name → how many so far
   YAML::Mark last_mark_;  ///< the mark of the layer being added, in the end that of the last one

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// Layer with kernels of its own and the epilogue after it, if it takes one; or an epilogue alone.
+/// Layer with separate kernels and the epilogue after it, if it has one; or an epilogue alone.
 struct Stage {
   std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
   std::string name;                   ///< its first layer's
@@ -35,13 +35,13 @@ struct Stage {
 };
 
 /// All layers of the network, or of a part of it, in order, each in exactly one stage. Views in none. A layer joins
-/// the stage before it if its form is an epilogue step and that stage can take it (kernels/device_epilogue.hpp); as a
-/// rule a stage for each convolution and linear layer comes out. Of a part of views alone none comes out.
+/// the stage before it if its form is an epilogue step and that stage can have it (kernels/device_epilogue.hpp). So
+/// mostly each convolution and linear layer becomes a stage. A part of views alone has none.
 std::vector<Stage> fuse_layers(const Network& network, const NetworkPart& part = {});
 
 /// Shape in which the data-gradient kernel of `stage` sees the numbers before the epilogue of `before`, the
-/// stage before it. So it can store straight through that epilogue; none if it cannot, and the way back
-/// through the epilogue needs a kernel of its own.
+/// stage before it. So it can store straight through that epilogue; none if it cannot, and the backward pass
+/// through the epilogue needs a separate kernel.
 ///
 /// A kernel can if both sides have the same shape, or differ after a `flatten` and nothing depends on it. A
 /// linear layer's numbers have no shape, and an epilogue without a pool looks at each number alone. General

@@ -54,7 +54,7 @@ class Planner {
     while (first_trained_ < layer_count() && layer(first_trained_).parameters().empty()) ++first_trained_;
   }
 
-  /// @param begins  of all segments but the first one; some of possible_begins()
+  /// @param begins  begins of all segments but the first one; some of possible_begins()
   TensorPlan plan(const std::vector<std::size_t>& begins = {}) {
     find_segments(begins);
     choose_remade();
@@ -233,7 +233,7 @@ class Planner {
     for (std::size_t j = i; j <= last; ++j) layers.push_back(j);
   }
 
-  /// Tensors that no other segment reads, and of the layers that make them those without which backward lacks something.
+  /// Tensors that no other segment reads. Of the layers that make them, those without which backward lacks something.
   void choose_remade() {
     const std::size_t last_segment = segment_.back();
     remade_.assign(tensors_.size(), true);

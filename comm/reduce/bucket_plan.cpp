@@ -86,7 +86,7 @@ std::vector<Bucket> trace_back(std::span<const GradientRange> ranges, const std:
   for (std::size_t i = buckets; i-- > 0;) {
     const std::size_t first = rows[i][last].first;
     plan[i] = make_bucket(ranges, first, last);
-    last = first - 1;  // of the bucket before; wraps after bucket 0, where it is not read
+    last = first - 1;  // that of the bucket before; wraps after bucket 0, where it is not read
   }
   return plan;
 }

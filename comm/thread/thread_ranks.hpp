@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 
 namespace lockstep {
 
@@ -22,6 +23,10 @@ namespace lockstep {
 /// @throws whatever `body` throws; InternalError if two ranks' collectives do not match in kind or size
 void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
                       std::chrono::duration<double> timeout = std::chrono::minutes(5));
+
+/// A rank alone, in whichever thread: a group of one.
+std::shared_ptr<Communicator> make_lone_rank(
+    std::chrono::duration<double> timeout = std::chrono::minutes(5));
 
 // Memory that the ranks of one process share: any.
 

@@ -86,7 +86,7 @@ class FolderReader {
         fmt::format("{}: holds no pictures ({}); remove it, or put some in", name, kReadFormats));
   }
 
-  /// @returns whether any picture in it was skipped
+  /// @returns true if any picture in it was skipped
   bool walk(const fs::path& folder, int depth, ClassFolder& found) {
     if (depth > kDeepest)
       throw DataError(fmt::format("{}: lies more than {} folders deep in its class; move its pictures up",

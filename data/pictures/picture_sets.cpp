@@ -42,7 +42,7 @@ struct PictureHalf {
 struct PictureHalves {
   PictureHalf train, test;
   PictureHalf validation;            ///< as far as the options ask for it
-  bool has_validation_half = false;  ///< it has files of its own, asked for or not
+  bool has_validation_half = false;  ///< it has separate files, asked for or not
   std::vector<std::string> class_names;
   std::vector<std::string> remarks{};
 };
@@ -296,7 +296,7 @@ struct TarSet {
   std::optional<LabelSets> sets;
 };
 
-/// The archives of a training half are there. What is left out, or taken for something else, is said.
+/// The archives of a training half are there. Messages name those left out, or mistaken for something else.
 TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remarks) {
   TarFiles files = find_tar_files(directory);
   const bool has_judges = !files.test.empty() || !files.validation.empty();

@@ -101,7 +101,7 @@ void read_classes(std::string_view names, SetEntry& entry) {
   }
 }
 
-/// @returns whether a line of this kind is for the program; those about downloads are for launch/get-data
+/// @returns true if a line of this kind is for the program; those about downloads are for launch/get-data
 bool read_property(const std::string& kind, Line& line, SetEntry& entry) {
   if (kind == "mean") {
     entry.mean = line.numbers();

@@ -334,8 +334,8 @@ class Pickle::Reader {
             .is_signed = name[0] == 'i'};
   }
 
-  /// @param state  of an element type (version, order of bytes, ...); of an array (1, shape, element type, whether its
-  ///               order is Fortran's, bytes)
+  /// @param state  for an element type (version, order of bytes, ...); for an array (1, shape, element type, true if
+  ///               its order is Fortran's, bytes)
   void build(PickledValue& built, const Items& state) const {
     if (built.kind == Kind::kElementType) {
       if (const auto order = checked(state, 1, Kind::kText).text; order != "|" && order != "<")

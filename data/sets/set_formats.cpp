@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From the name of a data set to the set: the table of formats, and loading.
+/// The table of formats, and what follows from the format of a set.
 #include "data/sets/set_formats.hpp"
 
 #include "common/error.hpp"
@@ -20,12 +20,11 @@
 
 namespace lockstep {
 
-// The table of formats.
+// The table of formats, but for the basic ones.
 
 namespace {
 
 constexpr SetFormat kFormats[] = {
-    {.name = "idx", .files = idx_set_files, .load = load_idx_set, .outline = outline_of_idx_set},
     {.name = "cifar", .files = cifar_set_files, .load = load_cifar_set},
     {.name = "cifar-fine", .files = cifar_set_files, .load = load_cifar_fine_set},
     {.name = "shards",
@@ -45,13 +44,12 @@ constexpr SetFormat kFormats[] = {
      .outline = outline_of_tar_set,
      .has_pictures = true,
      .may_stay_on_disk = true},
-    {.name = "random", .make = make_random_set},
-    {.name = "drawn", .make = make_synthetic_set},
 };
 
 }  // namespace
 
 const SetFormat& format_of(const SetEntry& set) {
+  if (const SetFormat* basic = find_basic_format(set.format)) return *basic;
   for (const SetFormat& format : kFormats) {
     if (format.name == set.format) return format;
   }
@@ -75,95 +73,7 @@ SetOutline outline_of(const DatasetOptions& options) {
   return format.outline(entry, find_set_files(entry, format.files(entry), {directory}), options);
 }
 
-// From the name of a data set to the set.
-
-namespace {
-
-constexpr std::int64_t kMostIndices = std::numeric_limits<std::int32_t>::max();
-
-void check_samples(const char* key, std::int64_t samples, bool is_made) {
-  if (samples < 0 || (is_made && samples > kMostMadeSamples))
-    throw DatasetOptionError(
-        key, fmt::format("{} is not in 0..{} (0: {})", samples, is_made ? kMostMadeSamples : kMostIndices,
-                         is_made ? "the set's default" : "all"));
-}
-
-void check_options(const DatasetOptions& options, bool is_made) {
-  check_samples("train_samples", options.train_samples, is_made);
-  check_samples("test_samples", options.test_samples, is_made);
-  for (const double mean : options.mean)
-    if (!std::isfinite(mean))
-      throw DatasetOptionError("mean", fmt::format("{} is not a finite number", mean));
-  for (const double std : options.std)
-    if (!std::isfinite(std) || std <= 0)
-      throw DatasetOptionError("std", fmt::format("{} is not a number above 0", std));
-}
-
-/// The numbers of the job, of the set, or measured: the first of them that there are.
-const std::vector<double>& first_given(const char* key, const std::vector<double>& of_job,
-                                       const std::vector<double>& of_set, const std::vector<double>& measured,
-                                       const ImageShape& shape) {
-  if (of_job.empty()) return of_set.empty() ? measured : of_set;
-  if (of_job.size() == 1 || of_job.size() == static_cast<std::size_t>(shape.channels)) return of_job;
-  throw DatasetOptionError(
-      key, fmt::format("{} for images with {}; give one, or one for each", counted(of_job.size(), "number"),
-                       counted(shape.channels, "channel")));
-}
-
-void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntry& set) {
-  const ImageShape& shape = data.train.shape;
-  const bool measures =
-      (options.mean.empty() && set.mean.empty()) || (options.std.empty() && set.std.empty());
-  const Normalisation measured = measures ? measure(data.train) : Normalisation{};
-  data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
-                        .std = first_given("std", options.std, set.std, measured.std, shape)};
-  for (Dataset* part : {&data.train, &data.test, &data.validation}) {
-    part->of_rows = data.normalisation;
-    if (data.train.has_images())
-      part->scales = scales_of(data.normalisation, shape.channels);
-    else if (part->rows == nullptr)
-      normalise_features(part->features.span(), shape, data.normalisation, data.origin);
-  }
-}
-
-/// Reads into memory what could stay on disk.
-void take_into_memory(Dataset& set) {
-  const auto size = static_cast<std::size_t>(set.shape.features());
-  const auto samples = static_cast<std::size_t>(set.size());
-  require_memory(checked_product(samples, size), "the images of " + set.name + " in memory",
-                 "leave them on disk: data.in_memory=false");
-  AlignedBuffer<std::uint8_t> images(samples * size);
-  std::vector<std::int32_t> indices;
-  for (std::size_t first = 0; first < samples; first += indices.size()) {
-    constexpr std::size_t kAtOnce = 1024;
-    indices.resize(std::min(kAtOnce, samples - first));
-    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
-    const ImageRows rows(set, indices);
-    std::copy_n(rows.data()[0], indices.size() * size, images.data() + first * size);
-  }
-  set.images = std::move(images);
-  set.store.reset();
-}
-
-TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
-  const auto places = options.directory.empty() ? candidate_places(set, options.root)
-                                                : std::vector<std::filesystem::path>{options.directory};
-  const SetFiles files = find_set_files(set, format.files(set), places);
-  TrainTestData data = format.load(set, files, options);
-  data.directory = files.directory.string();
-  data.origin = data.directory;
-  if (!set.is_known_by_name() && !format.has_pictures) data.fit = read_fit(Env::posix(), files.directory);
-  return data;
-}
-
-TrainTestData make_in_memory(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
-  TrainTestData data = format.make(options);
-  data.origin = "made in memory";
-  data.class_names = set.class_names;
-  return data;
-}
-
-}  // namespace
+// What the format of a set says.
 
 std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first) {
   const SetEntry& entry = find_set(set);
@@ -179,10 +89,6 @@ std::string resolve_data_root(const std::string& set, const std::string& root, c
 
 bool has_pictures(const std::string& set) {
   return format_of(find_set(set)).has_pictures;
-}
-
-bool is_made_in_memory(const std::string& set) {
-  return format_of(find_set(set)).is_made();
 }
 
 std::vector<std::string_view> made_sets() {
@@ -202,22 +108,7 @@ bool loads_into_memory(const DatasetOptions& options) {
 
 TrainTestData load_dataset(const DatasetOptions& options) {
   const SetEntry& set = find_set(options.set);
-  const SetFormat& format = format_of(set);
-  check_options(options, format.is_made());
-  TrainTestData data =
-      format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
-  if (data.train.classes == 1 && !data.train.has_label_sets())
-    throw DataError(fmt::format(
-        "{}: all samples are of class {}, which cannot be distinguished from others; make a set of two "
-        "or more",
-        data.origin, quoted_text(data.class_names.front())));
-  choose_parts(data, options);
-  for (Dataset* part : {&data.train, &data.test, &data.validation}) {
-    if (options.in_memory && part->store != nullptr) take_into_memory(*part);
-    part->quick = quick_fingerprint_of(*part);
-  }
-  if (data.train.has_images() || !format.is_made()) normalise(data, options, set);
-  return data;
+  return load_set(set, format_of(set), options);
 }
 
 // The combinations of labels that there are, each once.

@@ -151,8 +151,13 @@ struct SetFormat {
   bool is_made() const { return make != nullptr; }
 };
 
+/// IDX files, and sets that are made: what programs have that link no library of pictures (trainer/library). Null: it is
+/// another format.
+const SetFormat* find_basic_format(std::string_view name);
 /// @throws ConfigError  the catalogue names a format that there is not
 const SetFormat& format_of(const SetEntry& set);
+/// load_dataset() of a set in this format.
+TrainTestData load_set(const SetEntry& set, const SetFormat& format, const DatasetOptions& options);
 
 // Image sets from IDX files: MNIST, its relatives, and people's own data.
 //

@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::uint64_t kBlock = 512;
-constexpr std::uint64_t kMostExtended = std::uint64_t{1} << 20;  // of a header that says more
+constexpr std::uint64_t kMostExtended = std::uint64_t{1} << 20;  // bytes of a header with more facts
 constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 62;
 
 using Block = std::array<std::uint8_t, kBlock>;
@@ -32,8 +32,8 @@ std::string_view text_of(std::span<const std::uint8_t> field) {
   return text.substr(0, text.find('\0'));
 }
 
-/// Octal digits between spaces; or GNU's way for large ones: a first byte of 128, and the rest big-endian. Nothing: it is
-/// none of them, negative or too large.
+/// Octal digits between spaces; or GNU's way for large ones: a first byte of 128, and the rest big-endian. Nothing: it
+/// is none of them, negative or too large.
 std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
   std::uint64_t number = 0;
   if (field[0] >= 0x80) {
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
   return number < kMostNumber ? std::optional(number) : std::nullopt;
 }
 
-/// The sum of all bytes, of its own field as if they were spaces.
+/// The sum of all bytes, with its field as if that were spaces.
 bool has_its_checksum(const Block& block) {
   constexpr std::size_t kAt = 148, kBytes = 8;
   const auto of_field = field(block, kAt, kBytes);

@@ -122,7 +122,7 @@ class FillerMeter {
   FillerMeter(const TableOptions& options, TableColumns columns)
       : options_(options), columns_(std::move(columns)), of_(columns_.all.size()) {}
 
-  /// @param halves  of the rows that can be used: numbers of the training half alone count
+  /// @param halves  halves of the rows that can be used: numbers of the training half alone count
   TableColumns measure(const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
     if (options_.missing == MissingCells::kMedian)
       require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), of_.size(), sizeof(float)),

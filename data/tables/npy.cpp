@@ -198,7 +198,7 @@ T element_at(const std::uint8_t* bytes) {
   return value;
 }
 
-/// Calls take(value) with the element in its own type. @returns what it returns; of text Result()
+/// Calls take(value) with the element in its type. @returns what it returns; for text Result()
 template <typename Result, typename Take>
 Result with_element(const NpyHeader& header, const std::uint8_t* bytes, const Take& take) {
   switch (header.kind) {

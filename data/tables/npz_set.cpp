@@ -149,7 +149,7 @@ struct SetLabels {
   bool are_sets = false;
 };
 
-/// Rows of ones and zeros. @returns whether each sample of the half has one label
+/// Reads rows of ones and zeros. @returns true if each sample of the half has one label
 bool read_label_rows(NpyRows& rows, HalfLabels& found) {
   std::vector<float> row(rows.header().row_elements());
   bool is_one_each = true;

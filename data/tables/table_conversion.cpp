@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Turns a table into a set. Reads its labels first, which say what classes there are and who is tested, and then its
+/// Turns a table into a set. Reads its labels first, which give the classes and the rows for testing, and then its
 /// numbers.
 #include "common/error.hpp"
 #include "common/printable.hpp"

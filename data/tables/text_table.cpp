@@ -208,7 +208,7 @@ class TextTable final : public Table {
     return shown;
   }
 
-  /// A recipe that says which columns there are. What is to be recorded of them needs different names.
+  /// A recipe that says which columns there are. Its record needs different names.
   TableColumns columns_to_learn() const {
     TableColumns columns;
     for (std::size_t i = 0; i < columns_; ++i)

@@ -3,9 +3,9 @@
 /// The register tile of the weight gradient: several output channels times several taps, summed over pixels
 /// and samples.
 ///
-/// One step loads T vectors of x and K vectors of dy and makes K * T multiply-adds. 5 x 5 keep 31 registers busy
-/// and need 10 loads for 25 multiply-adds. For a padding of 1, the tile is a filter of 3 x 3 for three channels,
-/// if there are as many registers: it knows which taps lie outside the image, and multiplies no zeros.
+/// One step loads T vectors of x and K vectors of dy and makes K * T multiply-adds. 5 x 5 keep 31 registers
+/// busy and need 10 loads for 25 multiply-adds. For a padding of 1, the tile is a filter of 3 x 3 for
+/// three channels, if there are as many registers: it knows which taps lie outside the image, and multiplies no zeros.
 #include "kernels/cpu/lanes_inl.hpp"
 
 #include <array>

@@ -3,7 +3,7 @@
 /// The register tile that convolution and matrix products share: several output channels times a few vectors
 /// of samples.
 ///
-/// One step multiplies V vectors of the source by K broadcast weights into K * V accumulators. They stay in
+/// One step multiplies V vectors of the source by K broadcast weights into K * V accumulators. These stay in
 /// registers over all taps. With 5 x 4 vectors a step of 20 multiply-adds loads 4 vectors and 5 weights: far
 /// from the load limit.
 #include "kernels/cpu/lanes_inl.hpp"

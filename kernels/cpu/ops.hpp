@@ -32,6 +32,16 @@
 namespace lockstep {
 struct AugmentPlan;  // kernels/numerics/augment.hpp
 struct SampleMix;    // kernels/mix.hpp
+
+/// A loss that a program brings along (LossRule::own). Called by several threads at once.
+class HostLoss {
+ public:
+  virtual ~HostLoss() = default;
+  /// As cpu::loss_and_gradient; `dlogits` may be `logits`, or null.
+  virtual void compute(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                       float* dlogits, LossSums* sums) const = 0;
+};
+
 }  // namespace lockstep
 
 namespace lockstep::cpu {

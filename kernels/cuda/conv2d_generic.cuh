@@ -3,10 +3,10 @@
 /// Convolutions with filters of any size, stride, padding, dilation and number of groups. Forward, and the gradient of
 /// the data. (kernels/cuda/conv2d_generic_weights.cuh has that of the weights.)
 ///
-/// Such a convolution has filters of 1 x 1 over all pairs of an input channel and a tap. So its tiles are
-/// those of conv2d_direct.cuh. A table in shared memory tells of each pair its weights, where its pixels lie,
-/// and which of them are inside the image. Every `stride`-th pixel of dx gets its gradient through the same
-/// taps, from pixels of dy that are neighbours: a tile of the data gradient consists of such.
+/// Such a convolution has filters of 1 x 1 over all pairs of an input channel and a tap. So its tiles are those
+/// of conv2d_direct.cuh. A table in shared memory tells of each pair its weights, where its pixels lie, and
+/// which of them are inside the image. Every `stride`-th pixel of dx gets its gradient through the same taps,
+/// from pixels of dy that are neighbours: a tile of the data gradient consists of such.
 ///
 /// Versions:
 /// 1. A thread has an output, or the four of a pool window, of 4 filters, and loads weights from global memory: 16 of

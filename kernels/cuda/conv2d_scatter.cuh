@@ -3,7 +3,7 @@
 /// Data gradient of a convolution with stride 1, square filters and outputs at most 12 wide.
 ///
 /// A thread has a whole row of dx, kFilters channels of it, of one sample in registers. It scatters rows of
-/// dy into it: of each row it loads the pixels once, and every pair of pixel and weight is one fma. Nothing
+/// dy into it: it loads the pixels of each row once, and every pair of pixel and weight is one fma. Nothing
 /// is computed for the zeros that a gather would find around the image, which are more than half of its
 /// products for images as small as these.
 #pragma once

@@ -3,10 +3,10 @@
 /// Weight gradient of a convolution with stride 1, square filters and no padding. All that a block reads must fit
 /// into shared memory twice.
 ///
-/// Threads as in conv2d_window.cuh, but the sliding window is in shared memory, where each number costs one
-/// instruction. All places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2
-/// cache: of LeNet's second convolution, two filters and a channel do 9 fmas for each number from there; four
-/// filters and two channels, as here, 18. While one block of a multiprocessor loads, the other one computes.
+/// The threads are those of conv2d_window.cuh, but what slides comes from shared memory. Each number costs one
+/// instruction there: all places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2
+/// cache: of LeNet's second convolution, two filters and a channel do 9 fmas for each number from there; four filters
+/// and two channels, as here, 18. While one block of a multiprocessor loads, the other one computes.
 #pragma once
 
 #include "kernels/cuda/conv2d_window.cuh"

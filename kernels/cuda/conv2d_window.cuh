@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Weight gradient of a convolution with stride 1 and square filters.
 ///
-/// A thread has all taps of one input channel and kFilters filters in registers. It walks along rows of dy of
-/// one sample. Above it slides a window of x as large as a filter: for each pixel it loads one column of x
+/// A thread has all taps of one input channel and kFilters filters in registers. It walks along rows of dy
+/// of one sample. Above it slides a window of x as large as a filter: for each pixel it loads one column of x
 /// and kFilters numbers of dy, a step ahead, and does kSize * kSize * kFilters fmas.
 ///
 /// A block may have two channels, whose warps find each other's dy in the L1 cache. In ResNets a thread of 5 filters of

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: MIT
 /// Reads the samples of a batch from a data set on the device, in the layout that an op wants.
 ///
-/// Versions. (1) A thread for each x[f][n], lane = sample: stores coalesce,
-/// but each lane reads a byte of another image, 32 sectors for 32 bytes. (2) A
-/// block has a tile of 32 samples by 32 features: read four features a lane,
-/// eight lanes a sample, turned over in shared memory (rows of 33, no bank
-/// conflicts) and written with lane = sample. (3) Labels go along with the
-/// first tiles: one launch. Small tiles, because their limit is the chain
-/// state -> order -> image, three trips to memory, and enough blocks for all
-/// SMs.
+/// Versions: (1) a thread for each x[f][n], lane = sample. Stores coalesce, but each lane reads a byte of
+/// another image, 32 sectors for 32 bytes. (2) A block has a tile of 32 samples by 32 features: read four
+/// features a lane, eight lanes a sample, turned over in shared memory (rows of 33, no bank conflicts) and
+/// written with lane = sample. (3) Labels go along with the first tiles: one launch. Small tiles, because
+/// their limit is the chain state -> order -> image, three trips to memory, and enough blocks for all SMs.
+/// (4) Augmented images have a special kernel: 32 threads of a block draw for its 32 samples, and each thread then
+/// looks up the places of its four pixels. If images are mixed, 64 threads draw, and a thread looks up the pixels of
+/// both images that count.
 ///
 /// Limit: Net, batch 64: 50 KB in, 200 KB out, 50 blocks. LeNet, batch 256: 0.2 MB in, 0.8 MB out, 200
 /// blocks. 0.05 and 0.2 us of bandwidth, but about 1.5 us for the three trips. MNIST as bytes (47 MB) stays

@@ -96,7 +96,7 @@ __device__ inline void add_up_slices(const float* partial, int slices, float (&s
   }
 }
 
-/// Computes the loss of the first warp's samples, and the gradient of their logits in shared memory. It is
+/// For the first warp: its samples' loss. The gradient of their logits goes to shared memory,
 /// [kLogitsAtOnce][kSamplesOfWarp], 0 beyond the last class.
 __device__ inline SampleScore score_logits(const LinearLossArgs& args, const float* partial, int label,
                                            float* dlogits) {

@@ -1,7 +1,7 @@
 # The sources that are compiled twice: by nvcc for GPUs (kernels/cuda), by the host compiler for the emulator
 # (kernels/emulation). A new .cu of this folder is found by itself.
 #
-# Each group is compiled in one piece: nvcc and the host compiler spend two seconds of a small source's time on CUDA's
+# Each group is compiled in one piece. nvcc and the host compiler spend two seconds of a small source's time on CUDA's
 # headers. In a group no two sources give different things one name; a source that is in no group is compiled alone. The
 # runtime, which knows every kernel, and the convolutions are separate groups: a user of one kernel of a static library
 # does not get all of them with it.

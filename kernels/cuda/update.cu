@@ -16,9 +16,9 @@
 /// reaches the L2 cache, where additions to one number wait for each other: 32 in place of 250 for Net's largest
 /// tensor.
 ///
-/// The units of the sums are an array of 2 bytes a parameter, loaded with the rest. There is none while every
-/// tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a chain of
-/// loads before the division, and scales of 8 bytes four times the traffic.
+/// The units of the sums are an array of 2 bytes a parameter, loaded with the rest. There is none while
+/// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
+/// chain of loads before the division, and scales of 8 bytes four times the traffic.
 ///
 /// Norms are computed before: gradient_norms.cu.
 ///

@@ -217,7 +217,7 @@ constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
 }  // namespace
 
 std::span<const LayerKind> activation_kinds() {
-  static constexpr std::array<LayerKind, 12> kKinds{{
+  static const std::array<LayerKind, 12> kKinds{{
       {"relu", "relu", "", kNameOnly, make_without_options<ReluLayer>},
       {"relu6", "relu", "", kNameOnly, ActivationLayer::make<Activation::kRelu6>},
       {"tanh", "tanh", "", kNameOnly, ActivationLayer::make<Activation::kTanh>},

@@ -35,9 +35,9 @@ std::string convolution_in_words(const char* kind, int outputs, const Conv2dShap
 }
 
 /// Numbers that the kernels of a convolution keep. They are its input in a frame of zeros, or what a stride leaves of
-/// it, its filters in another order, the places of its taps, the terms of its gradient, a part of dy, of 1x1 filters
-/// what a tile reads, and with a stride what the pixels of a row read.
-/// @param parameters  of the layer
+/// it, its filters in another order, the places of its taps, the terms of its gradient, a part of dy. For 1x1 filters
+/// also what a tile reads, and with a stride what the pixels of a row read.
+/// @param parameters  number of the layer's parameters
 std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, std::size_t parameters) {
   constexpr int kPacked = 208 * 1024, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64,
                 kRows = 96 * 1024;
@@ -225,7 +225,7 @@ class ConvTranspose2dLayer final : public WeightedLayer {
       const std::int64_t size =
           (std::int64_t{inputs} - 1) * shape.stride + reach - 2 * shape.padding + output_padding;
       return static_cast<int>(
-          std::min(size, static_cast<std::int64_t>(kMaxFeatures) + 1));  // which is refused
+          std::min(size, static_cast<std::int64_t>(kMaxFeatures) + 1));  // a larger one is refused
     };
     shape.in_height = side(place.input.height, shape.reach_height());
     shape.in_width = side(place.input.width, shape.reach_width());
@@ -354,7 +354,7 @@ constexpr std::array<std::string_view, 9> kConvTransposeKeys{
 }  // namespace
 
 std::span<const LayerKind> convolution_kinds() {
-  static constexpr std::array<LayerKind, 2> kKinds{{
+  static const std::array<LayerKind, 2> kKinds{{
       {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
       {"conv_transpose2d", "conv", "", kConvTransposeKeys, ConvTranspose2dLayer::make},
   }};

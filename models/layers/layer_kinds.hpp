@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The kinds of layers. Each file here has a table of its own, after its classes, which stay private to it.
+/// The kinds of layers. Each file here has a table, after its classes, which stay private to it.
 #pragma once
 
 #include "models/layer.hpp"

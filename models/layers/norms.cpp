@@ -95,7 +95,7 @@ class BatchNormLayer final : public Layer, public BatchLayer {
     pass.ops.batch_norm_forward(pass.stream, shape_of(pass), tensors.x, channels_in(tensors.statistics),
                                 weight_of(tensors.weights), bias_of(tensors.weights), tensors.y);
   }
-  /// As on a CPU, the rank with the first sample of the global batch brings the sums.
+  /// The rank with the first sample of the global batch brings the sums, as on a CPU.
   void device_backward_weights(const DeviceLayerPass& pass,
                                const DeviceLayerTensors& tensors) const override {
     if (!pass.has_first_sample) return;
@@ -206,7 +206,7 @@ float* statistics_in(std::uint8_t* saved) {
 /// y = (x - mean) / sqrt(variance + eps) weight + bias, with statistics of neighbouring channels of one sample.
 /// So it is in training as in evaluation: as PyTorch's GroupNorm, or of all its numbers, as PyTorch's LayerNorm
 /// over [channels, height, width]. NAME.weight and NAME.bias, of each channel or of each number, are trained,
-/// unless `affine: false`. What is kept between the passes is mean and 1 / deviation of each group.
+/// unless `affine: false`. Kept between the passes are mean and 1 / deviation of each group.
 class GroupNormLayer final : public Layer {
  public:
   GroupNormLayer(const LayerPlace& place, const GroupNormOp& options)
@@ -296,7 +296,7 @@ constexpr std::array<std::string_view, 4> kGroupNormKeys{"name", "groups", "eps"
 }  // namespace
 
 std::span<const LayerKind> norm_kinds() {
-  static constexpr std::array<LayerKind, 3> kKinds{{
+  static const std::array<LayerKind, 3> kKinds{{
       {"batch_norm", "bn", "", kBatchNormKeys, BatchNormLayer::make},
       {"layer_norm", "ln", "", kLayerNormKeys, GroupNormLayer::make_layer_norm},
       {"group_norm", "gn", "groups", kGroupNormKeys, GroupNormLayer::make},

@@ -44,7 +44,7 @@ class WindowPoolLayer : public Layer {
     shape.channels = pass.channels.of(shape.channels);
     return shape;
   }
-  /// An epilogue has pools of 2 x 2 side by side; others are stages of their own.
+  /// An epilogue has pools of 2 x 2 side by side; others are separate stages.
   DeviceForm form_of(EpilogueKind kind) const {
     const bool halves = shape_.kernel == 2 && shape_.stride == 2 && shape_.padding == 0;
     return halves ? DeviceForm::epilogue_step({.kind = kind}, 2) : DeviceForm{};
@@ -198,7 +198,7 @@ constexpr std::array<std::string_view, 2> kAdaptiveKeys{"name", "out"};
 }  // namespace
 
 std::span<const LayerKind> pool_kinds() {
-  static constexpr std::array<LayerKind, 4> kKinds{{
+  static const std::array<LayerKind, 4> kKinds{{
       {"max_pool", "pool", "kernel", kPoolKeys, make_window_pool<MaxPoolLayer>},
       {"avg_pool", "pool", "kernel", kPoolKeys, make_window_pool<AvgPoolLayer>},
       {"global_avg_pool", "pool", "", kNameOnly, make_without_options<GlobalAvgPoolLayer>},

@@ -64,7 +64,7 @@ ExactGradient WeightedLayer::device_gradient(const DeviceLayerTensors& tensors) 
 
 namespace {
 
-/// y = w x + b over all features of the input, whatever its shape; NAME.weight [out, in], NAME.bias [out].
+/// y = w x + b over all features of the input, of any shape; NAME.weight [out, in], NAME.bias [out].
 class LinearLayer final : public WeightedLayer {
  public:
   LinearLayer(const LayerPlace& place, int outputs, bool has_bias)
@@ -142,7 +142,7 @@ constexpr std::array<std::string_view, 3> kLinearKeys{"name", "out", "bias"};
 }  // namespace
 
 std::span<const LayerKind> linear_kinds() {
-  static constexpr std::array<LayerKind, 1> kKinds{{
+  static const std::array<LayerKind, 1> kKinds{{
       {"linear", "fc", "out", kLinearKeys, LinearLayer::make},
   }};
   return kKinds;

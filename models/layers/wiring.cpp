@@ -265,7 +265,7 @@ class RouteLayer final : public Layer {
 };
 
 // The layer `flatten`: [channels, height, width] becomes a plain vector of features. Nothing moves in
-// memory, and `linear` does it by itself; it is there for those who like to write it.
+// memory, and `linear` does it by itself; it is there for networks that write it.
 
 class FlattenLayer final : public Layer {
  public:
@@ -284,7 +284,7 @@ constexpr std::array<std::string_view, 2> kFromKeys{"name", "from"};
 }  // namespace
 
 std::span<const LayerKind> wiring_kinds() {
-  static constexpr std::array<LayerKind, 5> kKinds{{
+  static const std::array<LayerKind, 5> kKinds{{
       {"add", "add", "from", kFromKeys, AddLayer::make},
       {"multiply", "multiply", "from", kFromKeys, MultiplyLayer::make},
       {"concat", "concat", "from", kFromKeys, ConcatLayer::make},

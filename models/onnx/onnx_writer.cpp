@@ -102,7 +102,7 @@ class GraphWriter {
     return add_tensor(own(what), {}, std::span(&value, 1));
   }
 
-  /// Whole numbers of the layer's own, such as a shape.
+  /// Whole numbers of the layer, such as a shape.
   std::string integers(const char* what, std::initializer_list<std::int64_t> values) {
     onnx::TensorProto& tensor = *graph_.add_initializer();
     tensor.set_name(own(what));
@@ -366,6 +366,9 @@ class GraphWriter {
   }
   Value add(const RouteOp& /*op*/, const Value& /*x*/) { return outputs_[*layer_->branch()]; }
   Value add(const ViewOp& /*op*/, const Value& x) { return {flat(x), true}; }
+  Value add(const OwnOp& /*op*/, const Value& /*x*/) {
+    throw UsageError(fmt::format("layer {}: ONNX has no {}", layer_->name(), layer_->describe()));
+  }
 
   const Network& network_;
   std::span<const float> weights_;

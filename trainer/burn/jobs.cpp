@@ -73,6 +73,7 @@ class PreparedJob {
   /// Collective. @returns on rank 0 of the communicator the SHA-256 of the weights; empty: it was stopped
   std::string train(bool spoilt) {
     const auto strategy = make_data_parallel(setup_, comm_);
+    check_ranks(*strategy, setup_, comm_);
     const std::span<float> weights = strategy->whole_state().weights;
     setup_.network.initialise(job_.train.seed, weights, job_.train.initial_scale);
     if (spoilt) weights[weights.size() / 2] += 1;

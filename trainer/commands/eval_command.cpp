@@ -121,7 +121,8 @@ Evaluation evaluate_on_cpu(Communicator& comm, const ParallelSection& parallel, 
   WorkerPool pool(parallel.threads);
   std::vector<ThreadContext> threads;
   for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
-  return evaluate(comm, pool, threads, data, model.loss, model.grain, model.weights.span());
+  return evaluate(comm, pool, threads, data, evaluation_rule(model.loss, data), model.grain,
+                  model.weights.span());
 }
 
 Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedModel& model,

@@ -96,17 +96,18 @@ inline constexpr std::int64_t kMostTracedSteps = 1000;
 struct RunSection {
   std::string dir = "auto";                   ///< auto: runs/NAME of the job, or runs/NAME-2 ...
   std::int64_t checkpoint_every_steps = 500;  ///< 0: only at the end
-  std::int64_t log_every_steps = 100;         ///< 0: only epochs
-  std::string resume = "auto";                ///< auto | never | a checkpoint directory
-  std::string on_save_error = "stop";         ///< stop | continue
-  double max_seconds = 0;                     ///< save and stop after so long; 0: no limit
-  std::int64_t print_loss_every_steps = 0;    ///< of an epoch: the mean loss of those; 0: never
-  bool print_shapes = false;                  ///< sizes of input and output, on each rank and together
-  bool trail = true;                          ///< fingerprints of each step in trail.bin
-  bool curve = false;                         ///< of the accuracy: on the terminal and as a picture
-  bool report = true;                         ///< report.html at the end
-  bool tensorboard = false;                   ///< event files for TensorBoard
-  TracedSteps trace = {};                     ///< steps whose course is written to trace.pftrace
+  static constexpr std::int64_t kAutoLogs = -1;
+  std::int64_t log_every_steps = kAutoLogs;  ///< log_spacing() says what auto is; 0: only epochs
+  std::string resume = "auto";               ///< auto | never | a checkpoint directory
+  std::string on_save_error = "stop";        ///< stop | continue
+  double max_seconds = 0;                    ///< save and stop after so long; 0: no limit
+  std::int64_t print_loss_every_steps = 0;   ///< of an epoch: the mean loss of those; 0: never
+  bool print_shapes = false;                 ///< sizes of input and output, on each rank and together
+  bool trail = true;                         ///< fingerprints of each step in trail.bin
+  bool curve = false;                        ///< of the accuracy: on the terminal and as a picture
+  bool report = true;                        ///< report.html at the end
+  bool tensorboard = false;                  ///< event files for TensorBoard
+  TracedSteps trace = {};                    ///< steps whose course is written to trace.pftrace
   KeepSection keep;
 };
 

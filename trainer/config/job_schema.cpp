@@ -238,7 +238,7 @@ std::vector<JobKey> run_and_inject_keys() {
         "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")
         .also_called({"output", "output_dir", "out", "directory", "folder", "path", "name"}).such_as("runs/first"),
     KEY(run.checkpoint_every_steps, whole(0, kTrillion), "save after so many steps; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}).such_as("1000"),
-    KEY(run.log_every_steps, whole(0, kTrillion), "write a line to metrics.jsonl after so many steps; 0: only epochs")
+    KEY(run.log_every_steps, whole_or_auto(kTrillion, RunSection::kAutoLogs), "write a line to metrics.jsonl after so many steps; auto: after each of the first 100, then about each hundredth of those taken so far, at most 100 apart; 0: only epochs")
         .also_called({"log_interval"}).such_as("10"),
     KEY(run.resume, path("auto, never or a checkpoint directory"),
         "auto: go on from the newest checkpoint in run.dir; never: start anew; or a checkpoint directory").such_as("never"),

@@ -48,6 +48,8 @@ std::string report_page(const nlohmann::ordered_json& report) {
   std::string_view rest = kPageTemplate;
   std::string page;
   pass(rest, "/*STYLE*/", kPageStyle, page);
+  pass(rest, "<!--STATIC-->", page_without_scripts(report), page);
+  pass(rest, "/*CHARTS*/", json_in_html(charts_json()), page);
   pass(rest, "/*DATA*/", json_in_html(report), page);
   pass(rest, "/*SCRIPT*/", kPageScript, page);
   return page += rest;

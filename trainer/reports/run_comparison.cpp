@@ -33,20 +33,6 @@ bool is_told_apart_by(const std::string& key) {
   return key != "run.dir";
 }
 
-std::vector<DifferingKey> differing_keys_of(const std::vector<RunHistory>& runs) {
-  std::set<std::string> names;
-  for (const RunHistory& run : runs)
-    for (const auto& [name, value] : run.job) names.insert(name);
-  std::vector<DifferingKey> keys;
-  for (const std::string& name : names) {
-    DifferingKey key{name, {}};
-    for (const RunHistory& run : runs) key.values.push_back(run.key(name));
-    const bool differs = std::ranges::any_of(key.values, [&](const auto& v) { return v != key.values[0]; });
-    if (differs && is_told_apart_by(name)) keys.push_back(std::move(key));
-  }
-  return keys;
-}
-
 // Trails.
 
 /// Finds the first tensor whose fingerprints differ, in order of causes: inputs of a step come before the
@@ -250,6 +236,20 @@ TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& 
 
 }  // namespace
 
+std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs) {
+  std::set<std::string> names;
+  for (const RunHistory& run : runs)
+    for (const auto& [name, value] : run.job) names.insert(name);
+  std::vector<DifferingKey> keys;
+  for (const std::string& name : names) {
+    DifferingKey key{name, {}};
+    for (const RunHistory& run : runs) key.values.push_back(run.key(name));
+    const bool differs = std::ranges::any_of(key.values, [&](const auto& v) { return v != key.values[0]; });
+    if (differs && is_told_apart_by(name)) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
 RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
   if (paths.size() < 2 || paths.size() > kMostCompared)
     throw UsageError(fmt::format("compare takes 2 to {} runs, these are {}; 'lockstep runs' lists them",
@@ -260,7 +260,7 @@ RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
     if (!has_parts_of_run(env, path)) throw MissingDataError(why_no_run(env, path));
     comparison.runs.push_back(read_run_history(env, path));
   }
-  comparison.keys = differing_keys_of(comparison.runs);
+  comparison.keys = differing_keys(comparison.runs);
   for (std::size_t i = 1; i < comparison.runs.size(); ++i)
     comparison.trails.push_back(compare_trails(env, comparison.runs[0], comparison.runs[i]));
   return comparison;

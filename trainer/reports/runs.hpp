@@ -147,6 +147,9 @@ struct DifferingKey {
   std::vector<std::optional<std::string>> values;
 };
 
+/// Those keys of job.yaml that not all runs have alike, in the order of their names, but for run.dir.
+std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs);
+
 struct RunComparison {
   std::vector<RunHistory> runs;  ///< marked A, B, ... in this order
   std::vector<DifferingKey> keys;

@@ -56,7 +56,7 @@ void TrainingRun::tell_loss() {
 
 /// The "step" event of the last of the steps just taken. Collective.
 void TrainingRun::tell_step(const StepTotals& totals) {
-  const std::optional<double> gradient_norm = strategy_->gradient_norm();
+  const std::optional<double> gradient_norm = strategy_->measures().gradient_norm;
   const LossWindow window = std::exchange(state_.unlogged, {});
   if (!directory_) return;
   auto event = step_event(state_, totals, learning_rate());
@@ -82,7 +82,7 @@ std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
 /// Collective.
 void TrainingRun::tell_epoch() {
   const auto ranks = epoch_clock_.all_ranks(*strategy_, setup_.device.gpu.get(), comm_);
-  const std::optional<double> rounded_to_zero = strategy_->rounded_to_zero();
+  const std::optional<double> rounded_to_zero = strategy_->measures().rounded_to_zero;
   if (!directory_) return;
   auto event = epoch_event(state_, learning_rate(), evaluations_, epoch_seconds_);
   add_rounding(event, rounded_to_zero);

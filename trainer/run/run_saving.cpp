@@ -117,14 +117,14 @@ void TrainingRun::add_to_trail(const StepSeries& series) {
 void TrainingRun::compare_copies() {
   const InPhase phase(comm_.activity(), Phase::kChecking);
   flush_trail();
-  strategy_->check_copies(state_.step);
+  checks_->compare_copies(state_.step);
 }
 
 /// Rows that differ between ranks are written, too, before the run ends: proofs read them.
 void TrainingRun::flush_trail() {
   if (trail_rows_.empty()) return;
   const auto own_rows = trail_rows_;  // those of a pipeline are put together
-  const auto [apart, copies, sums] = strategy_->combine_fingerprints(trail_rows_, trail_slots_, own_sums_);
+  const auto [apart, copies, sums] = checks_->combine(trail_rows_, trail_slots_, own_sums_);
   const auto arithmetic =
       static_cast<std::uint32_t>(arithmetic_of(job_, setup_.network.classes(), setup_.device));
   if (directory_) {
@@ -149,7 +149,7 @@ void TrainingRun::flush_trail() {
   broadcast(comm_, wrong);
   if (wrong == std::ssize(apart)) return;
   const auto row = own_rows.begin() + wrong * static_cast<std::ptrdiff_t>(trail_slots_);
-  strategy_->check_rows({row, row + static_cast<std::ptrdiff_t>(trail_slots_)},
+  checks_->compare_rows({row, row + static_cast<std::ptrdiff_t>(trail_slots_)},
                         state_.step - (std::ssize(apart) - 1 - wrong));
 }
 

@@ -84,6 +84,13 @@ std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
   return job.train.max_steps > 0 ? std::min(all, job.train.max_steps) : all;
 }
 
+std::int64_t log_spacing(const Job& job, std::int64_t steps_taken) {
+  if (job.run.log_every_steps != RunSection::kAutoLogs) return job.run.log_every_steps;
+  for (const std::int64_t spacing : {1, 2, 5, 10, 20, 50})
+    if (steps_taken < 100 * spacing) return spacing;
+  return 100;
+}
+
 namespace {
 
 std::int64_t arithmetic_version(const Job& job, const JobSetup& setup) {

@@ -14,9 +14,13 @@
 #include "trainer/run/step_trace.hpp"
 #include "trainer/run/training_run.hpp"
 
+#include <cctype>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -106,12 +110,18 @@ void TrainingRun::restore_or_initialise() {
 
 RankStretch TrainingRun::ranks_here() {
   const auto grains = strategy_->sampler().local_grains(0);
+  const Teams teams = strategy_->teams();
+  std::optional<std::vector<std::int64_t>> tensors;  // nothing: all
+  if (!teams.holders.empty()) {
+    tensors.emplace();
+    for (const HeldTensor& tensor : teams.held) tensors->push_back(static_cast<std::int64_t>(tensor.number));
+  }
   const RankPlace here{.host = comm_.host(),
                        .device = setup_.device.description,
                        .uuid = setup_.device.gpu ? setup_.device.gpu->device->properties().uuid : "",
                        .first_grain = grains.empty() ? 0 : grains.front().first / job_.parallel.grain,
                        .grains = std::ssize(grains),
-                       .tensors = strategy_->held_tensors()};
+                       .tensors = tensors};
   RankStretch stretch{
       .strategy = job_.parallel.strategy, .split = std::string(spelt(job_.parallel.split)), .ranks = {}};
   for (const std::string& place : gather_text(comm_, to_text(here)))
@@ -142,6 +152,29 @@ bool TrainingRun::nothing_left() {
          weights_sha256(strategy_->whole_state().weights);
 }
 
+namespace {
+
+/// The words that started this process, quoted where a shell needs it; "" where the system does not tell.
+std::string command_of_this_process() {
+  constexpr std::size_t kLongest = 4096;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string command, word;
+  while (std::getline(file, word, '\0') && command.size() < kLongest) {
+    if (!command.empty()) command += ' ';
+    const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+      return std::isalnum(c) != 0 ||
+             std::string_view("_@%+=:,./-").find(static_cast<char>(c)) != std::string_view::npos;
+    });
+    for (std::size_t at = 0; !is_plain && (at = word.find('\'', at)) != word.npos; at += 4)
+      word.replace(at, 1, "'\\''");
+    command += is_plain ? word : "'" + word + "'";
+  }
+  command.resize(std::min(command.size(), kLongest));
+  return command;
+}
+
+}  // namespace
+
 void TrainingRun::announce() {
   warn_before_run(comm_, job_, setup_.device);
   const int hosts = count_hosts(comm_);
@@ -156,6 +189,8 @@ void TrainingRun::announce() {
       auto event = start_event(job_, setup_, *strategy_, comm_, hosts);
       add_initial_weights(event, initial_weights_);
       event["setup_seconds"] = seconds_since(process_start_);
+      event["host"] = host_name();
+      event["command"] = command_of_this_process();
       directory_->write(event);
     }
   }

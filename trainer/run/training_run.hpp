@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Training run from start to end: epochs, evaluation, logs, checkpoints, stopping. Also deliberate faults
-/// (`inject` in the job), to see, and to test, how a run reacts.
+/// A training run from start to end: epochs, evaluation, logs, checkpoints, stopping.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -9,6 +8,7 @@
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
+#include "trainer/run/fault_injector.hpp"
 #include "trainer/run/metrics.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -19,7 +19,7 @@
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/training/evaluator.hpp"
 #include "trainer/training/strategy.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/rank_checks.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -29,54 +29,6 @@
 #include <vector>
 
 namespace lockstep {
-
-// Faults on purpose.
-
-/// @throws ConfigError  the job asks for a fault, and LOCKSTEP_ALLOW_INJECT is not 1
-void refuse_faults_unless_allowed(const Job& job);
-
-/// One rank's part in a fault: every rank has one, and one of them fails. A run that has no fault has none.
-///
-/// A fault strikes once in a run: the run directory records it first (`injected`). So a run that is started
-/// again after it goes past the step. With run.resume=never it strikes anew. Only `slow` and `busy` are no
-/// events: they last from their step on, in every start of the run.
-class FaultInjector {
- public:
-  /// Collective. Borrows all but the job.
-  /// @param data          of this rank, in its memory
-  /// @throws AgreedError  there is no such rank
-  FaultInjector(const Job& job, const JobSetup& setup, TrainTestData& data, Communicator& comm,
-                ParallelStrategy& strategy);
-
-  /// At most `count`: a series of steps ends before the one of the fault.
-  std::int64_t series_from(std::int64_t steps_taken, std::int64_t count) const;
-  /// Before a series; strikes if its first step is the one. Collective at that step.
-  void before_series(std::int64_t steps_taken);
-
- private:
-  bool is_mine() const { return rank_ == comm_.rank(); }
-  void note_that_it_strikes();
-  void strike();
-  void slow_down();
-  void flip_bits();
-  void flip_bits_of_a_sample();
-  void change_message();
-  void spoil_a_weight();
-
-  Fault fault_;
-  std::int64_t rank_, step_;
-  std::string story_;   ///< "rank 2, before step 7: die"
-  std::string marker_;  ///< rank 0's file
-  const JobSetup& setup_;
-  TrainTestData& data_;
-  Communicator& comm_;
-  ParallelStrategy& strategy_;
-  bool slows_steps_;  ///< kSlow, kBusy: in the step, as a slow machine does; false: before it
-  bool struck_ = false;
-  Clock::time_point last_series_{};  ///< kSlow, kBusy: when it was let go
-};
-
-// The run.
 
 /// Owns all that a run is made of. Every rank goes through the same steps; rank 0 alone, which has the run directory,
 /// speaks and writes.
@@ -206,11 +158,12 @@ class TrainingRun {
   JobSetup setup_;
   StepTrace trace_;  ///< before the strategy, which asks for the rank's timeline
   std::unique_ptr<ParallelStrategy> strategy_;
+  std::shared_ptr<RankChecks> checks_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   Progress progress_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
-  std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
+  std::shared_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   StartingWeights initial_weights_;        ///< rank 0: what train.initial_weights gave
   RunState state_;
   EvaluatedPart judge_;          ///< evaluated while it trains

@@ -6,7 +6,6 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/cpu/simd_choice.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/setup/memory_need.hpp"
 #include "trainer/training/cut_step.hpp"
@@ -137,21 +136,9 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& in_adva
   return setup;
 }
 
-// The plan follows measured latencies and the speed of backward, both rank 0's.
+// The plan of a CPU follows measured latencies, unless the job gives a size.
 
 namespace {
-
-constexpr double kPeakMeasurementSeconds = 0.002;
-/// Whole training steps run at about this fraction of the fused multiply-add peak.
-constexpr double kTypicalFractionOfPeak = 0.75;
-
-/// FLOP/s of one thread in backward, rank 0's word.
-double shared_flops_per_second(Communicator& comm) {
-  double rate =
-      comm.rank() == 0 ? kTypicalFractionOfPeak * cpu::measure_fma_peak(kPeakMeasurementSeconds) : 0;
-  broadcast(comm, rate);
-  return rate;
-}
 
 /// Size of a GPU's buckets, as in PyTorch's DDP. NCCL moves so much in 130 us between eight H100 (200 GB/s), of which
 /// its latency is 15 %; the networks of MNIST stay in one bucket.
@@ -166,30 +153,13 @@ std::size_t least_bucket_bytes(const Job& job, const DeviceChoice& device) {
   return on_stream ? kBucketBytesOnStream : SIZE_MAX;
 }
 
-/// Only the last grain of a rank hides communication: before it, no bucket is complete.
-std::vector<GradientRange> ranges_of_last_grain(const Network& network, int grain, double flops_per_second) {
-  std::vector<GradientRange> ranges;
-  for (const BackwardRange& range : backward_ranges(network)) {
-    ranges.push_back({.offset = range.offset,
-                      .size = range.size,
-                      .backward_seconds = range.flops * grain / flops_per_second});
-  }
-  return ranges;
-}
-
 }  // namespace
 
 BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
                         Communicator& comm) {
-  const std::size_t bytes_per_element =
-      job.parallel.determinism == Determinism::kOff ? sizeof(float) : sizeof(std::int64_t);
-  if (job.parallel.bucket_bytes > 0 || comm.size() == 1 || device.gpu != nullptr) {
-    const auto ranges = ranges_of_last_grain(network, job.parallel.grain, 1.0);
-    return plan_buckets_of_size(ranges, bytes_per_element, least_bucket_bytes(job, device));
-  }
-  const auto ranges = ranges_of_last_grain(network, job.parallel.grain, shared_flops_per_second(comm));
-  const auto latency = measure_latency(comm, network.parameters().size * bytes_per_element);
-  return plan_buckets_auto(ranges, bytes_per_element, latency);
+  const bool is_measured = job.parallel.bucket_bytes == 0 && device.gpu == nullptr;
+  if (is_measured) return plan_buckets_by_latency(network, job.parallel, comm);
+  return plan_buckets_of_size(network, job.parallel, least_bucket_bytes(job, device));
 }
 
 // The arithmetic of a device and its kernels, and what people are told of each.

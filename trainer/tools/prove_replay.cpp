@@ -45,6 +45,7 @@ class Replay {
         progress_(progress),
         meetings_(meetings),
         strategy_(find_strategy(run.job).make(run.setup, comm)),
+        checks_(check_ranks(*strategy_, run.setup, comm)),
         facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_sizes},
         slots_(run.trail.head().slots()),
         claims_(run, interval, *strategy_, comm, verdict_) {}
@@ -90,6 +91,7 @@ class Replay {
   ProofProgress& progress_;
   ProofMeetings& meetings_;
   std::unique_ptr<ParallelStrategy> strategy_;
+  std::shared_ptr<RankChecks> checks_;
   DiagnosisFacts facts_;
   std::size_t slots_;
   RunState state_;
@@ -156,7 +158,7 @@ void Replay::take_series() {
   const std::int64_t count =
       std::min({strategy_->longest_series(), in_epoch - state_.step_in_epoch, order_.steps});
   StepSeries series = strategy_->run(position(state_), count, false);
-  const auto apart = strategy_->combine_fingerprints(series.fingerprints, slots_, {}).apart;
+  const auto apart = checks_->combine(series.fingerprints, slots_, {}).apart;
   if (leads()) compare(series, apart);
   state_.add(sums_of(series));
   verdict_.replayed += series.steps;
@@ -170,11 +172,12 @@ void Replay::take_series() {
     evaluate_averages(*strategy_, step(), part, never_leave, evaluations_);
   }
   if (order_.test || order_.validate) strategy_->collect();
-  std::optional<double> norm;
-  if (order_.norm) norm = strategy_->gradient_norm();
-  const std::optional<double> rounded_to_zero = strategy_->rounded_to_zero();
+  StepMeasures measures;
+  if (order_.norm || state_.step_in_epoch == strategy_->sampler().steps_per_epoch())
+    measures = strategy_->measures();
   if (leads() && !order_.stop)
-    claims_.compare_lines(state_, {series.last, norm, rounded_to_zero, evaluations_});
+    claims_.compare_lines(state_, {series.last, order_.norm ? measures.gradient_norm : std::nullopt,
+                                   measures.rounded_to_zero, evaluations_});
   if (order_.meet) meetings_.meet();
 }
 
@@ -269,12 +272,15 @@ void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
     ranks = find_ranks(rank_file(), question.step);
     if (ranks) shares = shares_of(ranks->stretch);
   });
-  if (order_.stop || shares.empty() || !strategy_->weigh_shares(shares)) return;
+  if (order_.stop || shares.empty()) return;
+  const auto weighing =
+      std::make_shared<ShareWeighing>(shares, run_.setup.network.parameters().parameters.size(), comm_);
+  strategy_->observe(weighing);
   const StepSeries series = strategy_->run(position(state_), 1, false);
-  if (!leads() || series.failure) return;
+  if (!leads() || series.failure || !weighing->sum()) return;
   for (Discrepancy& finding : verdict.findings) {
     if (finding.step == question.step && finding.what == "gradient")
-      name_wrong_share(finding, *ranks, question.apart, strategy_->weighted_shares());
+      name_wrong_share(finding, *ranks, question.apart, *weighing->sum());
   }
 }
 

@@ -84,13 +84,13 @@ void EvaluatedGrains::prefetch_behind(std::int64_t number, const BatchLoader& lo
 }
 
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
-                    const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
+                    const Dataset& data, const LossRule& loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave, UnreadSamples* unread) {
   UnreadSamples thrown;
   UnreadSamples& kept = unread != nullptr ? *unread : thrown;
   const BatchLoader loader(data);
   const EvaluatedGrains grains(data.size(), grain, comm.rank(), comm.size(), pool.threads());
-  const LossShape shape{.classes = data.classes, .rule = evaluation_rule(loss, data)};
+  const LossShape shape{.classes = data.classes, .rule = loss};
   std::atomic<std::int64_t> next = grains.first();
   std::vector<EvaluationSums> sums(threads.size());
   std::atomic<bool> left = false;

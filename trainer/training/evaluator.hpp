@@ -89,10 +89,11 @@ class EvaluatedGrains {
 /// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
 /// Collective.
+/// @param loss    the evaluation_rule() of the set
 /// @param leave   asked before each grain, by several threads, whether to give up; all ranks then hear of it
 /// @param unread  where samples that cannot be read are a reason to leave it, too; null: what reading throws is thrown
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
-                    const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
+                    const Dataset& data, const LossRule& loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave = never_leave, UnreadSamples* unread = nullptr);
 
 // Scores of the classes, computed from outputs by the loss that the network was trained for.

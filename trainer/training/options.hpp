@@ -42,6 +42,7 @@ struct LossOptions {
   LossKind loss = LossKind::kCrossEntropy;
   double label_smoothing = 0;       ///< the share of a target that goes to all classes alike
   ClassWeights class_weights = {};  ///< for the cross-entropy
+  const HostLoss* own = nullptr;    ///< on CPUs, in place of all of this; borrowed. No job file has one
 };
 
 /// The mean of the weights at the ends of epochs.
@@ -71,7 +72,7 @@ struct StepOptions {
   int grain = 64;
   BatchSplit split = BatchSplit::kEven;  ///< divides a batch among the ranks
   static constexpr std::int64_t kAutoReplays = -1;
-  /// Ranks compute each other's shares again; 0: never. trainer/training/wrong_rank.hpp says what auto is.
+  /// Ranks compute each other's shares again; 0: never. trainer/verify/wrong_rank.hpp says what auto is.
   std::int64_t replay_every_steps = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "trainer/training/fingerprints.hpp"
 #include "trainer/training/options.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,6 +45,14 @@ DistributedSampler::Options sampler_options(const TrainingOptions& options, cons
 inline DistributedSampler::Options sampler_options(const TrainingSetup& setup, const Communicator& comm) {
   return sampler_options(setup.options, setup.data->train, comm.rank(), comm.size());
 }
+
+// In which pieces gradients are summed (bucket_choice.cpp).
+
+/// Buckets of at least so many bytes.
+BucketPlan plan_buckets_of_size(const Network& network, const StepOptions& step, std::size_t bucket_bytes);
+/// For CPUs: the plan that hides most, by rank 0's arithmetic speed and the group's all-reduce latency. They are measured
+/// (some ten milliseconds) and shared, so that all ranks plan alike. One bucket for a rank alone. Collective.
+BucketPlan plan_buckets_by_latency(const Network& network, const StepOptions& step, Communicator& comm);
 
 /// The units of gradients as they are before the first step.
 GradientUnits make_gradient_units(const ParameterLayout& layout, std::int64_t global_grains);

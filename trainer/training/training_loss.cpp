@@ -73,7 +73,7 @@ void check_loss_of_labels(LossKind loss, const Dataset& data) {
 }
 
 TrainingLoss::TrainingLoss(const TrainingOptions& options, const Dataset& train)
-    : rule_(evaluation_rule(options.loss.loss, train)),
+    : rule_(evaluation_rule(options.loss.loss, train, options.loss.own)),
       smoothing_(options.loss.label_smoothing),
       balanced_(options.loss.class_weights.balanced),
       mixed_(options.mixes),

@@ -18,8 +18,8 @@ namespace lockstep {
 
 /// Weights as they are without smoothing and weights of classes: by it evaluations judge a job's weights.
 /// Borrows the labels of the set, where samples have several.
-inline LossRule evaluation_rule(LossKind kind, const Dataset& data) {
-  return {.kind = kind, .label_sets = data.has_label_sets() ? data.label_sets.data() : nullptr};
+inline LossRule evaluation_rule(LossKind kind, const Dataset& data, const HostLoss* own = nullptr) {
+  return {.kind = kind, .label_sets = data.has_label_sets() ? data.label_sets.data() : nullptr, .own = own};
 }
 
 /// @throws OptionError  samples have several labels, and the loss is of one

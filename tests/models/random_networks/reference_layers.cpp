@@ -105,7 +105,8 @@ Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Boun
             return gate.input_scales ? scaled(shape, *context.branch, x) : scaled(shape, x, *context.branch);
           },
           [&](const ConcatOp&) { return joined(*context.branch, x); },
-          [&](const RouteOp&) { return *context.branch; }, [&](const ViewOp&) { return x; }},
+          [&](const RouteOp&) { return *context.branch; }, [&](const ViewOp&) { return x; },
+          [](const OwnOp&) -> Bounded { throw std::logic_error("only the layer knows"); }},
       op);
 }
 
@@ -143,7 +144,8 @@ Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bou
                                      : scaled(shape, dy, *context.branch);
           },
           [&](const ConcatOp&) { return part_of(dy, context.branch->size(), x.size()); },
-          [&](const RouteOp&) { return Bounded(x.size()); }, [&](const ViewOp&) { return dy; }},
+          [&](const RouteOp&) { return Bounded(x.size()); }, [&](const ViewOp&) { return dy; },
+          [](const OwnOp&) -> Bounded { throw std::logic_error("only the layer knows"); }},
       op);
 }
 

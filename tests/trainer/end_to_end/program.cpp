@@ -164,6 +164,8 @@ void forget_times_and_ranks(nlohmann::json& event) {
                           "train_seconds",
                           "setup_seconds",
                           "time",
+                          "host",
+                          "command",
                           "version",
                           "data_origin",
                           "epoch_seconds",

@@ -11,6 +11,7 @@
 #include "tests/support/prelude.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/training/evaluator.hpp"
+#include "trainer/training/step_observer.hpp"
 
 namespace lockstep {
 namespace {
@@ -155,18 +156,41 @@ class SmallSums final : public StepWork {
   }
   bool sum_again() override { return ++summed, can_sum_; }
 
+  const StepPosition& position() const override { return position_; }
+  SumFingerprints own_share() override { return {}; }
+  bool has_room_for(std::size_t /*grains*/) override { return false; }
+  SumFingerprints gradients_of(const std::vector<Grain>& /*grains*/) override { return {}; }
+  void show_sums(const GradientReducer::SeeSums& /*see*/) override {}
+
   GradientUnits units{std::vector<std::size_t>{4, 2}, 2};
   int computed = 0, summed = 0;
 
  private:
+  StepPosition position_{.epoch = 0, .step_in_epoch = 4, .global_step = 4};
   bool can_sum_;
+};
+
+/// Counts the steps that it sees, and notes a unit of each.
+class UnitsSeen final : public StepObserver {
+ public:
+  explicit UnitsSeen(const GradientUnits& units) : units_(units) {}
+  void before_update(ReducedStep& step) override {
+    EXPECT_EQ(step.position().global_step, 4);
+    seen.push_back(units_.exponents()[0]);
+  }
+  std::vector<std::int16_t> seen;
+
+ private:
+  const GradientUnits& units_;
 };
 
 TEST_F(StepTrialTest, AStepWhoseSumsCanBeMadeAgainIsComputedOnce) {
   for (const bool can_sum : {true, false}) {
     SmallSums work(can_sum);
+    UnitsSeen observer(work.units);
     StepSeries series;
-    take_step(work, work.units, 4, nullptr, series);
+    take_step(work, work.units, observer, nullptr, series);
+    EXPECT_EQ(observer.seen, std::vector<std::int16_t>{-70}) << "once, in the units that move the weights";
     EXPECT_EQ(series.steps, 1);
     EXPECT_EQ(work.units.exponents()[0], -70);
     EXPECT_EQ(work.computed, can_sum ? 1 : 2);
@@ -252,14 +276,14 @@ TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
         WorkerPool pool(threads_of_rank);
         std::vector<ThreadContext> threads;
         for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
-        const Evaluation found = evaluate(comm, pool, threads, set, LossKind::kCrossEntropy, 4, weights);
+        const Evaluation found = evaluate(comm, pool, threads, set, LossRule(), 4, weights);
         EXPECT_EQ(found.samples, samples);
         EXPECT_EQ(found.correct, samples / 3 * 2);
         EXPECT_EQ(found.not_finite, 0);
         EXPECT_FALSE(found.interrupted);
         EXPECT_NEAR(found.loss, (2 * right + wrong) / 3, 1e-6);
         const bool last = comm.rank() + 1 == comm.size();
-        EXPECT_TRUE(evaluate(comm, pool, threads, set, LossKind::kCrossEntropy, 4, weights, [&] {
+        EXPECT_TRUE(evaluate(comm, pool, threads, set, LossRule(), 4, weights, [&] {
                       return last;
                     }).interrupted);
       });

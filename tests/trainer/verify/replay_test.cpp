@@ -6,7 +6,7 @@
 #include "common/machine.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/wrong_rank.hpp"
 
 namespace lockstep {
 namespace {
@@ -42,7 +42,7 @@ TEST(ReplayTest, TwoRanksMayBeWrongEachInItsWay) {
   EXPECT_EQ(judge_share(results).wrong, (std::vector{0, 2}));
 }
 
-const std::vector<ReplayedPart> kStateParts = {
+const std::vector<ComparedPart> kStateParts = {
     {.name = "a", .kind = "weights"}, {.name = "b", .kind = "weights"}, {.name = "c", .kind = "weights"}};
 
 using Compute = std::function<SumFingerprints(int rank, int share)>;

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# The library as a stranger gets it: installed under a prefix, found with find_package, the examples built against it and run on
+# 1, 2 and 3 ranks. With LOCKSTEP_DATA=FOLDER that has MNIST, the first one must come to the published hash.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+skip_without cmake ldd mpirun pkg-config python3
+program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
+build=$(dirname "$program")
+[ -f "$build/trainer/library/liblockstep.a" ] || skip "no liblockstep.a in $build: launch/build release lockstep_archive"
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+
+# need_examples: installed and built once; the programs are in $place/built.
+need_examples() {
+  [ ! -d "$place/built" ] || return 0
+  expect_exit 0 cmake --install "$build" --prefix "$place/it was here" --component development
+  mv "$place/it was here" "$place/a prefix" # it may be moved
+  cp -r "$repo/examples" "$place/sources"
+  expect_exit 0 cmake -S "$place/sources" -B "$place/built" -DCMAKE_PREFIX_PATH="$place/a prefix"
+  expect_exit 0 cmake --build "$place/built" --parallel 2
+}
+
+# need_digits: MNIST's four files with 700 and 100 samples, in $place/data/mnist.
+need_digits() {
+  [ ! -d "$place/data/mnist" ] || return 0
+  mkdir -p "$place/data/mnist"
+  python3 - "$place/data/mnist" <<'END'
+import random, struct, sys
+draw = random.Random(1)
+for half, samples in (("train", 700), ("t10k", 100)):
+    labels = bytes(i % 10 for i in range(samples))
+    images = b"".join(bytes(min(255, draw.randrange(90) + (160 if row // 3 == label else 0)) for row in range(28) for _ in range(28)) for label in labels)
+    open(f"{sys.argv[1]}/{half}-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, samples, 28, 28) + images)
+    open(f"{sys.argv[1]}/{half}-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, samples) + labels)
+END
+}
+
+# last_lines COMMAND...: what it says last on 1, 2 and 3 ranks, each line once.
+last_lines() {
+  local ranks
+  for ranks in 1 2 3; do mpirun -np "$ranks" "$@" | tail -n 1; done | sort -u
+}
+
+First_example_trains_to_the_weights_of_the_program() {
+  need_examples && need_digits
+  export LOCKSTEP_DATA=$place/data
+  expect_exit 0 "$program" train "$repo/launch/jobs/mnist.yaml" train.epochs=2 parallel.device=cpu run.dir=run run.checkpoint_every_steps=0
+  expect_equal "$(last_lines "$place/built/mnist" 2)" "$(tail -n 1 <<<"$output")"
+  expect_equal "$("$place/built/mnist" 2 | tail -n 1)" "$(tail -n 1 <<<"$output")" # without mpirun, and without MPI
+}
+
+First_example_comes_to_the_published_hash() {
+  [ -d "${LOCKSTEP_DATA:-}/mnist" ] || skip "no MNIST: LOCKSTEP_DATA"
+  need_examples
+  local published
+  published=$(sed -n 's/^[^#][^ ]* 1180 \([^ ]*\) mnist.yaml .*/\1/p' "$repo/launch/jobs/hashes.txt")
+  expect_equal "$(last_lines "$place/built/mnist")" "weights sha256 $published"
+}
+
+Own_arrays_layer_and_loss_train_to_the_same_bits() {
+  need_examples
+  local said
+  said=$(last_lines "$place/built/own_arrays")
+  expect_equal "$(wc -l <<<"$said")" 1
+  expect_contains "$said" "weights sha256 "
+  expect_contains "$("$place/built/own_arrays")" "100.0 % of the test points"
+}
+
+Exact_sums_of_own_buffers_have_the_same_bits() {
+  need_examples
+  expect_equal "$(last_lines "$place/built/all_reduce" | wc -l)" 1
+  expect_contains "$("$place/built/all_reduce")" "y = 2.0"
+}
+
+Observer_draws_the_same_curve_on_any_threads() {
+  need_examples
+  local ranks
+  for ranks in 1 2 3; do "$place/built/curve" "$ranks" >"curve$ranks"; done
+  expect_same_file curve1 curve2
+  expect_same_file curve1 curve3
+  expect_contains "$(cat curve1)" "#"
+}
+
+Programs_link_no_library_of_pictures() {
+  need_examples
+  local library libraries
+  libraries=$(ldd "$place/built/mnist")
+  for library in jpeg png webp boost protobuf cuda nccl nvidia; do expect_lacks "$libraries" "lib$library"; done
+  expect_contains "$libraries" libmpi
+}
+
+# The sources and their build folder are elsewhere, as on a machine that has the package alone.
+Networks_and_sets_are_found_without_the_sources() {
+  need_examples && need_digits
+  unshare -m true 2>/dev/null || skip "no namespace of its own for this test"
+  cp "$place/built/mnist" here
+  LOCKSTEP_DATA=$place/data expect_exit 0 unshare -m sh -c "mount -t tmpfs none '$repo/models' && ./here 1"
+}
+
+Program_is_built_with_pkg_config_alone() {
+  need_examples
+  local flags
+  ln -s "$place/a prefix" prefix # pkg-config gives folders without quotes
+  flags=$(PKG_CONFIG_PATH=$PWD/prefix/lib/pkgconfig pkg-config --cflags --libs lockstep) || fail "pkg-config does not find it"
+  # shellcheck disable=SC2086  # words
+  expect_exit 0 c++ -std=c++20 "$repo/examples/all_reduce.cpp" -o all_reduce ${flags//"$place/a prefix"/prefix}
+  expect_exit 0 ./all_reduce
+}
+
+Each_public_header_compiles_alone() {
+  need_examples
+  local header
+  for header in "$place/a prefix/include/lockstep"/*.hpp; do
+    echo "#include <lockstep/${header##*/}>" >one.cpp
+    expect_exit 0 c++ -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only "-I$place/a prefix/include" one.cpp
+    expect_lacks "$(grep '#include' "$header")" '"'
+  done
+}
+
+Another_minor_version_is_not_taken() {
+  need_examples
+  sed 's/find_package(lockstep/& 0.2/' "$repo/examples/CMakeLists.txt" >CMakeLists.txt
+  cp "$repo/examples/"*.cpp .
+  expect_exit 1 cmake -S . -B built -DCMAKE_PREFIX_PATH="$place/a prefix"
+  expect_contains "$output" "compatible with requested version"
+}
+
+Missing_data_are_told_with_the_command_that_fetches_them() {
+  need_examples
+  LOCKSTEP_DATA=$PWD/nowhere expect_exit 66 "$place/built/mnist"
+  expect_contains "$output" "data set 'mnist' is not on this machine; looked in $PWD/nowhere/mnist"
+  expect_contains "$output" "get-data mnist"
+  expect_equal "$(wc -l <<<"$output")" 1
+}
+
+run_tests "$@"

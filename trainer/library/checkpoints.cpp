@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Checkpoints: of a Trainer, and of programs with weights of their own.
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/library/saved_state.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <lockstep/checkpoint.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lockstep::v0 {
+
+namespace {
+
+std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors) {
+  std::vector<CheckpointParameter> parameters;
+  for (const Parameter& p : tensors) parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
+  return parameters;
+}
+
+std::string as_yaml(const std::vector<double>& numbers) {
+  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
+                             : fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+std::map<std::string, std::string> describe_model(const TrainingSetup& setup, const Dataset::Inside& train) {
+  const ImageShape& input = setup.network.input_shape();
+  std::map<std::string, std::string> model = {{"yaml", setup.network.yaml()},
+                                              {"channels", std::to_string(input.channels)},
+                                              {"height", std::to_string(input.height)},
+                                              {"width", std::to_string(input.width)},
+                                              {"classes", std::to_string(setup.network.classes())}};
+  if (train.name.empty()) return model;
+  model["set"] = train.name;
+  model["mean"] = as_yaml(train.normalisation.mean);
+  model["std"] = as_yaml(train.normalisation.std);
+  return model;
+}
+
+}  // namespace
+
+CheckpointState state_to_save(const RunState& at, const TrainingSetup& setup, const Dataset::Inside& train,
+                              int ranks, const TrainedState& trained) {
+  const TrainingOptions& options = setup.options;
+  CheckpointState state{.facts = {}, .weights = {trained.weights.begin(), trained.weights.end()}};
+  CheckpointFacts& facts = state.facts;
+  static_cast<RunState&>(facts) = at;
+  facts.seed = options.seed;
+  facts.epoch_loss_sum = at.epoch_loss();
+  facts.gradient_units = {{trained.units.exponents().begin(), trained.units.exponents().end()},
+                          trained.units.changed_at()};
+  facts.unprinted.reset();
+  facts.unlogged = {};
+  facts.patience.reset();
+  facts.job = {{"data.global_batch", std::to_string(options.batch.global_batch)},
+               {"parallel.grain", std::to_string(options.step.grain)},
+               {"train.loss", std::string(spelt(options.loss.loss))}};
+  facts.model = describe_model(setup, train);
+  facts.world = {{"ranks", std::to_string(ranks)}, {"library", "lockstep " LOCKSTEP_VERSION}};
+  facts.bucket_plan = setup.plan.describe();
+  facts.parameters = described(setup.network.parameters().parameters);
+  facts.kept = described(setup.network.parameters().kept);
+  for (const OptimizerBufferView& buffer : trained.optimizer)
+    state.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
+  return state;
+}
+
+RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup,
+                       std::int64_t steps_per_epoch, const TrainedState& trained) {
+  const CheckpointState state = load_checkpoint(Env::posix(), checkpoint);
+  const CheckpointFacts& facts = state.facts;
+  const ParameterLayout& layout = setup.network.parameters();
+  if (facts.parameters != described(layout.parameters) || facts.kept != described(layout.kept))
+    throw ConfigError(
+        fmt::format("{}: its tensors are not those of network {}; load it into the network that it "
+                    "was saved of",
+                    checkpoint, setup.network.name()));
+  const auto name_of = [](const auto& buffer) { return buffer.name; };
+  if (!std::ranges::equal(state.optimizer, trained.optimizer, {}, name_of, name_of))
+    throw ConfigError(fmt::format(
+        "{}: was saved with another optimizer, which remembers other things; use that", checkpoint));
+  const bool is_possible = facts.seed == setup.options.seed && facts.step_in_epoch >= 0 &&
+                           facts.step_in_epoch <= steps_per_epoch &&
+                           facts.step == facts.epoch * steps_per_epoch + facts.step_in_epoch;
+  if (!is_possible)
+    throw ConfigError(
+        fmt::format("{}: seed {}, epoch {}, step {} cannot be of this training, whose seed is {} and "
+                    "whose epochs have {}; give it the options and the data that it was saved with",
+                    checkpoint, facts.seed, facts.epoch, facts.step, setup.options.seed,
+                    counted(steps_per_epoch, "step")));
+  std::ranges::copy(state.weights, trained.weights.begin());
+  for (std::size_t i = 0; i < trained.optimizer.size(); ++i)
+    std::ranges::copy(state.optimizer[i].values, trained.optimizer[i].values.begin());
+  trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
+  RunState at = facts;
+  at.unprinted.emplace();
+  at.unlogged = {};
+  return at;
+}
+
+std::string save_below(const std::string& folder, const CheckpointState& state) {
+  std::error_code trouble;
+  std::filesystem::create_directories(folder, trouble);
+  if (trouble) throw IoError(fmt::format("{}: cannot be made: {}", folder, trouble.message()));
+  return lockstep::save_checkpoint(Env::posix(), folder, state);
+}
+
+// Of programs with weights of their own.
+
+std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
+  CheckpointState state{.facts = {}, .weights = checkpoint.weights};
+  CheckpointFacts& facts = state.facts;
+  facts.step = checkpoint.step;
+  facts.seed = checkpoint.seed;
+  facts.unprinted.reset();
+  facts.patience.reset();
+  facts.world = {{"library", "lockstep " LOCKSTEP_VERSION}};
+  for (const CheckpointTensor& tensor : checkpoint.tensors)
+    facts.parameters.push_back({tensor.name, tensor.shape});
+  facts.gradient_units = {checkpoint.units.exponents, checkpoint.units.changed_at};
+  const std::size_t numbers = arena_size(facts.parameters);
+  bool fits = checkpoint.weights.size() == numbers &&
+              checkpoint.units.exponents.size() == checkpoint.tensors.size() && checkpoint.step >= 0;
+  for (const auto& [name, values] : checkpoint.optimizer) {
+    fits = fits && values.size() == numbers;
+    state.optimizer.push_back({name, values});
+  }
+  if (!fits)
+    throw ShapeError(
+        fmt::format("a checkpoint of {} has {} weights and {}; its tensors have {} numbers, and weights "
+                    "and each buffer of the optimizer need as many",
+                    counted(checkpoint.tensors.size(), "tensor"), checkpoint.weights.size(),
+                    counted(checkpoint.units.exponents.size(), "unit"), numbers));
+  return save_below(folder, state);
+}
+
+Checkpoint load_checkpoint(const std::string& directory) {
+  CheckpointState state = lockstep::load_checkpoint(Env::posix(), directory);
+  const CheckpointFacts& facts = state.facts;
+  Checkpoint checkpoint{
+      .step = facts.step,
+      .seed = facts.seed,
+      .units = {facts.gradient_units.exponents, facts.gradient_units.changed_at, facts.step}};
+  for (const CheckpointParameter& tensor : facts.tensors())
+    checkpoint.tensors.push_back({tensor.name, tensor.shape});
+  checkpoint.weights = std::move(state.weights);
+  for (OptimizerBuffer& buffer : state.optimizer)
+    checkpoint.optimizer[buffer.name] = std::move(buffer.values);
+  return checkpoint;
+}
+
+}  // namespace lockstep::v0

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// GradientReducer for buffers of a program's own: a step is the core's, with terms that are remembered until it is taken.
+#include "comm/reduce/gradient_reducer.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "trainer/library/inside.hpp"
+#include "trainer/training/training_step.hpp"
+
+#include <fmt/format.h>
+#include <lockstep/gradient_reducer.hpp>
+
+#include <algorithm>
+#include <mutex>
+
+namespace lockstep::v0 {
+
+namespace {
+
+/// Buckets of 1 MiB leave while the last term's others are still being rounded.
+constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
+
+BucketPlan plan_for(std::span<const std::size_t> tensors) {
+  std::vector<GradientRange> ranges;
+  std::size_t offset = 0;
+  for (const std::size_t size : tensors) {
+    ranges.push_back({.offset = offset, .size = size});
+    offset += size;
+  }
+  std::ranges::reverse(ranges);  // as backward makes them: the last tensor first
+  return plan_buckets_of_size(ranges, sizeof(std::int64_t), kBucketBytes);
+}
+
+void check(std::span<const std::size_t> tensors, std::int64_t terms) {
+  std::uint64_t numbers = 0;
+  for (const std::size_t size : tensors) numbers = size == 0 ? kTooLarge : checked_sum(numbers, size);
+  if (tensors.empty() || numbers > kMaxParameters)
+    throw ShapeError(fmt::format("a GradientReducer needs tensors of one number or more, {} in all at most",
+                                 kMaxParameters));
+  if (terms < 1 || terms > std::int64_t{1} << 31)
+    throw ShapeError(fmt::format("a GradientReducer for {} terms a step; expected 1 to 2^31", terms));
+}
+
+}  // namespace
+
+struct GradientReducer::Inside final : private StepWork {
+  Inside(lockstep::Communicator& all, std::span<const std::size_t> tensors, std::int64_t terms)
+      : comm(all),
+        plan(plan_for(tensors)),
+        units(tensors, terms),
+        most_terms(terms),
+        reducer(all, plan, units, Determinism::kWorld) {}
+
+  void begin_step(int count) {
+    if (count < 0 || count > most_terms)
+      throw UsageError(fmt::format("begin_step: {} terms; expected 0 to {}", count, most_terms));
+    kept.clear();
+    expected = count;
+    begin();
+  }
+
+  void begin() {
+    notes_terms = units.is_refined_at(step);
+    reducer.begin_step(expected, /*stop_requested=*/false, notes_terms);
+  }
+
+  void add(std::span<const float> gradient, std::int64_t samples) {
+    if (gradient.size() != units.parameters() || samples < 0)
+      throw ShapeError(fmt::format("add: {} numbers of {} samples; expected {}", gradient.size(), samples,
+                                   units.parameters()));
+    Term* term = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      if (std::ssize(kept) >= expected)
+        throw UsageError(fmt::format("add: begin_step() announced {} terms, and here is one more", expected));
+      kept.push_back(std::make_unique<Term>(Term{{gradient.begin(), gradient.end()}, samples}));
+      term = kept.back().get();
+    }
+    give(*term);
+  }
+
+  std::int64_t mean(std::span<float> gradient) {
+    if (gradient.size() != units.parameters())
+      throw ShapeError(
+          fmt::format("mean: room for {} numbers; expected {}", gradient.size(), units.parameters()));
+    if (std::ssize(kept) != expected)
+      throw UsageError(
+          fmt::format("mean: begin_step() announced {} terms, and there were {}", expected, kept.size()));
+    StepSeries series;
+    is_first = true;
+    into = gradient;
+    take_step(*this, units, step, nullptr, series);
+    kept.clear();
+    expected = 0;
+    if (series.failure)
+      throw AgreedError(ExitCode::kInternal,
+                        fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", step + 1,
+                                    series.failure->terms, series.failure->tensor),
+                        0);
+    ++step;
+    return series.samples;
+  }
+
+  struct Term {
+    std::vector<float> gradient;
+    std::int64_t samples;
+  };
+
+  void give(const Term& term) {
+    reducer.add_sums({}, static_cast<int>(term.samples));
+    for (std::size_t t = units.tensors(); t-- > 0;)
+      reducer.add(units.begin(t), units.end(t) - units.begin(t), term.gradient.data() + units.begin(t));
+  }
+
+  // The step as the core takes it: where units have changed, the terms are added again.
+  StepSums reduce() override {
+    if (!is_first) {
+      begin();
+      for (const auto& term : kept) give(*term);
+    }
+    is_first = false;
+    reducer.wait();
+    return {reducer.totals(), reducer.refusals()};
+  }
+  void take(const StepTotals& /*totals*/) override { reducer.mean_gradient(into.data()); }
+  bool has_units() const override { return true; }
+  std::vector<double> largest_sums() override { return reducer.largest_sums(); }
+  std::vector<TensorRefusals> foreseen_refusals() override { return reducer.foreseen_refusals(); }
+  bool sum_again() override { return notes_terms && reducer.sum_again(); }
+
+  lockstep::Communicator& comm;
+  BucketPlan plan;
+  GradientUnits units;
+  std::int64_t most_terms;
+  lockstep::GradientReducer reducer;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Term>> kept;  ///< of the step under way
+  int expected = 0;
+  bool is_first = true;
+  bool notes_terms = false;  ///< units may become finer
+  std::span<float> into;
+  std::int64_t step = 0;  ///< taken
+};
+
+GradientReducer::GradientReducer(Communicator& comm, std::span<const std::size_t> tensors,
+                                 std::int64_t terms) {
+  check(tensors, terms);
+  inside_ = std::make_unique<Inside>(comm.inside().comm, tensors, terms);
+}
+GradientReducer::~GradientReducer() = default;
+GradientReducer::GradientReducer(GradientReducer&&) noexcept = default;
+
+void GradientReducer::begin_step(int own_terms) {
+  inside_->begin_step(own_terms);
+}
+
+void GradientReducer::add(std::span<const float> gradient, std::int64_t samples) {
+  inside_->add(gradient, samples);
+}
+
+std::int64_t GradientReducer::mean(std::span<float> gradient) {
+  return inside_->mean(gradient);
+}
+
+GradientReducer::Units GradientReducer::units() const {
+  const GradientUnits& units = inside_->units;
+  return {{units.exponents().begin(), units.exponents().end()}, units.changed_at(), inside_->step};
+}
+
+void GradientReducer::restore(const Units& units) {
+  if (units.exponents.size() != inside_->units.tensors())
+    throw ShapeError(
+        fmt::format("restore: {} units for {} tensors", units.exponents.size(), inside_->units.tensors()));
+  inside_->units.restore(units.exponents, units.changed_at);
+  inside_->step = units.steps;
+}
+
+}  // namespace lockstep::v0

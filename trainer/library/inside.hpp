@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The inner side of the public classes (include/lockstep): each holds one of Lockstep's own. Here lockstep::v0::NAME is the
+/// public one, lockstep::NAME ours.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "data/dataset.hpp"
+#include "models/layer_options.hpp"
+#include "models/network.hpp"
+#include "models/network_builder.hpp"
+
+#include <lockstep/communicator.hpp>
+#include <lockstep/dataset.hpp>
+#include <lockstep/layer.hpp>
+#include <lockstep/loss.hpp>
+#include <lockstep/network.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+class HostLoss;
+}
+
+namespace lockstep::v0 {
+
+struct Communicator::Inside {
+  lockstep::Communicator& comm;
+};
+
+struct Dataset::Inside {
+  std::shared_ptr<const lockstep::Dataset> set;
+  Normalisation normalisation = {};
+  std::string name = {};       ///< of the catalogue; empty: a program's own
+  std::string directory = {};  ///< where its files are; empty: there are none
+  std::vector<std::string> class_names = {};
+};
+
+/// A set whose samples lie in the memory of another one, which it keeps.
+lockstep::Dataset borrow(const std::shared_ptr<const lockstep::Dataset>& set);
+
+struct Network::Inside {
+  lockstep::Network network;
+};
+
+struct LayerOptions::Inside {
+  const lockstep::LayerOptions& options;
+};
+
+/// A loss of a program's own as the core takes it.
+std::unique_ptr<const HostLoss> adapt(std::shared_ptr<const OwnLoss> loss);
+
+}  // namespace lockstep::v0

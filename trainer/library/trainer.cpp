@@ -1,0 +1,316 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Trainer: options become those of the core, and steps are those of its strategy for CPUs.
+#include "comm/agreement.hpp"
+#include "common/digest.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "trainer/checkpoint/state.hpp"
+#include "trainer/library/saved_state.hpp"
+#include "trainer/training/cut_step.hpp"
+#include "trainer/training/data_parallel.hpp"
+#include "trainer/training/training_loss.hpp"
+
+#include <fmt/format.h>
+#include <lockstep/trainer.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace lockstep::v0 {
+
+namespace {
+
+LossKind kind_of(Loss::Kind kind) {
+  switch (kind) {
+    case Loss::Kind::kMeanSquares:
+      return LossKind::kMeanSquares;
+    case Loss::Kind::kBinaryCrossEntropy:
+      return LossKind::kBinaryCrossEntropy;
+    case Loss::Kind::kCrossEntropy:
+      break;
+  }
+  return LossKind::kCrossEntropy;
+}
+
+/// Numbers that the core's tables take as a job's reader has checked them.
+void check(const TrainerOptions& options) {
+  const auto require = [](bool holds, const char* option, const std::string& cause) {
+    if (!holds) throw OptionError(option, cause);
+  };
+  const Optimizer& optimizer = options.optimizer;
+  const Schedule& schedule = options.schedule;
+  const auto named = [](const auto& kinds, const std::string& name) {
+    return std::ranges::any_of(kinds, [&](const auto& kind) { return kind.name == name; });
+  };
+  require(options.global_batch >= 1, "global_batch",
+          fmt::format("{}; expected 1 or more", options.global_batch));
+  require(options.grain >= 1, "grain", fmt::format("{}; expected 1 or more", options.grain));
+  require(options.threads >= 1 && options.threads <= 1024, "threads",
+          fmt::format("{}; expected 1 to 1024", options.threads));
+  require(options.epochs >= 1, "epochs", fmt::format("{}; expected 1 or more", options.epochs));
+  require(options.clip_norm >= 0, "clip_norm", fmt::format("{}; expected 0 or more", options.clip_norm));
+  require(named(optimizer_kinds(), optimizer.kind), "optimizer",
+          fmt::format("'{}' is none; there are sgd, adam, adamw, rmsprop, lars, lion, lamb", optimizer.kind));
+  require(optimizer.lr > 0, "optimizer.lr", fmt::format("{}; expected a number above 0", optimizer.lr));
+  for (const auto& [name, number] : {std::pair{"optimizer.momentum", optimizer.momentum},
+                                     {"optimizer.beta1", optimizer.beta1},
+                                     {"optimizer.beta2", optimizer.beta2},
+                                     {"loss.label_smoothing", options.loss.label_smoothing}})
+    require(number >= 0 && number < 1, name, fmt::format("{}; expected a number from 0 on, below 1", number));
+  require(optimizer.weight_decay >= 0, "optimizer.weight_decay",
+          fmt::format("{}; expected 0 or more", optimizer.weight_decay));
+  require(named(schedule_kinds(), schedule.kind) && schedule.kind != "multistep", "schedule",
+          fmt::format("'{}' is none; there are constant, step, exponential, polynomial, cosine, one_cycle",
+                      schedule.kind));
+  require(schedule.kind != "step" || schedule.every >= 1, "schedule.every",
+          fmt::format("{} epochs; expected 1 or more", schedule.every));
+  require(schedule.warmup_epochs >= 0, "schedule.warmup_epochs",
+          fmt::format("{}; expected 0 or more", schedule.warmup_epochs));
+}
+
+/// As a job's sections have them.
+TrainingOptions core_options(const TrainerOptions& options, const HostLoss* own) {
+  const Optimizer& optimizer = options.optimizer;
+  const Schedule& schedule = options.schedule;
+  TrainingOptions core;
+  core.batch.global_batch = options.global_batch;
+  core.batch.shuffle = options.shuffle;
+  core.loss = {
+      .loss = kind_of(options.loss.kind), .label_smoothing = options.loss.label_smoothing, .own = own};
+  core.update.epochs = options.epochs;
+  core.update.clip_norm = options.clip_norm;
+  core.update.optimizer = {.kind = optimizer.kind,
+                           .lr = optimizer.lr,
+                           .momentum = optimizer.momentum,
+                           .weight_decay = optimizer.weight_decay,
+                           .nesterov = optimizer.nesterov,
+                           .betas = {optimizer.beta1, optimizer.beta2},
+                           .eps = optimizer.eps};
+  core.update.schedule = {.kind = schedule.kind,
+                          .by = schedule.kind == "one_cycle" ? "step" : "epoch",
+                          .step_size = schedule.every,
+                          .gamma = schedule.gamma,
+                          .min_lr = schedule.min_lr,
+                          .warmup_epochs = schedule.warmup_epochs};
+  core.step.threads = options.threads;
+  core.step.grain = options.grain;
+  core.seed = options.seed;
+  return core;
+}
+
+void require_keys_that_fit(const UpdateOptions& update) {
+  const OptimizerKind& optimizer = find_optimizer(update.optimizer);
+  const ScheduleKind& schedule = find_schedule(update.schedule);
+  auto complaint = optimizer.check != nullptr ? optimizer.check(update.optimizer) : std::nullopt;
+  if (!complaint && schedule.check != nullptr)
+    complaint = schedule.check(update.schedule, update.optimizer.lr);
+  if (complaint) throw OptionError(complaint->key, complaint->message);
+}
+
+void require_network_for(const lockstep::Network& network, const lockstep::Dataset& data) {
+  if (network.input_shape() == data.shape && network.classes() == data.classes) return;
+  throw ShapeError(
+      fmt::format("network {} is for samples of {} in {} classes, and the data have {} in {}; load it "
+                  "with the data's shape() and classes()",
+                  network.name(), channels_rows_columns(network.input_shape()), network.classes(),
+                  channels_rows_columns(data.shape), data.classes));
+}
+
+/// What must be the same on all ranks, in short. Of samples that a function makes, the labels stand for all.
+std::string facts_of(const TrainingSetup& setup, const lockstep::Dataset& data) {
+  const BatchOptions& batch = setup.options.batch;
+  const OptimizerSection& optimizer = setup.options.update.optimizer;
+  const ScheduleSection& schedule = setup.options.update.schedule;
+  const std::string data_digest = data.rows != nullptr ? quick_digest(std::as_bytes(std::span(data.labels)))
+                                                       : quick_fingerprint_of(data).samples;
+  const std::string network_digest = quick_digest(std::as_bytes(std::span(setup.network.yaml())));
+  return fmt::format(
+      "network {} | data of {} samples, {} | options {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+      network_digest, data.size(), data_digest, batch.global_batch, batch.shuffle, setup.options.seed,
+      setup.options.step.grain, setup.options.update.epochs, setup.options.update.clip_norm, optimizer.kind,
+      optimizer.lr, optimizer.momentum, optimizer.nesterov, optimizer.weight_decay, optimizer.betas[0],
+      optimizer.betas[1], schedule.kind, schedule.warmup_epochs);
+}
+
+void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
+  const std::vector<std::string> all = gather_text(comm, mine);
+  const auto other =
+      std::ranges::find_if(all, [&](const std::string& facts) { return facts != all.front(); });
+  if (other == all.end()) return;
+  const auto [a, b] = std::ranges::mismatch(all.front(), *other);
+  const std::string before(all.front().begin(), a);
+  const char* what = before.find("options") != before.npos ? "options"
+                     : before.find("data") != before.npos  ? "data"
+                                                           : "network";
+  throw AgreedError(
+      ExitCode::kUsage,
+      fmt::format("the {} of rank {} are not those of rank 0; all ranks train the same network on the "
+                  "same data with the same options",
+                  what, other - all.begin()),
+      0);
+}
+
+double mean_of(const WideSum& loss_units, std::int64_t samples) {
+  return loss_units.value() / kLossScale / static_cast<double>(std::max<std::int64_t>(samples, 1));
+}
+
+}  // namespace
+
+struct Trainer::Inside {
+  Inside(const Network& network, const Dataset& train_set, lockstep::Communicator& all,
+         const TrainerOptions& given)
+      : comm(all), train(train_set.inside()), network_used(network) {
+    agree(comm, [&] { prepare(network, given); });
+    expect_equal_ranks(comm, facts_of(*setup, setup->data->train));
+    setup->plan = plan_buckets_by_latency(setup->network, setup->options.step, comm);
+    strategy = make_cpu_data_parallel(*setup, comm);
+    setup->network.initialise(given.seed, strategy->whole_state().weights);
+    strategy->distribute();
+  }
+
+  void prepare(const Network& network, const TrainerOptions& given) {
+    check(given);
+    require_network_for(network.inside().network, *train.set);
+    if (given.loss.own != nullptr) loss = adapt(given.loss.own);
+    data->train = borrow(train.set);
+    setup.emplace(TrainingSetup{.options = core_options(given, loss.get()),
+                                .data = data,
+                                .network = network.inside().network,
+                                .plan = {},
+                                .processor = "cpu"});
+    require_keys_that_fit(setup->options.update);
+    const TrainingLoss fits(setup->options, data->train);
+    const auto sampling = sampler_options(*setup, comm);
+    DistributedSampler::check(sampling);
+    require_samples_for_cuts(setup->network, sampling);
+    WeightUpdate(setup->options, setup->network.parameters(), DistributedSampler::steps_per_epoch(sampling))
+        .require_warmup_within_run();
+  }
+
+  std::int64_t steps_per_epoch() const { return strategy->sampler().steps_per_epoch(); }
+
+  StepReport step() {
+    if (at.step_in_epoch == steps_per_epoch()) at.start_next_epoch();
+    const auto start = Clock::now();
+    const StepPosition position{at.epoch, at.step_in_epoch, at.step};
+    const StepSeries series = strategy->run(position, 1, false);
+    if (series.failure)
+      throw AgreedError(ExitCode::kInternal,
+                        describe_failure(*series.failure, series.last.samples, at.step + 1,
+                                         setup->network.parameters(), strategy->whole_state().weights),
+                        0);
+    at.add({series.steps, series.samples, series.correct, series.loss_units});
+    const StepReport report{.step = at.step,
+                            .epoch = at.epoch + 1,
+                            .samples = series.samples,
+                            .correct = series.correct,
+                            .loss = mean_of(series.loss_units, series.samples),
+                            .gradient_norm = observers.empty() ? 0 : strategy->gradient_norm().value_or(0),
+                            .learning_rate = strategy->weight_update().learning_rate(position.global_step),
+                            .seconds = seconds_since(start)};
+    for (const StepObserver& observer : observers) observer(report);
+    return report;
+  }
+
+  EpochReport epoch() {
+    const auto start = Clock::now();
+    do {
+      step();
+    } while (at.step_in_epoch < steps_per_epoch());
+    return {.epoch = at.epoch + 1,
+            .steps = at.step_in_epoch,
+            .samples = at.epoch_samples,
+            .correct = at.epoch_correct,
+            .loss = mean_of(at.epoch_loss_units, at.epoch_samples),
+            .seconds = seconds_since(start)};
+  }
+
+  Evaluation evaluate(const Dataset& set) {
+    agree(comm, [&] { require_network_for(setup->network, *set.inside().set); });
+    if (evaluated != set.inside().set) {
+      evaluated = set.inside().set;
+      data->test = borrow(evaluated);
+    }
+    const lockstep::Evaluation found = strategy->evaluate(EvaluatedPart::kTest, never_leave);
+    return {found.samples, found.correct, found.loss, found.accuracy()};
+  }
+
+  lockstep::Communicator& comm;
+  Dataset::Inside train;
+  Network network_used;
+  std::unique_ptr<const HostLoss> loss;
+  std::shared_ptr<TrainTestData> data = std::make_shared<TrainTestData>();
+  std::shared_ptr<const lockstep::Dataset> evaluated;  ///< data->test is its view
+  std::optional<TrainingSetup> setup;
+  std::unique_ptr<ParallelStrategy> strategy;
+  RunState at;
+  std::vector<StepObserver> observers;
+};
+
+Trainer::Trainer(const Network& network, const Dataset& train, Communicator& comm,
+                 const TrainerOptions& options)
+    : inside_(std::make_unique<Inside>(network, train, comm.inside().comm, options)) {}
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+
+StepReport Trainer::step() {
+  return inside_->step();
+}
+
+EpochReport Trainer::epoch() {
+  return inside_->epoch();
+}
+
+Evaluation Trainer::evaluate(const Dataset& data) {
+  return inside_->evaluate(data);
+}
+
+void Trainer::observe(StepObserver observer) {
+  inside_->observers.push_back(std::move(observer));
+}
+
+std::int64_t Trainer::steps_per_epoch() const {
+  return inside_->steps_per_epoch();
+}
+
+std::int64_t Trainer::steps() const {
+  return inside_->at.step;
+}
+
+std::int64_t Trainer::epochs() const {
+  return inside_->at.epoch + (inside_->at.step_in_epoch == steps_per_epoch() ? 1 : 0);
+}
+
+std::span<const float> Trainer::weights() const {
+  return inside_->strategy->whole_state().weights;
+}
+
+std::string Trainer::weights_sha256() const {
+  return lockstep::weights_sha256(weights());
+}
+
+std::string Trainer::save(const std::string& folder) {
+  inside_->strategy->collect();
+  std::string directory;
+  agree(inside_->comm, [&] {
+    if (inside_->comm.rank() != 0) return;
+    directory = save_below(folder, state_to_save(inside_->at, *inside_->setup, inside_->train,
+                                                 inside_->comm.size(), inside_->strategy->whole_state()));
+  });
+  return gather_text(inside_->comm, directory).front();
+}
+
+void Trainer::load(const std::string& checkpoint) {
+  RunState at = inside_->at;
+  agree(inside_->comm, [&] {
+    if (inside_->comm.rank() == 0)
+      at = restore_state(checkpoint, *inside_->setup, steps_per_epoch(), inside_->strategy->whole_state());
+  });
+  broadcast(inside_->comm, at);
+  inside_->at = at;
+  inside_->strategy->distribute();
+}
+
+}  // namespace lockstep::v0
