@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-/// What a process returns to the shell. The program `lockstep` does, and a program whose error nobody catches while a
-/// lockstep::Mpi lives.
+/// Exit code of a process. The program `lockstep` returns it, and so does a program whose error nobody
+/// catches while a lockstep::Mpi lives.
 enum class ExitCode : int {
   kOk = 0,
   kUsage = 2,               ///< command line, options, job file or model file

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The curves of a page: which there are, for the script that draws them, and as SVG for a browser that runs none.
+/// Curves of a page: their list, for the script that draws them, and SVG for a browser without scripts.
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/reports/report.hpp"
@@ -162,7 +162,7 @@ struct Line {
   Points points;
 };
 
-/// What the axes span: across as in all charts of the page.
+/// Spans of the axes: across as in all charts of the page.
 struct Scales {
   Extent x, y;
 
