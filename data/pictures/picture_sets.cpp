@@ -149,7 +149,7 @@ void require_validation_half(const DatasetOptions& options, bool is_free, const 
                              const char* test) {
   if (!options.validation.is_files || is_free) return;
   throw DatasetOptionError(
-      "validation", fmt::format("files: {} is for testing, since there is no {}; add {}, or hold training "
+      "validation", fmt::format("files: {} is the test half, since there is no {}; add {}, or hold training "
                                 "samples out, such as 0.1",
                                 validation, test, test));
 }

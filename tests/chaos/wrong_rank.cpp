@@ -43,7 +43,7 @@ struct WrongThing {
 constexpr const char* kSent = "sent other sums of";
 constexpr const char* kArrived = "what arrived at ";
 constexpr const char* kNotTheSum = "is not the sum of";
-constexpr const char* kNotTheMessage = " sent: a link or the memory behind it changed it";
+constexpr const char* kNotTheMessage = " sent: a link or memory at its end changed it";
 constexpr const char* kWeights = "its weights are not those of the others";
 constexpr const char* kSamples = "its training samples are not those of the others";
 constexpr const char* kProcessor = "its processor computed wrongly";

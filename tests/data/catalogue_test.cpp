@@ -72,7 +72,7 @@ TEST(CatalogueTest, AWrongLineIsNamed) {
     expect_error<ConfigError>([&] { parse_catalogue(text); }, {part});
   };
   fails("set a idx\nset a idx\n", "line 2: set 'a' is there already");
-  fails("\nmean a 1\n", "line 2: no line 'set a ...' stands before it");
+  fails("\nmean a 1\n", "line 2: no line 'set a ...' before it");
   fails("set a idx 1x2\n", "line 1: '1x2' is not CHANNELSxHEIGHTxWIDTH");
   fails("set a idx 1x2x0 1 1\n", "'1x2x0'");
   fails("set a idx 1x2x3 0 1\n", "'0' is not a number of training samples");

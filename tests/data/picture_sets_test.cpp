@@ -339,7 +339,7 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(tar_entry("x", "99 path=a\n", {.type = 'x'}) + kTarEnd, "a pax header is damaged");
   fails(tar_entry("L", std::string((1 << 20) + 1, 'n'), {.type = 'L'}) + kTarEnd,
         "a header of 1048577 bytes");
-  fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "is no line");
+  fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "has more than one line");
 }
 
 TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
@@ -441,7 +441,7 @@ TEST_F(PictureSetsTest, AValidationHalfThatIsForTestingIsSaid) {
   write_tars();
   for (const auto& [set, root, part] :
        {std::tuple{"pictures", "photos", "val/ is the test half, since there is no test/; add test/"},
-        {"webdataset", "tars", "val*.tar is for testing, since there is no test*.tar; add test*.tar"}})
+        {"webdataset", "tars", "val*.tar is the test half, since there is no test*.tar; add test*.tar"}})
     expect_error<DatasetOptionError>(
         [&, set = set, root = root] {
           load_dataset(

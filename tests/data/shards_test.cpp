@@ -343,9 +343,9 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(R"("samples":100)", R"("samples":1e2)", "train.samples");
   refused(R"("samples":100)", R"("samples":18446744073709551615)", "train.samples");
   refused(R"("samples":100)", R"("samples":2147483647)", "more than 100000 files");
-  refused(R"("samples":100)", R"("samples":10)", "sums of no such pixels");
-  refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "no SHA-256");
-  refused(head, "[]", "no JSON object");
+  refused(R"("samples":100)", R"("samples":10)", "not sums of such pixels");
+  refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "not a SHA-256");
+  refused(head, "[]", "not a JSON object");
 }
 
 TEST_F(ShardsTest, ALabelThatThereIsNoClassForIsRefused) {

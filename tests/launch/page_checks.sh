@@ -53,7 +53,7 @@ help_of() {
 # check_key WORD WHERE: "train.epochs=2" and "train.epochs: 2" name a key or a section of a job, and where that has choices, one.
 check_key() {
   local key=${1%%[=:]*} value line
-  help_of build/release/lockstep train
+  help=${keys_help:=$(COLUMNS=10000 timeout 20 build/release/lockstep help keys </dev/null 2>&1)}
   line=$(grep -E "^${key//./\\.}([. ]|\$)" <<<"$help" | head -n 1) || fail "no key '$key', in: $2"
   value=$(sed -E "s/^[^=:]*(=|: ?)?//; s/'\$//" <<<"$1")
   [[ $line = "$key "* && $value =~ ^[a-z0-9_-]+$ && $line =~ \(one\ of\ ([^\)]*)\) ]] || return 0

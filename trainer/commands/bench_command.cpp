@@ -81,7 +81,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->capture_default_str();
   command
       ->add_option("-n,--iterations,--repetitions", options->iterations,
-                   "Of each size and type; medians are printed")
+                   "Repetitions of each size and type; medians are printed")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("-w,--warmup", options->warmup, "All-reduces before those, not timed")
@@ -91,7 +91,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->check(CLI::IsMember(backend_texts()))
       ->capture_default_str();
   command
-      ->add_option("--device", options->device, "Where the buffers are; auto: cuda with nccl, otherwise cpu")
+      ->add_option("--device", options->device, "Place of the buffers; auto: cuda with nccl, otherwise cpu")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulated"}))
       ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread, or nccl between threads: how many")

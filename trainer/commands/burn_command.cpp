@@ -90,7 +90,7 @@ void add_burn_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--threads", options->threads,
-                   "Of each rank; default: its share of the cores that it may use")
+                   "Threads of each rank; default: its share of the cores that it may use")
       ->check(CLI::Range(1, 1024));
   command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
       ->check(CLI::IsMember({"auto", "mpi", "nccl", "thread"}))

@@ -242,7 +242,7 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
         return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
       })
       ->capture_default_str();
-  command.add_option("--threads", parallel.threads, "Of each rank")
+  command.add_option("--threads", parallel.threads, "Threads of each rank")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }

@@ -205,7 +205,7 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
   auto* share = command
                     .add_option_function<double>(
                         "--test-share", [=](double part) { choose_tests({.share = part}); },
-                        "Of each class, taken to test with")
+                        "Share of each class for testing")
                     ->check([](const std::string& text) {
                       const auto number = parse_double(text);
                       return number && *number > 0 && *number < 1
@@ -216,7 +216,7 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
   auto* count = command
                     .add_option_function<std::int64_t>(
                         "--test-count", [=](std::int64_t samples) { choose_tests({.samples = samples}); },
-                        "So many pictures of each class instead")
+                        "Number of pictures of each class instead")
                     ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
                     ->excludes(share);
   command
@@ -231,10 +231,10 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
       .add_option_function<std::string>(
           "--validation",
           [&choice](const std::string& text) { choice.validation = *read_share_of_class(text); },
-          "So much of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
+          "Part of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
           "files; default: none")
       ->check(is_share);
-  command.add_option("--seed,--split-seed", choice.seed, "Of the choice of test and validation samples")
+  command.add_option("--seed,--split-seed", choice.seed, "Seed of the choice of test and validation samples")
       ->check([](const std::string& text) {
         return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
       })
@@ -257,7 +257,7 @@ void add_convert_command(CLI::App& app, Action& action) {
           "is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps with .gz, or "
           ".npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
       ->required();
-  command->add_option("directory", options->to, "Where the files of the new set go")->required();
+  command->add_option("directory", options->to, "Folder for the files of the new set")->required();
   auto* size_option =
       command
           ->add_option("--size", *size,

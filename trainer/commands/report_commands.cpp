@@ -67,7 +67,7 @@ int list_runs(const RunsOptions& options) {
 void add_runs_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("runs", "List the runs in a folder, with their results");
   auto options = std::make_shared<RunsOptions>();
-  command->add_option("directory", options->directory, "Where the runs are, or one of them")
+  command->add_option("directory", options->directory, "Folder of runs, or one of them")
       ->capture_default_str();
   command
       ->add_option("--sort", options->sort, "The best or newest first; accuracy is the best, last the last")
@@ -265,7 +265,7 @@ void add_report_command(CLI::App& app, Action& action) {
                       "The directory that holds the data; default where the runs had them");
   command->footer(
       "The page is one file that loads nothing: it can be sent, printed and read on a phone.\n"
-      "Of up to four runs, the newest checkpoint is evaluated on the test set: confusion matrix,\n"
+      "For up to four runs, the newest checkpoint is evaluated on the test set: confusion matrix,\n"
       "precision and recall of each class, the 36 surest mistakes as pictures.\n"
       "Examples:\n"
       "  lockstep report runs/mnist\n"

@@ -74,7 +74,7 @@ void add_train_command(CLI::App& app, Action& action) {
       "number of ranks, or begins runs/JOB-2 if it is finished or would have other\n"
       "weights. Ctrl-C or SIGTERM saves and stops (exit code 75).\n\n"
       "Keys of a job:\n"
-      "  lockstep help keys                  all of them; a section: help train.optimizer\n"
+      "  lockstep help keys                  all; a section: help train.optimizer\n"
       "  lockstep help train.optimizer.lr    one of them");
   command->callback([=, &action] { action = [=] { return train_and_report(load_job(*job, *overrides)); }; });
 }
@@ -265,11 +265,11 @@ void add_prove_command(CLI::App& app, Action& action) {
       command->add_option("--steps", *steps, "7, 1..100, 400.. or ..100, counted from 1; default all");
   command
       ->add_option("--sample", options->question.sample,
-                   "So many of those steps, at random, always the last one and that of the last checkpoint; "
+                   "Number of those steps, at random, always the last one and that of the last checkpoint; "
                    "each is replayed from the nearest checkpoint before it")
       ->check(CLI::Range(1, 1000000000));
   auto* seed =
-      command->add_option("--seed", options->question.seed, "Of the sample; default another each time");
+      command->add_option("--seed", options->question.seed, "Seed of the sample; default: another each time");
   command->add_option(
       "--data", options->data,
       "The directory that holds its data; default where the run had them, then as data.root=auto");
@@ -284,7 +284,7 @@ void add_prove_command(CLI::App& app, Action& action) {
                    "Seconds that a rank waits for others before it gives up, as parallel.timeout_seconds")
       ->check(CLI::Range(1e-3, 1e9))
       ->capture_default_str();
-  command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
+  command->add_option("--ranks", *ranks, "Ranks as threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));
   command->footer(
       "Ranks take the intervals between checkpoints in turns, or share one where there are\n"

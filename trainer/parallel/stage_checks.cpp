@@ -59,7 +59,7 @@ void StageChecks::throw_wrong_message(std::int64_t step) const {
       if (at(at(sent, sender), tag_of(link)) == at(at(arrived, receiver), tag_of(link))) continue;
       numbers.ranks = {receiver};
       numbers.what =
-          fmt::format("{} received something other than {} that {} sent: a link or its memory changed it",
+          fmt::format("what arrived at {} is not {} that {} sent: a link or memory at its end changed it",
                       at(who, receiver), message_name(link), at(who, sender));
       break;
     }

@@ -43,7 +43,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
     numbers.help = "test that host's memory, and leave it out";
   } else {
     numbers.what = fmt::format(
-        "{} received something other than the sum of {} that the ranks sent: a link or its memory changed "
+        "what arrived at {} is not the sum of {} that the ranks sent: a link or memory at its end changed "
         "it",
         who, tensor);
     numbers.help = "look at that host's network, and leave it out if it happens again";
@@ -239,12 +239,13 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part,
       samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
   const ComparedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
   const std::string what =
-      is_data        ? "its training samples are not those of the others: its memory changed them"
-      : part.arrived ? fmt::format("{} arrived changed: a link or its memory changed them", part.name)
-                     : fmt::format(
-                           "it computed other {} than other ranks from the same weights and samples: its "
-                           "processor computed wrongly",
-                           part.name);
+      is_data ? "its training samples are not those of the others: its memory changed them"
+      : part.arrived
+          ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
+          : fmt::format(
+                "it computed {} differently from other ranks with the same weights and samples: its "
+                "processor computed wrongly",
+                part.name);
   WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
   numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
   throw_verdict(replaying, verdict, part, std::move(numbers));

@@ -262,7 +262,7 @@ TEST_F(LostMetricsTest, LaterLinesAndATornEndAreNoLoss) {
 TEST_F(LostMetricsTest, FileThatIsGoneIsTold) {
   EXPECT_EQ(look(),
             "m is gone: its 2 lines up to step 100 are lost; the run goes on, and its metrics with the steps "
-            "behind 100");
+            "after 100");
 }
 
 TEST_F(LostMetricsTest, LinesThatAreCutOffAreCounted) {

@@ -245,7 +245,8 @@ TEST_F(JobPathTest, JobThatComesWithTheProgramHasAName) {
   EXPECT_EQ(error("mine.yml"), "mine.yml: no such file (did you mean 'mine.yaml'?)");
   EXPECT_EQ(error("../elsewhere/mien.yaml"),
             "../elsewhere/mien.yaml: no such file (did you mean 'mine.yaml'?)");
-  EXPECT_EQ(error("mnist.yml").find("mnist.yml: no such file (did you mean 'mnist'?); with the program "), 0U)
+  EXPECT_EQ(error("mnist.yml").find("mnist.yml: no such file (did you mean 'mnist'?); jobs of the program: "),
+            0U)
       << error("mnist.yml");
   write("elsewhere/mnist-mine.yaml", "model: net\n");
   EXPECT_EQ(load_job("mnist", {}).data.set, "mnist");  // as before

@@ -158,7 +158,7 @@ TEST_F(DataRecordTest, APositionThatCannotBeIsRefused) {
                  [](auto& f) { f.step = INT64_MAX; }, [](auto& f) { f.epoch = INT64_MAX; },
                  [](auto& f) { f.epoch_samples = 31; }, [](auto& f) { f.epoch_correct = 33; },
                  [](auto& f) { f.step_in_epoch = INT64_MAX; }},
-                "train " + directory_.path("job.yaml"), "cannot stand");
+                "train " + directory_.path("job.yaml"), "cannot be:");
   expect_says(train(), 0, {"going on from step 5"});
 }
 
@@ -349,7 +349,7 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
       {});
   expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/"});
   expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
-  expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " taken for "});
+  expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " mistaken for "});
   expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});
   expect_says(command("report " + run() + " --format json"), 0, {".ppm\""});
   train_well("data.set=shards data.validation=2 data.root=" + directory_.path("set") + " run.resume=never");

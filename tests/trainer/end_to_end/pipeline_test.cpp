@@ -121,7 +121,7 @@ TEST_F(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
   const std::vector<Refused> cases = {
       {"does not cover",
        in_file + on_threads(2),
-       {"staged.yaml:5:11: parallel.stages", "relu1 is missing in front of fc2"}},
+       {"staged.yaml:5:11: parallel.stages", "relu1 is missing before fc2"}},
       {"end is missing",
        small + " model=mlp" + stages("[[flatten1, fc1], [relu1, fc2]]") + on_threads(2),
        {"parallel.stages", "relu2 is missing at the end"}},

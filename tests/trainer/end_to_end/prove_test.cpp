@@ -235,7 +235,7 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   EXPECT_EQ(zeros.exit_code, 1) << zeros.everything();
   EXPECT_EQ(parse_json(zeros.out).at("steps_replayed"), 6);
   for (const char* said :
-       {"goes on behind step 6, the last of its job", "lines of metrics.jsonl, and they are others now",
+       {"goes on after step 6, the last of its job", "lines of metrics.jsonl, and they are others now",
         "(event step) tells of step 7, and the run has 6"})
     EXPECT_NE(zeros.out.find(said), std::string::npos) << said << " not in\n" << zeros.out;
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {

@@ -121,7 +121,7 @@ TEST_F(DoubtTest, ARunGoesOnFromACheckpointBeforeTheLastReplayThatPassed) {
   const std::string right = train(1, kSixEpochs, "whole").last_line();
   err_twice("parallel.replay_every_steps=4 ");
   expect_said(seen_, 72,
-              "Checkpoints after step 8 may hold what followed from it: the same command goes on from "
+              "Checkpoints after step 8 may be affected: the same command goes on from "
               "that of step 8\n");
   EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step-00000008", "step-00000011"}));
   const auto verified = lockstep("verify " + run());

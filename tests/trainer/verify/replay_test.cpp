@@ -110,7 +110,7 @@ TEST(ReplayTest, WhatIsAtFaultIsSaid) {
     for (const std::string& text : {processor, data, memory})
       EXPECT_EQ(text.find("step 7: " + who), 0) << text;
     test::expect_words(processor,
-                       {"its processor computed wrongly", "computed the gradients of c otherwise"});
+                       {"its processor computed wrongly", "computed the gradients of c differently"});
     EXPECT_NE(data.find("its training samples are not those of the others"), std::string::npos) << data;
     EXPECT_NE(memory.find("its weights are not those of the others from b on"), std::string::npos) << memory;
   }
@@ -133,9 +133,9 @@ TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
                     link = said(wrong_on(1, 1), right, right, 2, Doubt::kSinceReplay),
                     labels = said(wrong_on(3, 0), right, other_on(3), 2, Doubt::kSinceStart);
   EXPECT_EQ(first.find("step 7: rank 2 on "), 0) << first;
-  EXPECT_NE(first.find("computed the output of a otherwise"), std::string::npos) << first;
+  EXPECT_NE(first.find("computed the output of a differently"), std::string::npos) << first;
   EXPECT_EQ(link.find("step 7: rank 3 on "), 0) << link;
-  EXPECT_NE(link.find("the output of a arrived there otherwise than"), std::string::npos) << link;
+  EXPECT_NE(link.find("the output of a arrived changed"), std::string::npos) << link;
   EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
 }
 
@@ -156,8 +156,7 @@ std::string said_of_copies(int members, int ranks, const std::map<int, SumFinger
     }
   });
   for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
-  return texts.front().substr(0, texts.front().find(". What helps")) + "; " + std::to_string(named) +
-         " named";
+  return texts.front().substr(0, texts.front().find(". Try this")) + "; " + std::to_string(named) + " named";
 }
 
 TEST(CopiesTest, EqualOnesPass) {
