@@ -44,7 +44,7 @@ struct Columns {
     for (std::size_t c = 0; c < names.size(); ++c)
       values[c].push_back(event.number(names[c]).value_or(kNothing));
   }
-  /// What the last row does not tell, where it is of the same step; otherwise a row of its own.
+  /// Fills the gaps of the last row where it is of the same step; otherwise adds a row.
   void complete(const MetricsEvent& event, double since_start) {
     if (steps.empty() || steps.back() != event.integer("step")) return add(event, since_start);
     for (std::size_t c = 0; c < names.size(); ++c)

@@ -152,7 +152,7 @@ function lineChart({ title, series, unit, legend }) {
       parts.push(draw("line", { class: "rule", x1: box.left, x2: right, y1: at.y(y), y2: at.y(y) }));
       parts.push(draw("text", { x: box.left - 8, y: at.y(y) + 4, "text-anchor": "end" }, isShare ? short(100 * y) + "%" : short(y)));
     }
-    for (const x of ticks(at.x0 / size, at.x1 / size, box.width / 75)) {
+    for (const x of ticks(at.x0 / size, at.x1 / size, box.width / 90)) {
       const px = at.x(x * size);
       const text = view.axis === "step" ? x.toLocaleString("en-US") : short(x);
       if ((view.axis === "step" && !Number.isInteger(x)) || px - 3.3 * text.length < box.left - 6) continue;
