@@ -162,7 +162,7 @@ struct Trainer::Inside {
   Inside(const Network& network, const Dataset& train_set, lockstep::Communicator& all,
          const TrainerOptions& given)
       : comm(all), train(train_set.inside()), network_used(network) {
-    agree(comm, [&] { prepare(network, given); });
+    agree_in_words(comm, [&] { prepare(network, given); });
     expect_equal_ranks(comm, facts_of(*setup, setup->data->train));
     setup->plan = plan_buckets_by_latency(setup->network, setup->options.step, comm);
     strategy = make_cpu_data_parallel(*setup, comm);
@@ -228,7 +228,7 @@ struct Trainer::Inside {
   }
 
   Evaluation evaluate(const Dataset& set) {
-    agree(comm, [&] { require_network_for(setup->network, *set.inside().set); });
+    agree_in_words(comm, [&] { require_network_for(setup->network, *set.inside().set); });
     if (evaluated != set.inside().set) {
       evaluated = set.inside().set;
       data->test = borrow(evaluated);
@@ -294,7 +294,7 @@ std::string Trainer::weights_sha256() const {
 std::string Trainer::save(const std::string& folder) {
   inside_->strategy->collect();
   std::string directory;
-  agree(inside_->comm, [&] {
+  agree_in_words(inside_->comm, [&] {
     if (inside_->comm.rank() != 0) return;
     directory = save_below(folder, state_to_save(inside_->at, *inside_->setup, inside_->train,
                                                  inside_->comm.size(), inside_->strategy->whole_state()));
@@ -304,7 +304,7 @@ std::string Trainer::save(const std::string& folder) {
 
 void Trainer::load(const std::string& checkpoint) {
   RunState at = inside_->at;
-  agree(inside_->comm, [&] {
+  agree_in_words(inside_->comm, [&] {
     if (inside_->comm.rank() == 0)
       at = restore_state(checkpoint, *inside_->setup, steps_per_epoch(), inside_->strategy->whole_state());
   });

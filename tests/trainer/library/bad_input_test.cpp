@@ -124,7 +124,7 @@ TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   expect_error(kUsage, {"layer kind 'mine' has no make()"}, [&] { network_with({.name = "mine"}, "mine"); });
   expect_error(kUsage, {"mine1", "gave nothing"},
                [&] { network_with({.name = "mine", .make = nothing}, "mine"); });
-  expect_error(kUsage, {"unknown option", "factr", "factor"}, [&] {
+  expect_error(kUsage, {"network:1:", "unknown key 'factr' (did you mean 'factor'?)"}, [&] {
     network_with({.name = "mine", .keys = {"factor"}, .make = nothing}, "{mine: {factr: 2}}");
   });
 }
