@@ -139,16 +139,16 @@ void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
   const auto other =
       std::ranges::find_if(all, [&](const std::string& facts) { return facts != all.front(); });
   if (other == all.end()) return;
-  const auto [a, b] = std::ranges::mismatch(all.front(), *other);
-  const std::string before(all.front().begin(), a);
-  const char* what = before.find("options") != before.npos ? "options"
-                     : before.find("data") != before.npos  ? "data"
-                                                           : "network";
+  const auto differs = std::ranges::mismatch(all.front(), *other).in1;
+  const std::string same(all.front().begin(), differs);
+  const char* what = same.find("options") != same.npos ? "other options"
+                     : same.find("data") != same.npos  ? "other data"
+                                                       : "another network";
   throw AgreedError(
       ExitCode::kUsage,
-      fmt::format("the {} of rank {} are not those of rank 0; all ranks train the same network on the "
-                  "same data with the same options",
-                  what, other - all.begin()),
+      fmt::format("rank {} has {} than rank 0; all ranks train the same network on the same data "
+                  "with the same options",
+                  other - all.begin(), what),
       0);
 }
 
@@ -161,7 +161,7 @@ double mean_of(const WideSum& loss_units, std::int64_t samples) {
 struct Trainer::Inside {
   Inside(const Network& network, const Dataset& train_set, lockstep::Communicator& all,
          const TrainerOptions& given)
-      : comm(all), train(train_set.inside()), network_used(network) {
+      : comm(all), train(train_set.inside()) {
     agree_in_words(comm, [&] { prepare(network, given); });
     expect_equal_ranks(comm, facts_of(*setup, setup->data->train));
     setup->plan = plan_buckets_by_latency(setup->network, setup->options.step, comm);
@@ -239,7 +239,6 @@ struct Trainer::Inside {
 
   lockstep::Communicator& comm;
   Dataset::Inside train;
-  Network network_used;
   std::unique_ptr<const HostLoss> loss;
   std::shared_ptr<TrainTestData> data = std::make_shared<TrainTestData>();
   std::shared_ptr<const lockstep::Dataset> evaluated;  ///< data->test is its view

@@ -60,7 +60,7 @@ TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
 }
 
 TEST(LibraryInputTest, RanksWithOtherOptionsAreRefused) {
-  expect_error(kUsage, {"the options of rank 1 are not those of rank 0"}, [] {
+  expect_error(kUsage, {"rank 1 has other options than rank 0"}, [] {
     lockstep::run_on_threads(2, [](lockstep::Communicator& world) {
       lockstep::TrainerOptions options = kOptions;
       options.seed += static_cast<std::uint64_t>(world.rank());
