@@ -36,7 +36,7 @@ struct TrainerOptions {
 /// What one step came to, over all ranks, and so the same on each.
 struct StepReport {
   std::int64_t step = 0;   ///< from 1, over all epochs
-  std::int64_t epoch = 0;  ///< from 0
+  std::int64_t epoch = 0;  ///< from 1
   std::int64_t samples = 0, correct = 0;
   double loss = 0;           ///< mean over the samples
   double gradient_norm = 0;  ///< L2 norm of the mean gradient, before clipping
@@ -46,7 +46,7 @@ struct StepReport {
 
 /// Over the steps of an epoch.
 struct EpochReport {
-  std::int64_t epoch = 0;  ///< from 0
+  std::int64_t epoch = 0;  ///< from 1
   std::int64_t steps = 0, samples = 0, correct = 0;
   double loss = 0;  ///< mean over the samples
   double seconds = 0;
