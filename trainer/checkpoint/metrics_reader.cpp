@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 namespace lockstep {
 namespace {
@@ -228,6 +229,20 @@ ToldEvaluation told_evaluation(const MetricsEvent& event) {
   told.ema_accuracy = event.number("ema" + judged);
   told.swa_accuracy = event.number("swa" + judged);
   return told;
+}
+
+void ToldEvaluations::add(const MetricsEvent& event) {
+  static_cast<ToldEvaluation&>(*this) = told_evaluation(event);
+  const std::int64_t epoch = event.name() == "epoch" ? event.integer("epoch").value_or(0) : 0,
+                     step = event.integer("step").value_or(0);
+  const auto keep_better = [&](std::optional<BestRecord>& best, std::optional<double> now, auto is_better) {
+    if (now && (!best || is_better(*now, best->value))) best = {epoch, step, *now};
+  };
+  keep_better(best_accuracy, accuracy(), std::greater());
+  keep_better(best_loss, loss(), std::less());
+  if (!accuracy() || (event.name() == "end" && step == counted_step_)) return;
+  counted_step_ = step;
+  ++count;
 }
 
 MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event) {

@@ -67,7 +67,7 @@ TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
   EXPECT_EQ(run.published, true);
   EXPECT_EQ(run.epochs_asked(), 3);
   EXPECT_EQ(run.key("train.optimizer.lr"), "0.01");
-  EXPECT_EQ(run.key("data.mean"), "[0.5, 0.25]");
+  EXPECT_EQ(run.key("data.augment"), "[{crop: {padding: 4}}]");
   EXPECT_EQ(run.key("data.none"), std::nullopt);
   EXPECT_TRUE(run.when.has_value());
 }
@@ -175,9 +175,23 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   std::filesystem::remove(folders_.path("no-job/job.yaml"));
   EXPECT_EQ(read("no-job").status, RunStatus::kDamaged);
 
+  folders_.run("other-job", begun);
+  folders_.write("other-job/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
+  EXPECT_EQ(read("other-job").status, RunStatus::kDamaged);
+
   folders_.write("other/notes.txt", "mine");
   EXPECT_EQ(read("other").status, RunStatus::kNoRun);
   EXPECT_EQ(read("nowhere").status, RunStatus::kNoRun);
+}
+
+TEST_F(RunHistoryTest, AFinishedRunIsNoneTheLessWhereThisProgramRefusesItsJob) {
+  folders_.run("a", kThreeEpochs);
+  folders_.write("a/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
+  const RunHistory run = read("a");
+  EXPECT_EQ(run.status, RunStatus::kFinished);
+  EXPECT_NE(run.remark.find("job.yaml:2:19: parallel.graph=overlapped is no longer there"), std::string::npos)
+      << run.remark;
+  EXPECT_TRUE(run.job.empty());
 }
 
 TEST_F(RunHistoryTest, WhatIsNoRegularFileIsNotWaitedFor) {
