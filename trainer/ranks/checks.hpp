@@ -106,6 +106,11 @@ RankView look_around(const Surroundings& world);
 /// Of the first processor that /proc/cpuinfo names; on Arm it names none, and this is the machine's kind.
 std::string model_of_processor(const std::filesystem::path& root);
 
+/// Time that this thread had a core for: what others take of it does not count.
+double thread_seconds();
+
+/// The directory, or the first one above it that is there; absolute.
+std::filesystem::path existing_directory(const std::filesystem::path& path);
 /// Bytes that are free for a writer to `directory`, or to the first folder above it that is there; the
 /// most that there can be where the system does not say.
 std::uint64_t disk_free(const std::filesystem::path& directory);

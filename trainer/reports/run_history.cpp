@@ -5,6 +5,7 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/checkpoint/run_status.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/reports/runs.hpp"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 namespace lockstep {
 namespace {
@@ -135,19 +135,6 @@ std::optional<std::int64_t> modified(const std::string& path) {
   return stat(path.c_str(), &info) == 0 ? std::optional<std::int64_t>(info.st_mtime) : std::nullopt;
 }
 
-/// Its last line, or what the last few thousand bytes have of it.
-std::string last_line_of(Env& env, const std::string& path) {
-  constexpr std::streamoff kTail = 4096;
-  if (env.entry(path).kind != EntryKind::kFile) return "";
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.tellg(), begin = std::max<std::streamoff>(size - kTail, 0);
-  std::string text(static_cast<std::size_t>(std::max<std::streamoff>(size - begin, 0)), '\0');
-  file.seekg(begin);
-  if (!file.read(text.data(), std::ssize(text))) return "";
-  text.erase(text.find_last_not_of('\n') + 1);
-  return text.substr(text.rfind('\n') + 1);
-}
-
 std::optional<LockOwner> owner_of(Env& env, const std::string& run_dir) {
   try {
     return lock_owner(env, run_dir);
@@ -163,8 +150,9 @@ struct Outcome {
 
 /// Of a run that no process holds and whose metrics have no end.
 Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one, const std::string& event) {
-  const std::string last_line = last_line_of(env, run.path + "/log/rank-0.log");
-  if (last_line.find("stopped on request") != last_line.npos)
+  const auto status = read_status(env, run.path);
+  const bool all_is_saved = !run.checkpoints.empty() && run.checkpoints.front().step >= run.step;
+  if (status ? status->state == "saved" : all_is_saved && !lock_names_one)  // an older run has no status.json
     return {RunStatus::kInterrupted, "saved on request; the same command goes on"};
   if (env.exists(run.path + "/" + kVerdictFile))
     return {RunStatus::kLost,

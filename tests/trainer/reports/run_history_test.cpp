@@ -4,6 +4,7 @@
 #include "common/json_text.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
+#include "trainer/checkpoint/run_status.hpp"
 #include "trainer/reports/runs.hpp"
 
 #include <sys/stat.h>
@@ -168,8 +169,16 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   EXPECT_EQ(read("verdict").status, RunStatus::kLost);
 
   folders_.run("interrupted", begun);
-  folders_.write("interrupted/log/rank-0.log", "[12:00] stopped on request at step 10 of 30, saved in x\n");
+  write_status(Env::posix(), folders_.path("interrupted"), {.state = "saved", .step = 10});
   EXPECT_EQ(read("interrupted").status, RunStatus::kInterrupted);
+  write_status(Env::posix(), folders_.path("interrupted"), {.state = "failed", .step = 10});
+  EXPECT_EQ(read("interrupted").status, RunStatus::kFailed);
+  folders_.write("interrupted/status.json", R"({"version": 2, "state": "saved"})");
+  EXPECT_EQ(read("interrupted").status, RunStatus::kFailed);
+
+  folders_.run("of-an-older-program", begun);
+  std::filesystem::create_directories(folders_.path("of-an-older-program/checkpoints/step-00000010"));
+  EXPECT_EQ(read("of-an-older-program").status, RunStatus::kInterrupted);
 
   folders_.run("no-job", begun);
   std::filesystem::remove(folders_.path("no-job/job.yaml"));
