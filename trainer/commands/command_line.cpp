@@ -20,6 +20,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -245,6 +246,25 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
   command.add_option("--threads", parallel.threads, "Threads of each rank")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+}
+
+RankFacts option_facts(const CLI::App& command) {
+  constexpr std::array<std::string_view, 6> kOfEachRank{"--data",  "--threads", "--json",
+                                                        "--force", "--share",   "--ranks"};
+  RankFacts facts;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->get_positional() || option == command.get_help_ptr() ||
+        std::ranges::find(kOfEachRank, name) != kOfEachRank.end())
+      continue;
+    const bool is_given = option->count() > 0, is_file = name == "--trace",
+               says_more = !is_file && option->get_items_expected_max() > 0;
+    facts.push_back({FactKind::kJob, name,
+                     !says_more ? is_given ? "given" : "not given"
+                     : is_given ? fmt::format("{}", fmt::join(option->results(), ","))
+                                : option->get_default_str()});
+  }
+  return facts;
 }
 
 CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, const char* otherwise) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <limits>
 
@@ -125,13 +126,23 @@ std::string model_of_processor(const fs::path& root) {
   return uname(&machine) == 0 ? machine.machine : "unknown";
 }
 
-std::uint64_t disk_free(const fs::path& directory) {
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+fs::path existing_directory(const fs::path& path) {
   std::error_code ignored;
-  fs::path there = fs::absolute(directory, ignored);
-  while (!fs::exists(there, ignored) && there.has_parent_path() && there != there.parent_path())
-    there = there.parent_path();
+  fs::path there = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::is_directory(there, ignored) && there != there.parent_path()) there = there.parent_path();
+  return there;
+}
+
+std::uint64_t disk_free(const fs::path& directory) {
   struct statvfs facts {};
-  if (statvfs(there.c_str(), &facts) != 0) return std::numeric_limits<std::uint64_t>::max();
+  if (statvfs(existing_directory(directory).c_str(), &facts) != 0)
+    return std::numeric_limits<std::uint64_t>::max();
   return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
 }
 
