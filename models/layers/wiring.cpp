@@ -92,8 +92,8 @@ bool is_vector(const ImageShape& shape) {
   return shape.height == 1 && shape.width == 1;
 }
 
-/// y = x times the output of an earlier layer, number by number; or one of both is [channels, 1, 1] and scales each
-/// channel of the other. The gradient flows to both.
+/// y = x times the output of an earlier layer, number by number. One of both may be [channels, 1, 1] and
+/// scales each channel of the other. The gradient flows to both.
 class MultiplyLayer final : public BranchLayer {
  public:
   MultiplyLayer(const LayerPlace& place, const EarlierLayer& from)

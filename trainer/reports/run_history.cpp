@@ -153,7 +153,7 @@ Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one
   const auto status = read_status(env, run.path);
   const bool all_is_saved = !run.checkpoints.empty() && run.checkpoints.front().step >= run.step;
   if (status ? status->state == "saved" : all_is_saved && !lock_names_one)  // an older run has no status.json
-    return {RunStatus::kInterrupted, "saved on request; the same command goes on"};
+    return {RunStatus::kInterrupted, "saved on request; the same command resumes it"};
   if (env.exists(run.path + "/" + kVerdictFile))
     return {RunStatus::kLost,
             fmt::format("a rank was lost: see its {}; the same command resumes it", kVerdictFile)};

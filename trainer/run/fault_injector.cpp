@@ -8,7 +8,6 @@
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "trainer/ranks/checks.hpp"
-#include "trainer/run/training_run.hpp"
 
 #include <fmt/format.h>
 
