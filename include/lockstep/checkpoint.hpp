@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Checkpoints of programs with weights of their own: safetensors and a sealed manifest (docs/checkpoint-format.md),
-/// which `lockstep inspect`, `verify`, `hash`, `diff` and `export` read. (Trainer::save writes more into them.)
+/// Checkpoints of programs with their own weights: safetensors and a sealed manifest (docs/checkpoint-format.md).
+/// `lockstep inspect`, `verify`, `hash`, `diff` and `export` read them. (Trainer::save writes more into them.)
 #pragma once
 
 #include <lockstep/gradient_reducer.hpp>
@@ -25,7 +25,7 @@ struct Checkpoint {
   std::uint64_t seed = 0;
   std::vector<CheckpointTensor> tensors = {};
   std::vector<float> weights = {};  ///< all tensors, one after the other
-  /// What the optimizer remembers: "momentum", as many numbers as weights.
+  /// The optimizer's state: "momentum", as many numbers as weights.
   std::map<std::string, std::vector<float>> optimizer = {};
   GradientReducer::Units units = {};  ///< one exponent a tensor
 };

@@ -10,8 +10,7 @@
 
 namespace lockstep {
 
-/// What a process returns to the shell. The program `lockstep` does, and a program whose error nobody catches while a
-/// lockstep::Mpi lives.
+/// Exit codes of the program `lockstep`, and of any program that catches no error while a lockstep::Mpi lives.
 enum class ExitCode : int {
   kOk = 0,
   kUsage = 2,               ///< command line, options, job file or model file

@@ -38,7 +38,7 @@ struct Completion {
   void ask_for(std::string_view kind) { lines.push_back(fmt::format(":{}\n", kind)); }
 };
 
-/// The entries of a folder, as its path (or "") and their names make them; none where it cannot be read.
+/// The entries of a folder, with its path (or "") before their names. None if it cannot be read.
 std::vector<std::string> entries_of(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code error;

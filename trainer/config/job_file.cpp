@@ -106,8 +106,8 @@ std::map<std::string, std::string> texts_of_keys(const Job& job) {
   return texts;
 }
 
-// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks,
-// in words.
+// Batch arithmetic: multiplies, and refuses a global batch that says something else. Describes a batch's cost
+// and the promise about ranks.
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The curves of a page: which there are, for the script that draws them, and as SVG for a browser that runs none.
+/// Curves of a page: their list for the script that draws them, and SVG for browsers that run none.
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/reports/report.hpp"

@@ -118,7 +118,7 @@ double seconds_of(std::string_view quoted) {
          number(15, 2) * 60 + number(18, 2) + number(21, 3) / 1000.0;
 }
 
-/// Each number of a list to that of the same rank; a start on other ranks counts for those that it has.
+/// Adds each number of a list to that of the same rank. A start on other ranks counts for those that it has.
 void add_up(std::string_view list, std::vector<double>& sums) {
   const Json numbers = Json::parse(list, nullptr, /*allow_exceptions=*/false);
   if (!numbers.is_array()) return;

@@ -44,7 +44,7 @@ nlohmann::ordered_json yaml_as_json(const YAML::Node& node) {
   return json;
 }
 
-/// A job that this program refuses is no damage of a run that has come to its end: an earlier one may have made it.
+/// A finished run with a job that this program refuses is not damaged: an earlier version may have made it.
 void read_job(Env& env, RunHistory& run, bool has_ended, std::string* damage) {
   const std::string path = run.path + "/job.yaml";
   try {

@@ -75,7 +75,7 @@ struct RunHistory : ToldEvaluations {
 /// @param on_event  is called with every whole line of metrics.jsonl, in order; may be empty
 RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event = {});
 
-/// Whether there is something of a run in a folder: records, checkpoints or a lock. False where it cannot be looked at.
+/// True if a folder has parts of a run: records, checkpoints or a lock. False where it cannot be looked at.
 bool has_parts_of_run(Env& env, const std::string& path);
 
 // The runs below a folder, found, chosen, sorted and shown: `lockstep runs`.

@@ -36,7 +36,7 @@ std::string run_directory(const Job& job) {
   return job.run.dir == "auto" ? "runs" : job.run.dir;
 }
 
-/// A file in a directory, or in the first one above it that is there, to see who else sees it.
+/// File in a directory, or in its nearest existing parent, to learn which ranks see it.
 class RunDirectoryMark {
  public:
   explicit RunDirectoryMark(const std::string& directory)
