@@ -48,8 +48,8 @@ void require_own(Env& env, const std::string& path, EntryKind kind) {
       advice("a run writes only into its own directory: move this away, or choose another {run_directory}");
   if (entry.kind == EntryKind::kLink) throw IoError(fmt::format("{}: is a symbolic link; {}", path, fix));
   if (entry.kind != kind) {
-    throw IoError(
-        fmt::format("{}: is no {}; {}", path, kind == EntryKind::kFile ? "regular file" : "directory", fix));
+    throw IoError(fmt::format("{}: is not a {}; {}", path,
+                              kind == EntryKind::kFile ? "regular file" : "directory", fix));
   }
   if (kind == EntryKind::kFile && entry.names > 1)
     throw IoError(fmt::format("{}: is a file that has another name elsewhere (a hard link); {}", path, fix));

@@ -33,7 +33,7 @@ class Line {
   std::int64_t count(const char* what) {
     const std::string text = word(what);
     const auto number = parse_int64(text);
-    if (!number || *number < 1) fail(fmt::format("'{}' is no {}", text, what));
+    if (!number || *number < 1) fail(fmt::format("'{}' is not a {}", text, what));
     return *number;
   }
   std::vector<double> numbers() {

@@ -216,8 +216,8 @@ TEST_F(ConversionTest, TheFitIsRemembered) {
     expect_error<DataError>([&] { load(cropped.to); }, {"set/conversion.json: ", part});
   };
   fails("{\"lockstep_conversion\": 2, \"fit\": \"crop\"}", "version 2 of the format");
-  fails("{\"lockstep_conversion\": 1, \"fit\": \"bend\"}", "says of no fit");
-  fails("", "says of no fit");
+  fails("{\"lockstep_conversion\": 1, \"fit\": \"bend\"}", "no known `fit` recorded");
+  fails("", "no known `fit` recorded");
   cropped.fit = PictureFit::kSqueeze;
   cropped.replace = true;
   EXPECT_EQ(converted(cropped).fit, PictureFit::kSqueeze);

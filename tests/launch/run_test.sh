@@ -308,7 +308,7 @@ Run_keeps_its_files_where_mpirun_ends_at_once() {
 
 Run_has_the_programs_exit_code_where_mpi_did_not_start() {
   make_world 8
-  echo "lockstep: rank 0 of 2 on nodea: MPI did not start; what it says of that stands above." >words
+  echo "lockstep: rank 0 of 2 on nodea: MPI did not start; its message is above." >words
   echo 1 >codes
   expect_exit 69 "$repo/launch/run" -np 2 --restarts 3 train job.yaml
   expect_contains "$output" "MPI did not start on a rank"

@@ -138,7 +138,7 @@ void add_table_options(CLI::App& command, TableOptions& table) {
                            : answer == "no" ? TableHeader::kNo
                                             : TableHeader::kAuto;
           },
-          "For text: whether the first row has the columns' names; auto: it has if a feature in it is no "
+          "For text: whether the first row has the columns' names; auto: it has if a feature in it is not a "
           "number")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->default_str("auto");

@@ -152,7 +152,7 @@ TEST_F(DoubtTest, WhereNoneIsLeftARunRefusesAndSaysWhatToDo) {
   const std::string right = train(1, kSixEpochs, "whole").last_line();
   err_twice("parallel.replay_every_steps=12 ");
   expect_said(seen_, 72,
-              "Checkpoints after step 0 may hold what followed from it: no other is left, and the same "
+              "Checkpoints after step 0 may be affected: no other is left, and the same "
               "command refuses to go on; begin anew with run.resume=never\n");
   for (const std::string& command : {std::string("train"), "eval " + run(), "hash " + run()}) {
     const auto refused = command == "train" ? go_on() : lockstep(command);

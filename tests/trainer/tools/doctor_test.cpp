@@ -213,7 +213,7 @@ TEST_F(SurroundingsTest, AHostfileNamesNoOptionsAndNoPaths) {
   EXPECT_EQ(read_hostfile(root_ / "hosts").size(), 3U);
   for (const std::string name : {"-oProxyCommand=id", "-", ".", "..", "../x", "a/b", "a;id", "$(id)", "`id`",
                                  "a*", "user@host", "a\\b", "n\u00f6"})
-    expect_refused_hosts("node1\n" + name + " slots=2", "no host's name");
+    expect_refused_hosts("node1\n" + name + " slots=2", "not a host name");
 }
 
 }  // namespace
