@@ -91,7 +91,7 @@ function zoom(range) {
 /**
  * One card with curves.
  * series: {name, kind, run, colour, look ("", "thin", "dashed", "dotted"), perStep, x: {step: [...], epoch: [...], time: [...]}, y: [...]};
- * y may have nulls.
+ * y may have nulls. redrawAll() draws it, once it has its place on the page.
  */
 function lineChart({ title, series, unit, legend }) {
   let log = false, picked = null;
@@ -243,7 +243,6 @@ function lineChart({ title, series, unit, legend }) {
   const chart = { redraw, point, shown, pointer: null };
   view.charts.push(chart);
   new ResizeObserver(() => requestAnimationFrame(() => { if (Math.abs(plot.clientWidth - box.width) > 1) redraw(); })).observe(plot);
-  requestAnimationFrame(redraw);
   return card;
 }
 
