@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// What a process returns to the shell. The program `lockstep` does, and a program whose error nobody catches while a
+/// The answer of a process to the shell. The program `lockstep` gives it, and a program whose error nobody catches while a
 /// lockstep::Mpi lives.
 enum class ExitCode : int {
   kOk = 0,
