@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-/// The layer `- scale: {initial: 1}`: y = s x, with a trained s for each feature.
+/// The layer `- scale`: y = s x, with a trained s for each feature.
 class Scale final : public lockstep::Layer {
  public:
   explicit Scale(const lockstep::ImageShape& input)

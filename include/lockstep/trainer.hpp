@@ -33,7 +33,7 @@ struct TrainerOptions {
   int threads = 1;  ///< of each rank
 };
 
-/// Results of one step over all ranks, equal on each.
+/// Result of one step, over all ranks, and so the same on each.
 struct StepReport {
   std::int64_t step = 0;   ///< from 1, over all epochs
   std::int64_t epoch = 0;  ///< from 1

@@ -166,6 +166,34 @@ Another_minor_version_is_not_taken() {
   expect_contains "$output" "compatible with requested version"
 }
 
+# What all ranks have is said once, and MPI ends in good order.
+Error_of_all_ranks_is_said_once() {
+  need_examples
+  expect_exit 2 mpirun -np 5 "$place/built/own_arrays"
+  expect_equal "$(grep -c '^lockstep: ' <<<"$output")" 1
+  expect_contains "$output" "in grains of 64 has work for 4 ranks at most, and 5 were started; add grain=48, or add global_batch=320"
+  expect_lacks "$output" MPI_ABORT
+}
+
+Error_of_one_rank_ends_all_with_its_code() {
+  need_examples
+  cat >one.cpp <<'END'
+#include <lockstep/lockstep.hpp>
+#include <stdexcept>
+int main(int argc, char** argv) {
+  lockstep::Mpi mpi(argc, argv);
+  if (mpi.world().rank() == 1) argc > 1 ? throw lockstep::IoError("a disk") : throw std::runtime_error("its own");
+  mpi.world().barrier();
+}
+END
+  compiled one
+  expect_exit 74 mpirun -np 3 ./one disk
+  expect_contains "$output" "lockstep: rank 1 on $(hostname): a disk"
+  expect_exit 70 mpirun -np 3 ./one
+  expect_contains "$output" "lockstep: rank 1 on $(hostname): its own"
+  expect_lacks "$output" "internal error"
+}
+
 Missing_data_are_told_with_the_command_that_fetches_them() {
   need_examples
   LOCKSTEP_DATA=$PWD/nowhere expect_exit 66 "$place/built/mnist"

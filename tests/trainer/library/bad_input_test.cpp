@@ -95,6 +95,8 @@ TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
 TEST(LibraryInputTest, SetsThatAreNotThereAreNamed) {
   expect_error(kUsage, {"unknown data set 'mnits'", "mnist"},
                [] { lockstep::load_dataset({.set = "mnits"}); });
+  expect_error(kUsage, {"data set 'idx': root must name the folder"},
+               [] { lockstep::load_dataset({.set = "idx"}); });
   expect_error(kUsage, {"'cifar10' is in the format cifar", "IDX"},
                [] { lockstep::load_dataset({.set = "cifar10"}); });
   expect_error(lockstep::ExitCode::kDataMissing, {"looked in", "/nowhere", "get-data mnist"},
