@@ -53,7 +53,7 @@ std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, 
                      s.stride > 1 ? kRows : 0);
 }
 
-/// Options that both kinds read, as a convolution of batch 1. @param is_transposed  its input is the layer's output
+/// The options that both kinds have, as a convolution of batch 1. @param is_transposed  its input is the layer's output
 /// @throws ConfigError  if an option is wrong
 Conv2dShape read_convolution(const LayerOptions& options, const LayerPlace& place, bool is_transposed) {
   const KernelSize kernel = options.kernel();

@@ -53,7 +53,7 @@ struct ToldEvaluation {
 };
 ToldEvaluation told_evaluation(const MetricsEvent& event);
 
-/// Position and value of the best number.
+/// The best value of a number, and its place.
 struct BestRecord {
   std::int64_t epoch = 0;  ///< 0: within an epoch
   std::int64_t step = 0;

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep bench allreduce|step
 #include "comm/agreement.hpp"
-#include "comm/backend.hpp"
 #include "common/error.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
@@ -43,11 +42,6 @@ void check_sizes(const bench::AllreduceOptions& options) {
       fmt::format("--min-bytes {} is more than --max-bytes {}", options.min_bytes, options.max_bytes));
 }
 
-std::vector<std::string> backend_texts() {
-  const auto names = backend_names();
-  return {names.begin(), names.end()};
-}
-
 void add_allreduce(CLI::App& bench, Action& action) {
   auto* command = bench.add_subcommand(
       "allreduce", "The communicator alone, as nccl-tests measures it: latency, bandwidth, errors");
@@ -66,9 +60,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
   command->add_option("-w,--warmup", options->warmup, "All-reduces before those, not timed")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
-  command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
-      ->check(CLI::IsMember(backend_texts()))
-      ->capture_default_str();
+  add_backend_option(*command, options->backend);
   command
       ->add_option("--device", options->device, "Place of the buffers; auto: cuda with nccl, otherwise cpu")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulated"}))

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep burn [--level 1|2|3] [--time 10m] ...
-#include "comm/backend.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -80,9 +79,7 @@ void add_burn_command(CLI::App& app, Action& action) {
       ->add_option("--threads", options->threads,
                    "Threads of each rank; default: its share of the cores that it may use")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--backend", options->parallel.backend, "auto, mpi, nccl or thread")
-      ->check(CLI::IsMember({"auto", "mpi", "nccl", "thread"}))
-      ->capture_default_str();
+  add_backend_option(*command, options->parallel.backend);
   command->add_option("--ranks", options->parallel.ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--json", shown->json, "Print one JSON object");

@@ -63,6 +63,9 @@ int run_command_line(int argc, char** argv);
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
 
+/// --backend, likewise.
+void add_backend_option(CLI::App& command, std::string& backend);
+
 /// The options of a command as facts that are the same on all ranks. Files and folders, which may be elsewhere on another
 /// host, and how a rank shows and computes are left out.
 RankFacts option_facts(const CLI::App& command);

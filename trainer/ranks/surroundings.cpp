@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// sched_getaffinity, statvfs, /proc and /sys.
+#include "common/cgroups.hpp"
 #include "common/machine.hpp"
 #include "trainer/ranks/checks.hpp"
 
@@ -50,16 +51,8 @@ bool has_limit(const fs::path& file) {
 
 /// Kills in its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
 std::int64_t oom_kills(const fs::path& root) {
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const bool unified = second == first + 1;
-    const bool of_memory =
-        ("," + line.substr(first + 1, second - first - 1) + ",").find(",memory,") != line.npos;
-    if (!unified && !of_memory) continue;
-    const fs::path mount = root / (unified ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    fs::path folder = mount / fs::path(line.substr(second + 1)).relative_path();
+  for (const auto& [mount, path, unified] : memory_cgroups(root)) {
+    fs::path folder = mount / path.relative_path();
     std::error_code ignored;
     if (!fs::exists(folder, ignored)) folder = mount;  // inside a container its own cgroup is the root
     if (!has_limit(folder / (unified ? "memory.max" : "memory.limit_in_bytes"))) continue;
