@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What shows only beside the other ranks: who sends damaged messages, whose sums are wrong, who is slow. Speeds are
-/// the best of many short tries, since other programs may share a core; those on like processors are compared.
+/// Compares ranks: senders of damaged messages, wrong sums, slow ranks and links. Speeds are the best of many
+/// short tries, since other programs may share a core; only ranks on like processors are compared.
 #include "common/buffers.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/burn/burn.hpp"
@@ -85,9 +85,9 @@ void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
     at(ranks, rank)
         .findings.push_back(
             {Grade::kWrong, "sum",
-             fmt::format("an all-reduce of it and one other rank came to wrong integers, with {} of {}{}",
+             fmt::format("an all-reduce of it and one other rank gave wrong integers, with {} of {}{}",
                          mine.in_sums, counted(mine.partners, "partner"),
-                         accused.size() > 1 ? "; it cannot be told which of the two is at fault" : ""),
+                         accused.size() > 1 ? "; either of the two may be at fault" : ""),
              kMessageFix});
   }
   const bool all_sums =

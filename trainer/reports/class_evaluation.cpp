@@ -292,9 +292,9 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
     const Mistake& mistake = found.mistakes[i];
     const std::string picture =
         mistake.picture.empty() ? "" : fmt::format(" ({})", printable_line(mistake.picture));
-    text +=
-        fmt::format("  sample {}{}: {} taken for {}, {}\n", mistake.sample, picture, at(names, mistake.label),
-                    at(names, mistake.answer), sureness_text(found.loss, mistake.sureness()));
+    text += fmt::format("  sample {}{}: {} mistaken for {}, {}\n", mistake.sample, picture,
+                        at(names, mistake.label), at(names, mistake.answer),
+                        sureness_text(found.loss, mistake.sureness()));
   }
   return text;
 }
