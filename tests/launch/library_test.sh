@@ -44,6 +44,18 @@ last_lines() {
   for ranks in 1 2 3; do mpirun -np "$ranks" "$@" | tail -n 1; done | sort -u
 }
 
+# A build of the library alone does without the packages of the program.
+Library_is_configured_without_the_packages_of_the_program() {
+  local package hidden=()
+  while read -r package; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done \
+    < <(sed -n 's/^find_package(\([A-Za-z0-9]*\) .*/\1/p' "$repo/launch/program-packages.cmake")
+  [ ${#hidden[@]} -ge 6 ] || fail "launch/program-packages.cmake names ${#hidden[@]} packages"
+  expect_exit 0 cmake -S "$repo" -B "$place/alone" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_PROGRAM=OFF "${hidden[@]}"
+  expect_exit 0 cmake --build "$place/alone" --target help
+  expect_contains "$output" "lockstep_archive"
+  expect_lacks "$output" "lockstep_program"
+}
+
 First_example_trains_to_the_weights_of_the_program() {
   need_examples && need_digits
   export LOCKSTEP_DATA=$place/data
