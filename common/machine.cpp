@@ -4,6 +4,7 @@
 #include "common/machine.hpp"
 
 #include "common/buffers.hpp"
+#include "common/cgroups.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -76,20 +77,6 @@ void lower_to_cgroups(FreeMemory& free, const fs::path& mount, fs::path path, bo
   }
 }
 
-/// Lines of /proc/self/cgroup: "0::/user.slice" of version 2, "9:memory:/slurm/job_3" of version 1.
-void lower_to_all_cgroups(FreeMemory& free, const fs::path& root) {
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string path = line.substr(second + 1);
-    if (controllers == ",,") lower_to_cgroups(free, root / "sys/fs/cgroup", path, true);
-    if (controllers.find(",memory,") != controllers.npos)
-      lower_to_cgroups(free, root / "sys/fs/cgroup/memory", path, false);
-  }
-}
-
 /// A limit of each process by itself.
 /// @param used_kib  the line of /proc/self/status that it is about
 void lower_to_rlimit(FreeMemory& free, int processes, const fs::path& root, decltype(RLIMIT_AS) resource,
@@ -103,13 +90,29 @@ void lower_to_rlimit(FreeMemory& free, int processes, const fs::path& root, decl
 
 }  // namespace
 
+std::vector<MemoryCgroup> memory_cgroups(const fs::path& root) {
+  std::vector<MemoryCgroup> cgroups;
+  std::ifstream in(root / "proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string path = line.substr(second + 1);
+    if (controllers == ",,") cgroups.push_back({root / "sys/fs/cgroup", path, true});
+    if (controllers.find(",memory,") != controllers.npos)
+      cgroups.push_back({root / "sys/fs/cgroup/memory", path, false});
+  }
+  return cgroups;
+}
+
 FreeMemory free_memory(int processes, const fs::path& root) {
   FreeMemory free{kTooLarge, kMachine};
   const fs::path meminfo = root / "proc/meminfo";
   if (const auto available = number_after(meminfo, "MemAvailable:"))
     free.bytes =
         checked_product(1024U, checked_sum(*available, number_after(meminfo, "SwapFree:").value_or(0)));
-  lower_to_all_cgroups(free, root);
+  for (const auto& [mount, path, is_version_2] : memory_cgroups(root))
+    lower_to_cgroups(free, mount, path, is_version_2);
   lower_to_rlimit(free, processes, root, RLIMIT_AS, "VmSize:", "ulimit -v");
   lower_to_rlimit(free, processes, root, RLIMIT_DATA, "VmData:", "ulimit -d");
   return free;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Trains on its own arrays with its own layer and loss: two spirals, which a straight line cannot separate.
+/// Trains on its own arrays with its own layer and loss: two spirals, which no straight line separates.
 ///
 ///     ./own_arrays
 ///     mpirun -np 3 ./own_arrays
@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-/// The layer `- scale: {initial: 1}`: y = s x, with a trained s for each feature.
+/// The layer `- scale`: y = s x, with a trained s for each feature.
 class Scale final : public lockstep::Layer {
  public:
   explicit Scale(const lockstep::ImageShape& input)

@@ -44,8 +44,8 @@ void Layer::add_parameter(const std::string& what, int size, Parameter::Initial 
   append(parameters_, name() + "." + what, size, parameter_offset(), initial);
 }
 
-void Layer::add_parameter(const std::string& what, const std::vector<int>& shape,
-                          Parameter::Initial initial, int fan_in) {
+void Layer::add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial,
+                          int fan_in) {
   add_parameter(what, std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()), initial);
   parameters_.back().shape = shape;
   parameters_.back().fan_in = fan_in;

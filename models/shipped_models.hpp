@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Network files of this folder in the library, so that a program finds them wherever it is installed. CMake
-/// makes the texts (models/shipped_models.cpp.in).
+/// Network files of this folder, embedded in the library: a program finds them wherever it is installed.
+/// CMake makes the texts (models/shipped_models.cpp.in).
 #pragma once
 
 #include <span>

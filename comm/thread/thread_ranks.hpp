@@ -25,8 +25,7 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
                       std::chrono::duration<double> timeout = std::chrono::minutes(5));
 
 /// A rank alone, in whichever thread: a group of one.
-std::shared_ptr<Communicator> make_lone_rank(
-    std::chrono::duration<double> timeout = std::chrono::minutes(5));
+std::shared_ptr<Communicator> make_lone_rank(std::chrono::duration<double> timeout = std::chrono::minutes(5));
 
 // Memory that the ranks of one process share: any.
 

@@ -25,7 +25,7 @@ struct Checkpoint {
   std::uint64_t seed = 0;
   std::vector<CheckpointTensor> tensors = {};
   std::vector<float> weights = {};  ///< all tensors, one after the other
-  /// Buffers of the optimizer: "momentum", as many numbers as weights.
+  /// The optimizer's state: "momentum", as many numbers as weights.
   std::map<std::string, std::vector<float>> optimizer = {};
   GradientReducer::Units units = {};  ///< one exponent a tensor
 };

@@ -63,7 +63,7 @@ struct TrainTest {
 };
 
 struct DataOptions {
-  /// mnist, fashion-mnist, kmnist, or own: four IDX files of yours, named as MNIST's. Without files: synthetic (drawn
+  /// mnist, fashion-mnist, kmnist, or idx: four IDX files of yours in `root`, named as MNIST's. Without files: synthetic (drawn
   /// digits), random.
   std::string set = "mnist";
   /// A folder that holds the files, or SET/ with them. auto: $LOCKSTEP_DATA, ~/.cache/lockstep, /usr/share/datasets.

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-/// Exit code of a process. The program `lockstep` returns it, and so does a program whose error nobody
-/// catches while a lockstep::Mpi lives.
+/// The answer of a process to the shell. The program `lockstep` gives it, and a program whose error nobody catches while a
+/// lockstep::Mpi lives.
 enum class ExitCode : int {
   kOk = 0,
   kUsage = 2,               ///< command line, options, job file or model file

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums of your own float buffers over all ranks, to the same bits on any number of ranks. For programs that
+/// Sums of your own float buffers over all ranks, with the same bits on any number of them. For programs that
 /// compute gradients themselves.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 LOCKSTEP_BEGIN_NAMESPACE
 
-/// Adds *terms*: gradients of fixed slices of a global batch (of 64 samples, say), as one flat buffer. It has all tensors. A
-/// term is rounded once to 64-bit fixed point, in a unit of its tensor that follows the size of its gradients; integers are
-/// added in any order. So a term must not depend on the rank that computes it, and ranks must share them as they like.
+/// Adds *terms*: gradients of fixed slices of a global batch, as one flat buffer of all tensors. (64 samples, say.) A term
+/// is rounded once to 64-bit fixed point, in a unit of its tensor that follows the size of its gradients; integers are added
+/// in any order. So a term must not depend on the rank that computes it, and ranks must share them as they like.
 ///
 /// A step on every rank: begin_step(own terms), add() for each of them, mean().
 class GradientReducer {

@@ -88,7 +88,7 @@ struct LayerKind {
   std::string name;                    ///< "scale"; none of Lockstep's own kinds
   std::vector<std::string> keys = {};  ///< the options, "by"; `name` is there always
   /// Makes the layer for an input of this shape. What it throws ends Network::load.
-  std::function<std::unique_ptr<Layer>(const ImageShape& input, const LayerOptions& options)> make;
+  std::function<std::unique_ptr<Layer>(const ImageShape& input, const LayerOptions& options)> make = {};
 };
 
 LOCKSTEP_END_NAMESPACE

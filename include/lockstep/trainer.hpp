@@ -33,10 +33,10 @@ struct TrainerOptions {
   int threads = 1;  ///< of each rank
 };
 
-/// Results of one step over all ranks, equal on each.
+/// Result of one step, over all ranks, and so the same on each.
 struct StepReport {
   std::int64_t step = 0;   ///< from 1, over all epochs
-  std::int64_t epoch = 0;  ///< from 0
+  std::int64_t epoch = 0;  ///< from 1
   std::int64_t samples = 0, correct = 0;
   double loss = 0;           ///< mean over the samples
   double gradient_norm = 0;  ///< L2 norm of the mean gradient, before clipping
@@ -46,7 +46,7 @@ struct StepReport {
 
 /// Over the steps of an epoch.
 struct EpochReport {
-  std::int64_t epoch = 0;  ///< from 0
+  std::int64_t epoch = 0;  ///< from 1
   std::int64_t steps = 0, samples = 0, correct = 0;
   double loss = 0;  ///< mean over the samples
   double seconds = 0;
@@ -97,7 +97,7 @@ class Trainer {
   /// When it returns it survives a power loss.
   /// @returns the directory. @throws IoError
   std::string save(const std::string& folder);
-  /// Resumes from a checkpoint's directory, at its step, with the bits of an unpaused run, on any number of
+  /// Goes on from a checkpoint's directory, at its step, with the same bits as without a pause. On any number of
   /// ranks. One that `lockstep train` wrote will do, where network, data and options are its job's.
   /// @throws DataError, MissingDataError, IoError  it cannot be read; ConfigError  it is of another network or optimizer
   void load(const std::string& checkpoint);

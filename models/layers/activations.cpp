@@ -59,29 +59,12 @@ class ActivationLayer final : public Layer {
   }
 
   std::string describe() const override {
-    switch (function_.kind) {
-      case Activation::kTanh:
-        return "tanh";
-      case Activation::kSigmoid:
-        return "sigmoid";
-      case Activation::kGelu:
-        return "gelu";
-      case Activation::kGeluTanh:
-        return "gelu by tanh";
-      case Activation::kLeakyRelu:
-        return fmt::format("leaky_relu {}", function_.number);
-      case Activation::kElu:
-        return fmt::format("elu {}", function_.number);
-      case Activation::kSilu:
-        return "silu";
-      case Activation::kHardSigmoid:
-        return "hardsigmoid";
-      case Activation::kHardSwish:
-        return "hardswish";
-      case Activation::kRelu6:
-        break;
-    }
-    return "relu6";
+    constexpr std::array<std::string_view, 10> kNames{"tanh",       "sigmoid", "gelu", "gelu by tanh",
+                                                      "leaky_relu", "elu",     "silu", "hardsigmoid",
+                                                      "hardswish",  "relu6"};
+    const std::string name(kNames.at(static_cast<std::size_t>(function_.kind)));
+    const bool has_number = function_.kind == Activation::kLeakyRelu || function_.kind == Activation::kElu;
+    return has_number ? fmt::format("{} {}", name, function_.number) : name;
   }
   LayerOp op() const override { return ActivationOp{function_}; }
   OutputMemory output_memory() const override {

@@ -21,6 +21,13 @@ std::unique_ptr<Layer> make_without_options(const LayerOptions& /*options*/, con
   return std::make_unique<Kind>(place);
 }
 
+/// The shape with so many samples.
+template <typename Shape>
+Shape with_batch(Shape shape, int batch) {
+  shape.batch = batch;
+  return shape;
+}
+
 std::span<const LayerKind> convolution_kinds();  ///< convolutions.cpp
 std::span<const LayerKind> pool_kinds();
 std::span<const LayerKind> norm_kinds();

@@ -276,11 +276,7 @@ class GroupNormLayer final : public Layer {
   }
 
  private:
-  GroupNormShape shape_of(int batch) const {
-    GroupNormShape shape = options_.shape;
-    shape.batch = batch;
-    return shape;
-  }
+  GroupNormShape shape_of(int batch) const { return with_batch(options_.shape, batch); }
   const float* weight_of(const float* weights) const { return options_.affine ? weights : nullptr; }
   const float* bias_of(const float* weights) const {
     return options_.affine ? weights + options_.shape.channels : nullptr;

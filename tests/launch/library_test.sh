@@ -44,6 +44,18 @@ last_lines() {
   for ranks in 1 2 3; do mpirun -np "$ranks" "$@" | tail -n 1; done | sort -u
 }
 
+# A build of the library alone does without the packages of the program.
+Library_is_configured_without_the_packages_of_the_program() {
+  local package hidden=()
+  while read -r package; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done \
+    < <(sed -n 's/^find_package(\([A-Za-z0-9]*\) .*/\1/p' "$repo/launch/program-packages.cmake")
+  [ ${#hidden[@]} -ge 6 ] || fail "launch/program-packages.cmake names ${#hidden[@]} packages"
+  expect_exit 0 cmake -S "$repo" -B "$place/alone" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_PROGRAM=OFF "${hidden[@]}"
+  expect_exit 0 cmake --build "$place/alone" --target help
+  expect_contains "$output" "lockstep_archive"
+  expect_lacks "$output" "lockstep_program"
+}
+
 First_example_trains_to_the_weights_of_the_program() {
   need_examples && need_digits
   export LOCKSTEP_DATA=$place/data
@@ -92,6 +104,47 @@ Programs_link_no_library_of_pictures() {
   expect_contains "$libraries" libmpi
 }
 
+# compiled NAME: NAME.cpp, without CMake.
+compiled() {
+  local flags
+  [ -e prefix ] || ln -s "$place/a prefix" prefix # pkg-config gives folders without quotes
+  flags=$(PKG_CONFIG_PATH=$PWD/prefix/lib/pkgconfig pkg-config --cflags --libs lockstep) || fail "pkg-config does not find it"
+  # shellcheck disable=SC2086  # words
+  expect_exit 0 c++ -std=c++20 "$1.cpp" -o "$1" $flags
+}
+
+Library_goes_on_where_the_program_stopped_and_saves_what_it_reads() {
+  need_examples && need_digits
+  export LOCKSTEP_DATA=$place/data
+  cat >go_on.cpp <<'END'
+#include <lockstep/lockstep.hpp>
+#include <cstdio>
+int main(int argc, char** argv) {
+  lockstep::Mpi mpi(argc, argv);
+  const auto data = lockstep::load_dataset({.set = "mnist"});
+  const auto net = lockstep::Network::load("net", data.train.shape(), data.train.classes());
+  lockstep::Trainer trainer(net, data.train, mpi.world(),
+                            {.global_batch = 512, .optimizer = lockstep::sgd(0.08, 0.9, lockstep::nesterov)});
+  trainer.load(argv[1]);
+  trainer.epoch();
+  std::printf("%s\nweights sha256 %s\n", trainer.save("saved").c_str(), trainer.weights_sha256().c_str());
+}
+END
+  compiled go_on
+  expect_exit 0 "$program" train "$repo/launch/jobs/mnist.yaml" train.epochs=2 parallel.device=cpu run.dir=run run.checkpoint_every_steps=1
+  local trained=${output##*$'\n'} saved
+  expect_exit 0 ./go_on run/checkpoints/step-00000003
+  expect_equal "${output##*$'\n'}" "$trained"
+  saved=${output%%$'\n'*}
+  expect_equal "$saved" saved/checkpoints/step-00000004
+  expect_exit 0 "$program" verify "$saved"
+  expect_exit 0 "$program" inspect "$saved"
+  expect_contains "$output" conv1.weight
+  expect_exit 0 "$program" hash "$saved"
+  expect_contains "$output" "${trained##* }"
+  expect_exit 65 ./go_on run/checkpoints/step-00000003/model.safetensors # what is no directory
+}
+
 # The sources and their build folder are elsewhere, as on a machine that has the package alone.
 Networks_and_sets_are_found_without_the_sources() {
   need_examples && need_digits
@@ -102,11 +155,8 @@ Networks_and_sets_are_found_without_the_sources() {
 
 Program_is_built_with_pkg_config_alone() {
   need_examples
-  local flags
-  ln -s "$place/a prefix" prefix # pkg-config gives folders without quotes
-  flags=$(PKG_CONFIG_PATH=$PWD/prefix/lib/pkgconfig pkg-config --cflags --libs lockstep) || fail "pkg-config does not find it"
-  # shellcheck disable=SC2086  # words
-  expect_exit 0 c++ -std=c++20 "$repo/examples/all_reduce.cpp" -o all_reduce ${flags//"$place/a prefix"/prefix}
+  cp "$repo/examples/all_reduce.cpp" .
+  compiled all_reduce
   expect_exit 0 ./all_reduce
 }
 
@@ -126,6 +176,34 @@ Another_minor_version_is_not_taken() {
   cp "$repo/examples/"*.cpp .
   expect_exit 1 cmake -S . -B built -DCMAKE_PREFIX_PATH="$place/a prefix"
   expect_contains "$output" "compatible with requested version"
+}
+
+# An error of all ranks is said once, and MPI ends in good order.
+Error_of_all_ranks_is_said_once() {
+  need_examples
+  expect_exit 2 mpirun -np 5 "$place/built/own_arrays"
+  expect_equal "$(grep -c '^lockstep: ' <<<"$output")" 1
+  expect_contains "$output" "in grains of 64 has work for 4 ranks at most, and 5 were started; add grain=48, or add global_batch=320"
+  expect_lacks "$output" MPI_ABORT
+}
+
+Error_of_one_rank_ends_all_with_its_code() {
+  need_examples
+  cat >one.cpp <<'END'
+#include <lockstep/lockstep.hpp>
+#include <stdexcept>
+int main(int argc, char** argv) {
+  lockstep::Mpi mpi(argc, argv);
+  if (mpi.world().rank() == 1) argc > 1 ? throw lockstep::IoError("a disk") : throw std::runtime_error("its own");
+  mpi.world().barrier();
+}
+END
+  compiled one
+  expect_exit 74 mpirun -np 3 ./one disk
+  expect_contains "$output" "lockstep: rank 1 on $(hostname): a disk"
+  expect_exit 70 mpirun -np 3 ./one
+  expect_contains "$output" "lockstep: rank 1 on $(hostname): its own"
+  expect_lacks "$output" "internal error"
 }
 
 Missing_data_are_told_with_the_command_that_fetches_them() {

@@ -112,11 +112,31 @@ Packed_program_runs_from_its_place() {
   expect_equal "$(objdump -p it/usr/bin/lockstep | grep -E 'RPATH|RUNPATH')" ""
 }
 
+Package_of_the_library_has_what_programs_are_built_with() {
+  skip_without cpack dpkg-deb dpkg-shlibdeps file help2man
+  [ -f "$build/trainer/library/liblockstep.a" ] || skip "no liblockstep.a in $build"
+  expect_exit 0 "$repo/launch/package" --development --build "$build" --to "$PWD"
+  package=$(compgen -G "lockstep-dev_*.deb") || fail "no package: $output"
+  expect_equal "$(field Package)" lockstep-dev
+  expect_equal "$(field Version)" "$(version)"
+  expect_contains "$(field Depends)" libopenmpi-dev
+  expect_lacks "$(field Depends)" jpeg
+  dpkg-deb --extract "$package" it
+  expect_file it/usr/share/doc/lockstep-dev/copyright
+  expect_file it/usr/share/doc/lockstep-dev/examples/CMakeLists.txt
+  expect_file "$(find it/usr/lib -name lockstepConfigVersion.cmake)"
+  expect_equal "$(cd it/usr/include/lockstep && echo *)" "$(cd "$repo/include/lockstep" && echo *)"
+  expect_no_file it/usr/bin
+  expect_no_file it/usr/share/lockstep
+}
+
 Package_says_what_is_missing() {
   skip_without cpack dpkg-shlibdeps file help2man
   mkdir empty
   expect_exit 66 "$repo/launch/package" --build empty
   expect_contains "$output" "no program"
+  expect_exit 66 "$repo/launch/package" --development --build empty
+  expect_contains "$output" "launch/build package lockstep_archive"
   expect_exit 2 "$repo/launch/package" --rpm
 }
 

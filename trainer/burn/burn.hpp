@@ -41,8 +41,7 @@ struct BurnOptions {
   std::vector<std::string> without;  ///< names of checks
   BurnFault fault;
   bool shows_progress = true;
-  std::string device = "auto";  ///< as parallel.device
-  std::string backend = "auto";
+  ParallelSection parallel;  ///< device, backend, ranks
 };
 /// Duration of a level. @throws UsageError  there is no such level
 double seconds_of_level(int level);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Compares ranks: senders of damaged messages, wrong sums, slow ranks and links. Speeds are the best of many
 /// short tries, since other programs may share a core; only ranks on like processors are compared.
+#include "common/buffers.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/burn/burn.hpp"
 
@@ -21,7 +22,7 @@ double median_of(std::vector<double> values) {
 }
 
 std::string host_of(const Ranks& ranks, int rank) {
-  return ranks[static_cast<std::size_t>(rank)].host;
+  return at(ranks, rank).host;
 }
 
 // Damaged messages and wrong sums of pairs.
@@ -35,12 +36,12 @@ struct Accusations {
 std::vector<Accusations> accusations_of(const Ranks& ranks) {
   std::vector<Accusations> all(ranks.size());
   for (const RankResult& result : ranks) {
-    Accusations& mine = all[static_cast<std::size_t>(result.rank)];
+    Accusations& mine = at(all, result.rank);
     for (const LinkView& link : result.links) {
       ++mine.partners;
       mine.as_receiver += link.damaged > 0 ? 1 : 0;
       mine.in_sums += link.wrong_sums > 0 ? 1 : 0;
-      all[static_cast<std::size_t>(link.with)].as_sender += link.damaged > 0 ? 1 : 0;
+      at(all, link.with).as_sender += link.damaged > 0 ? 1 : 0;
     }
   }
   return all;
@@ -64,28 +65,30 @@ void name_damaged_messages(Ranks& ranks, const std::vector<Accusations>& all) {
   std::vector<int> senders = most_accused(all, &Accusations::as_sender);
   const std::vector<int> receivers = most_accused(all, &Accusations::as_receiver);
   if (senders.empty()) return;
-  const int by_sender = all[static_cast<std::size_t>(senders.front())].as_sender;
-  const int by_receiver = all[static_cast<std::size_t>(receivers.front())].as_receiver;
+  const int by_sender = at(all, senders.front()).as_sender;
+  const int by_receiver = at(all, receivers.front()).as_receiver;
   const bool receives_wrong = by_receiver > by_sender;
   for (const int rank : receives_wrong ? receivers : senders)
-    ranks[static_cast<std::size_t>(rank)].findings.push_back(
-        {Grade::kWrong, "message",
-         fmt::format("messages that it {} were damaged, with {} of {}", receives_wrong ? "received" : "sent",
-                     receives_wrong ? by_receiver : by_sender,
-                     counted(all[static_cast<std::size_t>(rank)].partners, "partner")),
-         kMessageFix});
+    at(ranks, rank)
+        .findings.push_back(
+            {Grade::kWrong, "message",
+             fmt::format("messages that it {} were damaged, with {} of {}",
+                         receives_wrong ? "received" : "sent", receives_wrong ? by_receiver : by_sender,
+                         counted(at(all, rank).partners, "partner")),
+             kMessageFix});
 }
 
 void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
   const std::vector<int> accused = most_accused(all, &Accusations::in_sums);
   for (const int rank : accused) {
-    const Accusations& mine = all[static_cast<std::size_t>(rank)];
-    ranks[static_cast<std::size_t>(rank)].findings.push_back(
-        {Grade::kWrong, "sum",
-         fmt::format("an all-reduce of it and one other rank gave wrong integers, with {} of {}{}",
-                     mine.in_sums, counted(mine.partners, "partner"),
-                     accused.size() > 1 ? "; either of the two may be at fault" : ""),
-         kMessageFix});
+    const Accusations& mine = at(all, rank);
+    at(ranks, rank)
+        .findings.push_back(
+            {Grade::kWrong, "sum",
+             fmt::format("an all-reduce of it and one other rank gave wrong integers, with {} of {}{}",
+                         mine.in_sums, counted(mine.partners, "partner"),
+                         accused.size() > 1 ? "; either of the two may be at fault" : ""),
+             kMessageFix});
   }
   const bool all_sums =
       std::ranges::any_of(ranks, [](const RankResult& r) { return r.wrong_sums_of_all > 0; });
@@ -210,7 +213,7 @@ bool name_slow_pairs(Ranks& ranks, bool between_hosts, const LinkRule& rule) {
   bool found = false;
   for (RankResult& result : ranks)
     for (const LinkView& link : result.links) {
-      const RankResult& other = ranks[static_cast<std::size_t>(link.with)];
+      const RankResult& other = at(ranks, link.with);
       if (is_between_hosts(ranks, result, link) != between_hosts || link.received < kLeastMessages) continue;
       if (!has_its_cores(result) || !has_its_cores(other)) continue;
       const double usual = std::max(best_link(ranks, result, between_hosts, rule),

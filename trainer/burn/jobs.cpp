@@ -6,6 +6,7 @@
 #include "common/text_layout.hpp"
 #include "trainer/burn/check.hpp"
 #include "trainer/checkpoint/state.hpp"
+#include "trainer/ranks/checks.hpp"
 #include "trainer/run/stop_signal.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/data_parallel.hpp"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <fstream>
 
 namespace lockstep::burn {
@@ -47,13 +47,6 @@ Job job_of(const KnownJob& known) {
                   "run: {{trail: false}}\n",
                   known.model, known.samples, known.epochs),
       "burn");
-}
-
-/// Time that this thread had a core for: what others take of it does not count.
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 /// Time that this thread waited for a core, as the kernel counts it; 0 where it does not.
@@ -182,7 +175,7 @@ class Jobs final : public BurnCheck {
   Job on_all_ranks(const KnownJob& known) const {
     Job job = job_of(known);
     job.parallel.device = rank_.device.kind;
-    job.parallel.backend = rank_.options.backend;
+    job.parallel.backend = rank_.options.parallel.backend;
     job.parallel.threads = rank_.threads;
     return job;
   }

@@ -88,13 +88,6 @@ std::string temporary_directory(Env& env, const std::string& parent, const std::
   return free_name(env, usual);
 }
 
-void ignore_errors(const auto& cleanup) {
-  try {
-    cleanup();
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the error that led here is the one to tell
-  }
-}
-
 }  // namespace
 
 std::string save_checkpoint(Env& env, const std::string& run_dir, const CheckpointState& state) {
@@ -110,7 +103,10 @@ std::string save_checkpoint(Env& env, const std::string& run_dir, const Checkpoi
     write_directory(env, temporary, contents);
     publish(env, temporary, target);
   } catch (const Error&) {
-    ignore_errors([&] { env.remove_directory(temporary, checkpoint_files()); });
+    try {
+      env.remove_directory(temporary, checkpoint_files());
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the error that led here is the one to tell
+    }
     throw;
   }
   return target;

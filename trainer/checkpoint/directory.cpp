@@ -24,6 +24,12 @@ std::string checkpoints_of(const std::string& run_dir) {
   return run_dir + "/" + kCheckpointsDirectory;
 }
 
+/// The entries of a directory; none where it is not there.
+std::vector<std::string> names_of_checkpoints(Env& env, const std::string& directory) {
+  return read_patiently(
+      env, [&] { return env.exists(directory) ? env.list(directory) : std::vector<std::string>(); });
+}
+
 std::string last_component(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -126,9 +132,7 @@ std::optional<std::int64_t> checkpoint_step(const std::string& name) {
 std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_dir) {
   const std::string directory = checkpoints_of(run_dir);
   std::vector<CheckpointEntry> entries;
-  const auto names = read_patiently(
-      env, [&] { return env.exists(directory) ? env.list(directory) : std::vector<std::string>(); });
-  for (const std::string& name : names)
+  for (const std::string& name : names_of_checkpoints(env, directory))
     if (const auto step = checkpoint_step(name))
       entries.push_back({*step, fmt::format("{}/{}", directory, name)});
   // Sorts the plain name first among equal steps: it is the newer one.
@@ -239,9 +243,7 @@ bool is_own_checkpoint(Env& env, const std::string& path) {
 
 void remove_leftovers(Env& env, const std::string& run_dir) {
   const std::string directory = checkpoints_of(run_dir);
-  const auto names = read_patiently(
-      env, [&] { return env.exists(directory) ? env.list(directory) : std::vector<std::string>(); });
-  for (const std::string& name : names) {
+  for (const std::string& name : names_of_checkpoints(env, directory)) {
     const std::string path = fmt::format("{}/{}", directory, name);
     if (env.entry(path).kind == EntryKind::kDirectory && is_leftover(env, directory, name))
       env.remove_directory(path, checkpoint_files());

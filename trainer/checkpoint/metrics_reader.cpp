@@ -3,19 +3,15 @@
 /// Scanner that checks a line and notes the positions of its values. Numbers and texts are converted on request.
 #include "trainer/checkpoint/metrics_reader.hpp"
 
-#include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "data/byte_source.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 namespace lockstep {
 namespace {
@@ -135,44 +131,6 @@ class JsonScanner {
   bool wide_ = false;
 };
 
-/// A file that is read from its start to its end. A FIFO is not waited for.
-class ReadFile {
- public:
-  explicit ReadFile(const std::string& path)
-      : path_(path), fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
-    if (fd_ < 0 && (errno == ENOENT || errno == ENOTDIR))
-      throw MissingDataError(fmt::format("{}: is not there", path));
-    if (fd_ < 0) fail();
-    struct stat info {};
-    if (fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
-    close(fd_);
-    throw DataError(fmt::format("{}: is not a regular file", path));
-  }
-  ~ReadFile() { close(fd_); }
-  ReadFile(const ReadFile&) = delete;
-  ReadFile& operator=(const ReadFile&) = delete;
-
-  /// Appends to `text`. False at the end.
-  bool read_block(std::string* text) {
-    const std::size_t before = text->size();
-    text->resize(before + kBlock);
-    ssize_t count = 0;
-    do count = ::read(fd_, text->data() + before, kBlock);
-    while (count < 0 && errno == EINTR);
-    if (count < 0) fail();
-    text->resize(before + static_cast<std::size_t>(count));
-    return count > 0;
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw IoError(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
-  }
-
-  const std::string& path_;
-  int fd_;
-};
-
 }  // namespace
 
 bool MetricsEvent::read(std::string_view line) {
@@ -230,13 +188,32 @@ ToldEvaluation told_evaluation(const MetricsEvent& event) {
   return told;
 }
 
+void ToldEvaluations::add(const MetricsEvent& event) {
+  static_cast<ToldEvaluation&>(*this) = told_evaluation(event);
+  const std::int64_t epoch = event.name() == "epoch" ? event.integer("epoch").value_or(0) : 0,
+                     step = event.integer("step").value_or(0);
+  const auto keep_better = [&](std::optional<BestRecord>& best, std::optional<double> now, auto is_better) {
+    if (now && (!best || is_better(*now, best->value))) best = {epoch, step, *now};
+  };
+  keep_better(best_accuracy, accuracy(), std::greater());
+  keep_better(best_loss, loss(), std::less());
+  if (!accuracy() || (event.name() == "end" && step == counted_step_)) return;
+  counted_step_ = step;
+  ++count;
+}
+
 MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event) {
-  ReadFile file(path);
+  FileSource file(path);
   MetricsLines lines;
   MetricsEvent event;
   std::string text;
   bool in_long_line = false;  // whose beginning is dropped
-  while (file.read_block(&text)) {
+  while (true) {
+    const std::size_t kept = text.size();
+    text.resize(kept + kBlock);
+    const std::size_t got = file.read({reinterpret_cast<std::uint8_t*>(text.data()) + kept, kBlock});
+    text.resize(kept + got);
+    if (got == 0) break;
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
       const bool good = !in_long_line && event.read(std::string_view(text).substr(begin, end - begin));

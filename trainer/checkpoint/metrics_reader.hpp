@@ -53,6 +53,25 @@ struct ToldEvaluation {
 };
 ToldEvaluation told_evaluation(const MetricsEvent& event);
 
+/// The best value of a number, and its place.
+struct BestRecord {
+  std::int64_t epoch = 0;  ///< 0: within an epoch
+  std::int64_t step = 0;
+  double value = 0;
+};
+
+/// The last evaluation that events tell of, how many there are, and the best: by accuracy(), the first among equals.
+struct ToldEvaluations : ToldEvaluation {
+  std::int64_t count = 0;  ///< with an accuracy; what "end" says again of the last step is not counted
+  std::optional<BestRecord> best_accuracy, best_loss;
+
+  /// @param event  "epoch", "evaluation" or "end"
+  void add(const MetricsEvent& event);
+
+ private:
+  std::int64_t counted_step_ = -1;
+};
+
 using OnMetricsEvent = std::function<void(const MetricsEvent&)>;
 
 /// A longer line is damaged: it is passed over without being kept.

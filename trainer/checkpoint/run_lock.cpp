@@ -13,7 +13,6 @@
 
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <thread>
 

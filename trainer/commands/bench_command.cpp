@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep bench allreduce|step
 #include "comm/agreement.hpp"
-#include "comm/backend.hpp"
 #include "common/error.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
@@ -22,29 +21,8 @@
 namespace lockstep {
 namespace {
 
-RankFacts option_facts(const bench::AllreduceOptions& options) {
-  return {{FactKind::kJob, "--min-bytes", std::to_string(options.min_bytes)},
-          {FactKind::kJob, "--max-bytes", std::to_string(options.max_bytes)},
-          {FactKind::kJob, "--factor", std::to_string(options.factor)},
-          {FactKind::kJob, "--iterations", std::to_string(options.iterations)},
-          {FactKind::kJob, "--warmup", std::to_string(options.warmup)},
-          {FactKind::kJob, "--backend", options.backend},
-          {FactKind::kJob, "--device", options.device}};
-}
-
 CLI::Option* add_json(CLI::App& command, bool& json) {
   return command.add_flag("--json", json, "Print one JSON object");
-}
-
-RankFacts demo_facts(bool demo) {
-  return {{FactKind::kJob, "--demo", demo ? "given" : "not given"}};
-}
-
-RankFacts option_facts(const bench::StepOptions& options) {
-  return {{FactKind::kJob, "--rounds", std::to_string(options.rounds)},
-          {FactKind::kJob, "--steps", std::to_string(options.steps_per_round)},
-          {FactKind::kJob, "--explain", options.explain ? "given" : "not given"},
-          {FactKind::kJob, "--trace", options.trace.empty() ? "not given" : "given"}};
 }
 
 /// "4K", "16MiB" or a plain number.
@@ -62,11 +40,6 @@ void check_sizes(const bench::AllreduceOptions& options) {
   if (options.min_bytes <= options.max_bytes) return;
   throw UsageError(
       fmt::format("--min-bytes {} is more than --max-bytes {}", options.min_bytes, options.max_bytes));
-}
-
-std::vector<std::string> backend_texts() {
-  const auto names = backend_names();
-  return {names.begin(), names.end()};
 }
 
 void add_allreduce(CLI::App& bench, Action& action) {
@@ -87,9 +60,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
   command->add_option("-w,--warmup", options->warmup, "All-reduces before those, not timed")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
-  command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
-      ->check(CLI::IsMember(backend_texts()))
-      ->capture_default_str();
+  add_backend_option(*command, options->backend);
   command
       ->add_option("--device", options->device, "Place of the buffers; auto: cuda with nccl, otherwise cpu")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulated"}))
@@ -116,8 +87,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       parallel->backend = options->backend;
       hash_program_in_advance();
       return run_on_ranks(*parallel, [&](Communicator& comm) {
-        expect_equal_ranks(
-            comm, program_facts("bench allreduce", comm) + option_facts(*options) + demo_facts(*demo));
+        expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*command));
         if (*demo) {
           bench::show_allreduce(comm, *options);
           return 0;
@@ -154,7 +124,7 @@ void add_step(CLI::App& bench, Action& action) {
       hash_program_in_advance();
       const auto data = load_in_advance(job, DataCopy::kOfHost);
       return run_on_ranks(job.parallel, [&](Communicator& comm) {
-        expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*options));
+        expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*command));
         Job on_ranks;
         agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
         bench::bench_step(comm, on_ranks, data, *options);

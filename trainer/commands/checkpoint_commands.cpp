@@ -32,7 +32,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <system_error>
 #include <vector>

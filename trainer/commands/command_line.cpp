@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/commands/command_line.hpp"
 
+#include "comm/backend.hpp"
 #include "comm/launcher.hpp"
 #include "comm/nccl/nccl.hpp"
 #include "common/error.hpp"
@@ -20,6 +21,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -77,6 +79,11 @@ int end_with(ExitCode code, const std::string& message) {
     print_error("rank " + std::to_string(this_launch().rank) + ": " + message);
   }
   return static_cast<int>(code);
+}
+
+int end_with(const std::exception& error) {
+  const auto [code, text] = explain(error);
+  return end_with(code, text);
 }
 
 /// The command that was given, and the name of the whole: "bench step". The program itself has none.
@@ -157,11 +164,10 @@ struct Kind {
 };
 
 Kind kind_of(const CLI::App& app) {
-  const bool train = app.got_subcommand("train");
-  return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("prove") ||
-                          app.got_subcommand("bench") || app.got_subcommand("burn") ||
-                          app.got_subcommand("doctor"),
-          .goes_on_unheard = train};
+  constexpr std::array kOfAllRanks{"train", "eval", "prove", "bench", "burn", "doctor"};
+  return {.of_all_ranks =
+              std::ranges::any_of(kOfAllRanks, [&](const char* name) { return app.got_subcommand(name); }),
+          .goes_on_unheard = app.got_subcommand("train")};
 }
 
 int run(const Action& action, const Kind& kind = {}) {
@@ -172,15 +178,11 @@ int run(const Action& action, const Kind& kind = {}) {
     if (!kind.goes_on_unheard) finish_standard_output();
     return code;
   } catch (const std::system_error& error) {
-    if (std::ferror(stdout) == 0) {
-      const auto [code, text] = explain(error);
-      return end_with(code, text);
-    }
+    if (std::ferror(stdout) == 0) return end_with(error);
     if (error.code().value() == EPIPE) return kBrokenPipe;
     return end_with(ExitCode::kIo, std::string("standard output: ") + error.what());
   } catch (const std::exception& error) {
-    const auto [code, text] = explain(error);
-    return end_with(code, text);
+    return end_with(error);
   }
 }
 
@@ -198,31 +200,19 @@ int run_command_line(int argc, char** argv) {
   app.require_subcommand(1);
 
   Action action;
-  add_train_command(app, action);
-  add_eval_command(app, action);
-  add_predict_command(app, action);
-  add_prove_command(app, action);
-  add_validate_command(app, action);
-  add_runs_command(app, action);
-  add_compare_command(app, action);
-  add_convert_command(app, action);
-  add_import_command(app, action);
-  add_checkpoint_commands(app, action);
-  add_report_command(app, action);
-  add_devices_command(app, action);
-  add_doctor_command(app, action);
-  add_bench_command(app, action);
-  add_burn_command(app, action);
-  add_help_command(app, action);
-  add_complete_command(app, action);
+  for (const auto add :
+       {add_train_command, add_eval_command, add_predict_command, add_prove_command, add_validate_command,
+        add_runs_command, add_compare_command, add_convert_command, add_import_command,
+        add_checkpoint_commands, add_report_command, add_devices_command, add_doctor_command,
+        add_bench_command, add_burn_command, add_help_command, add_complete_command})
+    add(app, action);
   try {
     refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error, argc, argv);
   } catch (const std::exception& error) {
-    const auto [code, text] = explain(error);
-    return end_with(code, text);
+    return end_with(error);
   }
   for (const char* name : {"eval", "prove", "burn"})
     if (app.got_subcommand(name)) spell_advice_as(kOptionSpelling);
@@ -244,6 +234,32 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
       ->capture_default_str();
   command.add_option("--threads", parallel.threads, "Threads of each rank")
       ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+RankFacts option_facts(const CLI::App& command) {
+  constexpr std::array<std::string_view, 6> kOfEachRank{"--data",  "--threads", "--json",
+                                                        "--force", "--share",   "--ranks"};
+  RankFacts facts;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->get_positional() || option == command.get_help_ptr() ||
+        std::ranges::find(kOfEachRank, name) != kOfEachRank.end())
+      continue;
+    const bool is_given = option->count() > 0, is_file = name == "--trace",
+               says_more = !is_file && option->get_items_expected_max() > 0;
+    facts.push_back({FactKind::kJob, name,
+                     !says_more ? is_given ? "given" : "not given"
+                     : is_given ? fmt::format("{}", fmt::join(option->results(), ","))
+                                : option->get_default_str()});
+  }
+  return facts;
+}
+
+void add_backend_option(CLI::App& command, std::string& backend) {
+  const auto names = backend_names();
+  command.add_option("--backend", backend, "auto, mpi, nccl or thread")
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())))
       ->capture_default_str();
 }
 

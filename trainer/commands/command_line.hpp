@@ -6,6 +6,7 @@
 #include "data/pictures/picture.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -61,6 +62,13 @@ int run_command_line(int argc, char** argv);
 
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
+
+/// --backend, likewise.
+void add_backend_option(CLI::App& command, std::string& backend);
+
+/// The options of a command as facts that are the same on all ranks. Files and folders, which may be elsewhere on another
+/// host, and how a rank shows and computes are left out.
+RankFacts option_facts(const CLI::App& command);
 
 /// --fit, of commands that give pictures the size of a set's images. Writes into `fit`, which must outlive the parsing.
 CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, const char* otherwise);

@@ -3,7 +3,7 @@
 /// Completion of a command line: commands, options, keys and their values, jobs, runs.
 #include "common/error.hpp"
 #include "common/output.hpp"
-#include "common/yaml.hpp"
+#include "common/printable.hpp"
 #include "data/sets/catalogue.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -38,6 +38,17 @@ struct Completion {
   void ask_for(std::string_view kind) { lines.push_back(fmt::format(":{}\n", kind)); }
 };
 
+/// The entries of a folder, with its path (or "") before their names. None if it cannot be read.
+std::vector<std::string> entries_of(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+    paths.push_back(folder + entries->path().filename().string());
+  std::ranges::sort(paths);
+  return paths;
+}
+
 bool is_run(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path / "checkpoints", ignored) || fs::is_regular_file(path / "job.yaml", ignored);
@@ -49,13 +60,9 @@ std::vector<std::string> runs_from(const std::string& typed) {
   std::vector<std::string> folders = {slash == typed.npos ? "" : typed.substr(0, slash + 1)};
   if (folders.front().empty()) folders.emplace_back("runs/");
   std::vector<std::string> runs;
-  for (const std::string& folder : folders) {
-    std::error_code error;
-    fs::directory_iterator entries(folder.empty() ? "." : folder, error);
-    for (; !error && entries != fs::directory_iterator(); entries.increment(error))
-      if (is_run(entries->path())) runs.push_back(folder + entries->path().filename().string());
-  }
-  std::ranges::sort(runs);
+  for (const std::string& folder : folders)
+    for (const std::string& path : entries_of(folder))
+      if (is_run(path)) runs.push_back(path);
   return runs;
 }
 
@@ -80,15 +87,10 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
 void add_jobs(Completion& answer) {
   const std::size_t slash = answer.typed.rfind('/');
   const std::string folder = slash == answer.typed.npos ? "" : answer.typed.substr(0, slash + 1);
-  std::vector<std::string> files;
-  std::error_code error;
-  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    const fs::path name = entries->path().filename();
-    const bool is_yaml = name.extension() == ".yaml" || name.extension() == ".yml";
-    if (is_yaml && !find_unprintable(name.string())) files.push_back(folder + name.string());
-  }
-  std::ranges::sort(files);
+  std::vector<std::string> files = entries_of(folder);
+  std::erase_if(files, [](const fs::path& file) {
+    return (file.extension() != ".yaml" && file.extension() != ".yml") || find_unprintable(file.string());
+  });
   if (folder.empty())
     for (const std::string& job : shipped_jobs())
       if (const std::string name = fs::path(job).stem();

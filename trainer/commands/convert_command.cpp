@@ -5,7 +5,6 @@
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
@@ -19,7 +18,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

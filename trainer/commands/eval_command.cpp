@@ -186,16 +186,6 @@ std::string evaluation_json(const EvaluationReport& report) {
   return json_text_in_ascii(json) + "\n";
 }
 
-RankFacts option_facts(const EvalOptions& options) {
-  return {{FactKind::kJob, "--set", options.set},
-          {FactKind::kJob, "--train", options.train_set ? "given" : "not given"},
-          {FactKind::kJob, "--validation", options.validation ? "given" : "not given"},
-          {FactKind::kJob, "--whole", options.whole ? "given" : "not given"},
-          {FactKind::kJob, "--classes", options.classes ? "given" : "not given"},
-          {FactKind::kJob, "--device", options.parallel.device},
-          {FactKind::kJob, "--threads", std::to_string(options.parallel.threads)}};
-}
-
 /// While a run goes on, two ranks may find two newest checkpoints.
 RankFacts model_facts(const SavedModel& model) {
   return RankFacts{{FactKind::kCheckpoint, "the sha256 of the weights", weights_sha256(model.weights.span()),
@@ -203,8 +193,8 @@ RankFacts model_facts(const SavedModel& model) {
          network_facts(model.network);
 }
 
-int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
-  expect_equal_ranks(comm, program_facts("eval", comm) + option_facts(options));
+int evaluate_checkpoint(const EvalOptions& options, const CLI::App& command, Communicator& comm) {
+  expect_equal_ranks(comm, program_facts("eval", comm) + option_facts(command));
   std::optional<SavedModel> model;
   EvaluationData loaded;
   agree(comm, [&] { model = load_saved_model(options.checkpoint); });
@@ -278,7 +268,7 @@ void add_eval_command(CLI::App& app, Action& action) {
     action = [=] {
       hash_program_in_advance();
       return run_on_ranks(options->parallel,
-                          [&](Communicator& comm) { return evaluate_checkpoint(*options, comm); });
+                          [&](Communicator& comm) { return evaluate_checkpoint(*options, *command, comm); });
     };
   });
 }

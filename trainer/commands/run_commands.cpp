@@ -15,7 +15,7 @@
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
@@ -140,7 +140,7 @@ nlohmann::ordered_json job_json(const Job& job, const Network& network, const Se
   const DataSizes sizes = sizes_of(job, data);
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
   return {{"format", kValidateFormat},
-          {"job", flat_job(to_yaml(job), "job")},
+          {"job", texts_of_keys(job)},
           {"model", network.name()},
           {"parameters", network.parameters().size},
           {"train_samples", sizes.train_samples},

@@ -77,6 +77,35 @@ std::string to_yaml(const Job& job) {
   return yaml;
 }
 
+namespace {
+
+/// In lists and maps, text is quoted only where it could be taken for several.
+std::string with_few_quotes(const YAML::Node& node, bool inside = false) {
+  if (node.IsScalar()) {
+    const bool is_one = !inside || node.Scalar().find_first_of(",:[]{}\"") == std::string::npos;
+    return is_one ? node.Scalar() : format_yaml_text(node.Scalar());
+  }
+  std::vector<std::string> items;
+  for (const auto& entry : node)
+    items.push_back(node.IsSequence() ? with_few_quotes(entry, true)
+                                      : fmt::format("{}: {}", with_few_quotes(entry.first, true),
+                                                    with_few_quotes(entry.second, true)));
+  return fmt::format("{1}{0}{2}", fmt::join(items, ", "), node.IsSequence() ? '[' : '{',
+                     node.IsSequence() ? ']' : '}');
+}
+
+}  // namespace
+
+std::map<std::string, std::string> texts_of_keys(const Job& job) {
+  std::map<std::string, std::string> texts;
+  for (const JobKey& key : job_schema()) {
+    if (!belongs(key, job)) continue;
+    const std::string text = with_points(key.write(job));
+    texts[key.path] = text.find('"') == text.npos ? text : with_few_quotes(YAML::Load(text));
+  }
+  return texts;
+}
+
 // Batch arithmetic: multiplies, and refuses a global batch that says something else. Describes a batch's cost
 // and the promise about ranks.
 

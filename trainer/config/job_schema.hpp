@@ -66,6 +66,9 @@ std::vector<KeyOwner> owners_of(const JobKey& key);
 /// "parallel".
 std::vector<std::string_view> choices_of(std::string_view section);
 
+/// The keys that a job has, as one types them: "train.optimizer.lr" → "0.05"; a list is "[1, 2]".
+std::map<std::string, std::string> texts_of_keys(const Job& job);
+
 // Conditions between keys.
 
 /// @throws ConfigError  with the place of the key that does not go with the others

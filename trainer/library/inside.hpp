@@ -4,7 +4,9 @@
 /// public one, lockstep::NAME ours.
 #pragma once
 
+#include "comm/agreement.hpp"
 #include "comm/communicator.hpp"
+#include "common/buffers.hpp"
 #include "data/dataset.hpp"
 #include "models/layer_options.hpp"
 #include "models/network.hpp"
@@ -16,6 +18,7 @@
 #include <lockstep/loss.hpp>
 #include <lockstep/network.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -49,6 +52,16 @@ struct Network::Inside {
 struct LayerOptions::Inside {
   const lockstep::LayerOptions& options;
 };
+
+/// agree(), after which every rank has the sentence of the one that failed: a program may catch it anywhere.
+inline void agree_in_words(lockstep::Communicator& comm, const std::function<void()>& action) {
+  try {
+    agree(comm, action);
+  } catch (const AgreedError& error) {
+    const std::vector<std::string> words = gather_text(comm, error.what());
+    throw AgreedError(error.code(), at(words, error.speaker()), error.speaker());
+  }
+}
 
 /// A loss of a program's own as the core takes it.
 std::unique_ptr<const HostLoss> adapt(std::shared_ptr<const OwnLoss> loss);

@@ -18,9 +18,24 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <new>
 #include <optional>
+#include <system_error>
 
 namespace lockstep::v0 {
+
+namespace {
+
+/// Advice is spelt as TrainerOptions has it: set before main(), so before there are threads.
+[[maybe_unused]] const bool advice_is_spelt = [] {
+  spell_advice_as({.global_batch = "global_batch",
+                   .grain = "grain",
+                   .sample_counts = "train_samples and test_samples",
+                   .timeout = "the time limit"});
+  return true;
+}();
+
+}  // namespace
 
 const char* version() {
   return LOCKSTEP_VERSION;
@@ -86,6 +101,14 @@ struct Mpi::Inside {
 
 namespace {
 
+/// The sentence of what a program threw itself is its own.
+Explanation explain_to_program(const std::exception& error) {
+  const bool is_known = dynamic_cast<const Error*>(&error) != nullptr ||
+                        dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                        dynamic_cast<const std::system_error*>(&error) != nullptr;
+  return is_known ? explain(error) : Explanation{ExitCode::kInternal, error.what()};
+}
+
 /// Ends all ranks. May not be called on one alone, where others have the same error.
 [[noreturn]] void end_all(lockstep::Communicator& comm, int exit_code) {
   std::fflush(nullptr);
@@ -110,7 +133,7 @@ void tell_uncaught() {
     } catch (const AgreedError& error) {
       end_together(*inside_of_process, error);
     } catch (const std::exception& error) {
-      const auto [code, text] = explain(error);
+      const auto [code, text] = explain_to_program(error);
       print_error(comm.size() > 1 ? fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), text) : text);
       end_all(comm, static_cast<int>(code));
     } catch (...) {  // NOLINT(bugprone-empty-catch): of a type that says nothing

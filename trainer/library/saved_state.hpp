@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Conversion between a strategy's state and a checkpoint of the program's form, for Trainer::save and load.
+/// Trainer::save and load: from a strategy's state to a checkpoint of the program's form, and back.
 #pragma once
 
 #include "models/network.hpp"

@@ -118,7 +118,7 @@ void require_network_for(const lockstep::Network& network, const lockstep::Datas
                   channels_rows_columns(data.shape), data.classes));
 }
 
-/// Facts that must be the same on all ranks, in short. For samples that a function makes, the labels stand for all.
+/// Facts that are the same on all ranks, in short. For samples that a function makes, the labels stand.
 std::string facts_of(const TrainingSetup& setup, const lockstep::Dataset& data) {
   const BatchOptions& batch = setup.options.batch;
   const OptimizerSection& optimizer = setup.options.update.optimizer;
@@ -139,16 +139,16 @@ void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
   const auto other =
       std::ranges::find_if(all, [&](const std::string& facts) { return facts != all.front(); });
   if (other == all.end()) return;
-  const auto [a, b] = std::ranges::mismatch(all.front(), *other);
-  const std::string before(all.front().begin(), a);
-  const char* what = before.find("options") != before.npos ? "options"
-                     : before.find("data") != before.npos  ? "data"
-                                                           : "network";
+  const auto differs = std::ranges::mismatch(all.front(), *other).in1;
+  const std::string same(all.front().begin(), differs);
+  const char* what = same.find("options") != same.npos ? "other options"
+                     : same.find("data") != same.npos  ? "other data"
+                                                       : "another network";
   throw AgreedError(
       ExitCode::kUsage,
-      fmt::format("the {} of rank {} are not those of rank 0; all ranks train the same network on the "
-                  "same data with the same options",
-                  what, other - all.begin()),
+      fmt::format("rank {} has {} than rank 0; all ranks train the same network on the same data "
+                  "with the same options",
+                  other - all.begin(), what),
       0);
 }
 
@@ -161,8 +161,8 @@ double mean_of(const WideSum& loss_units, std::int64_t samples) {
 struct Trainer::Inside {
   Inside(const Network& network, const Dataset& train_set, lockstep::Communicator& all,
          const TrainerOptions& given)
-      : comm(all), train(train_set.inside()), network_used(network) {
-    agree(comm, [&] { prepare(network, given); });
+      : comm(all), train(train_set.inside()) {
+    agree_in_words(comm, [&] { prepare(network, given); });
     expect_equal_ranks(comm, facts_of(*setup, setup->data->train));
     setup->plan = plan_buckets_by_latency(setup->network, setup->options.step, comm);
     strategy = make_cpu_data_parallel(*setup, comm);
@@ -228,7 +228,7 @@ struct Trainer::Inside {
   }
 
   Evaluation evaluate(const Dataset& set) {
-    agree(comm, [&] { require_network_for(setup->network, *set.inside().set); });
+    agree_in_words(comm, [&] { require_network_for(setup->network, *set.inside().set); });
     if (evaluated != set.inside().set) {
       evaluated = set.inside().set;
       data->test = borrow(evaluated);
@@ -239,7 +239,6 @@ struct Trainer::Inside {
 
   lockstep::Communicator& comm;
   Dataset::Inside train;
-  Network network_used;
   std::unique_ptr<const HostLoss> loss;
   std::shared_ptr<TrainTestData> data = std::make_shared<TrainTestData>();
   std::shared_ptr<const lockstep::Dataset> evaluated;  ///< data->test is its view
@@ -294,7 +293,7 @@ std::string Trainer::weights_sha256() const {
 std::string Trainer::save(const std::string& folder) {
   inside_->strategy->collect();
   std::string directory;
-  agree(inside_->comm, [&] {
+  agree_in_words(inside_->comm, [&] {
     if (inside_->comm.rank() != 0) return;
     directory = save_below(folder, state_to_save(inside_->at, *inside_->setup, inside_->train,
                                                  inside_->comm.size(), inside_->strategy->whole_state()));
@@ -304,7 +303,7 @@ std::string Trainer::save(const std::string& folder) {
 
 void Trainer::load(const std::string& checkpoint) {
   RunState at = inside_->at;
-  agree(inside_->comm, [&] {
+  agree_in_words(inside_->comm, [&] {
     if (inside_->comm.rank() == 0)
       at = restore_state(checkpoint, *inside_->setup, steps_per_epoch(), inside_->strategy->whole_state());
   });

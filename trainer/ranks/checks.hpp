@@ -106,6 +106,11 @@ RankView look_around(const Surroundings& world);
 /// Model of the first processor in /proc/cpuinfo; on Arm it has no name, and this is the machine's kind.
 std::string model_of_processor(const std::filesystem::path& root);
 
+/// Seconds of processor time that this thread has used.
+double thread_seconds();
+
+/// The directory, or the first one above it that is there; absolute.
+std::filesystem::path existing_directory(const std::filesystem::path& path);
 /// Free bytes for a writer to `directory`, or to its nearest existing parent. The largest possible number if
 /// the system does not say.
 std::uint64_t disk_free(const std::filesystem::path& directory);

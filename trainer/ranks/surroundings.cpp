@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// sched_getaffinity, statvfs, /proc and /sys.
+#include "common/cgroups.hpp"
 #include "common/machine.hpp"
 #include "trainer/ranks/checks.hpp"
 
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <limits>
 
@@ -49,16 +51,8 @@ bool has_limit(const fs::path& file) {
 
 /// Kills in its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
 std::int64_t oom_kills(const fs::path& root) {
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const bool unified = second == first + 1;
-    const bool of_memory =
-        ("," + line.substr(first + 1, second - first - 1) + ",").find(",memory,") != line.npos;
-    if (!unified && !of_memory) continue;
-    const fs::path mount = root / (unified ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    fs::path folder = mount / fs::path(line.substr(second + 1)).relative_path();
+  for (const auto& [mount, path, unified] : memory_cgroups(root)) {
+    fs::path folder = mount / path.relative_path();
     std::error_code ignored;
     if (!fs::exists(folder, ignored)) folder = mount;  // inside a container its own cgroup is the root
     if (!has_limit(folder / (unified ? "memory.max" : "memory.limit_in_bytes"))) continue;
@@ -125,13 +119,23 @@ std::string model_of_processor(const fs::path& root) {
   return uname(&machine) == 0 ? machine.machine : "unknown";
 }
 
-std::uint64_t disk_free(const fs::path& directory) {
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+fs::path existing_directory(const fs::path& path) {
   std::error_code ignored;
-  fs::path there = fs::absolute(directory, ignored);
-  while (!fs::exists(there, ignored) && there.has_parent_path() && there != there.parent_path())
-    there = there.parent_path();
+  fs::path there = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::is_directory(there, ignored) && there != there.parent_path()) there = there.parent_path();
+  return there;
+}
+
+std::uint64_t disk_free(const fs::path& directory) {
   struct statvfs facts {};
-  if (statvfs(there.c_str(), &facts) != 0) return std::numeric_limits<std::uint64_t>::max();
+  if (statvfs(existing_directory(directory).c_str(), &facts) != 0)
+    return std::numeric_limits<std::uint64_t>::max();
   return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
 }
 

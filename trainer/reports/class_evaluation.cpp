@@ -3,6 +3,7 @@
 /// Counts add up in any order, and mistakes have one order, so that no rank's share shows.
 #include "trainer/reports/class_evaluation.hpp"
 
+#include "common/buffers.hpp"
 #include "common/env.hpp"
 #include "common/json_text.hpp"
 #include "common/printable.hpp"
@@ -80,11 +81,10 @@ void count_grain(const EvaluatedGrain& grain, const std::int32_t* labels, std::i
   for (int column = 0; column < grain.shape.samples; ++column) {
     const int label = labels[column];
     std::vector<float> scores;
-    for (int c = 0; c < classes; ++c)
-      scores.push_back(grain.scores[static_cast<std::size_t>(c * grain.shape.batch + column)]);
+    for (int c = 0; c < classes; ++c) scores.push_back(at(grain.scores, c * grain.shape.batch + column));
     const bool is_nan = std::ranges::any_of(scores, [](float score) { return std::isnan(score); });
     const int answer = is_nan ? classes : answer_to(grain, column);
-    ++found.counts[static_cast<std::size_t>(label * (classes + 1) + answer)];
+    ++at(found.counts, label * (classes + 1) + answer);
     if (answer == label || !std::ranges::all_of(scores, [](float score) { return std::isfinite(score); }))
       continue;
     found.mistakes.push_back(
@@ -106,7 +106,7 @@ std::optional<double> f1_of(const ClassEvaluation& found, int of) {
 }  // namespace
 
 std::int64_t ClassEvaluation::count(int label, int answer) const {
-  return counts[static_cast<std::size_t>(label * (classes + 1) + answer)];
+  return at(counts, label * (classes + 1) + answer);
 }
 
 std::int64_t ClassEvaluation::samples(int label) const {
@@ -156,11 +156,11 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
   std::vector<ClassEvaluation> parts(threads.size(), nothing_seen(data.classes, loss));
   std::atomic<bool> left = false;
   pool.run([&](int index) {
-    ThreadContext& thread = threads[static_cast<std::size_t>(index)];
+    ThreadContext& thread = at(threads, index);
     for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
       if (leave()) left = true;
       count_grain(pass_forward(thread, loader, grains, g, data.classes, loss, weights), thread.labels.data(),
-                  g * grain, parts[static_cast<std::size_t>(index)]);
+                  g * grain, at(parts, index));
     }
   });
   ClassEvaluation total = nothing_seen(data.classes, loss);
@@ -228,8 +228,7 @@ std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, c
                                                               : data.train_in_file();
   SampleNames list = read_sample_names(Env::posix(), sample_names_in(data.directory, half), samples);
   if (!list.names.empty())
-    for (Mistake& mistake : found.mistakes)
-      mistake.picture = list.names[static_cast<std::size_t>(mistake.sample)];
+    for (Mistake& mistake : found.mistakes) mistake.picture = at(list.names, mistake.sample);
   return list.warning;
 }
 
@@ -257,12 +256,10 @@ std::string class_table(const ClassEvaluation& found, const std::vector<std::str
   TableRows rows = {{"class", "samples", "right", "precision", "recall", "F1", "most often mistaken for"}};
   for (int c = 0; c < found.classes; ++c) {
     const auto other = found.most_taken_for(c);
-    rows.push_back({names[static_cast<std::size_t>(c)], with_thousands(found.samples(c)),
-                    with_thousands(found.count(c, c)), percent(found.precision(c)), percent(found.recall(c)),
-                    percent(f1_of(found, c)),
-                    other ? fmt::format("{} ({})", names[static_cast<std::size_t>(*other)],
-                                        with_thousands(found.count(c, *other)))
-                          : "-"});
+    rows.push_back(
+        {at(names, c), with_thousands(found.samples(c)), with_thousands(found.count(c, c)),
+         percent(found.precision(c)), percent(found.recall(c)), percent(f1_of(found, c)),
+         other ? fmt::format("{} ({})", at(names, *other), with_thousands(found.count(c, *other))) : "-"});
   }
   return table(rows);
 }
@@ -270,10 +267,9 @@ std::string class_table(const ClassEvaluation& found, const std::vector<std::str
 std::string matrix(const ClassEvaluation& found, const std::vector<std::string>& names) {
   constexpr int kColumn = 10;
   TableRows rows(1, {"class"});
-  for (int c = 0; c < found.classes; ++c)
-    rows[0].push_back(fit({{names[static_cast<std::size_t>(c)]}}, kColumn));
+  for (int c = 0; c < found.classes; ++c) rows[0].push_back(fit({{at(names, c)}}, kColumn));
   for (int label = 0; label < found.classes; ++label) {
-    rows.push_back({names[static_cast<std::size_t>(label)]});
+    rows.push_back({at(names, label)});
     for (int answer = 0; answer < found.classes; ++answer) {
       const std::int64_t count = found.count(label, answer);
       rows.back().push_back(count == 0 ? "." : std::to_string(count));
@@ -297,8 +293,7 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
     const std::string picture =
         mistake.picture.empty() ? "" : fmt::format(" ({})", printable_line(mistake.picture));
     text += fmt::format("  sample {}{}: {} mistaken for {}, {}\n", mistake.sample, picture,
-                        names[static_cast<std::size_t>(mistake.label)],
-                        names[static_cast<std::size_t>(mistake.answer)],
+                        at(names, mistake.label), at(names, mistake.answer),
                         sureness_text(found.loss, mistake.sureness()));
   }
   return text;
@@ -308,7 +303,7 @@ nlohmann::ordered_json classes_json(const ClassEvaluation& found, const std::vec
   using Json = nlohmann::ordered_json;
   Json classes = Json::array(), confusion = Json::array(), mistakes = Json::array();
   for (int c = 0; c < found.classes; ++c) {
-    classes.push_back({{"name", names[static_cast<std::size_t>(c)]},
+    classes.push_back({{"name", at(names, c)},
                        {"samples", found.samples(c)},
                        {"correct", found.count(c, c)},
                        {"precision", found.precision(c)},

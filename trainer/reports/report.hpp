@@ -42,15 +42,15 @@ void add_model(nlohmann::ordered_json& run, const std::string& directory, const 
 std::string report_page(const nlohmann::ordered_json& report);
 /// The part of it for browsers that run no scripts: facts of each run, and curves over steps as SVG. Names stay text.
 std::string page_without_scripts(const nlohmann::ordered_json& report);
-/// Charts of a page: [{"title", "unit", "scale", "curves": [{"name", "look", "colour", "events",
-/// "column"}]}]. The words of "events" and "column" are keys of a run's "curves".
+/// The charts of a page, in order. [{"title", "unit", "scale", "curves": [{"name", "look", "colour", "events",
+/// "column"}]}], where "events" and "column" are keys of a run's "curves".
 nlohmann::ordered_json charts_json();
-/// Round numbers from low to high, 1, 2 or 5 times a power of ten apart. About `count`, at most twice as
-/// many. None where low to high is no span.
+/// Round numbers from low to high, in steps of 1, 2 or 5 times a power of ten. About `count`, at most twice as
+/// many. None if low is not below high.
 std::vector<double> ticks(double low, double high, int count);
 
-/// Draws loss and accuracy with characters: one run as braille dots (with Unicode), several runs as letters.
-/// At most 100 columns are used.
+/// Draws loss and accuracy with characters: one run with dots of braille, if there is Unicode. Several with a
+/// character each. At most 100 columns are used.
 std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
 
 /// Writes report.html into the folder of a run that has come to its end, in a second at most. What goes wrong is said,

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Curves of a page: their list, for the script that draws them, and SVG for a browser without scripts.
+/// Curves of a page: their list for the script that draws them, and SVG for browsers that run none.
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/reports/report.hpp"
@@ -22,43 +22,36 @@ using Points = std::vector<std::pair<double, double>>;
 
 /// A column of a run's events, and its look beside the others of its chart. Colours and looks are those of style.css.
 struct Curve {
-  std::string_view name, look;
+  std::string name, look;
   int colour;
-  std::string_view events, column;
+  std::string events, column;
 };
 
 struct Chart {
-  std::string_view title;
-  std::string_view unit;  ///< "%": shares from 0 to 1
+  std::string title;
+  std::string unit;  ///< "%": shares from 0 to 1
   double scale;
   std::vector<Curve> curves;
 };
 
+/// Curves of training, held-out samples and the test set. @param of  "loss", "accuracy"
+std::vector<Curve> measured(const std::string& of, const std::string& of_step) {
+  std::vector<Curve> curves = {{"train, a step", "thin", 0, "step", of_step},
+                               {"train", "dashed", 0, "epoch", "train_" + of},
+                               {"validation", "dotted", 2, "epoch", "validation_" + of},
+                               {"test", "", 1, "epoch", "test_" + of}};
+  for (const auto& [average, colour] : {std::pair("ema", 3), std::pair("swa", 4)})
+    for (const auto& [part, look] : {std::pair("validation", "dotted"), std::pair("test", "")})
+      curves.push_back({fmt::format("{}, {}", average, part), look, colour, "epoch",
+                        fmt::format("{}_{}_{}", average, part, of)});
+  return curves;
+}
+
 const std::vector<Chart>& charts() {
   constexpr double kPerMiB = 1.0 / (1 << 20), kPerMillisecond = 1000;
   static const std::vector<Chart> all = {
-      {"Loss",
-       "",
-       1,
-       {{"train, a step", "thin", 0, "step", "loss"},
-        {"train", "dashed", 0, "epoch", "train_loss"},
-        {"validation", "dotted", 2, "epoch", "validation_loss"},
-        {"test", "", 1, "epoch", "test_loss"},
-        {"ema, validation", "dotted", 3, "epoch", "ema_validation_loss"},
-        {"ema, test", "", 3, "epoch", "ema_test_loss"},
-        {"swa, validation", "dotted", 4, "epoch", "swa_validation_loss"},
-        {"swa, test", "", 4, "epoch", "swa_test_loss"}}},
-      {"Accuracy",
-       "%",
-       1,
-       {{"train, a step", "thin", 0, "step", "train_accuracy"},
-        {"train", "dashed", 0, "epoch", "train_accuracy"},
-        {"validation", "dotted", 2, "epoch", "validation_accuracy"},
-        {"test", "", 1, "epoch", "test_accuracy"},
-        {"ema, validation", "dotted", 3, "epoch", "ema_validation_accuracy"},
-        {"ema, test", "", 3, "epoch", "ema_test_accuracy"},
-        {"swa, validation", "dotted", 4, "epoch", "swa_validation_accuracy"},
-        {"swa, test", "", 4, "epoch", "swa_test_accuracy"}}},
+      {"Loss", "", 1, measured("loss", "loss")},
+      {"Accuracy", "%", 1, measured("accuracy", "train_accuracy")},
       {"Learning rate", "", 1, {{"", "", 0, "step", "learning_rate"}}},
       {"Gradient norm", "", 1, {{"", "", 0, "step", "gradient_norm"}}},
       {"Samples a second", "", 1, {{"", "", 0, "step", "samples_per_second"}}},
@@ -76,10 +69,7 @@ const std::vector<Chart>& charts() {
         {"device", "", 1, "epoch", "device_bytes"},
         {"device, peak", "dashed", 1, "epoch", "peak_device_bytes"}}},
       {"Exposed communication, seconds an epoch", "", 1, {{"", "", 0, "epoch", "exposed_seconds"}}},
-      {"Rounded to zero: of the nonzero gradients in int16",
-       "%",
-       1,
-       {{"", "", 0, "epoch", "rounded_to_zero"}}},
+      {"Rounded to zero, of nonzero int16 gradients", "%", 1, {{"", "", 0, "epoch", "rounded_to_zero"}}},
       {"Rank skew: the slowest above the mean", "%", 1, {{"", "", 0, "epoch", "rank_skew"}}}};
   return all;
 }
@@ -162,7 +152,7 @@ struct Line {
   Points points;
 };
 
-/// Spans of the axes: across as in all charts of the page.
+/// The spans of both axes; steps are those of all charts.
 struct Scales {
   Extent x, y;
 

@@ -44,7 +44,7 @@ struct Columns {
     for (std::size_t c = 0; c < names.size(); ++c)
       values[c].push_back(event.number(names[c]).value_or(kNothing));
   }
-  /// Adds to the last row if it is of the same step; otherwise makes a row of its own.
+  /// Fills the gaps of the last row where it is of the same step; otherwise adds a row.
   void complete(const MetricsEvent& event, double since_start) {
     if (steps.empty() || steps.back() != event.integer("step")) return add(event, since_start);
     for (std::size_t c = 0; c < names.size(); ++c)
@@ -118,7 +118,7 @@ double seconds_of(std::string_view quoted) {
          number(15, 2) * 60 + number(18, 2) + number(21, 3) / 1000.0;
 }
 
-/// Adds each number of a list to that of the same rank; a start on fewer ranks adds fewer.
+/// Adds each number of a list to that of the same rank. A start on other ranks counts for those that it has.
 void add_up(std::string_view list, std::vector<double>& sums) {
   const Json numbers = Json::parse(list, nullptr, /*allow_exceptions=*/false);
   if (!numbers.is_array()) return;

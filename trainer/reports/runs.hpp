@@ -39,21 +39,13 @@ struct EpochRecord : ToldEvaluation {
   std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
 };
 
-/// Position and value of the best number.
-struct BestRecord {
-  std::int64_t epoch = 0;  ///< 0: within an epoch
-  std::int64_t step = 0;
-  double value = 0;
-};
-
-/// The evaluation is the last one.
-struct RunHistory : ToldEvaluation {
+struct RunHistory : ToldEvaluations {
   std::string path;
   RunStatus status = RunStatus::kNoRun;
   std::string remark;  ///< why that status, in a few words; may be empty
 
   std::string job_text;                    ///< job.yaml
-  std::map<std::string, std::string> job;  ///< its keys: "train.optimizer.lr" → "0.05"; a list is "[1, 2]"
+  std::map<std::string, std::string> job;  ///< texts_of_keys() of it; empty: it cannot be read
 
   // As the event "start" has it.
   std::string version, model, data, device;
@@ -63,10 +55,9 @@ struct RunHistory : ToldEvaluation {
   std::vector<EpochRecord> epochs;
   std::int64_t step = 0;             ///< the last that is told of
   std::optional<double> train_loss;  ///< of the last step or epoch of training that is told of
-  std::optional<BestRecord> best_accuracy, best_loss;  ///< by accuracy(); the first among equals
-  std::optional<double> seconds;  ///< of the start that came to the end; otherwise of the epochs' training
-  std::string weights_sha256;     ///< "": it did not come to its end
-  std::optional<bool> published;  ///< whether that is the published hash; nothing: none was published
+  std::optional<double> seconds;     ///< of the start that came to the end; otherwise of the epochs' training
+  std::string weights_sha256;        ///< "": it did not come to its end
+  std::optional<bool> published;     ///< whether that is the published hash; nothing: none was published
 
   std::vector<CheckpointEntry> checkpoints;  ///< newest first, by their names alone
   std::optional<std::int64_t> when;          ///< seconds since 1970: when the run last wrote down what it did
@@ -83,9 +74,6 @@ struct RunHistory : ToldEvaluation {
 /// Memory holds the epochs and the job, never the steps.
 /// @param on_event  is called with every whole line of metrics.jsonl, in order; may be empty
 RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event = {});
-
-/// The keys of a job file, as RunHistory::job has them. @throws ConfigError  it is not the YAML that Lockstep reads
-std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file);
 
 /// True if a folder has parts of a run: records, checkpoints or a lock. False where it cannot be looked at.
 bool has_parts_of_run(Env& env, const std::string& path);

@@ -6,18 +6,18 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "data/dataset.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/config/job.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <charconv>
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -121,19 +121,10 @@ class RecordedValues {
 
   /// "0.5" or "[0.5, 0.25]". @throws DataError  it is not there, or none of the two
   std::vector<double> numbers(const std::string& key) const {
-    std::string_view rest = text(key);
-    const bool is_list = rest.starts_with('[') && rest.ends_with(']');
-    if (is_list) rest = rest.substr(1, rest.size() - 2);
-    std::vector<double> result;
-    for (bool more = true; more;) {
-      const auto [end, error] =
-          std::from_chars(rest.data(), rest.data() + rest.size(), result.emplace_back());
-      if (error != std::errc()) break;
-      rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-      if (rest.empty()) return result;
-      more = is_list && rest.starts_with(", ");
-      if (more) rest.remove_prefix(2);
-    }
+    const nlohmann::json value = parse_json_or_discard(text(key));
+    if (value.is_number()) return {value.get<double>()};
+    const bool is_list = value.is_array() && !value.empty();
+    if (is_list && std::ranges::all_of(value, &nlohmann::json::is_number)) return value;
     throw DataError(fmt::format("{}: the manifest's {}.{} is '{}', not a number or a list of them",
                                 checkpoint_, section_, key, text(key)));
   }

@@ -7,6 +7,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
+#include "trainer/ranks/checks.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -73,12 +73,6 @@ void change_all(std::span<Number> numbers, const Fault& fault) {
 
 void sleep(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 void be_busy(double seconds) {

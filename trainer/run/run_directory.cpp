@@ -182,6 +182,7 @@ void RunDirectory::open(std::int64_t step, bool evaluated, const CheckpointFacts
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
   metrics_ = std::make_unique<MetricsWriter>(env_, metrics_path(path_));
   log_ = open_log(path_);
+  note({.state = "running", .step = step});
   if (!lost) return;
   print_error(*lost);
   write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->lines}});
@@ -242,7 +243,7 @@ void RunDirectory::keep_damaged_aside() {
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
   for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, kRankFile, kDoubtFile,
-                                 "job.yaml", "report.html", kTraceFile}) {
+                                 kStatusFile, "job.yaml", "report.html", kTraceFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
@@ -373,6 +374,16 @@ void RunDirectory::log(const std::string& line) {
   } catch (const IoError& error) {
     if (!std::exchange(log_failed_, true))
       print_error(fmt::format("warning: {}; the run goes on without it", error.what()));
+  }
+}
+
+void RunDirectory::note(const RunStatusNote& status) {
+  if (log_ == nullptr) return;  // another run's directory, in which this job does not go on
+  try {
+    lock_->require_same_directory();
+    write_status(env_, path_, status);
+  } catch (const IoError& error) {
+    print_error(fmt::format("warning: {}", error.what()));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/checkpoint/run_status.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/event_file.hpp"
@@ -66,6 +67,8 @@ class RunDirectory {
   void write(const nlohmann::ordered_json& event);
   /// As write(), and returns when the file will survive a power loss. @throws IoError if it will not
   void write_durably(const nlohmann::ordered_json& event);
+  /// Says in status.json how this start stands, once open() was called. A file that cannot be written is a warning.
+  void note(const RunStatusNote& status);
   /// Appends to log/rank-0.log, with the time.
   void log(const std::string& line);
 

@@ -9,7 +9,6 @@
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>

@@ -136,6 +136,7 @@ void TrainingRun::tell_why_it_stops() {
 }
 
 void TrainingRun::tell_stopped() {
+  if (directory_) directory_->note({.state = "saved", .step = state_.step});
   say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
                   with_thousands(state_.step), with_thousands(steps_in_run()), job_.run.dir));
 }
@@ -153,6 +154,7 @@ void TrainingRun::tell_end() {
   for (const auto& [name, number] : of_strategy.numbers) event[job_.parallel.strategy][name] = number;
   add_weights(event, sha256, published);
   directory_->write_durably(event);
+  directory_->note({.state = "ended", .step = state_.step});
   if (job_.run.print_loss_every_steps > 0) say("Finished Training");
   if (out_of_patience()) say(why_it_ended_early());
   const Evaluation& tested = *evaluations_.test;

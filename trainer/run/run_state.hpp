@@ -34,7 +34,7 @@ std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch);
 /// not on those to come, so that a run which is prolonged has the lines of one that was long from its start.
 std::int64_t log_spacing(const Job& job, std::int64_t steps_taken);
 
-/// Part of the data that a run is evaluated on, for its best checkpoint and its patience.
+/// The set that a run is evaluated on while it trains. It decides the best checkpoint and the patience.
 inline EvaluatedPart judging_part(const Job& job) {
   return job.data.validation.is_given() ? EvaluatedPart::kValidation : EvaluatedPart::kTest;
 }

@@ -86,6 +86,7 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
 void TrainingRun::restore_or_initialise() {
   std::optional<FoundCheckpoint> checkpoint;
   const RankStretch ranks = ranks_here();
+  for (const RankPlace& place : ranks.ranks) hosts_.push_back(place.host);
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {

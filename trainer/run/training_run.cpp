@@ -43,6 +43,7 @@ int TrainingRun::run() {
   } catch (const WrongRankError& error) {
     end_wrong(error);
   } catch (...) {
+    if (directory_) directory_->note({.state = "failed", .step = state_.step});
     directory_.reset();  // A save that is under way is brought to its end, whatever happens to the rest.
     throw;
   }
@@ -57,6 +58,9 @@ void TrainingRun::end_wrong(const WrongRankError& error) {
   const std::string how =
       directory_ ? directory_->note_doubt({.sure_step = sure, .found_step = wrong.step, .what = wrong.what})
                  : "";
+  RunStatusNote failed{.state = "failed", .step = wrong.step};
+  for (const int rank : wrong.ranks) failed.exclude_hosts.push_back(at(hosts_, rank));
+  if (directory_) directory_->note(failed);
   directory_.reset();
   throw AgreedError(error.code(), fmt::format("{}. {}", error.what(), how), 0);
 }

@@ -166,9 +166,10 @@ class TrainingRun {
   std::shared_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   StartingWeights initial_weights_;        ///< rank 0: what train.initial_weights gave
   RunState state_;
-  EvaluatedPart judge_;          ///< evaluated while it trains
-  Evaluations evaluations_;      ///< of the weights that were evaluated last
-  std::int64_t first_step_ = 0;  ///< where this start of the run began
+  std::vector<std::string> hosts_;  ///< of all ranks
+  EvaluatedPart judge_;             ///< what is evaluated while it trains
+  Evaluations evaluations_;         ///< of the weights that were evaluated last
+  std::int64_t first_step_ = 0;     ///< where this start of the run began
   bool stopping_ = false, nothing_left_ = false;
   std::string names_taken_;  ///< the sentence of a run that had no names of classes
   bool lacks_page_ = false;  ///< the run had ended before, and was killed before its page was written

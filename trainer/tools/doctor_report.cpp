@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <iterator>
 
 namespace lockstep {
 

@@ -3,6 +3,7 @@
 /// The order of the classes, and the doubt where none is likely.
 #include "trainer/tools/prediction.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/printable.hpp"
@@ -21,9 +22,8 @@ namespace lockstep {
 std::vector<int> Prediction::ranking() const {
   std::vector<int> classes(scores.size());
   std::iota(classes.begin(), classes.end(), 0);
-  std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
-    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(classes.begin(), classes.end(),
+                   [&](int a, int b) { return at(scores, a) > at(scores, b); });
   return classes;
 }
 
@@ -66,7 +66,7 @@ const char* key_of_score(const ReportStyle& style) {
 }
 
 const std::string& name_of(int index, const ReportStyle& style) {
-  return style.class_names[static_cast<std::size_t>(index)];
+  return at(style.class_names, index);
 }
 
 /// Columns of the names before the bars.
@@ -117,7 +117,7 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
   ReportStyle with_bars = style;
   if (style.top == 0 && style.class_names.size() > kMostBars) with_bars.top = kMostBars;
   for (const int c : shown(prediction, with_bars, true)) {
-    const float score = prediction.scores[static_cast<std::size_t>(c)];
+    const float score = at(prediction.scores, c);
     text += without_spaces_behind(fmt::format("  {:>{}} {:>8} {}", name_of(c, style), width_of_names(style),
                                               score_text(style.loss, score), bar(score, style.unicode))) +
             "\n";
@@ -130,8 +130,7 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style) {
   std::vector<int> classes = prediction.ranking();
   classes.resize(std::min(classes.size(), static_cast<std::size_t>(std::max(1, style.top))));
   for (const int c : classes) {
-    line += fmt::format(" {} {}", name_of(c, style),
-                        score_text(style.loss, prediction.scores[static_cast<std::size_t>(c)]));
+    line += fmt::format(" {} {}", name_of(c, style), score_text(style.loss, at(prediction.scores, c)));
   }
   if (!prediction.warnings.empty())
     line += fmt::format("  not sure: {}", fmt::join(prediction.warnings, ", "));
@@ -141,14 +140,13 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style) {
 std::string json_of(const Prediction& prediction, const ReportStyle& style) {
   Json top = Json::array();
   for (const int c : shown(prediction, style, false))
-    top.push_back({{"class", name_of(c, style)},
-                   {key_of_score(style), prediction.scores[static_cast<std::size_t>(c)]}});
+    top.push_back({{"class", name_of(c, style)}, {key_of_score(style), at(prediction.scores, c)}});
   const int best = prediction.ranking().front();
   Json json = {{"format", kPredictionFormat}, {"picture", prediction.picture}};
   if (!prediction.original.empty()) json["original"] = prediction.original;
   json.update({{"scores", name_of_scores(style.loss)},
                {"class", name_of(best, style)},
-               {key_of_score(style), prediction.scores[static_cast<std::size_t>(best)]},
+               {key_of_score(style), at(prediction.scores, best)},
                {"top", top},
                {"done", prediction.done},
                {"warnings", prediction.warnings}});
@@ -168,12 +166,12 @@ std::string csv_of(const Prediction& prediction, const ReportStyle& style) {
   };
   const int best = prediction.ranking().front();
   return fmt::format("{},{},{},{}\n", quoted(prediction.picture), quoted(name_of(best, style)),
-                     prediction.scores[static_cast<std::size_t>(best)],
+                     at(prediction.scores, best),
                      quoted(fmt::format("{}", fmt::join(prediction.warnings, ", "))));
 }
 
 void PredictionSummary::add(const Prediction& prediction) {
-  ++counts_[static_cast<std::size_t>(prediction.ranking().front())];
+  ++at(counts_, prediction.ranking().front());
   if (!prediction.warnings.empty()) ++unsure_;
 }
 

@@ -32,10 +32,6 @@ bool ProofMeetings::are_due() const {
   return comm_.size() > 1 && seconds_since(last_) > std::min(5.0, comm_.timeout().count() / 8);
 }
 
-void ProofMeetings::meet() {
-  someone_works(true);
-}
-
 void ProofMeetings::wait_for_all() {
   while (someone_works(false)) {
   }

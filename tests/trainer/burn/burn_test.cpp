@@ -45,7 +45,7 @@ BurnReport burn_with(const FaultCase& fault, int rank, const std::vector<std::st
   BurnOptions options;
   options.seconds = 0;
   options.threads = 1;
-  options.device = fault.device;
+  options.parallel.device = fault.device;
   options.shows_progress = false;
   options.fault = {fault.kind, rank};
   for (const std::string_view check : checks())

@@ -86,7 +86,7 @@ TEST_F(ReportTest, ItSaysWhenWhereAndHowTheRunWasStarted) {
       start["command"].get<std::string>().find(" train " + directory_.path("job.yaml") + " run.dir=" + run_),
       std::string::npos)
       << start;
-  // Check the text beside the curves, for browsers that run no script.
+  // Without scripts the same stands in the page as text, beside the curves.
   const std::string plain = page.substr(0, page.find("</noscript>"));
   for (const char* fact : {"host", "command"})
     EXPECT_NE(plain.find("<bdi>" + start[fact].get<std::string>() + "</bdi>"), std::string::npos) << fact;

@@ -111,6 +111,10 @@ class DoubtTest : public WrongStateTest {
     expect_says(go_on("train.max_steps=11" + fault("wrong-lane", 10)), 0);
     seen_ = go_on(fault("wrong-lane", 12));
     expect_said(seen_, 72, "step 12: rank 1 on " + host_name());
+    const auto status = nlohmann::json::parse(read_text(run() + "/status.json"));
+    EXPECT_EQ(status,
+              (nlohmann::json{
+                  {"version", 1}, {"state", "failed"}, {"step", 12}, {"exclude_hosts", {host_name()}}}));
   }
 
   std::string replays_;

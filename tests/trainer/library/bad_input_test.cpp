@@ -60,7 +60,7 @@ TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
 }
 
 TEST(LibraryInputTest, RanksWithOtherOptionsAreRefused) {
-  expect_error(kUsage, {"the options of rank 1 are not those of rank 0"}, [] {
+  expect_error(kUsage, {"rank 1 has other options than rank 0"}, [] {
     lockstep::run_on_threads(2, [](lockstep::Communicator& world) {
       lockstep::TrainerOptions options = kOptions;
       options.seed += static_cast<std::uint64_t>(world.rank());
@@ -95,6 +95,8 @@ TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
 TEST(LibraryInputTest, SetsThatAreNotThereAreNamed) {
   expect_error(kUsage, {"unknown data set 'mnits'", "mnist"},
                [] { lockstep::load_dataset({.set = "mnits"}); });
+  expect_error(kUsage, {"data set 'idx': root must name the folder"},
+               [] { lockstep::load_dataset({.set = "idx"}); });
   expect_error(kUsage, {"'cifar10' is in the format cifar", "IDX"},
                [] { lockstep::load_dataset({.set = "cifar10"}); });
   expect_error(lockstep::ExitCode::kDataMissing, {"looked in", "/nowhere", "get-data mnist"},
@@ -124,7 +126,7 @@ TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   expect_error(kUsage, {"layer kind 'mine' has no make()"}, [&] { network_with({.name = "mine"}, "mine"); });
   expect_error(kUsage, {"mine1", "gave nothing"},
                [&] { network_with({.name = "mine", .make = nothing}, "mine"); });
-  expect_error(kUsage, {"unknown option", "factr", "factor"}, [&] {
+  expect_error(kUsage, {"network:1:", "unknown key 'factr' (did you mean 'factor'?)"}, [&] {
     network_with({.name = "mine", .keys = {"factor"}, .make = nothing}, "{mine: {factr: 2}}");
   });
 }

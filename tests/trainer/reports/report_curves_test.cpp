@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Run of steps 5 to 20 with losses 0.5 to 2.5. With the margin of 6 % the axis goes from 0.38 to 2.62.
+/// Steps 5 to 20, losses 0.5 to 2.5. With the margin of 6 % the axis is from 0.38 to 2.62.
 Json drawn_run(const std::string& name) {
   return {{"name", name},
           {"state", "finished"},

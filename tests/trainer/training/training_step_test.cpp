@@ -283,9 +283,8 @@ TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
         EXPECT_FALSE(found.interrupted);
         EXPECT_NEAR(found.loss, (2 * right + wrong) / 3, 1e-6);
         const bool last = comm.rank() + 1 == comm.size();
-        EXPECT_TRUE(evaluate(comm, pool, threads, set, LossRule(), 4, weights, [&] {
-                      return last;
-                    }).interrupted);
+        EXPECT_TRUE(
+            evaluate(comm, pool, threads, set, LossRule(), 4, weights, [&] { return last; }).interrupted);
       });
     }
   }

@@ -91,7 +91,7 @@ function zoom(range) {
 /**
  * One card with curves.
  * series: {name, kind, run, colour, look ("", "thin", "dashed", "dotted"), perStep, x: {step: [...], epoch: [...], time: [...]}, y: [...]};
- * y may have nulls.
+ * y may have nulls. redrawAll() draws it, once it has its place on the page.
  */
 function lineChart({ title, series, unit, legend }) {
   let log = false, picked = null;
@@ -152,7 +152,7 @@ function lineChart({ title, series, unit, legend }) {
       parts.push(draw("line", { class: "rule", x1: box.left, x2: right, y1: at.y(y), y2: at.y(y) }));
       parts.push(draw("text", { x: box.left - 8, y: at.y(y) + 4, "text-anchor": "end" }, isShare ? short(100 * y) + "%" : short(y)));
     }
-    for (const x of ticks(at.x0 / size, at.x1 / size, box.width / 75)) {
+    for (const x of ticks(at.x0 / size, at.x1 / size, box.width / 90)) {
       const px = at.x(x * size);
       const text = view.axis === "step" ? x.toLocaleString("en-US") : short(x);
       if ((view.axis === "step" && !Number.isInteger(x)) || px - 3.3 * text.length < box.left - 6) continue;
@@ -243,7 +243,6 @@ function lineChart({ title, series, unit, legend }) {
   const chart = { redraw, point, shown, pointer: null };
   view.charts.push(chart);
   new ResizeObserver(() => requestAnimationFrame(() => { if (Math.abs(plot.clientWidth - box.width) > 1) redraw(); })).observe(plot);
-  requestAnimationFrame(redraw);
   return card;
 }
 

@@ -281,5 +281,6 @@ function showReport() {
   }
   parts.push(make("footer", null, `Lockstep ${report.version}, ${report.made}. All numbers are in this page as JSON; it loads nothing.`));
   document.getElementById("report").replaceChildren(...parts.flat(9).filter((part) => part !== null));
+  redrawAll();
 }
 showReport();

@@ -1,0 +1,17 @@
+# Packages of the program that the library does without: GPU emulation, command line, pictures, schemas, tests.
+find_package(Boost REQUIRED COMPONENTS context)
+find_package(CLI11 REQUIRED)
+find_package(JPEG REQUIRED)
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_LIBRARIES JPEG::JPEG)
+check_cxx_source_compiles("#include <cstdio>\n#include <jpeglib.h>\n#if LIBJPEG_TURBO_VERSION_NUMBER < 2001000\n#error\n#endif\nint main() {}"
+  LOCKSTEP_FOUND_LIBJPEG_TURBO)
+unset(CMAKE_REQUIRED_LIBRARIES)
+if(NOT LOCKSTEP_FOUND_LIBJPEG_TURBO)
+  unset(LOCKSTEP_FOUND_LIBJPEG_TURBO CACHE)
+  message(FATAL_ERROR "JPEGs are decoded by libjpeg-turbo 2.1 or newer, and this is another library: ${JPEG_LIBRARIES}")
+endif()
+find_package(PNG REQUIRED)
+find_package(Protobuf REQUIRED)
+pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
+find_package(GTest REQUIRED)
