@@ -61,7 +61,7 @@ inline const Backend& backend_named(std::string_view name) {
   for (const Backend& backend : kBackends) {
     if (backend.name == name) return backend;
   }
-  throw ConfigError("'" + std::string(name) + "' is no backend");
+  throw ConfigError("'" + std::string(name) + "' is not a backend");
 }
 
 }  // namespace lockstep

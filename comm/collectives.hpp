@@ -32,7 +32,7 @@ void replicate(Communicator& comm, std::span<T> data, int root) {
 
 /// `root`'s `whole` is cut in order of rank. `mine`, whose sizes may differ and be 0 and which together are as
 /// long as `whole`, becomes this rank's piece. `whole` is only looked at on `root`.
-/// @param bytes  of every rank's piece, on root
+/// @param bytes  size of every rank's piece, on root
 void scatter(Communicator& comm, std::span<const std::byte> whole, std::span<const std::size_t> bytes,
              std::span<std::byte> mine, int root);
 

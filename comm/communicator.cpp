@@ -70,7 +70,7 @@ std::unique_ptr<Communicator> Communicator::split(int colour) {
 
 void Communicator::wait(PendingCollective& pending, std::string_view what, Waiting whom) {
   PeerWatch* const watch = this->watch();
-  // Others may wait in groups of their own: that is no place where all ranks meet.
+  // Others may wait in other groups: that is no place where all ranks meet.
   const bool in_part = whole_ != nullptr;
   activity().begin_wait(in_part ? fmt::format("its group: {}", what) : std::string(what),
                         in_part ? Waiting::kForSome : whom);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Collectives and messages among the ranks of a job. Control planes: comm/mpi, comm/thread. (Gradients have ways of
-/// their own: AllReduce below, and comm/collectives.hpp.)
+/// Collectives and messages among the ranks of a job. Control planes: comm/mpi, comm/thread. (Gradients have other
+/// ways: AllReduce below, and comm/collectives.hpp.)
 #pragma once
 
 #include "comm/rank_status.hpp"
@@ -126,7 +126,7 @@ class Communicator {
   /// spins.
   virtual bool oversubscribed() const { return false; }
 
-  /// This control plane's own way to sum host memory, which it has for as long as it lives. Sums under way
+  /// This control plane's way to sum host memory, which it has for as long as it lives. Sums under way
   /// end before it does.
   virtual AllReduce& host_all_reduce() = 0;
   /// Its messages between two ranks, which it has for as long as it lives.
@@ -141,11 +141,11 @@ class Communicator {
   /// A group of the ranks that give the same colour, in the order of their ranks here. Collective. The part's
   /// operations and those of this communicator know nothing of each other; this one must outlive it.
   std::unique_ptr<Communicator> split(int colour);
-  /// For messages: rank and size of what was split; of a group that is no part, its own.
+  /// For messages: rank and size in what was split; in a group that is no part, its rank and size.
   virtual int rank_in_whole() const { return rank(); }
   virtual int size_of_whole() const { return size(); }
 
-  /// Activity of this rank, for those who watch; a part has that of the whole.
+  /// Activity of this rank, for the watchdog; a part has that of the whole.
   RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
   /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost. They last longer than
   /// timeout() while it says so. Borrows it; null: no watch. Not while a wait is under way. It watches the
@@ -198,8 +198,8 @@ void add_up(std::span<const float> a, std::span<const float> b, std::span<float>
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
-  /// Bytes that all ranks share, aligned to 64, zero at first. What one rank wrote before a collective, the others
-  /// see after it; in between, only atomic accesses are no data race.
+  /// Bytes that all ranks share, aligned to 64, zero at first. Bytes that one rank wrote before a collective, the
+  /// others see after it; in between, only atomic accesses are no data race.
   virtual std::span<std::byte> bytes() = 0;
 };
 

@@ -32,7 +32,7 @@ inline std::size_t bytes_that_fit(std::string_view text, std::size_t most) {
   return end;
 }
 
-/// Overwrites all of `into`. What is too long ends with "...".
+/// Overwrites all of `into`. A text that is too long ends with "...".
 template <std::size_t Size>
 void put_text(std::string_view text, std::array<char, Size>& into) {
   static_assert(Size > 4);
@@ -65,7 +65,7 @@ std::string_view phase_name(Phase phase);
 /// For whom a rank waits.
 enum class Waiting : std::uint8_t {
   kNo,
-  kForSome,  ///< a message, its own device, or ranks of its group
+  kForSome,  ///< a message, the device, or ranks of its group
   kForAll,   ///< all ranks of the job meet there: a barrier, a sum
 };
 inline constexpr int kWaitings = 3;
@@ -130,7 +130,7 @@ class RankActivity {
 
   SharedText device;                            ///< the rank's device in words
   SharedText restart_advice{"start it again"};  ///< advice where a rank was lost
-  SharedText verdict_file;  ///< where the first verdict on this start is written; or empty
+  SharedText verdict_file;                      ///< file of the first verdict on this start; or empty
 
   /// From now on waits are written down there, too, while it is open. Once, before other threads write.
   void trace_with(std::unique_ptr<Timeline> timeline) { timeline_ = std::move(timeline); }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Two loops. A source of their own, since a simulation has the time that they take in their place.
+/// Two loops, in a separate source, since a simulation has the time that they need in their place.
 #include "comm/communicator.hpp"
 
 #include <cstddef>

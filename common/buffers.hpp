@@ -30,7 +30,7 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size)
       : data_(size == 0 ? nullptr : new (std::align_val_t{kAlignmentBytes}) T[size]()), size_(size) {}
-  /// Elements that lie in memory of `owner`, aligned likewise. Where that may only be read, so may they.
+  /// Elements in memory of `owner`, aligned in this way, too. If that may only be read, so may they.
   AlignedBuffer(T* data, std::size_t size, std::shared_ptr<const void> owner)
       : data_(data, Deleter{std::move(owner)}), size_(size) {}
 

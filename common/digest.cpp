@@ -76,7 +76,7 @@ Sha256Digest digest_of_hex(std::string_view text) {
   return digest;
 }
 
-// Lanes of 64-bit words, mixed by steps that can each be undone, so that no difference is lost on the way.
+// Lanes of 64-bit words, mixed by steps that can each be undone. So no difference is lost on the way.
 
 namespace {
 

@@ -40,11 +40,11 @@ std::string hex(std::span<const std::byte> bytes);
 /// The reverse, of 64 such digits; of any other text, zeros.
 Sha256Digest digest_of_hex(std::string_view text);
 
-// Tells whether two ranks hold the same bytes, at the speed of memory: a data set is compared in
+// Tells whether two ranks hold the same bytes, at the speed of memory. A data set is compared in
 // milliseconds at every start. It finds accidents (another file, a flipped bit), not malice; what is kept on
 // disk has its SHA-256.
 
-/// 64 hexadecimal digits. Eight lanes take every eighth word of 64 bits; each step is a bijection of the
+/// 64 hexadecimal digits. Each of eight lanes mixes every eighth word of 64 bits; each step is a bijection of the
 /// lane, so a change within one word always shows. SHA-256 of the lanes and the length is the digest.
 std::string quick_digest(std::span<const std::byte> bytes);
 

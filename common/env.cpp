@@ -75,7 +75,7 @@ std::string parent_directory(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// AppendFile over POSIX: of what could not be written whole, the half is taken back.
+// AppendFile over POSIX. If a piece could not be written whole, its part is removed again.
 
 namespace {
 
@@ -173,7 +173,7 @@ void AppendFile::write_what_comes() {
   }
 }
 
-/// A half would stand before the next whole: it is taken back.
+/// A part would come before the next whole: it is removed.
 AppendFile::Outcome AppendFile::write_at_end(std::span<const std::byte> bytes) const {
   const off_t size = ::lseek(fd_, 0, SEEK_END);
   const int error = write_all(fd_, bytes);

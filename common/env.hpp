@@ -56,17 +56,17 @@ class FileClaim {
   virtual ~FileClaim() = default;
   /// Overwrites the file in place, so that the claim stays on it. @throws IoError
   virtual void write(const std::string& text) = 0;
-  /// Whether the claimed file still has its name: false once it, or the directory that it lies in, was removed,
+  /// True while the claimed file still has its name. False once it, or the directory that it lies in, was removed,
   /// renamed or replaced. @throws IoError
   virtual bool has_its_name() = 0;
 };
 
-/// What a name stands for, itself: symbolic links are not followed.
+/// Kind of the thing with a name: symbolic links are not followed.
 enum class EntryKind { kNothing, kFile, kDirectory, kLink, kOther };
 
 struct Entry {
   EntryKind kind = EntryKind::kNothing;
-  std::uint64_t names = 0;  ///< of a file: how many hard links it has
+  std::uint64_t names = 0;  ///< hard links of a file
 };
 
 /// Every method throws IoError with path, system error and hint, unless it says otherwise. Safe to call from
@@ -79,7 +79,7 @@ class Env {
   virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;
   /// The whole of a regular file; its size is known before memory is asked for. A FIFO or device is not
   /// waited for.
-  /// @throws MissingDataError if it is not there; DataError if it is no regular file
+  /// @throws MissingDataError if it is not there; DataError if it is not a regular file
   std::vector<std::byte> read(const std::string& path) { return read_first(path, UINT64_MAX); }
   /// Its first bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws as
   /// read
@@ -95,16 +95,16 @@ class Env {
   /// Names of the entries, sorted, without "." and "..". @throws MissingDataError if there is no such
   /// directory
   virtual std::vector<std::string> list(const std::string& path) = 0;
-  /// Whether there is something at the end of the path, symbolic links followed.
+  /// True if there is something at the end of the path, symbolic links followed.
   virtual bool exists(const std::string& path) = 0;
-  /// What the last part of the path is, itself.
+  /// Kind of the last part of the path; a symbolic link is not followed.
   virtual Entry entry(const std::string& path) = 0;
   /// Removes a file. One that is not there is fine.
   virtual void remove_file(const std::string& path) = 0;
-  /// Removes those of the named files that are in a directory, and then the directory. Goes by a handle of
-  /// the directory, so it follows no symbolic link even if one is put there meanwhile: where `path` is one,
-  /// the link itself goes. What has other names stays, and the directory with it; so does whatever is no
-  /// directory. One that is not there is fine. @returns whether nothing is left
+  /// Removes those of the named files that are in a directory, and then the directory. Uses a handle of
+  /// the directory, so it follows no symbolic link even if one is put there meanwhile: if `path` is one,
+  /// the link itself goes. A file with other names stays, and the directory with it; so does a thing that is no
+  /// directory. One that is not there is fine. @returns true if nothing is left
   virtual bool remove_directory(const std::string& path, std::span<const std::string> files) = 0;
   /// Claims a file, creating it if need be; null while another process, or another claim of this one, holds
   /// it. @throws IoError also if the name is a symbolic link, or the file has other names: it may be
@@ -122,7 +122,7 @@ void write_synced(Env& env, const std::string& path, std::span<const std::byte> 
 /// Writes `path` in one step: under `path`.tmp, synced, renamed, directory synced. Readers see the old or the
 /// new file.
 void replace_file(Env& env, const std::string& path, std::span<const std::byte> bytes);
-/// Calls `read`, which only reads, again while it throws IoError: such an error (a network file system that
+/// Calls `read`, which only reads, again while it throws IoError. Such an error (a network file system that
 /// hiccups, no free file descriptor) may pass. Three times with growing pauses, half a second in all; then
 /// the error leaves.
 template <typename Read>
@@ -137,11 +137,11 @@ auto read_patiently(Env& env, const Read& read) {
   return read();
 }
 
-/// What a run writes into lies in its own directory: throws IoError if `path` is there and is a symbolic
-/// link, no file of that kind, or a file that has another name elsewhere.
+/// Checks something that a run writes into, and that must lie in its directory. Throws IoError if `path` is a symbolic
+/// link, no file of that kind, or a file that has another name elsewhere. It may be missing.
 void require_own(Env& env, const std::string& path, EntryKind kind);
-/// A file that also has a name elsewhere (a copy made with `cp -l`) is replaced by one that has not; then
-/// require_own.
+/// Replaces a file that also has a name elsewhere (a copy made with `cp -l`) by one that has not. Calls
+/// require_own then.
 void make_own(Env& env, const std::string& path);
 
 /// The first of `path`, `path`.2, `path`.3, ... that nothing has.
@@ -152,14 +152,14 @@ std::string parent_directory(const std::string& path);
 
 // A file of a run that only grows: what is appended is in it whole or not at all.
 
-/// What a full disk cut short is taken back, kept in memory, and written before what comes next. A thread of its own
-/// writes: whoever appends waits for a file system that stalls (a server of NFS that is away, say) a tenth of a second
+/// If a full disk cuts a piece short, it is removed, kept in memory, and written before what comes next. A thread
+/// writes: if a file system stalls (a server of NFS that is away, say), append() waits for a tenth of a second
 /// once, and not again until it goes on.
 class AppendFile {
  public:
-  /// Opens for appending, creates it if need be: not through a symbolic link, and without waiting for the reader
+  /// Opens for appending, creates it if need be. Not through a symbolic link, and without waiting for the reader
   /// of a FIFO.
-  /// @param keep  of what is there, the first so many bytes; nothing: all
+  /// @param keep  the first bytes to keep of what is there; nothing: all
   /// @throws IoError
   explicit AppendFile(std::string path, std::optional<std::uint64_t> keep = std::nullopt);
   /// Waits until all has been tried.
@@ -174,7 +174,7 @@ class AppendFile {
   /// Returns when everything will survive a power loss. May run on another thread than append.
   /// @throws IoError also if something could not be written
   void sync();
-  /// Whether everything that was appended is in the file, or under way.
+  /// True if everything that was appended is in the file, or under way.
   bool is_complete() const;
 
  private:
@@ -192,9 +192,9 @@ class AppendFile {
   std::condition_variable changed_;
   std::vector<std::byte> unwritten_, in_work_;
   std::int64_t asked_ = 0, tried_ = 0;  ///< how often all that is unwritten was to be written
-  Outcome last_;                        ///< of the last try
+  Outcome last_;                        ///< result of the last try
   bool failed_ = false;                 ///< append() has said so, and nothing was written since
-  bool stalls_ = false;                 ///< a try takes longer than append() waits
+  bool stalls_ = false;                 ///< a try lasts longer than append() waits
   bool ends_ = false;
   std::thread writer_;
 };

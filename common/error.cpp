@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which exit code and words belong to exceptions that are not ours.
+/// Exit codes and words for exceptions that are not ours.
 #include "common/error.hpp"
 
 #include "common/machine.hpp"

@@ -17,14 +17,14 @@ class NoGpuError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// What an unexpected exception means to the person who started the program.
+/// An unexpected exception in words for the person who started the program.
 struct Explanation {
   ExitCode code;
   std::string text;  ///< one line
 };
 
-/// Ours as they are; memory or threads that ran out as a sentence that says what helps; all others as an internal
-/// error.
+/// Explains an exception. Ours keep their words; memory or threads that ran out become a sentence with advice; all
+/// others are an internal error.
 Explanation explain(const std::exception& error);
 
 /// Throws InternalError with the text and place of the condition.
@@ -68,7 +68,7 @@ std::string advice(std::string_view text);
 
 }  // namespace lockstep
 
-/// In one source of each plugin, which has a copy of this room to itself: lets the program tell it the
+/// Put into one source of each plugin, which has a copy of this room. It lets the program tell it the
 /// spelling.
 #define LOCKSTEP_PLUGIN_TAKES_SPELLING                                           \
   extern "C" void lockstep_spell_advice_as(const lockstep::Spelling& spelling) { \

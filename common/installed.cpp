@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is installed beside the program: plugins that are loaded when they are asked for, and files that come with it.
+/// Files installed beside the program: plugins that are loaded at their first use, and files that come with it.
 #include "common/installed.hpp"
 
 #include "common/error.hpp"
@@ -66,7 +66,7 @@ std::filesystem::path find_plugin(const Plugin& plugin) {
                   plugin.name, looked_in, LOCKSTEP_TOOLKIT_AND, plugin.needs, plugin.otherwise));
 }
 
-/// dlerror() starts with the path of whichever file it speaks of: the plugin's own would stand there twice.
+/// dlerror() starts with the path of the file it is about: the plugin's would be there twice.
 std::string last_loader_error(const std::filesystem::path& file) {
   const char* text = dlerror();
   std::string error = text != nullptr ? text : "unknown cause";

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is installed beside the program: plugins that are loaded when they are asked for, and files that come with it.
+/// Files installed beside the program: plugins that are loaded at their first use, and files that come with it.
 #pragma once
 
 #include <filesystem>
@@ -9,22 +9,22 @@
 
 namespace lockstep {
 
-// Parts of the program that are loaded when they are asked for, because they need libraries that a machine
-// may not have: lockstep_nccl.so needs NCCL, lockstep_vendor.so needs cuDNN and cuBLAS.
+// Parts of the program that are loaded at their first use, because they need libraries that a machine
+// may lack. lockstep_nccl.so needs NCCL, lockstep_vendor.so needs cuDNN and cuBLAS.
 //
-// Such a part is a shared object beside the program with one extern "C" function, declared in a header that
-// both sides include. CMake: lockstep_add_plugin() in CMakeLists.txt. It carries its own copy of what it
+// Such a part is a shared object beside the program. It has one extern "C" function, declared in a header that
+// both sides include. CMake: lockstep_add_plugin() in CMakeLists.txt. It carries a copy of the libraries that it
 // links (common, cudart), so nothing may depend on the two sides sharing a global variable
 // (the spelling of advice is handed over: common/error.hpp); classes, virtual calls and exceptions cross
 // the boundary as usual.
 
 struct Plugin {
-  std::string name;       ///< of the file, without ".so": "lockstep_nccl"
-  std::string needs;      ///< what must be installed: "NCCL"
-  std::string otherwise;  ///< what else the user can do: "use another backend"
+  std::string name;       ///< name of the file, without ".so": "lockstep_nccl"
+  std::string needs;      ///< library that must be installed: "NCCL"
+  std::string otherwise;  ///< other way for the user: "use another backend"
 };
 
-/// Where plugins are looked for, in this order: the folder of the running executable, and ../lib/lockstep from there.
+/// Folders with plugins, in the order of the search: that of the running executable, and ../lib/lockstep from there.
 std::vector<std::filesystem::path> plugin_folders();
 
 /// The files of the plugins that were loaded so far, in the order of their first use.
@@ -35,7 +35,7 @@ std::vector<std::filesystem::path> loaded_plugins();
 /// @throws DeviceError  file, cause and fix, if it is not there, does not load or lacks the symbol
 void* plugin_symbol(const Plugin& plugin, const std::string& symbol);
 
-/// The same for a function: plugin_function<decltype(lockstep_make_nccl)>(plugin, "lockstep_make_nccl").
+/// A function of a plugin: plugin_function<decltype(lockstep_make_nccl)>(plugin, "lockstep_make_nccl").
 template <typename Function>
 Function* plugin_function(const Plugin& plugin, const std::string& symbol) {
   return reinterpret_cast<Function*>(plugin_symbol(plugin, symbol));
@@ -47,9 +47,9 @@ Function* plugin_function(const Plugin& plugin, const std::string& symbol) {
 /// "launch/get-data".
 std::string script_command(const std::string& name);
 
-/// Where a folder of such files, "launch/jobs" or "models" of the sources, may be, in the order in which to look:
-/// ../share/lockstep/jobs beside the program, for an installed program has its own, whatever has become of its sources;
-/// then in the sources that it was built from.
+/// Places of a folder of such files, "launch/jobs" or "models" of the sources, in the order of the search. First
+/// ../share/lockstep/jobs beside the program: an installed program has its files, even if its sources are gone or
+/// changed. The sources that it was built from come last.
 std::vector<std::filesystem::path> shared_directories(const std::filesystem::path& folder);
 
 }  // namespace lockstep

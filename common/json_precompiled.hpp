@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// nlohmann-json for precompiled headers: without its suffix _json, which is not used here. It parses what stands
+/// nlohmann-json for precompiled headers: without its suffix _json, which is not used here. It parses the text
 /// before it, so that every source that reads the header, and be it precompiled, would compile the parser: a third of
 /// a second of each.
 #pragma once
@@ -17,4 +17,4 @@
 #include <nlohmann/json.hpp>
 #undef _json
 
-using nlohmann::literals::json_literals::operator""_json_pointer;  // as the header would have said
+using nlohmann::literals::json_literals::operator""_json_pointer;  // the header would declare it like this

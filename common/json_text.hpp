@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// JSON to text and back. nlohmann-json's parser and writer take longer to compile than most of our sources: here
+/// JSON to text and back. nlohmann-json's parser and writer compile longer than most of our sources: here
 /// they are compiled once.
 #pragma once
 
@@ -35,7 +35,7 @@ nlohmann::json parse_json_or_discard(std::string_view text);
 std::string json_text(const nlohmann::json& json, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
 
-/// The same on one line, in ASCII: other characters are escaped.
+/// JSON as text on one line, in ASCII: other characters are escaped.
 std::string json_text_in_ascii(const nlohmann::ordered_json& json);
 
 }  // namespace lockstep

@@ -35,7 +35,7 @@ std::optional<std::uint64_t> number_in(const fs::path& file) {
   return std::nullopt;
 }
 
-/// The number behind a name at the start of a line: "MemAvailable:  123 kB", "inactive_file 456".
+/// The number after a name at the start of a line: "MemAvailable:  123 kB", "inactive_file 456".
 std::optional<std::uint64_t> number_after(const fs::path& file, std::string_view name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -51,7 +51,7 @@ void lower(FreeMemory& free, std::uint64_t bytes, const char* limited_by) {
   if (bytes < free.bytes) free = {bytes, limited_by};
 }
 
-/// What a cgroup leaves: its limit less what is in use, of which the page cache can be given back.
+/// Lowers free memory to what a cgroup leaves: its limit less its usage. The kernel can free the page cache in that.
 void lower_to_cgroup(FreeMemory& free, const fs::path& folder, const char* limit, const char* usage,
                      const char* cache_prefix) {
   const auto most = number_in(folder / limit), used = number_in(folder / usage);
@@ -126,7 +126,7 @@ void require_memory(std::uint64_t bytes, const std::string& what, const std::str
 
 namespace {
 
-/// The most that is known to have been resident. Linux counts its own peak roughly, and below what is resident now.
+/// The most that is known to have been resident. Linux counts its peak roughly, and below what is resident now.
 std::atomic<std::uint64_t> most_resident = 0;
 
 std::uint64_t noted(std::uint64_t bytes) {
@@ -185,7 +185,7 @@ std::uint64_t raise_limit_of_open_files() {
 
 namespace {
 
-/// What follows the first line that begins with `name`, without spaces; "" if there is none.
+/// The rest of the first line that begins with `name`, without spaces; "" if there is none.
 std::string value_after(const std::string& file, const std::string& name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What this machine says of itself: its clock, its name, and how much memory and how many threads a process may still
-/// take.
+/// Facts of this machine: its clock, its name, and the memory and threads that a process may still
+/// use.
 #pragma once
 
 #include <unistd.h>
@@ -20,42 +20,42 @@
 
 namespace lockstep {
 
-// How much memory a process may still take, asked before it takes much: afterwards Linux kills it without a
-// word.
+// Memory that a process may still use, asked before it uses much: otherwise Linux kills it without a
+// message.
 
 struct FreeMemory {
   std::uint64_t bytes = 0;
   std::string limited_by;  ///< "this machine", "the memory limit of its container or Slurm job", "ulimit -v"
 };
 
-/// The least of what the machine has available (swap included), what the cgroups of this process leave, and
-/// what ulimit -v and -d leave to each process. Bounds that cannot be read do not count.
-/// @param processes  alike, that share the machine
-/// @param root       where /proc and /sys lie, for tests
+/// The least of three bounds. These are the machine's available memory (swap included), what this process's cgroups
+/// leave, and what ulimit -v and -d leave to each process. Bounds that cannot be read do not count.
+/// @param processes  number of processes like this one that share the machine
+/// @param root       folder of /proc and /sys, for tests
 FreeMemory free_memory(int processes = 1, const std::filesystem::path& root = "/");
 
-/// @param bytes  of all these processes together
-/// @param what   "the activations of net, 64 samples at a time"
-/// @param help   what makes it smaller
-/// @throws MemoryError  there is not that much left: what, how much, how much there is, and the help
+/// @param bytes  bytes of all these processes together
+/// @param what   the thing that needs them: "the activations of net, 64 samples at a time"
+/// @param help   advice that makes it smaller
+/// @throws MemoryError  there is not that much left: the thing, its bytes, the bytes there are, and the advice
 void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help, int processes = 1);
 
-/// What this process has in memory now, its libraries included; 0: the kernel does not say.
+/// Bytes of this process in memory now, its libraries included; 0: the kernel does not say.
 std::uint64_t resident_bytes();
 
-/// The most that this process has had in memory at once, its libraries included: no less than resident_bytes() ever said.
+/// The most that this process has had in memory at once, its libraries included. No less than resident_bytes() was.
 std::uint64_t peak_resident_bytes();
 
-/// The part of resident_bytes() that other processes have, too: libraries, sets that ranks of a host share. 0: none, or the kernel
-/// does not say. It walks the page tables of this process.
+/// The part of resident_bytes() that other processes have, too: libraries, sets that ranks of a host share. 0: none, or
+/// the kernel does not say. It walks the page tables of this process.
 std::uint64_t shared_resident_bytes();
 
 /// "7.3 GiB", "12 MiB", "640 B"; "more than 64 bits can count" of kTooLarge.
 std::string format_memory(std::uint64_t bytes);
 
-/// A rank among a thousand has more than a thousand connections, and shells allow a process 1,024 open files: raises that
-/// limit to 65,536, or as far as it may be raised.
-/// @returns how many this process may have open from now on
+/// Raises the limit of open files to 65,536, or as far as it may be raised. A rank among a thousand has more than a
+/// thousand connections, and shells allow a process 1,024.
+/// @returns the number that this process may have open from now on
 std::uint64_t raise_limit_of_open_files();
 
 // The clock by which durations and deadlines are measured; it never jumps.
@@ -71,9 +71,9 @@ inline double now_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// What tells this machine from others: its name, as it stands in messages and locks, and the id of its boot.
+// Identity of this machine: its name in messages and locks, and the id of its boot.
 
-/// What gethostname() says; "unknown-host" if it says nothing.
+/// Result of gethostname(); "unknown-host" if it is empty.
 inline std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown-host";
@@ -96,12 +96,12 @@ std::string explain_missing_thread();
 /// True of the error that std::thread and std::async throw where the system gives no more threads.
 bool is_missing_thread(const std::system_error& error);
 
-/// @throws DeviceError  as explain_missing_thread() says
+/// @throws DeviceError  with the text of explain_missing_thread()
 std::thread start_thread(std::function<void()> body);
 
 [[noreturn]] void throw_missing_thread(const std::system_error& error);
 
-/// std::async on a thread of its own. @throws as start_thread
+/// std::async on a new thread. @throws as start_thread
 template <typename Work>
 auto start_async(Work&& work) {
   try {

@@ -21,12 +21,12 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kName = "lockstep";                        ///< for people who look at a process's maps
-constexpr std::string_view kLink = "/memfd:lockstep (deleted)";  ///< what /proc says of it
+constexpr std::string_view kLink = "/memfd:lockstep (deleted)";  ///< its name in /proc
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 using Key = std::array<std::uint64_t, 2>;
 constexpr std::uint64_t kKeyBytes =
-    MemoryFile::kPartAlignment;  ///< of which the key itself is the first part
+    MemoryFile::kPartAlignment;  ///< the key itself is the first part of these bytes
 
 Key new_key() {
   std::random_device device;
@@ -124,8 +124,8 @@ bool MemoryFile::seal(int seals) {
   return ::fcntl(descriptor_, F_ADD_SEALS, seals | F_SEAL_SEAL) == 0;
 }
 
-/// What is sealed against writes counts as written before Linux 6.7 if it is mapped as shared. Read only, a private map
-/// is of the same pages.
+/// Maps the memory. Mapped as shared, memory sealed against writes counts as written before Linux 6.7. Read only, a
+/// private map has the same pages.
 bool MemoryFile::map(bool is_constant) {
   void* map = ::mmap(nullptr, size_, is_constant ? PROT_READ : PROT_READ | PROT_WRITE,
                      is_constant ? MAP_PRIVATE : MAP_SHARED, descriptor_, 0);

@@ -12,30 +12,30 @@
 
 namespace lockstep {
 
-/// Where another process finds such memory: plain bytes, to be sent to it.
+/// The address of such memory for another process: plain bytes, to be sent to it.
 struct MemoryFileOffer {
   std::int64_t pid = 0;  ///< 0: nothing is offered
   std::int64_t descriptor = -1;
   std::uint64_t bytes = 0;
-  /// Random, and at the beginning of the memory, too: a process of the same number on a host that is called alike, or
-  /// in another container, has another.
+  /// Random, and at the beginning of the memory, too. So it differs for a process of the same number on a host of the
+  /// same name, or in another container.
   std::array<std::uint64_t, 2> key{};
 };
 
 class MemoryFile {
  public:
-  /// Of zeros, which all may write: all of it is there now, so that no write is a SIGBUS later.
+  /// Makes memory of zeros, which all may write. All of it is there now, so that no write is a SIGBUS later.
   /// @returns null: this system has none to give; go on without
   static std::shared_ptr<MemoryFile> of_zeros(std::size_t bytes);
-  /// These parts one behind another, each from the next multiple of kPartAlignment on. No process can write into it.
-  /// @returns null  likewise
+  /// Joins these parts, each from the next multiple of kPartAlignment on. No process can write into it.
+  /// @returns null: this system has none to give; go on without
   static std::shared_ptr<MemoryFile> of_parts(std::span<const std::span<const std::byte>> parts);
-  /// What another process of this host has made and still holds. Never waits, and opens nothing but such memory.
-  /// @returns null: it is not to be had from here, as in another container or of another user; go on without
+  /// Opens memory that another process of this host has made and still holds. Never waits, and opens only such memory.
+  /// @returns null: it cannot be opened here, as in another container or by another user; go on without
   static std::shared_ptr<MemoryFile> open(const MemoryFileOffer& offer);
 
   static constexpr std::size_t kPartAlignment = 64;
-  /// Where a part begins whose predecessor ends there.
+  /// Start of a part whose predecessor ends at `end`.
   static constexpr std::uint64_t next_part(std::uint64_t end) {
     return (end + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
   }

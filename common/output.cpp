@@ -70,7 +70,7 @@ void finish_standard_output() {
   throw IoError("standard output could not be written" + cause);
 }
 
-// Window sizes, locales and TERM, and mpirun's own output where that hides them.
+// Window sizes, locales and TERM, and mpirun's output if that hides them.
 
 namespace {
 
@@ -197,7 +197,7 @@ std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int 
     all.insert(all.begin() + 1, {bar(fraction, width, unicode), kBarImportance});
     return fit(std::move(all), columns);
   };
-  // One column more or less for the bar shows whether it is there at all, and how much room it has left.
+  // One column more or less for the bar. It shows whether the bar is there at all, and how much room is left.
   std::string shortest = with_bar_of(kShortestBar);
   const int left = columns - display_width(shortest);
   if (shortest == with_bar_of(kShortestBar - 1) || left <= 0) return shortest;
@@ -207,7 +207,7 @@ std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int 
 namespace {
 
 /// Draws it over what is there. The cursor goes back to its start: wherever a window that becomes narrower puts the
-/// rest of it, it stays in front, and what is printed next lies over it.
+/// rest of it, it stays first, and what is printed next lies over it.
 void draw_bar(const std::string& line, const OutputTerminal& output, int columns) {
   const int width = display_width(line);
   if (output.escapes) {

@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-/// Writes printable(text), in one piece. @throws std::system_error if the stream does not take it
+/// Writes printable(text), in one piece. @throws std::system_error if the stream refuses it
 void write_printable(std::FILE* stream, std::string_view text);
 
 /// Formats and prints on standard output.
@@ -28,10 +28,10 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   write_printable(stdout, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-/// Prints "lockstep: MESSAGE" on standard error: one line whatever the message holds, as one write, so that
+/// Prints "lockstep: MESSAGE" on standard error: one line, with any message. It is one write, so that
 /// ranks do not mix their lines.
 void print_error(std::string_view message) noexcept;
-/// What print_error does first, on whatever thread it is called: for what is on the screen and must go.
+/// Sets the first action of print_error, on its thread: for what is on the screen and must go.
 void call_before_errors(void (*action)());
 
 // Standard input, output and error as the program finds and leaves them.
@@ -44,7 +44,7 @@ void open_standard_streams();
 /// @throws IoError if part of it was not written, unless its reader has gone (a pipe into head)
 void finish_standard_output();
 
-// What standard output can show: a person's terminal of some width, or a file or pipe that takes any line.
+// Abilities of standard output: a person's terminal of some width, or a file or pipe that accepts any line.
 
 inline constexpr int kAnyWidth = std::numeric_limits<int>::max();
 
@@ -55,35 +55,35 @@ struct OutputTerminal {
   bool unicode = false;  ///< more than ASCII: the locale is UTF-8, and TERM is not dumb
 };
 
-/// Looks at standard output and the environment (TERM, NO_COLOR, LC_ALL, LC_CTYPE, LANG). Under mpirun a
-/// rank's own output is always a pseudo-terminal, even into a file, so mpirun's is looked at instead.
+/// Looks at standard output and the environment (TERM, NO_COLOR, LC_ALL, LC_CTYPE, LANG). Under mpirun
+/// the output of a rank is always a pseudo-terminal, even into a file, so mpirun's is looked at instead.
 OutputTerminal output_terminal();
 
-/// How many characters fit on a line now: never so many that the cursor reaches the last column, where
-/// terminals differ. The terminal is asked anew at each call, so that a window may change its size; where it
+/// Characters that fit on a line now. Never so many that the cursor reaches the last column, where
+/// terminals differ. The terminal is asked anew at each call, so that a window may change its size; if it
 /// does not know, $COLUMNS counts, then 80. kAnyWidth for a file or pipe.
 int output_columns();
 
 /// How wide a page of text is: as the terminal; in a file or pipe $COLUMNS counts, then 80.
 int page_columns();
 
-/// What the last call of output_columns() said (kAnyWidth before the first): for signal handlers.
+/// Result of the last call of output_columns() (kAnyWidth before the first): for signal handlers.
 int last_output_columns() noexcept;
 
 // The line at the bottom of a terminal that is drawn over and over while something goes on. There is one on one screen.
 
-/// Writes to standard output, in one piece, so that a launcher does not pass on half a line. What can no longer be read
-/// more is dropped: the terminal is gone, or `... | head -1` has seen enough. Any other reason is said once.
+/// Writes to standard output, in one piece, so that a launcher does not pass on half a line. Text that can no longer be
+/// read is dropped: the terminal is gone, or `... | head -1` has seen enough. Any other reason is said once.
 void write_out(const std::string& text);
 
-/// The fields on one line, and, as long as they leave room for one, a bar behind the first.
-/// @param fraction  of the bar that is filled, 0 to 1
+/// The fields on one line, and, as long as they leave room for one, a bar after the first.
+/// @param fraction  part of the bar that is filled, 0 to 1
 std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int columns, bool unicode);
 
 /// Wipes it, if there is one, before something else is written to the terminal. From any thread.
 void wipe_bar();
 
-/// How far something is: a bar on a terminal that can draw over a line, elsewhere a line every few seconds, or nothing.
+/// Progress of a task: a bar on a terminal that can redraw, else a line every few seconds, or nothing.
 class ProgressBar {
  public:
   enum class Style { kSilent, kPlain, kBar };
@@ -94,7 +94,7 @@ class ProgressBar {
   /// @param otherwise  kPlain or kSilent   @param speaks  false: silent in any case
   explicit ProgressBar(Style otherwise, bool speaks = true)
       : ProgressBar(speaks ? otherwise : Style::kSilent, speaks ? output_terminal() : OutputTerminal{}) {}
-  /// For an output as described. @param style  where it cannot redraw
+  /// Draws for an output as described. @param style  used where it cannot redraw
   ProgressBar(Style style, const OutputTerminal& output);
   /// Wipes it.
   ~ProgressBar();
@@ -108,7 +108,7 @@ class ProgressBar {
   double seconds() const { return seconds_since(start_); }
   /// True when it is time to draw. Call draw() then.
   bool is_due();
-  /// @param fraction  of a bar that is filled, 0 to 1
+  /// @param fraction  part of a bar that is filled, 0 to 1
   void draw(const std::vector<Field>& fields, double fraction) const;
 
  private:

@@ -40,7 +40,7 @@ void require_free_output(Env& env, const std::string& path, bool replace) {
     throw UsageError(
         fmt::format("{}: is a symbolic link, which is not followed; name the file itself", path));
   if (kind == EntryKind::kOther)
-    throw UsageError(fmt::format("{}: is no regular file (a device or a FIFO); name another file", path));
+    throw UsageError(fmt::format("{}: is not a regular file (a device or a FIFO); name another file", path));
   if (kind == EntryKind::kFile && !replace) refuse_existing(path);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The one way in which commands write a file that a user has named: whole or not at all, and in the place of nothing
+/// The one way in which commands write a file that a user has named: whole or not at all. It replaces nothing
 /// but a regular file that may go.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-/// Refuses what must not be replaced: a directory, a device, a FIFO, a socket and a symbolic link never may, a regular
-/// file only if `replace` is set. For work that takes long before there is something to write.
+/// Refuses to replace a directory, a device, a FIFO, a socket or a symbolic link. A regular
+/// file may go only if `replace` is set. For work that runs long before there is something to write.
 /// @throws UsageError that says what is in the way and what to do; IoError
 void require_free_output(Env& env, const std::string& path, bool replace);
 
@@ -30,7 +30,7 @@ class OutputFile {
 
   /// @throws IoError
   void write(std::span<const std::byte> bytes);
-  /// Gives the file its name. What has got there since is treated as before.
+  /// Gives the file its name. A file that appeared there since is treated as before.
   /// @throws as require_free_output; IoError
   void publish();
 

@@ -267,7 +267,7 @@ class PosixEnv : public Env {
   void pause(std::chrono::milliseconds duration) override { std::this_thread::sleep_for(duration); }
 
  private:
-  /// Not through a symbolic link, and no file with a second name (a hard link): the owner is written into
+  /// Opens no symbolic link, and no file with a second name (a hard link). The owner is written into
   /// it.
   static Descriptor open_lock(const std::string& path) {
     require_own(Env::posix(), path, EntryKind::kFile);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Compiled once for all libraries; CMake puts it in front of each source. Each source includes what it uses all the
+/// Compiled once for all libraries; CMake includes it first in each source. Each source includes what it uses all the
 /// same.
 #pragma once
 

@@ -46,7 +46,7 @@ const char* control_cause(std::string_view text, std::size_t at, std::uint32_t v
   }
   if (value == 0) return "a NUL byte";
   if (value < 0x20 || (value >= 0x7F && value < 0xA0)) return "a control character";
-  if (value == 0xFFFE || value == 0xFFFF) return "a code point that is no character";
+  if (value == 0xFFFE || value == 0xFFFF) return "a code point that is not a character";
   return nullptr;
 }
 

@@ -18,22 +18,22 @@ struct UnprintableByte {
 };
 
 /// The first place where `text` is not printable UTF-8. Tabs, line feeds and CR LF are allowed, other control
-/// characters are not: yaml-cpp takes byte 4 for the end of the file and would silently drop what follows.
+/// characters are not: yaml-cpp reads byte 4 as the end of the file and would silently drop the rest.
 std::optional<UnprintableByte> find_unprintable(std::string_view text);
 
-/// `text` as it may be shown on a terminal: control characters (escape sequences begin with one), characters
+/// Makes `text` safe for a terminal. Control characters (escape sequences begin with one), characters
 /// that reorder or hide their neighbours, and bytes that are not UTF-8 become \x1b, \u202e. Line feeds and
 /// tabs stay.
 std::string printable(std::string_view text);
 
-/// The same for a message of one line: line feeds and tabs are escaped, too.
+/// printable() for a message of one line: line feeds and tabs are escaped, too.
 std::string printable_line(std::string_view text);
 
 /// The text in single quotes, fit for a one-line message: as printable_line, clipped if it is long.
 std::string quoted_text(std::string_view text);
 
-/// For a cell of a table: a text that a spreadsheet would compute (it begins with = + - @, and is no number) gets an
-/// apostrophe in front, which marks text there.
+/// Makes `text` safe for a cell of a table. A text that a spreadsheet would compute (it begins with = + - @, and is no
+/// number) gets an apostrophe before it, which marks text there.
 std::string without_formula(std::string text);
 
 /// ASCII letters become small ones.

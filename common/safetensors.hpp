@@ -31,15 +31,15 @@ std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
                                          const std::map<std::string, std::string>& metadata = {});
 
 /// The parsed contents of a file. Owns the bytes that its tensors point into, in the order of the data.
-/// Moves, does not copy. In a file that Python wrote a tensor may start at any address: take numbers out with
+/// Moves, does not copy. In a file that Python wrote a tensor may start at any address: read numbers with
 /// memcpy.
 class SafetensorsFile {
  public:
   SafetensorsFile(SafetensorsFile&&) noexcept = default;
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept = default;
 
-  /// Treats the bytes as hostile: bounded header, offsets that tile the data exactly, products checked for
-  /// overflow, sizes known before anything is allocated.
+  /// Treats the bytes as hostile. The header is bounded, offsets must tile the data exactly, products are checked for
+  /// overflow, sizes are known before anything is allocated.
   /// @throws DataError naming `file`, tensor and what is wrong
   static SafetensorsFile parse(std::vector<std::byte> bytes, const std::string& file);
   /// Tensors of another format that lie in `bytes` from `start` on, each with the bytes that it says.
@@ -80,12 +80,12 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// The format's own bound on the header, and ours on dimensions.
+/// The format's bound on the header, and ours on dimensions.
 inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100'000'000;
 inline constexpr std::size_t kMaxSafetensorsRank = 32;
 inline constexpr std::size_t kSafetensorsPrefixBytes = 8;
 
-/// Parses and checks: structure, known dtypes, no duplicates, sizes that agree with dtype and shape, and
+/// Parses and checks a header. Structure, known dtypes, no duplicates, sizes that agree with dtype and shape, and
 /// ranges that cover exactly [0, data_bytes) without overlap or hole. Memory stays proportional to the text.
 /// @throws DataError naming `file`, the tensor and what is wrong
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::size_t data_bytes,

@@ -20,7 +20,7 @@ namespace lockstep {
 
 // The JSON text of a safetensors header as data, with the structure checked and nothing else.
 
-/// Reads event by event and stops at the first thing that has no place in a header, so that no hostile text
+/// Reads event by event and stops at the first thing that has no place in a header. So no hostile text
 /// is ever built up in memory. @throws DataError
 SafetensorsHeader read_safetensors_json(std::string_view json, const std::string& file);
 
@@ -211,7 +211,7 @@ class HeaderEvents final : public json::json_sax_t {
   }
 
  private:
-  /// What may come next. kEntryStart, kMetadataValue and k*Start wait for the value of a key.
+  /// States of the reader: the event that may come. kEntryStart, kMetadataValue and k*Start wait for a key's value.
   enum class State {
     kStart,
     kTop,

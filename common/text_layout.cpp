@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLittleIndent = 2;
 constexpr int kRoomForText = 28;  ///< below this a column of text is too narrow to read
 
-/// A character as it stands in the text, and the columns it takes.
+/// A character, by its bytes in the text, and its columns.
 struct Cell {
   std::string_view bytes;
   int width;
@@ -22,7 +22,7 @@ struct Cell {
 };
 using Cells = std::vector<Cell>;
 
-/// Of the character that UTF-8 text opens with; 1 for a byte that opens none.
+/// Bytes of the first character of UTF-8 text; 1 for a byte that opens none.
 std::size_t bytes_of_first(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const std::size_t count = first >= 0xF0 && first < 0xF8 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
@@ -83,14 +83,14 @@ std::string text_of(const Cells& cells, std::size_t begin, std::size_t end) {
   return text;
 }
 
-/// The end of the longest piece from `begin` on that takes at most `columns`, but one character at least.
+/// The end of the longest piece from `begin` on that has at most `columns`, but one character at least.
 std::size_t end_of_piece(const Cells& cells, std::size_t begin, std::size_t end, int columns) {
   std::size_t at = begin;
   for (int width = 0; at < end && (width += cells[at].width) <= columns;) ++at;
   return std::max(at, begin + 1);
 }
 
-/// Where a word that is wider than `columns` breaks: behind a slash, otherwise into pieces of one length.
+/// Place where a word that is wider than `columns` breaks: after a slash, otherwise into pieces of one length.
 std::size_t break_in_word(const Cells& cells, std::size_t begin, std::size_t end, int columns) {
   const std::size_t furthest = end_of_piece(cells, begin, end, columns);
   for (std::size_t at = furthest; at > begin + 1; --at) {
@@ -111,7 +111,7 @@ std::size_t skip_spaces(const Cells& cells, std::size_t begin) {
   return begin;
 }
 
-/// Where the first line of what starts at `begin` ends. `begin` is the start of a word, or of the whole line.
+/// End of the first line of the text from `begin` on. `begin` is the start of a word, or of the whole line.
 std::size_t end_of_line(const Cells& cells, std::size_t begin, int columns) {
   std::size_t end = begin;
   for (std::size_t at = begin; at < cells.size();) {
@@ -191,7 +191,7 @@ std::string fold_lines(std::string_view text, int columns) {
 
 namespace {
 
-/// The words of a text; a number and the word behind it are one.
+/// The words of a text; a number and the word after it are one.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   bool is_number = false;

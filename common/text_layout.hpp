@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Columns that UTF-8 text takes on a terminal. What is no character counts as one column a byte.
+/// Columns of UTF-8 text on a terminal. A byte that is not a character counts as one column.
 int display_width(std::string_view text);
 
 /// A part of a line, and how long it stays when the line must become narrower.
@@ -28,22 +28,22 @@ std::string join(const std::vector<Field>& fields);
 /// wide.
 std::string fit(std::vector<Field> fields, int columns);
 
-/// A line as lines of at most `columns`, broken at spaces; a longer word, such as a path, gets a line of its
-/// own and is broken behind a slash, or anywhere. What follows the first line is indented below the last
-/// column of text (what stands behind two spaces or more) where that leaves room, otherwise a little.
+/// Breaks a line at spaces into lines of at most `columns`. A longer word, such as a path, gets a separate
+/// line and is broken after a slash, or anywhere. Lines after the first are indented below the last
+/// column of text (text after two spaces or more) if that leaves room, otherwise a little.
 std::string fold(std::string_view line, int columns);
-/// Each line of a text on its own.
+/// fold() for each line of a text.
 std::string fold_lines(std::string_view text, int columns);
 
-/// A paragraph of words as lines of at most `columns`, all of them indented alike. A number stays with the word behind
+/// A paragraph of words as lines of at most `columns`, all of them indented alike. A number stays with the word after
 /// it. No line break at the end.
 std::string fill(std::string_view paragraph, int columns, int indent = 0);
 
 /// A row for each entry of a table, a text for each column. Rows may lack the last ones.
 using TableRows = std::vector<std::vector<std::string>>;
 
-/// A table, a line for each row: columns as wide as their widest text, two spaces apart.
-/// @param right  columns, by number, whose texts end below one another, as numbers do
+/// A table, a line for each row: columns as wide as their widest text, with two spaces between.
+/// @param right  numbers of columns whose texts end below one another, as numbers do
 std::string align_columns(const TableRows& rows, const std::vector<std::size_t>& right = {}, int indent = 0);
 
 /// How wide the widest line is.

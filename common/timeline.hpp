@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the threads of a rank did when: slices of time, written down while a window of steps is open.
+/// Slices of time: the work of a rank's threads, recorded while a window of steps is open.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,19 @@
 
 namespace lockstep {
 
-/// What a slice of time was spent on.
+/// Kinds of work in a slice of time.
 enum class Work : std::uint8_t {
-  kStep,        ///< a whole step; number: its own, counted from 1
+  kStep,        ///< a whole step; number: the step's, counted from 1
   kAttempt,     ///< to compute its sums; number: counted from 1, more than one where units change
   kInput,       ///< gathering and normalising samples
-  kForward,     ///< of the layer, or of the neighbours that run together
+  kForward,     ///< a layer, or neighbours that run together
   kLoss,        ///< softmax and cross entropy
-  kBackward,    ///< as kForward
+  kBackward,    ///< a layer, or neighbours that run together
   kSums,        ///< a layer's gradients are rounded and added to their buckets
-  kAllReduce,   ///< of a bucket, from its first byte to its last; number: the bucket, counted from 0
-  kWaiting,     ///< for other ranks or for a device; of: what for
-  kDeciding,    ///< whether the sums may move the weights
-  kUpdate,      ///< of the weights
+  kAllReduce,   ///< a bucket, from its first byte to its last; number: the bucket, counted from 0
+  kWaiting,     ///< waits for other ranks or for a device; of: its reason
+  kDeciding,    ///< decides if the sums may move the weights
+  kUpdate,      ///< moves the weights
   kMicroBatch,  ///< a pass of a pipeline's stage; number: the micro-batch, counted from 0
   kEvaluation,
   kCheckpoint,
@@ -62,7 +62,7 @@ struct TimeTrack {
 /// Belongs to a rank. Recording may happen on any thread; the rest is one thread's, between steps.
 class Timeline {
  public:
-  /// About 60 MB. What comes later is counted, and lost.
+  /// About 60 MB. Later slices are counted, and lost.
   static constexpr std::size_t kMostSlices = std::size_t{1} << 20;
 
   /// @param most  slices to keep
@@ -75,10 +75,10 @@ class Timeline {
 
   /// The rank's steady clock, in nanoseconds.
   static std::int64_t now();
-  /// Of the calling thread. The first one to ask is the main thread.
+  /// Track of the calling thread. The first one to ask is the main thread.
   std::uint32_t thread_track();
   std::uint32_t track(std::string_view name);
-  /// The same text, for as long as this lives.
+  /// A copy of the text, for as long as this lives.
   std::string_view keep(std::string_view text);
   void add(const TimeSlice& slice);
 
@@ -98,7 +98,7 @@ class Timeline {
   std::set<std::string, std::less<>> texts_;
 };
 
-/// A slice from here to the end of the block, on the track of this thread; in a build with CUDA an NVTX range, too.
+/// A slice from here to the end of the block, on the track of this thread. In a build with CUDA an NVTX range, too.
 /// With a null or closed timeline nothing.
 class TimeSpan {
  public:

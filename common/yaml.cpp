@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// Watches yaml-cpp's events go by and refuses what YAML::Load would silently accept: throws ConfigError at the first
+/// Watches yaml-cpp's events and refuses what YAML::Load would silently accept. Throws ConfigError at the first
 /// event that breaks the contract of load_strict_yaml. Builds nothing.
 class StrictHandler final : public YAML::EventHandler {
  public:
@@ -37,7 +37,7 @@ class StrictHandler final : public YAML::EventHandler {
         text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size())).starts_with("---");
     if (in_document_ && marker) fail(mark, "a second document starts here; keep one document in a file");
     if (in_document_)
-      fail(mark, "this does not belong to what stands before it; check quotes, brackets and indentation");
+      fail(mark, "this does not fit the text before it; check quotes, brackets and indentation");
     in_document_ = true;
   }
   void OnDocumentEnd() override {}
@@ -80,8 +80,8 @@ class StrictHandler final : public YAML::EventHandler {
   /// A map or sequence that is open.
   struct Level {
     bool is_map;
-    bool expects_key;                            ///< of a map: the next node is a key
-    std::map<std::string, int> first_line = {};  ///< of a map: the keys so far, and the line of each
+    bool expects_key;                            ///< in a map: the next node is a key
+    std::map<std::string, int> first_line = {};  ///< in a map: the keys so far, and the line of each
   };
 
   bool expects_key() const { return !levels_.empty() && levels_.back().expects_key; }
@@ -101,7 +101,7 @@ class StrictHandler final : public YAML::EventHandler {
     if (!levels_.empty() && levels_.back().is_map) levels_.back().expects_key = true;
   }
 
-  /// yaml-cpp's own tags are "?" (plain) and "!" (quoted); a tag "!" in the text looks like the latter.
+  /// yaml-cpp's tags are "?" (plain) and "!" (quoted); a tag "!" in the text looks like the latter.
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
     const auto at = static_cast<std::size_t>(mark.pos);
     const bool own_tag = tag.empty() || tag == "?" || tag == "!";

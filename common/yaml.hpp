@@ -20,7 +20,7 @@ namespace lockstep {
 
 inline constexpr std::size_t kMaxYamlBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxYamlDepth = 32;
-/// Of '[' and '{' in one text, wherever they stand: bounds how far yaml-cpp looks ahead.
+/// The most '[' and '{' in one text: bounds how far yaml-cpp looks ahead.
 inline constexpr std::size_t kMaxYamlBrackets = 10'000;
 
 /// Parses one YAML document. In the result all keys of maps are text and different from each other, nothing
@@ -29,8 +29,8 @@ inline constexpr std::size_t kMaxYamlBrackets = 10'000;
 ///
 /// Time and stack are bounded for any input: linear in the text, and at most kMaxYamlDepth levels.
 ///
-/// @param file  where the text comes from, for messages
-/// @throws ConfigError `file:line:column: ...` for a syntax error, more than kMaxYamlBytes, bytes that are
+/// @param file  name of the text, for messages
+/// @throws ConfigError `file:line:column: ...`. For a syntax error, more than kMaxYamlBytes, bytes that are
 ///         not printable UTF-8, anchors, aliases, tags, a second document, duplicate keys, keys that are not
 ///         text, too many levels
 YAML::Node load_strict_yaml(const std::string& text, const std::string& file);
@@ -38,17 +38,17 @@ YAML::Node load_strict_yaml(const std::string& text, const std::string& file);
 /// Reads a YAML file, at most kMaxYamlBytes of it, and parses it as load_strict_yaml does.
 /// @throws MissingDataError  there is no such file
 /// @throws IoError           it cannot be read
-/// @throws ConfigError       as load_strict_yaml
+/// @throws ConfigError       see load_strict_yaml
 std::string read_yaml_file(const std::string& path);
 
 /// `file:line:column: message`, counted from 1 in bytes; only `file: message` where the mark is null.
 ConfigError config_error(const std::string& file, const YAML::Mark& mark, const std::string& message);
 
-/// " (did you mean 'x'?)" for the candidate that `key` is most likely a misspelling of, or "" if none is
+/// " (did you mean 'x'?)" for the candidate that `key` most likely misspells, or "" if none is
 /// near.
 std::string did_you_mean(const std::string& key, std::span<const std::string_view> candidates);
 
-// Text of a YAML scalar to a number or truth value, whole and exact or not at all; the same in every locale.
+// Text of a YAML scalar to a number or truth value, whole and exact or not at all. Equal in every locale.
 
 /// Decimal digits with an optional minus. No leading zeros (octal in some YAML readers), no 1e3, no 0x10, no
 /// 1_000.
@@ -64,8 +64,8 @@ std::optional<bool> parse_bool(std::string_view text);
 /// "65536", "64KiB", "64 KiB", "1MiB", "1GiB" in bytes.
 std::optional<std::uint64_t> parse_byte_count(std::string_view text);
 
-/// ", which is 0 as fp32, whose smallest number is 1.4e-45": what to say of a number that is refused for it. Likewise
-/// of one below 1 that is 1 as fp32. "" for others.
+/// Explanation of a refused number: ", which is 0 as fp32, whose smallest number is 1.4e-45". Another for a number
+/// below 1 that is 1 as fp32. "" for others.
 std::string fp32_hint(const std::string& text);
 
 /// The shortest decimal number that parse_double reads as the same value.

@@ -30,7 +30,7 @@ std::optional<Integer> parse_integer(std::string_view text) {
   return parse_whole<Integer>(text);
 }
 
-/// Words that YAML 1.1 readers (PyYAML among them) do not take for text.
+/// Words that YAML 1.1 readers (PyYAML among them) do not read as text.
 bool is_yaml_keyword(std::string_view text) {
   constexpr std::array<std::string_view, 10> kKeywords = {"null", "true", "false", "yes", "no",
                                                           "on",   "off",  "y",     "n",   "~"};
@@ -146,7 +146,7 @@ std::string folded(std::string_view word) {
   return result;
 }
 
-/// Cost of the guess that `key` means `candidate`; kNever if they are too far apart.
+/// Cost of the guess that `key` means `candidate`; kNever if they differ too much.
 std::size_t guess_cost(const std::string& key, const std::string& candidate) {
   const std::size_t distance = edit_distance(key, candidate);
   const std::size_t tolerated = std::max<std::size_t>(1, std::min(key.size(), candidate.size()) / 3);

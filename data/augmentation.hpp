@@ -19,7 +19,7 @@ namespace lockstep {
 
 struct Dataset;
 
-/// One entry of the list. Of each option of its kind it has two numbers: least and largest; the same twice, where the
+/// One entry of the list. It has two numbers for each option of its kind: least and largest. They are equal where the
 /// option is one number.
 struct Augmentation {
   static constexpr int kMostOptions = 3;
@@ -36,7 +36,7 @@ struct AugmentOption {
   bool is_whole = false;     ///< a whole number
   bool is_range = false;     ///< [least, largest]
   bool is_required = false;
-  Augmentation::Range usual = {};  ///< where it is not given
+  Augmentation::Range usual = {};  ///< used if it is not given
 
   /// "a whole number from 1 to 1024"
   std::string expected() const;
@@ -64,8 +64,8 @@ std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& li
 
 // Mixup and cutmix: which samples of a batch are mixed with which, and how much of each.
 
-/// The shares of Beta(alpha, alpha), in Q16: the share stays below [i] with probability i / 1024. Between two of them
-/// it goes along a line. The same numbers on every machine.
+/// The shares of Beta(alpha, alpha), in Q16: the share stays below [i] with probability i / 1024. It goes along a line
+/// between two of them. Equal numbers on every machine.
 using ShareTable = std::array<std::int32_t, 1025>;
 ShareTable beta_shares(double alpha);
 
@@ -81,7 +81,7 @@ class SampleMixer {
   bool mixes() const { return !entries_.empty(); }
 
   /// Mixes of `count` neighbouring places; nothing, where no sample is mixed.
-  /// @param order  of the epoch: samples of the set, from which partners are taken
+  /// @param order  samples of the set in the epoch's order, from which partners are drawn
   /// @param first  place of the first one in it
   std::vector<SampleMix> draw(std::int64_t epoch, std::span<const std::int32_t> order, std::int64_t first,
                               std::int64_t count) const;

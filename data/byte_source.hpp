@@ -29,8 +29,8 @@ class ByteSource {
 
   /// Reads up to out.size() bytes; fewer only at the end, so 0 for a non-empty `out` means the end.
   virtual std::size_t read(std::span<std::uint8_t> out) = 0;
-  /// No more than so many bytes are still to come. What may be allocated on the word of a header is bounded
-  /// by this.
+  /// A bound of the bytes that are still to come. It bounds what may be allocated because a header
+  /// says so.
   virtual std::uint64_t remaining_at_most() const = 0;
   /// So much memory may be taken before anything has been read; more only as data arrive.
   virtual std::uint64_t worth_reserving() const { return remaining_at_most(); }
@@ -57,10 +57,10 @@ class MemorySource final : public ByteSource {
   std::string name_;
 };
 
-/// Owns an open regular file and reads it without a buffer of its own: ask for large pieces.
+/// Owns an open regular file and reads it without a buffer: ask for large pieces.
 class FileSource final : public ByteSource {
  public:
-  /// @param offset  where reading begins; of messages, too
+  /// @param offset  byte at which reading begins; of messages, too
   /// @throws MissingDataError  there is no such file
   /// @throws DataError         it is not a regular file
   /// @throws IoError           it cannot be opened; read() too, if the device fails

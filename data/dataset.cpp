@@ -25,7 +25,7 @@ std::string channels_rows_columns(const ImageShape& shape) {
   return fmt::format("{} x {} x {} (channels x rows x columns)", shape.channels, shape.height, shape.width);
 }
 
-// SHA-256 of the IDX file that a set would be, in whatever order memory has it; LazyFingerprints, beside other work.
+// SHA-256 of the IDX file that a set would be, from any order in memory; LazyFingerprints, beside other work.
 
 namespace {
 

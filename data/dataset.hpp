@@ -28,7 +28,7 @@ struct LeaveOutList;  // data/sets/leave_out.hpp
 /// "3 x 20 x 32 (channels x rows x columns)": shapes of pictures that people read are in this order.
 std::string channels_rows_columns(const ImageShape& shape);
 
-// A data set's contents, in a few digits. By this ranks compare their data, and a run knows its own again.
+// A data set's contents, in a few digits. Ranks compare their data by it, and a run recognises its data.
 
 struct Dataset;
 struct TrainTestData;
@@ -51,7 +51,7 @@ Fingerprint fingerprint_of(const Dataset& set);
 
 struct SetFingerprints {
   Fingerprint train, test;
-  Fingerprint validation;  ///< only for files of its own; empty: it has none, or they are not used
+  Fingerprint validation;  ///< only for separate files; empty: the set has none, or they are not used
 };
 
 /// Fingerprints of the halves as their files have them. They count samples that are held out and left
@@ -162,23 +162,23 @@ struct WholeHalves {
 struct TrainTestData {
   Dataset train, test;
   Dataset
-      validation;  ///< held out of the training half, which lacks them, or of files of its own; may be empty
-  bool has_validation_half = false;       ///< there are files of its own, whether they are used or not
+      validation;  ///< held out of the training half, which lacks them, or from separate files; may be empty
+  bool has_validation_half = false;       ///< there are separate files, used or not
   std::optional<WholeHalves> files;       ///< nothing: they hold what is here, and no more
   std::int64_t left_out = 0;              ///< training samples that DatasetOptions::leave_out names
   std::vector<std::string> class_names;   ///< one for each class, in label order
   PictureFit fit = PictureFit::kSqueeze;  ///< with which convert made its images
-  Normalisation normalisation;  ///< for files' samples: given by the job, the set's own, or measured
-  std::string directory;        ///< where its files are; empty: made in memory
-  std::string origin;   ///< where it came from, for the start-up line: a directory, or "made in memory"
+  Normalisation normalisation;  ///< for files' samples: given by the job, the set's entry, or measured
+  std::string directory;        ///< directory of its files; empty: made in memory
+  std::string origin;           ///< origin for the start-up line: a directory, or "made in memory"
   std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
-  std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out 2 files: ..."
+  std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out: ..."
 
   Dataset& half(SetHalf which) {
     return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;
   }
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
-  /// True if `validation` has files of its own.
+  /// True if `validation` has separate files.
   bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }
   /// Samples in the files.
   std::int64_t train_in_file() const {
@@ -189,11 +189,11 @@ struct TrainTestData {
 
 // Samples that are never trained on: the run is validated with them.
 
-/// How many of the training half: a number of samples, or a share of them all. Or none of it, but a half of their own.
+/// Samples to hold out of the training half: a number, or a share of them all. Or none of it, but a separate half.
 struct HoldOut {
   std::int64_t samples = 0;
   double share = 0;       ///< above 0 and below 1; 0: `samples` counts
-  bool is_files = false;  ///< the set's own validation half
+  bool is_files = false;  ///< the set's validation half
 
   bool is_given() const { return samples > 0 || share > 0 || is_files; }
   /// Number to hold out of so many. A share is rounded to the nearest whole number.
@@ -224,11 +224,11 @@ struct SplitChoice {
   HoldOut test = {.share = 0.2}, validation = {};
   std::uint64_t seed = 1234;
   bool is_test_given = false;      ///< the user asked for it
-  bool leaves_validation = false;  ///< files of its own for validation are not looked at
+  bool leaves_validation = false;  ///< separate files for validation are not looked at
 };
 
-/// The half of each of a class's samples: by the seed, the class and how many there are. Who is tested does not depend
-/// on the choice for validation.
+/// The half of each of a class's samples: by the seed, the class and how many there are. The choice for validation does
+/// not change which are for testing.
 /// @throws DataError  none would be left to train on
 std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const std::string& class_name,
                                  const SplitChoice& choice);
@@ -241,7 +241,7 @@ struct DatasetOptions {
   std::string set = "mnist";   ///< a name in data/sets/catalogue.txt
   std::string root = "auto";   ///< see resolve_data_root
   std::string directory = {};  ///< that holds the files themselves: its answer. Empty: `root` is asked
-  /// Mean and deviation of the training images scaled to [0, 1]. Empty: the set's own, as its entry says, or
+  /// Mean and deviation of the training images scaled to [0, 1]. Empty: those of the set's entry, or
   /// measured.
   std::vector<double> mean = {}, std = {};
   std::uint64_t seed = 1234;  ///< for sets made in memory, and for the choice of samples
@@ -253,7 +253,7 @@ struct DatasetOptions {
   std::shared_ptr<const LeaveOutList> leave_out = nullptr;
   bool in_memory = false;     ///< the images that could stay on disk are read all at once, too
   PictureForm pictures = {};  ///< for sets of pictures: what they become
-  std::string columns = {};   ///< names that give a table's columns their order; empty: its own
+  std::string columns = {};   ///< names that give a table's columns their order; empty: the table's order
   std::string label = "cls";  ///< for WebDataset's archives: labels are in .cls, or under this key in .json
   std::string cache = {};  ///< keeps what was measured of pictures, as user_cache(); empty: nothing is kept
 };
@@ -263,7 +263,7 @@ struct PartSizes {
   std::int64_t train = 0, test = 0, validation = 0;
 };
 
-/// The sizes, from so many samples in the halves as they are in files or were made, less those left out.
+/// Sizes of the halves as in files or as made, less the samples left out.
 /// @throws DatasetOptionError  more than there are, none left to train on, or no validation half where one is asked for
 PartSizes part_sizes(const DatasetOptions& options, const PartSizes& files);
 
@@ -286,8 +286,8 @@ class DatasetOptionError : public ConfigError {
 /// The directory that holds the files of a set: `first`, if it is not empty and does. Otherwise the first of
 /// candidate_places (data/sets/set_formats.hpp) that has them all. Empty for a set that is made in memory.
 ///
-/// This and user_cache() are the only parts of loading that read the environment. A caller that loads in a thread while another
-/// thread may set variables (MPI_Init does) calls it first and passes its answer on as
+/// This and user_cache() are the only parts of loading that read the environment. A caller that loads in a thread while
+/// another thread may set variables (MPI_Init does) calls it first and passes its answer on as
 /// DatasetOptions::directory.
 /// @throws MissingDataError, ConfigError  as load_dataset
 std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first = "");
@@ -306,7 +306,7 @@ bool has_pictures(const std::string& set);
 /// @throws as load_dataset
 bool loads_into_memory(const DatasetOptions& options);
 
-/// Loads or makes a data set. Safe in a thread of its own; of `root: auto` see resolve_data_root.
+/// Loads or makes a data set. May run on a separate thread; for `root: auto` see resolve_data_root.
 /// @throws MissingDataError  names every place looked at and the command that fetches the set
 /// @throws DataError         names file, offset and what is wrong: truncated, oversized header, gzip damage,
 ///                           labels out of range, image and label counts that differ
@@ -323,7 +323,7 @@ TrainTestData load_dataset(const DatasetOptions& options);
 /// @throws DataError, IoError  as SampleStore::read
 void read_samples(const Dataset& set, std::span<const std::int32_t> samples, std::span<std::uint8_t> to);
 
-/// The images of some samples, as bytes: where the set has them, or read into memory of their own.
+/// The images of some samples, as bytes: in the set's memory, or read into separate memory.
 class ImageRows {
  public:
   /// Borrows the set, which has images and must outlive the rows.
@@ -341,7 +341,7 @@ class ImageRows {
   std::unique_ptr<std::uint8_t[]> read_;
 };
 
-/// The fp32 features of some samples, normalised: where the set has them, or read into memory of their own.
+/// The fp32 features of some samples, normalised: in the set's memory, or read into separate memory.
 class FeatureRows {
  public:
   /// Borrows set and samples, which must outlive the rows. The set has features.
@@ -375,19 +375,19 @@ void read_rows(const Dataset& set, std::span<const std::int32_t> samples, std::s
 class BatchLoader {
  public:
   /// Borrows the set and the plan, which must outlive the loader.
-  /// @param augment  what happens to images on their way; null: nothing
+  /// @param augment  augmentation of images on their way; null: none
   explicit BatchLoader(const Dataset& dataset, const AugmentPlan* augment = nullptr)
       : dataset_(dataset), augment_(augment) {}
 
-  /// Column n of x becomes sample indices[n]. Columns beyond them become 0. labels[n] becomes its label, of a mixed
+  /// Column n of x becomes sample indices[n]. Columns beyond them become 0. labels[n] becomes its label; for a mixed
   /// sample that of the larger part.
   ///
-  /// @param epoch          in which the batch is trained on: keys what augmentation draws
+  /// @param epoch          the epoch that the batch is trained on in: keys what augmentation draws
   /// @param indices        each in [0, dataset.size()), not more than batch_columns
   /// @param batch_columns  a multiple of cpu::kLanes
   /// @param x              [features, batch_columns], overwritten
   /// @param labels         [indices.size()], overwritten
-  /// @param mixes          of the samples; empty: none is mixed
+  /// @param mixes          one for each sample; empty: none is mixed
   void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels,
             std::int64_t epoch = 0, std::span<const SampleMix> mixes = {}) const;
 

@@ -30,7 +30,7 @@ double below(double alpha, double x) {
 }  // namespace
 
 ShareTable beta_shares(double alpha) {
-  constexpr int kBits = 22, kHalf = 1 << (kBits - 1);  // a share's own bits, and a half of it
+  constexpr int kBits = 22, kHalf = 1 << (kBits - 1);  // bits within a share, and a half of it
   const double all = 2 * below(alpha, 0.5);
   ShareTable table = {};
   const std::size_t last = table.size() - 1;

@@ -30,7 +30,7 @@ enum class PictureFit {
   kPad       ///< all of it in the middle, with black beside it, or above and below
 };
 
-/// As people spell them.
+/// Spellings that people use.
 inline constexpr std::array<std::pair<std::string_view, PictureFit>, 3> kPictureFits{
     {{"crop", PictureFit::kCrop}, {"pad", PictureFit::kPad}, {"squeeze", PictureFit::kSqueeze}}};
 

@@ -26,7 +26,7 @@ inline constexpr const char* kFixForStore = "copy the set again, or make it agai
 /// of a SIGBUS. Safe to call from several threads at once.
 class StoredFile {
  public:
-  /// @throws MissingDataError  there is no such file; DataError  it is no regular file, and is not waited for; IoError
+  /// @throws MissingDataError  there is no such file; DataError  it is not a regular file, and is not waited for; IoError
   explicit StoredFile(const std::filesystem::path& path);
   ~StoredFile();
   StoredFile(StoredFile&& other) noexcept;
@@ -34,7 +34,7 @@ class StoredFile {
   StoredFile& operator=(const StoredFile&) = delete;
 
   const std::string& name() const { return name_; }
-  /// As it was when it was opened.
+  /// The size when it was opened.
   std::uint64_t size() const { return size_; }
   /// @returns bytes read, fewer than asked for only at the end
   /// @throws IoError  the disk fails, three times in half a second
@@ -85,7 +85,7 @@ class SampleStore {
   /// @throws DataError  a sample is not what it was, or is damaged: names file and sample
   /// @throws IoError    the disk fails, three times in half a second
   virtual void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const = 0;
-  /// Has threads of its own make these samples ready. Returns at once; errors show when the samples are read.
+  /// Has separate threads make these samples ready. Returns at once; errors show when the samples are read.
   virtual void prefetch(std::vector<std::int64_t> samples) const = 0;
   /// The processes of a host that have this set compare each of its files' blocks once between them. One of them
   /// makes this memory and all call share_checks with it.

@@ -58,7 +58,7 @@ class ShuffleDraws {
   std::uint64_t seed_;
   std::uint32_t stream_, number_;
   Philox4 block_{};
-  std::uint32_t at_ = UINT32_MAX;  ///< which block it is; none is that one
+  std::uint32_t at_ = UINT32_MAX;  ///< number of the block; no block has this one
 };
 
 /// By Fisher-Yates. @param first  draw

@@ -28,17 +28,17 @@ std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t wind
 
 /// The order of one epoch that has each class equally often, made from (seed, epoch) alone in whole numbers.
 ///
-/// The K classes that have samples take turns in an endless row of draws: draw d is of class d mod K (in label
-/// order), and is its draw d / K. A class draws all its samples in a random order, then all of them in another, and
-/// so on. Epoch e has the draws from e * samples on, as many as there are samples, in the order of epoch_permutation.
-/// So two classes differ by one draw at most, in an epoch as in all up to it; two samples of a class by one in all
-/// epochs up to one, and by two within it.
+/// Balanced order: the K classes that have samples take turns in an endless row of draws. Draw d is of class
+/// d mod K (in label order), and is its draw d / K. A class draws all its samples in a random order, then all
+/// of them in another, and so on. Epoch e has the draws from e * samples on, as many as there are samples, in
+/// the order of epoch_permutation. So two classes differ by one draw at most, in an epoch as in all up to it;
+/// two samples of a class by one in all epochs up to one, and by two within it.
 /// @param labels  of all samples, each from 0 on
 std::vector<std::int32_t> balanced_order(std::span<const std::int32_t> labels, std::uint64_t seed,
                                          std::int64_t epoch);
 
 /// Shards each global batch over ranks. The global batch of a step is the next `global_batch` entries of the epoch's
-/// permutation, whatever the number of ranks; the last batch of an epoch may be smaller. No sample is dropped or
+/// permutation, for any number of ranks; the last batch of an epoch may be smaller. No sample is dropped or
 /// repeated in an epoch, but to balance classes. The batch is cut into grains of `grain` samples; rank r of W
 /// computes the consecutive grains [G*r/W, G*(r+1)/W), which may be none in the last batch; or with Split::kChunk
 /// those of a piece of ceil(G/W) grains, as torch.chunk and DataParallel cut: the last pieces are smaller, or empty.

@@ -47,7 +47,7 @@ class SetWriter {
   }
 
  private:
-  std::vector<std::byte> head_ = std::vector<std::byte>(sizeof(std::uint64_t));  ///< its own size comes first
+  std::vector<std::byte> head_ = std::vector<std::byte>(sizeof(std::uint64_t));  ///< its size comes first
   std::vector<std::span<const std::byte>> arrays_;
 };
 

@@ -7,7 +7,7 @@
 ///   the head              every field of the set in the order of SetFields, of images and features only their number
 ///   images and features   of train, test and validation, those that there are
 ///
-/// It is read by the program that wrote it: by ranks that have compared what program they are. What is in it was
+/// It is read by the program that wrote it: by ranks that have compared their programs. Its contents were
 /// checked when it was loaded, and is not checked again.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Trains on arrays of its own, with a layer and a loss of its own: two spirals, which a straight line does not separate.
+/// Trains on its own arrays with its own layer and loss: two spirals, which no straight line separates.
 ///
 ///     ./own_arrays
 ///     mpirun -np 3 ./own_arrays

@@ -17,7 +17,7 @@ namespace lockstep {
 
 class DeviceOps;
 
-/// What a GPU is. Bytes, MHz.
+/// A GPU's properties. Bytes, MHz.
 struct DeviceProperties {
   int index = 0;  ///< among the visible ones
   std::string name;
@@ -34,12 +34,12 @@ struct DeviceProperties {
   std::size_t max_shared_bytes_per_block = 0;  ///< after asking
 };
 
-/// What of a device's memory is in use. Bytes.
+/// Memory of a device that is in use. Bytes.
 struct DeviceMemoryUse {
   std::size_t allocated = 0;       ///< now, by Device::allocate()
   std::size_t most_allocated = 0;  ///< at once so far
-  /// No longer free since the Device was made: what was allocated, rounded up as the driver does it, and what
-  /// libraries took for themselves; also what others took who use the same device.
+  /// No longer free since the Device was made. It is what was allocated, rounded up as the driver does it, and what
+  /// libraries took; also what others took who use this device.
   std::size_t reserved = 0;
 };
 
@@ -129,7 +129,7 @@ class Platform {
   virtual std::vector<std::vector<PeerLink>> links() const = 0;
   /// "driver 13.0, runtime 13.0"
   virtual std::string versions() const = 0;
-  /// @throws DeviceError if there is no device `index`: says how many there are; or if it cannot run the
+  /// @throws DeviceError if there is no device `index`, and says how many there are. Or if it cannot run the
   /// kernels of this program: says why and what to do
   virtual std::unique_ptr<Device> make_device(int index) const = 0;
   /// The hand-written kernels. Borrows the device.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a device's failures are called: messages, and which of CUDA's results blame the job, the machine or us.
+/// Names of a device's failures: messages, and which of CUDA's results blame the job, the machine or us.
 #include "kernels/device_messages.hpp"
 
 #include "common/error.hpp"

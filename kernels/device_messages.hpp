@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a device's failures are called: messages, and which of CUDA's results blame the job, the machine or us.
+/// Names of a device's failures: messages, and which of CUDA's results blame the job, the machine or us.
 #pragma once
 
 #include "kernels/device.hpp"
@@ -13,18 +13,18 @@
 
 namespace lockstep {
 
-// What becomes of a failed call of the CUDA runtime. No CUDA header is needed; LOCKSTEP_CUDA() in
-// kernels/cuda/error.hpp comes here.
+// A failed call of the CUDA runtime. No CUDA header is needed; LOCKSTEP_CUDA() in
+// kernels/cuda/error.hpp calls this.
 
 struct CudaFailure {
   const char* name;  ///< "cudaErrorMemoryAllocation"
   const char* text;  ///< "out of memory"
-  const char* call;  ///< as it stands in the source
+  const char* call;  ///< its text in the source
   const char* file;
   int line;
 };
 
-/// What to do about an error whose cause is the GPU, its driver or its memory; empty for any other.
+/// Advice about an error whose cause is the GPU, its driver or its memory; empty for any other.
 std::string device_error_advice(const char* name);
 
 /// @throws DeviceError    if the GPU, its driver or its memory is the cause, with what to do about it
@@ -35,7 +35,7 @@ std::string device_error_advice(const char* name);
 /// first.
 void log_cuda_error(const CudaFailure& failure) noexcept;
 
-// What the messages about devices say: one line, the cause and what to do.
+// Messages about devices: one line, the cause and what to do.
 
 /// How a search for GPUs failed. Versions as CUDA counts them: 13000 is 13.0.
 struct FailedSearch {
@@ -45,7 +45,7 @@ struct FailedSearch {
   std::optional<std::string> visible_devices;  ///< CUDA_VISIBLE_DEVICES, if it is set
 };
 std::string no_device_message(const FailedSearch& search);
-/// True where nothing is wrong: the machine has no driver for GPUs, or they are all hidden on purpose
+/// True where nothing is wrong. Either the machine has no driver for GPUs, or they are all hidden on purpose
 /// (Slurm's "NoDevFiles" is for jobs that did not ask for one).
 bool is_without_gpus(const FailedSearch& search);
 
@@ -62,7 +62,7 @@ std::string out_of_pinned_memory_message(std::size_t wanted_bytes);
 /// 13020 is "13.2".
 std::string version_text(int version);
 
-/// As nvidia-smi writes it: "GPU-8f0c3f7a-...", or "MIG-..." for a slice of one, which its name gives away.
+/// Formats it like nvidia-smi: "GPU-8f0c3f7a-...", or "MIG-..." for a slice of one, which its name gives away.
 std::string uuid_text(const std::array<unsigned char, 16>& bytes, const std::string& device_name);
 
 }  // namespace lockstep

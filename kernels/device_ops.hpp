@@ -3,7 +3,7 @@
 /// The contract of every op on a GPU. kernels/cuda implements it by hand, kernels/vendor with cuDNN and
 /// cuBLAS.
 ///
-/// It differs from kernels/cpu/ops.hpp, the contract on CPUs, where a GPU wants it different: launches are dear,
+/// It differs from kernels/cpu/ops.hpp, the contract on CPUs, where a GPU wants it different. Launches are dear,
 /// so layers are fused (kernels/device_epilogue.hpp) and all grains of a rank go through an op together; and
 /// nothing comes back to the host, so counts and flags stay on the device.
 ///
@@ -41,28 +41,28 @@ struct SampleMix;       // kernels/mix.hpp
 struct BatchNormShape;  // kernels/batch_norm.hpp
 struct BatchNormChannel;
 
-/// Where the images of a batch lie whose set streams past the device (trainer/device/device_data.hpp): that of column n
+/// Rows of the images of a batch whose set streams past the device (trainer/device/device_data.hpp). Column n is
 /// in row first + step_rows * (number of the step modulo steps) + n.
 struct StreamedRows {
   std::int64_t first = 0;
   std::int64_t partners = 0;   ///< rows from an image to the one that it is mixed with
   std::int64_t step_rows = 0;  ///< from a step to the next one
   std::int64_t steps =
-      0;  ///< of the ring; 0: the set is on the device whole, and an image is where its sample is
+      0;  ///< steps of the ring; 0: the set is on the device whole, and an image is where its sample is
 };
 
-/// Which samples of a data set form the batch: column n is sample order[step_in_epoch * stride + first + n],
+/// The samples of a data set that form the batch. Column n is sample order[step_in_epoch * stride + first + n],
 /// or that number itself where order is null.
 struct SampleSelection {
   const std::int32_t* order = nullptr;  ///< a permutation of the data set, or null
   const StepState* state = nullptr;     ///< null: step_in_epoch and epoch are 0
   std::int64_t stride = 0;              ///< samples of a global batch
   std::int64_t first = 0;               ///< position of column 0 in the global batch
-  /// What the samples of `order` are mixed with, of augmented images; null: nothing.
+  /// The partners of the samples of `order`, of augmented images that are mixed; null: nothing is mixed.
   const SampleMix* mixes = nullptr;
   MixedLabel* second_labels = nullptr;  ///< [batch], overwritten by gather where there are mixes
   StreamedRows rows = {};
-  std::int64_t ahead = 0;  ///< so many steps behind the state's, in the same epoch
+  std::int64_t ahead = 0;  ///< so many steps after the state's, in the same epoch
 };
 
 /// A data set on the device, or its labels and the rows of a ring. Either images or features are there.
@@ -73,7 +73,7 @@ struct DeviceDataset {
   const float* features_fp32 = nullptr;  ///< [sample or row][features]
   const std::int32_t* labels = nullptr;  ///< [sample]
   int features = 0;
-  float scale = 1, shift = 0;            ///< where there is one channel
+  float scale = 1, shift = 0;            ///< used where there is one channel
   int channels = 1;                      ///< each is features / channels features in a row
   const float* channel_scale = nullptr;  ///< [channels], on the device, where there are several
   const float* channel_shift = nullptr;
@@ -82,22 +82,22 @@ struct DeviceDataset {
   const AugmentPlan* augment = nullptr;
 };
 
-/// Where terms that an exact sum cannot take are counted: those with |term| >= limit, and NaN. Accumulates.
+/// Counters of terms that an exact sum cannot take: those with |term| >= limit, and NaN. Accumulates.
 struct Refusals {
-  std::int64_t* all = nullptr;  ///< of all kinds and tensors: kRefused of the step's counters
-  /// Of this tensor: [0] finite ones, [1] NaN and infinite ones. May be null.
+  std::int64_t* all = nullptr;  ///< all kinds and tensors: kRefused of the step's counters
+  /// This tensor's: [0] finite ones, [1] NaN and infinite ones. May be null.
   std::int64_t* of_tensor = nullptr;
 };
 inline constexpr int kRefusalKinds = 2;
 
-/// Where the gradient of one tensor goes. Accumulates.
+/// Destination of the gradient of one tensor. Accumulates.
 struct ExactTarget {
   std::int64_t* sums = nullptr;
   ExactFormat format;
   Refusals refusals;
 };
 
-/// Where gradients of a weight and its bias go.
+/// Destination of the gradients of a weight and its bias.
 struct ExactGradient {
   ExactTarget weight, bias;
 };
@@ -107,23 +107,23 @@ struct LossTarget {
   const std::int32_t* labels = nullptr;  ///< [batch]
   std::int64_t* counters = nullptr;      ///< [kStepCounters], accumulates
   double narrow_limit = 0;               ///< nats, see narrow_loss_limit()
-  /// Its stop_requested is added once to kStopRequests, and it has the scale of a loss with class weights. May be null.
+  /// Its stop_requested is added once to kStopRequests. It has the scale of a loss with class weights. May be null.
   const StepState* state = nullptr;
 };
 
-/// What the samples of a pass lose, where it is a part of the pass.
+/// The loss of a pass's samples, where it is a part of the pass.
 struct DeviceLoss {
   LossShape shape;
   LossTarget target;
 };
 
-/// Ranges of the arena that the update tells apart, in device memory. None: all parameters are alike, as the
+/// Ranges of the arena that the update treats differently, in device memory. None: all parameters are alike, as the
 /// step says; not for rules that look at norms.
 struct UpdateTensors {
   int count = 0;
   const UpdateTensor* ranges = nullptr;    ///< [count]
   const std::int32_t* range_of = nullptr;  ///< [parameters]
-  TensorFactors* factors = nullptr;        ///< [count], for the update's own use if the rule looks at norms
+  TensorFactors* factors = nullptr;        ///< [count], scratch of the update if the rule looks at norms
 };
 
 /// A tensor of an update, whose gradient, weights and optimiser's buffers have a fingerprint each
@@ -131,29 +131,29 @@ struct UpdateTensors {
 struct FingerprintTensor {
   std::uint64_t first = 0;                     ///< its first word in the buffers of the whole network
   std::uint64_t offset = 0;                    ///< and its first parameter in those of the update
-  std::uint32_t slots[2 + kMostBuffers] = {};  ///< of its gradient, its weights, and each buffer
+  std::uint32_t slots[2 + kMostBuffers] = {};  ///< fingerprint of gradient, weights, and each buffer
 };
 
 inline constexpr std::size_t kFingerprintStride = 32;
 
-/// Where the fingerprints of a step go, all in device memory.
+/// Destination of the fingerprints of a step, all in device memory.
 struct StepFingerprints {
-  /// By rising offset; behind the last one stands one that begins where the parameters end.
+  /// By rising offset; after the last one comes one that begins where the parameters end.
   const FingerprintTensor* tensors = nullptr;
   const std::int32_t* tensor_of =
-      nullptr;  ///< of parameters 0, kFingerprintStride, 2 kFingerprintStride, ...
+      nullptr;  ///< tensor of parameters 0, kFingerprintStride, 2 kFingerprintStride, ...
   std::size_t slots = 0;
-  /// [kLongestSeries][slots], of which steps_done says which; accumulates words mod 2^64. Null: none are taken.
+  /// [kLongestSeries][slots], at row steps_done; accumulates words mod 2^64. Null: none are computed.
   std::int64_t* rows = nullptr;
 };
 
 /// How the mean gradient is clipped before the rule sees it. Memory is the device's.
 struct UpdateClip {
-  float limit = HUGE_VALF;        ///< of each element
+  float limit = HUGE_VALF;        ///< limit of each element
   const float* factor = nullptr;  ///< null: 1
 };
 
-/// Where the norm of the mean gradient goes, and the factor that follows from it; all in device memory.
+/// Destination of the norm of the mean gradient, and of the factor that follows from it; all in device memory.
 struct GradientNorm {
   const UpdateTensor* tensors = nullptr;  ///< [count], in the order of the network
   int count = 0;
@@ -171,30 +171,30 @@ struct UpdateArgs {
   const std::int16_t* exponents = nullptr;
   float* weights = nullptr;  ///< [parameters], in place
   UpdateRule rule = UpdateRule::kSgd;
-  float* buffers[kMostBuffers] = {};  ///< what the rule remembers, each [parameters], in place
+  float* buffers[kMostBuffers] = {};  ///< buffers of the rule, each [parameters], in place
   UpdateTensors tensors;
   UpdateClip clip = {};
   StepFingerprints fingerprints = {};  ///< not with fp32_sums
   StepState* state = nullptr;          ///< its scalars are what the rule is told
 };
 
-/// A part of what no update reads, in device memory: of weights that are kept, or of an average of weights.
+/// A part of what no update reads, in device memory: kept weights, or an average of weights.
 struct KeptPart {
   const float* floats = nullptr;
   std::size_t first = 0;                  ///< word of the whole network's buffer
   std::size_t size = 0;                   ///< words
-  std::size_t slot = 0;                   ///< which fingerprint it is a part of
-  std::uint32_t buffer = kWeightsBuffer;  ///< which buffer that is
+  std::size_t slot = 0;                   ///< the fingerprint that it is a part of
+  std::uint32_t buffer = kWeightsBuffer;  ///< the buffer of it
 };
 
-/// As cpu::average.
+/// Arguments of average(), which are those of cpu::average.
 struct AverageArgs {
   std::size_t parameters = 0;
   const float* weights = nullptr;  ///< [parameters], in device memory
   float* average = nullptr;        ///< [parameters], likewise, in place
   float share = 0;
-  /// Where the step's update has been queued before: nothing moves if it halted, and behind the first step the share
-  /// is 1. Null: the average moves as it is said here.
+  /// Given where the step's update was queued before. Nothing moves if that halted, and after the first step the share
+  /// is 1. Null: the average moves as the other arguments say.
   const StepState* state = nullptr;
 };
 
@@ -208,10 +208,10 @@ struct KeptFingerprintArgs {
 
 /// A part of a buffer of exact sums.
 struct SumPart {
-  std::size_t offset = 0;  ///< of its first sum, in the buffer
+  std::size_t offset = 0;  ///< offset of its first sum, in the buffer
   std::size_t first = 0;   ///< the word of kGradientBuffer that it is
   std::size_t size = 0;
-  std::size_t slot = 0;  ///< which fingerprint it is a part of
+  std::size_t slot = 0;  ///< the fingerprint that it is a part of
 };
 
 /// Memory is the device's.
@@ -239,7 +239,7 @@ class DeviceOps {
   /// @param mask   [size of y] bytes, see Epilogue; null: not wanted
   virtual void conv2d_forward(Stream&, const Conv2dShape&, const float* x, const float* w, const float* b,
                               const Epilogue&, const StepState* state, float* y, std::uint8_t* mask) = 0;
-  /// dx from dy [K,P,Q,N]: [C,H,W,N], or, with `expand` (then C, H, W are the epilogue's output), the
+  /// dx from dy [K,P,Q,N]: [C,H,W,N]. With `expand` (then C, H, W are the epilogue's output) it is the
   /// gradient before that epilogue, [channels, height, width, N].
   /// @param b  [C], added to dx: the forward pass of a transposed convolution, not with `expand`; null: none
   virtual void conv2d_backward_data(Stream&, const Conv2dShape&, const float* dy, const float* w,
@@ -251,7 +251,7 @@ class DeviceOps {
   /// y = epilogue(w x + b).  x [I,N]  w [O,I]  b [O]  y [O,N]. The epilogue has no pool.
   virtual void linear_forward(Stream&, const LinearShape&, const float* x, const float* w, const float* b,
                               const Epilogue&, const StepState* state, float* y, std::uint8_t* mask) = 0;
-  /// dx [I,N] from dy [O,N], or, with `expand` (then I is the size of the epilogue's output), the gradient
+  /// dx [I,N] from dy [O,N]. With `expand` (then I is the size of the epilogue's output) it is the gradient
   /// before that epilogue.
   virtual void linear_backward_data(Stream&, const LinearShape&, const float* dy, const float* w,
                                     const EpilogueBackward* expand, float* dx) = 0;
@@ -271,7 +271,7 @@ class DeviceOps {
   virtual void avg_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y) = 0;
   virtual void avg_pool_backward(Stream&, const Pool2dShape&, const float* dy, float* dx) = 0;
 
-  // As kernels/cpu/ops.hpp says, with the same bits.
+  // The ops of kernels/cpu/ops.hpp, with the same bits.
   virtual void adaptive_avg_pool_forward(Stream&, const AdaptivePoolShape&, const float* x, float* y) = 0;
   virtual void adaptive_avg_pool_backward(Stream&, const AdaptivePoolShape&, const float* dy, float* dx) = 0;
   virtual void global_avg_pool_forward(Stream&, const ImageShape&, int batch, const float* x, float* y) = 0;
@@ -296,7 +296,7 @@ class DeviceOps {
   virtual void batch_norm_gradient_sums(Stream&, const BatchNormShape&, int grain, const float* x,
                                         const float* dy, const BatchNormChannel* channels,
                                         std::int64_t* words) = 0;
-  /// What is made of sums over `numbers` numbers of each channel; of running_mean, then running_var.
+  /// Statistics from sums over `numbers` numbers of each channel. `running`: running_mean, then running_var.
   virtual void batch_norm_statistics(Stream&, int channels, std::int64_t numbers, double eps,
                                      const std::int64_t* words, BatchNormChannel* to) = 0;
   virtual void batch_norm_gradients(Stream&, int channels, std::int64_t numbers, const std::int64_t* words,
@@ -325,16 +325,16 @@ class DeviceOps {
                                            const float* dy, const float* statistics,
                                            const ExactGradient&) = 0;
 
-  /// What the samples lose by shape.rule, as kernels/cpu/ops.hpp says, with the same bits: adds samples, loss (each
+  /// The loss of the samples by shape.rule, see kernels/cpu/ops.hpp, with the same bits. Adds samples, loss (each
   /// sample's rounded to 2^-32, so that sums are exact) and correct answers to the counters. dlogits [classes, batch];
   /// null: not wanted. In place when dlogits == logits. LossShape::samples equals batch.
   virtual void loss_and_gradient(Stream&, const LossShape&, const float* logits, const LossTarget&,
                                  float* dlogits) = 0;
-  /// The last layer of a network in one launch, with the bits of each op: linear_forward without an epilogue,
+  /// The last layer of a network in one launch, with the bits of each op. These are linear_forward without an epilogue,
   /// loss_and_gradient of what that gives, dlogits [O,N], and linear_backward_data. The logits are stored nowhere.
   /// @param expand  without a pool; or null
   /// @param dx      null: not wanted
-  /// @returns false, and nothing is queued, where this layer, batch or loss takes an op after the other
+  /// @returns false, and nothing is queued, where this layer, batch or loss needs one op after the other
   virtual bool linear_loss(Stream&, const LinearShape&, const float* /*x*/, const float* /*w*/,
                            const float* /*b*/, const LossShape&, const LossTarget&, float* /*dlogits*/,
                            const EpilogueBackward* /*expand*/, float* /*dx*/) {
@@ -348,13 +348,13 @@ class DeviceOps {
                              const std::int16_t* exponents, float* g) = 0;
 
   /// One optimiser step (as cpu::update) with the mean gradient: each sum divided by the counter kSamples, in
-  /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums,
+  /// double. It zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums,
   /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
-  /// halted state is never advanced. On its way it takes the fingerprints of what it reads, before it moves.
+  /// halted state is never advanced. It computes the fingerprints of what it reads before it moves that.
   virtual void update(Stream&, const UpdateArgs&) = 0;
   virtual void average(Stream&, const AverageArgs&) = 0;
-  /// Before the update of a step: measures the mean gradient as it is before it is clipped. Of the arguments it reads
-  /// what the mean follows from.
+  /// Before the update of a step: measures the mean gradient as it is before it is clipped. It reads the arguments that
+  /// the mean follows from.
   virtual void gradient_norm(Stream&, const UpdateArgs&, const GradientNorm&) = 0;
   /// Before the update of a step: the fingerprints of what that does not read.
   virtual void fingerprint_kept(Stream&, const KeptFingerprintArgs&) = 0;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// When work on a device's streams ran: an event before and one behind it become a slice of the rank's timeline.
+/// Times of work on a device's streams. An event before and one after it become a slice of the rank's timeline.
 #pragma once
 
 #include "common/timeline.hpp"
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-/// Nothing is marked unless the timeline is open when a step begins; and nothing that is captured in a graph, whose
+/// Marks nothing unless the timeline is open when a step begins. Nor what is captured in a graph, whose
 /// launches would all write the same events.
 class DeviceTimeline {
  public:
@@ -56,7 +56,7 @@ class DeviceTimeline {
   std::size_t used_ = 0;
 };
 
-/// What is queued on a stream from here to the end of the block. With a null timeline, or out of a step, nothing.
+/// A slice of the work queued on a stream until the end of the block. Nothing if timeline is null or no step is on.
 class DeviceSpan {
  public:
   DeviceSpan(DeviceTimeline* timeline, Stream& stream, Work work, std::string_view of = {})

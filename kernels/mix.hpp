@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How two training images become one, with the labels of both. data/augmentation.hpp draws which, and how much of each.
+/// How two training images become one, with the labels of both. data/augmentation.hpp draws which, and their shares.
 ///
 /// Both images are augmented first (kernels/numerics/augment.hpp). All of it is arithmetic on integers, the same on
 /// every machine; docs/arithmetic.md has the rules in words.
@@ -16,11 +16,11 @@ namespace lockstep {
 inline constexpr int kShareBits = 16;
 inline constexpr std::int32_t kShareOne = 1 << kShareBits;
 
-/// What a sample of a batch is mixed with. Shares are the sample's own, in Q16; its partner has the rest.
+/// The partner of a sample in a mixed batch. Shares are the sample's, in Q16; its partner has the rest.
 struct SampleMix {
   std::int32_t partner = 0;  ///< its number in the set
   std::int32_t share = kShareOne;
-  std::int32_t pixel_share = kShareOne;  ///< of the pixels in the box; outside of it all are the sample's
+  std::int32_t pixel_share = kShareOne;  ///< share of the box's pixels; outside of it all are the sample's
   std::int16_t left = 0, top = 0, right = 0, bottom = 0;  ///< the last two excluded
 
   LOCKSTEP_HOST_DEVICE constexpr bool is_mixed() const { return left < right && top < bottom; }
@@ -29,7 +29,7 @@ struct SampleMix {
   }
 };
 
-/// The two labels of a sample: the one that is larger in it, the sample's own where both are alike, and the other.
+/// The two labels of a sample: the one that is larger in it, then the other. Equal shares: the sample's label first.
 struct LabelPair {
   std::int32_t first = 0;
   MixedLabel second;

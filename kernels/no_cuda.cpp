@@ -29,7 +29,7 @@ class NoCudaPlatform final : public Platform {
     if (has_driver()) throw DeviceError(text);
     throw NoGpuError(text);
   }
-  /// Then a user may wonder why the GPUs of this machine are idle.
+  /// True where a user may wonder why the GPUs of this machine are idle.
   static bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Loads libnvidia-ml.so.1 and asks it; whatever is missing is an answer, too.
+/// Loads libnvidia-ml.so.1 and asks it; a missing answer is an answer, too.
 #include "kernels/nvml.hpp"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the driver's management library, NVML, knows of GPUs. Unlike CUDA it occupies no memory on them. It
+/// NVML, the driver's management library, and what it knows of GPUs. Unlike CUDA it occupies no memory on them. It
 /// is loaded when it is asked for, and may be missing where the driver is there (in containers).
 #pragma once
 
@@ -23,7 +23,7 @@ class Nvml {
   /// "580.65.06"
   std::optional<std::string> driver_version() const;
   std::optional<std::size_t> free_bytes(const std::string& uuid) const;
-  /// Whether the two reach each other over NVLink, directly or through a switch.
+  /// True if the two reach each other over NVLink, directly or through a switch.
   std::optional<bool> nvlink(const std::string& a, const std::string& b) const;
 
  private:

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The sizes that an op is called with. Plain structs, shared by every backend and by GPU code.
 ///
-/// `batch` is the number of columns of a tensor, the innermost dimension: the samples of one grain, padded up
+/// `batch` is the number of columns of a tensor, the innermost dimension. It is the samples of one grain, padded up
 /// to a multiple of cpu::kLanes. Columns beyond the real samples hold finite numbers that no result
 /// looks at; loss_and_gradient gives them a zero gradient, so they add nothing to any parameter's
 /// gradient.
@@ -34,12 +34,12 @@ struct Conv2dShape {
   int padding = 0;   ///< zeros around the image, on each side
   int groups = 1;    ///< divides in_channels and out_channels
   int dilation = 1;  ///< pixels of x from one tap to the next
-  /// What is read of y; with 0 rows, all. A pool behind y may drop the last rows and columns: there dy is 0, and
+  /// Rows and columns of y that are read; 0 rows: all. A pool after y may drop the last ones. There dy is 0, and
   /// products with it are left out, which changes no bit, as x and the filters are finite. On a CPU no product of y is
   /// computed there either: y is the bias.
   ImagePart read = {};
 
-  /// What the taps of a filter span.
+  /// Pixels that the taps of a filter span.
   constexpr int reach_height() const { return (kernel_height - 1) * dilation + 1; }
   constexpr int reach_width() const { return (kernel_width - 1) * dilation + 1; }
   constexpr int out_height() const { return (in_height + 2 * padding - reach_height()) / stride + 1; }
@@ -48,7 +48,7 @@ struct Conv2dShape {
   constexpr int read_width() const { return read.height > 0 ? read.width : out_width(); }
   constexpr int group_inputs() const { return in_channels / groups; }
   constexpr int group_outputs() const { return out_channels / groups; }
-  /// The common case, which has kernels of its own on GPUs.
+  /// The common case, which has special kernels on GPUs.
   constexpr bool is_plain() const { return stride == 1 && groups == 1 && dilation == 1; }
   /// A group by itself.
   constexpr Conv2dShape group() const {
@@ -90,7 +90,7 @@ struct Pool2dShape {
   constexpr std::size_t out_size() const {
     return std::size_t{1} * channels * out_height() * out_width() * batch;
   }
-  /// The common case, which has a path of its own on CPUs: four taps, no overlap, no padding.
+  /// The common case, which has a special path on CPUs: four taps, no overlap, no padding.
   constexpr bool is_halving() const { return kernel == 2 && stride == 2 && padding == 0; }
 };
 
@@ -123,7 +123,7 @@ struct DropoutShape {
   int batch = 0;
   int units = 0;
   int unit_size = 1;
-  float probability = 0.5F;  ///< of dropping a unit; in [0, 1)
+  float probability = 0.5F;  ///< probability of dropping a unit; in [0, 1)
 };
 
 /// x and y [channels, pixels, batch], a scale for each channel of each sample [channels, batch].
@@ -136,12 +136,12 @@ struct ScaleShape {
 /// Neighbouring features of one tensor that become some of another.
 struct FeatureCopy {
   int batch = 0;
-  int count = 0;  ///< of features
+  int count = 0;  ///< number of features
   int from_features = 0, from_first = 0;
   int to_features = 0, to_first = 0;
 };
 
-/// What a sample loses. The cross-entropy is that of the softmax. The other two are means over the classes, of outputs
+/// Kinds of loss. The cross-entropy is that of the softmax. The other two are means over the classes, of outputs
 /// against targets; the binary one takes the logistic function of its outputs.
 enum class LossKind : std::uint8_t { kCrossEntropy, kMeanSquares, kBinaryCrossEntropy };
 
@@ -152,14 +152,14 @@ class HostLoss;  // kernels/cpu/ops.hpp
 struct LossRule {
   LossKind kind = LossKind::kCrossEntropy;
   float label_share = 1, spread = 0;
-  /// Of the cross-entropy, [classes], in the memory of the logits: the target of a class times its weight is what
-  /// counts. Null: all are 1.
+  /// Class weights of the cross-entropy, [classes], in the memory of the logits. The target of a class times its weight
+  /// is what counts. Null: all are 1.
   const float* class_weights = nullptr;
-  float weight_sum = 0;  ///< of them
-  /// Of the binary cross-entropy, [rows, classes], in the memory of the logits: 1 for a class that is a label, else 0;
-  /// labels of samples are rows of it. Null: they are classes.
+  float weight_sum = 0;  ///< sum of the class weights
+  /// Labels of the binary cross-entropy, [rows, classes], in the memory of the logits. 1: the class is a label; else 0.
+  /// Labels of samples are rows of it. Null: they are classes.
   const std::uint8_t* label_sets = nullptr;
-  /// Of losses and gradients, with class_weights; on a GPU that is given a StepState, its loss_scales stand for it.
+  /// Factor of losses and gradients, with class_weights. On a GPU given a StepState, its loss_scales replace it.
   float scale = 1;
   const HostLoss* own = nullptr;  ///< on CPUs, in place of all of the above; borrowed
 
@@ -205,8 +205,8 @@ struct GroupNormShape {
   constexpr std::size_t statistics_size() const { return std::size_t{2} * groups * batch; }
 };
 
-/// From a data set [sample][features], take `samples` rows and lay them out as [features, batch]. Of images,
-/// the features of a channel stand together, features / channels of them.
+/// From a data set [sample][features], take `samples` rows and lay them out as [features, batch]. In images,
+/// the features of a channel are neighbours, features / channels of them.
 struct GatherShape {
   int batch = 0;
   int samples = 0;
@@ -230,7 +230,7 @@ enum class Activation : std::uint8_t {
   kRelu6
 };
 
-/// One of them with its number, which is not negative: the slope below 0 of kLeakyRelu, the alpha of kElu; others have
+/// One of them with its number, which is not negative: kLeakyRelu's slope below 0, kElu's alpha; others have
 /// none.
 struct ActivationFunction {
   Activation kind = Activation::kTanh;
@@ -245,17 +245,17 @@ struct ActivationFunction {
   }
 };
 
-// A grain's gradient as several terms, each of which is rounded to fixed point by itself (GradientSplit in
-// kernels/sum_cuts.hpp says why and how many).
+// A grain's gradient as several terms, each of which is rounded to fixed point. (GradientSplit in
+// kernels/sum_cuts.hpp says why and how many.)
 
-/// Where an op writes the terms of a layer's gradients: term t at dw + t * term_stride and db + t * term_stride.
+/// Destination of the terms of a layer's gradients. Term t goes to dw + t * term_stride and db + t * term_stride.
 struct GradientOutput {
   float* dw = nullptr;
   float* db = nullptr;
   std::size_t term_stride = 0;
 };
 
-/// Terms that the caller adds up: [count], `stride` apart.
+/// Terms that the caller adds up: [count], one every `stride` elements.
 struct GradientTerms {
   const float* first = nullptr;
   int count = 1;
@@ -264,7 +264,7 @@ struct GradientTerms {
   const float* term(int t) const { return first + static_cast<std::size_t>(t) * stride; }
 };
 
-/// What one grain contributes to the statistics of a step.
+/// One grain's contribution to the statistics of a step.
 struct LossSums {
   /// Sum over the samples whose loss is finite, each rounded to 2^-32 nats: exact below 2^21.
   double loss = 0;
@@ -272,7 +272,7 @@ struct LossSums {
   std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
 };
 
-/// What a relu remembers of `size` numbers.
+/// Bytes that a relu remembers of `size` numbers.
 constexpr std::size_t sign_bytes(std::size_t size) {
   return (size + 7) / 8;
 }

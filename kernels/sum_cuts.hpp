@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Where sums are cut: the one place that the kernels of every processor take it from (docs/arithmetic.md).
+/// Cuts of sums: the one definition for the kernels of every processor (docs/arithmetic.md).
 ///
 /// Rounding makes the order of a sum part of its result. So each is a fixed tree: chains of fused multiply-adds, cut
 /// where a GPU shares work among warps, or where a chain would grow so long that rounding shows. A cut depends on the
@@ -16,12 +16,12 @@
 
 namespace lockstep {
 
-// Which sums a step is made of, as a number. Apart from the cuts themselves, so that who changes one of them (for
-// tests/arithmetic/cuts) need not compile what only knows their version.
+// Version of the sums of a step. Separate from the cuts, so that changing one of them (for
+// tests/arithmetic/cuts) does not recompile what only knows their version.
 
 /// Names the sums of docs/arithmetic.md in checkpoints, on all devices. (1 was of before they agreed.)
 inline constexpr int kArithmeticVersion = 2;
-/// Names the same sums where the targets of a cross-entropy of two classes are smoothed: 2 computed their gradient otherwise.
+/// Their version where targets of a cross-entropy of two classes are smoothed: 2 computed their gradient otherwise.
 inline constexpr int kSmoothedPairArithmetic = 3;
 
 /// How many pieces cover `size`.
@@ -34,7 +34,7 @@ LOCKSTEP_HOST_DEVICE constexpr int pieces(int size, int piece) {
 /// order, then slices.
 struct InputSlices {
   static constexpr int kMost = 16;
-  static constexpr int kLeastInputs = 10;  ///< of a slice: fewer are not worth a warp
+  static constexpr int kLeastInputs = 10;  ///< fewest inputs of a slice: fewer are not worth a warp
   static constexpr int kBlock = 120;
   int count = 1, length = 1;
 
@@ -47,13 +47,13 @@ struct InputSlices {
 /// Data gradient of a fully connected layer: blocks of so many outputs, chains by rising output, added in order.
 inline constexpr int kOutputBlock = 128;
 
-/// Gradient of a fully connected layer's weights and bias over a grain: blocks of so many samples, chains by rising
+/// Gradient of a fully connected layer's weights and bias over a grain. Blocks of so many samples, chains by rising
 /// sample, added in order. One rounding to fixed point for each number.
 inline constexpr int kSampleBlock = 128;
 
-/// The channels that a convolution sums over: group g has [g * per_group, (g + 1) * per_group) and is one chain,
-/// channel by channel; groups are added in order. Of the forward pass these are the channels of x, of the data
-/// gradient those of dy; of a convolution with `groups`, those of an output's group alone.
+/// The channels that a convolution sums over. Group g has [g * per_group, (g + 1) * per_group) and is one chain,
+/// channel by channel; groups are added in order. In the forward pass these are the channels of x, in the data
+/// gradient those of dy; in a convolution with `groups`, those of an output's group alone.
 struct ChannelGroups {
   static constexpr int kMost = 5;
   int channels = 1, count = 1, per_group = 1;
@@ -66,28 +66,28 @@ struct ChannelGroups {
   }
 };
 
-/// Gradient of a convolution's weights and bias over a grain. Sample n of the grain is lane n % 32. A unit is some rows
-/// of pixels of some samples: a chain for each lane, by samples 32 apart, then rows, then columns. Units are counted by
-/// rows, and of the same rows by samples, which are neighbours in memory. A term is `units_of_term`
-/// units in a row: they are added lane by lane, in order, and then the lanes (lane_distance). Each term is rounded to
-/// fixed point.
+/// Gradient of a convolution's weights and bias over a grain. Sample n of the grain is lane n % 32. A unit is some
+/// rows of pixels of some samples: a chain for each lane, of every 32nd sample, then rows, then columns. Units are in
+/// order of rows, and of the same rows by samples, which are neighbours in memory. A term is `units_of_term` units in
+/// a row: they are added lane by lane, in order, and then the lanes (lane_distance). Each term is rounded to fixed
+/// point.
 struct GradientSplit {
   static constexpr int kLanes = 32;
   static constexpr int kMostUnitsOfTerm = 8;
   static constexpr int kMostUnits = kPartialSums * kMostUnitsOfTerm;
 
-  int sample_groups = 1;  ///< of 32 samples, of a unit, one after another
+  int sample_groups = 1;  ///< groups of 32 samples in a unit, one after another
   int sample_units = 1;
-  int rows = 1;  ///< of pixels, of a unit
+  int rows = 1;  ///< rows of pixels in a unit
   int row_units = 1;
   int units_of_term = 1;
-  int terms = 1;  ///< of a grain
+  int terms = 1;  ///< terms of a grain
 
   GradientSplit() = default;
   /// @param grain  samples; only how many groups of 32 they begin matters
-  /// @param pairs  of input and output channel: the fewer there are, the more units, since all together keep a GPU busy
+  /// @param pairs  pairs of input and output channel: the fewer, the more units, as all together keep a GPU busy
   GradientSplit(int grain, int out_height, int out_width, int pairs) {
-    constexpr int kWantedUnits = 5000;  // Of all pairs together: several for each of 528 schedulers.
+    constexpr int kWantedUnits = 5000;  // all pairs together: several for each of 528 schedulers
     constexpr int kLeastPixels = 16;    // Fewer are not worth the sums over the lanes.
     const int groups = pieces(grain, kLanes);
     sample_groups = pieces(groups, kMostUnits);
@@ -117,7 +117,7 @@ struct AdaptiveWindow {
   LOCKSTEP_HOST_DEVICE constexpr int size() const { return end - begin; }
 };
 
-/// layer_norm and group_norm, in double. Number k of a group of one sample goes to chain k % kGroupNormChains; chains
+/// layer_norm and group_norm, in double. Number k of a group of one sample goes to chain k % kGroupNormChains. Chains
 /// i and i + half are added, for half 8, 4, 2, 1. The gradients of weights over a grain: sample n is lane n %
 /// kGroupNormLanes, pixel p goes to chain p % kGroupNormPixelChains of its lane, by pixel, then by sample; (0 + 1) +
 /// (2 + 3), then lanes i and i + half. One rounding to fixed point.
@@ -125,7 +125,7 @@ inline constexpr int kGroupNormChains = 16;
 inline constexpr int kGroupNormLanes = 16;
 inline constexpr int kGroupNormPixelChains = 4;
 
-/// The softmax of a sample: class c is added to sum c % kLossSums, in order; then (0 + 1) + (2 + 3).
+/// The softmax of a sample. Class c is added to sum c % kLossSums, in order; then (0 + 1) + (2 + 3).
 inline constexpr int kLossSums = 4;
 
 /// The tree over 32 lanes: in step 0 ... 4, each lane adds the one that is so far away. 16 comes first because a CPU

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# Where a bundle's programs find its libraries, plugins, models and data. Sourced by its commands (bundle-command), in
+# Environment of a bundle's programs: libraries, plugins, models and data. Sourced by its commands (bundle-command), in
 # any shell, with $bundle set to the bundle's folder. What the caller has set stays in force, except Open MPI's places.
 
 # holding_libraries FOLDER...: those that hold NCCL, cuDNN or cuBLAS, each after a colon.

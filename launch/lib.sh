@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# What the scripts share: one-line messages, logs, becoming root. To be sourced.
+# Functions that the scripts share: one-line messages, logs, becoming root. To be sourced.
 # Exit codes are the program's own: 2 usage, 66 missing data, 69 something not available, 74 input/output.
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -24,7 +24,7 @@ die() {
 is_whole() { [[ $1 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
 
 # require_whole NAME TEXT LEAST [MOST]: or this is a wrong command line.
-require_whole() { is_whole "$2" "$3" "${4:-999999999}" || die 2 "$1 '$2' is no whole number from $3 to ${4:-999999999}"; }
+require_whole() { is_whole "$2" "$3" "${4:-999999999}" || die 2 "$1 '$2' is not a whole number from $3 to ${4:-999999999}"; }
 
 # print_help FILE: the script's own opening comment, from its third comment line on.
 print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }

@@ -1,6 +1,6 @@
-# What Debian wants otherwise than cmake --install leaves it; CPack runs this on the files before it packs them: the licence as
-# "copyright", a changelog of Debian's form beside ours, texts compressed, libraries from the system's folders alone, no empty
-# folders, manual pages, and the time of $SOURCE_DATE_EPOCH on all files, so that the same files make the same package.
+# Changes the files of cmake --install as Debian wants them; CPack runs this before it packs them: the licence as "copyright", a
+# changelog of Debian's form beside ours, texts compressed, libraries from the system's folders alone, no empty folders, manual
+# pages, and the time of $SOURCE_DATE_EPOCH on all files, so that the same files make the same package.
 set(root ${CPACK_TEMPORARY_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
 set(name ${CPACK_PACKAGE_NAME})
 if(CPACK_DEBIAN_PACKAGE_NAME) # of a build with CUDA, and of the library

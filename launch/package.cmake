@@ -29,7 +29,7 @@ if(LOCKSTEP_CUDA)
   set(CPACK_DEBIAN_PACKAGE_PROVIDES lockstep)
   set(CPACK_DEBIAN_PACKAGE_CONFLICTS lockstep)
   set(CPACK_DEBIAN_PACKAGE_REPLACES lockstep)
-  # Where the plugins' libraries lie: dpkg-shlibdeps must find them, though nothing depends on them.
+  # Folders of the plugins' libraries: dpkg-shlibdeps must find them, though nothing depends on them.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CUDAToolkit_LIBRARY_DIR})
   foreach(library NCCL_LIBRARY CUDNN_LIBRARY)
     if(${library})

@@ -26,7 +26,7 @@ struct Parameter {
 };
 
 /// The order of the arena: layers in forward order, weight before bias, no gaps. Gradients and optimiser
-/// state use the same offsets in buffers of their own. Behind them, in the buffer of the weights alone, lie
+/// state use the same offsets in separate buffers. After them, in the buffer of the weights alone, lie
 /// the tensors that training keeps but no gradient moves, such as running statistics.
 struct ParameterLayout {
   std::vector<Parameter> parameters;

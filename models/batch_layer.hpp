@@ -61,7 +61,7 @@ class BatchLayer {
   /// Before forward in evaluation: statistics of what is kept.
   virtual void device_use_kept(const DeviceLayerPass& pass, const float* kept,
                                std::byte* statistics) const = 0;
-  /// Behind the update of a step, of which the state says whether it was taken.
+  /// After the update of a step; the state says whether the step was done.
   virtual void device_move_kept(const DeviceLayerPass& pass, const std::byte* statistics,
                                 const StepState* state, float* kept) const = 0;
 };

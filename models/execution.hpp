@@ -20,8 +20,8 @@ class BatchStatistics;
 class LayerWalk;
 
 /// Called during backward when the gradients in [offset, offset + size) of the arena are final for this
-/// grain. The ranges arrive in backward order, each once, and together cover the arena. What is rounded to fixed point
-/// are the terms, which are there during the call; the arena has their sum.
+/// grain. The ranges arrive in backward order, each once, and together cover the arena. The terms are rounded to fixed
+/// point; they are there during the call. The arena has their sum.
 using GradientReady = std::function<void(std::size_t offset, std::size_t size, const GradientTerms& terms)>;
 
 /// Called during backward after each layer: the moments to look after something else, such as messages under
@@ -44,12 +44,12 @@ struct BackwardTarget {
   const BetweenLayers& between_layers;
 };
 
-/// The activations of a network for one grain: what one thread needs to run forward and backward. Of a part it runs
-/// the layers exactly as it would run them among the others, the bits are the same; weights and gradients are then of
+/// The activations of a network for one grain: one thread needs them to run forward and backward. A part runs
+/// the layers exactly as among the others, with the same bits; weights and gradients are then of
 /// the part alone, its first parameter comes first. Not thread-safe. Borrows the network.
 ///
-/// A layer with sums over the global batch cuts the passes (models/batch_layer.hpp): they stop there, so that
-/// others come as far, and go on.
+/// Pass cuts: a layer with sums over the global batch (models/batch_layer.hpp) stops the passes until the
+/// others come as far.
 class Execution {
  public:
   /// @param max_batch  columns to make room for, those of a full grain: sums are cut by them; a multiple of
@@ -70,7 +70,7 @@ class Execution {
   float* forward_training(const float* weights, int batch, const PassKey& key, int samples = -1);
   float* forward_evaluation(const float* weights, int batch);
   /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
-  /// @param gradient  of the output, [features, batch]: logits(), output_gradient() or other memory. Destroyed
+  /// @param gradient  gradient of the output, [features, batch]: logits(), output_gradient() or other memory. Destroyed
   void backward(const float* weights, float* gradient, float* gradients, const GradientReady& on_ready,
                 const BetweenLayers& between_layers = {});
 
@@ -82,7 +82,7 @@ class Execution {
   bool forward_to_cut(std::int64_t* words);
   /// The output; of the last layer [classes, batch].
   float* logits();
-  /// @param gradient  of the output; may be logits(). Destroyed
+  /// @param gradient  gradient of the output; may be logits(). Destroyed
   void begin_backward(float* gradient);
   bool backward_to_cut(const BackwardTarget& target, std::int64_t* words);
 
@@ -112,8 +112,8 @@ ParameterRange parameters_of(const Network& network, const NetworkPart& part);
 
 // Memory of a network on a CPU, before anything is allocated there.
 
-/// Bytes that one Execution of so many columns takes. The other: at most what the kernels of its thread keep for
-/// their own use: the padded image and the rearranged weights of the largest layer.
+/// Bytes that one Execution of so many columns needs. The other: at most what the kernels of its thread keep as
+/// scratch memory: the padded image and the rearranged weights of the largest layer.
 std::uint64_t execution_bytes(const Network& network, int columns, const NetworkPart& part = {});
 std::uint64_t kernel_scratch_bytes(const Network& network, int columns);
 

@@ -29,7 +29,7 @@ struct DeviceForm {
   enum class As {
     kNothing,       ///< no number changes: a view
     kEpilogueStep,  ///< a step at the end of another layer's kernels
-    kStage,         ///< kernels of its own: Layer::device_forward and so on
+    kStage,         ///< separate kernels: Layer::device_forward and so on
   };
   /// How far the kernel of the data gradient can store through the epilogue of the stage before it.
   enum class StoresThrough { kNothing, kSameShape, kAnyShape };
@@ -61,7 +61,7 @@ struct DeviceLayerPass {
 /// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those
 /// up to mask, the backward pass what its direction needs.
 struct DeviceLayerTensors {
-  const float* weights = nullptr;  ///< this layer's own range of the arena
+  const float* weights = nullptr;  ///< this layer's range of the arena
   const float* x = nullptr;
   const float* branch = nullptr;  ///< for layers with a branch(): the output of that layer
   float* y = nullptr;             ///< after the epilogue
@@ -79,10 +79,10 @@ struct DeviceLayerTensors {
   std::span<const ExactTarget> gradients = {};  ///< for each parameter of the layer
   // For a layer with a missing_bias():
   const float* zero_bias = nullptr;  ///< as many zeros
-  ExactTarget unread_gradient = {};  ///< where gradients may go that are of nothing: as many
+  ExactTarget unread_gradient = {};  ///< destination of gradients of nothing: as many
 };
 
-// Layers as plain numbers: for those who run networks by other means than Layer::forward.
+// Layers as plain numbers: for programs that run networks by other means than Layer::forward.
 
 /// The data gradient of a convolution as a layer, with a bias.
 struct ConvTransposeOp {
@@ -169,19 +169,19 @@ struct LayerPass {
 };
 
 /// The tensors of one layer in one pass, batch innermost, memory of the CPU. The forward pass
-/// sets x, y, weights and saved, the backward pass all of them. Of a pass over some channels, y and dy begin with the
-/// first of these, and of a layer that is_channelwise() x, dx and saved too; the rest is the layer's whole.
+/// sets x, y, weights and saved, the backward pass all of them. In a pass over some channels, y and dy begin with the
+/// first of these, and in a layer that is_channelwise() x, dx and saved too; the rest is the layer's whole.
 struct LayerTensors {
-  const float* weights = nullptr;  ///< this layer's own range of the arena: weight, then bias
+  const float* weights = nullptr;  ///< this layer's range of the arena: weight, then bias
   const float* x = nullptr;        ///< in backward: valid if needs_input()
   float* y = nullptr;              ///< in backward: valid if output_need() says so
   ImagePart read = {};             ///< the part of y that is read, as Conv2dShape::read
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
   float* dx = nullptr;              ///< the memory of dy where y has that of x
-  float* gradients = nullptr;       ///< this layer's own range of the gradient arena, or its terms
+  float* gradients = nullptr;       ///< this layer's range of the gradient arena, or its terms
   std::size_t term_stride = 0;      ///< from a term of the gradients to the next one
-  const float* kept = nullptr;      ///< this layer's own kept tensors, one after the other
+  const float* kept = nullptr;      ///< this layer's kept tensors, one after the other
   std::byte* statistics = nullptr;  ///< for a BatchLayer in training
   // For layers with a branch():
   const float* branch = nullptr;  ///< the output of that layer; in backward: valid if needs_branch()
@@ -209,7 +209,7 @@ class BatchLayer;  // models/batch_layer.hpp
 
 class Layer {
  public:
-  /// Memory of y: its own; over x, unless its bits are needed afterwards; or y is x, untouched.
+  /// Memory of y: new memory; that of x, unless its bits are needed afterwards; or y is x, untouched.
   enum class OutputMemory { kNew, kInPlace, kView };
   /// The part of y that backward_data reads.
   enum class OutputNeed { kNothing, kNumbers };
@@ -232,7 +232,7 @@ class Layer {
 
   /// "conv2d 10@5x5": the kind and what tells it from others of its kind, for people.
   virtual std::string describe() const = 0;
-  /// For those who compute a layer by other means than the passes below: visit it, all kinds at once.
+  /// For code that computes a layer by other means than the passes below: visit it, all kinds at once.
   virtual LayerOp op() const = 0;
   virtual OutputMemory output_memory() const { return OutputMemory::kNew; }
   /// backward_weights or backward_data reads x.
@@ -246,7 +246,7 @@ class Layer {
   virtual bool needs_branch() const { return false; }
   /// The gradient of branch() is dy, number by number.
   virtual bool passes_gradient_to_branch() const { return false; }
-  /// True if the output of the layer before this one enters in its own.
+  /// True if the output of the layer before enters in this layer's.
   virtual bool reads_layer_before() const { return true; }
   /// The part of the input that this part of the output is made of.
   virtual ImagePart reads_for(const ImagePart& /*of_output*/) const {
@@ -270,7 +270,7 @@ class Layer {
 
   // On a CPU.
 
-  /// Numbers that the kernels of this layer keep for their own use, at most.
+  /// Numbers that the kernels of this layer keep as scratch memory, at most.
   virtual std::uint64_t scratch_numbers(int /*columns*/) const { return 0; }
   virtual void forward(const LayerPass& pass, const LayerTensors& tensors) const = 0;
   /// How many terms the gradient of a grain is, each rounded to fixed point by itself.
@@ -286,7 +286,7 @@ class Layer {
   virtual std::optional<std::string> beyond_device() const { return std::nullopt; }
   virtual void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
   /// Runs the last layer of a network and the loss of its output in one launch. The gradient of y takes its place,
-  /// and with a dx that is written, too. False, and nothing is queued: they are launches of their own.
+  /// and with a dx that is written, too. False, and nothing is queued: they need separate launches.
   virtual bool device_forward_loss(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/,
                                    const DeviceLoss& /*loss*/) const {
     return false;

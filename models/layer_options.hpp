@@ -37,7 +37,7 @@ class LayerOptions {
   struct Origin {
     const std::string& file;
     std::string layer;  ///< its name, "conv1"
-    YAML::Mark mark;    ///< where the layer begins
+    YAML::Mark mark;    ///< begin of the layer
     int classes = 0;    ///< meaning of `out: classes`
     /// Those before this one.
     std::span<const std::shared_ptr<const Layer>> earlier = {};
@@ -71,8 +71,8 @@ class LayerOptions {
   /// The name of an earlier layer with an output of this shape. Must be there.
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
   /// With an output that fits.
-  /// @param input  what comes here
-  /// @param such   which outputs fit, in words: "4x26x26 or 4"
+  /// @param input  shape of the input
+  /// @param such   the outputs that fit, in words: "4x26x26 or 4"
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& input,
                              const std::function<bool(const ImageShape&)>& fits,
                              const std::string& such) const;

@@ -254,7 +254,7 @@ void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
   if (target.between_layers) target.between_layers();
 }
 
-/// Finishes a layer of its own, or the first one of a run.
+/// Finishes a separate layer, or the first one of a run.
 void LayerWalk::finish_backward(std::size_t i, const BackwardTarget& target) {
   const LayerRun* const run = run_at(i);
   const TimeSpan span(timeline(), Work::kBackward, layer(i).name());

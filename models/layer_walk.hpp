@@ -32,7 +32,7 @@ class GradientScratch {
   GradientTerms backward_weights(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
 
   // For several calls of the layer's backward_weights, of some channels each.
-  /// @returns what the layer must be called with
+  /// @returns the tensors that the layer must be called with
   LayerTensors begin(const Layer& layer, int grain, const LayerTensors& tensors);
   /// @param tensors  as given to begin()
   GradientTerms finish(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
@@ -42,7 +42,7 @@ class GradientScratch {
 };
 
 /// The layers of a network, or of a part of it, counted from the first one. Weights and gradients are those of these
-/// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network.
+/// layers alone. The caller decides the order and the end. Not thread-safe. Borrows the network.
 class LayerWalk {
  public:
   /// @param max_batch  as Execution's
@@ -58,17 +58,17 @@ class LayerWalk {
 
   float* input() { return at(plan_.input); }
   float* output() { return at(plan_.layers.back().y); }
-  /// Memory of the plan's for the gradient of the output; the output's own where it has none.
+  /// The plan's memory for the gradient of the output; the output's memory if it has none.
   float* output_gradient();
   /// Null: not wanted.
   const float* input_gradient();
 
-  /// As Execution's.
+  /// Serves Execution::record_into().
   void record_into(Timeline* timeline) { timeline_ = timeline; }
   /// A pass over a grain, which must fit.
   void begin(const TrainingGrain& grain, bool training);
-  /// Layer i, and with the first layer of a run, or with a BatchLayer and its steps, all of them; of the others nothing is
-  /// left to do.
+  /// Runs layer i; with the first layer of a run, or a BatchLayer and its steps, all of them. For the others
+  /// nothing is left to do.
   void forward(std::size_t i);
   /// From here on back, with the gradient of the output.
   void begin_backward(float* gradient) {
@@ -79,7 +79,7 @@ class LayerWalk {
   /// Before anything of layer i's backward: what it and those before it need, and was not kept, is made again.
   void make_again(std::size_t i);
   void use_weights(const float* weights) { grain_.weights = weights; }
-  /// Gradients of weights and data of layer i, which becomes the gradient of what it read. Likewise, from the last
+  /// Gradients of weights and data of layer i, which becomes the gradient of what it read. Or from the last
   /// layer of a run on; the first one's weights then wait to be ready.
   void backward(std::size_t i, const BackwardTarget& target);
 
@@ -123,7 +123,7 @@ class LayerWalk {
   void finish_backward(std::size_t i, const BackwardTarget& target);
   /// In training only.
   Timeline* timeline() const { return pass_.training ? timeline_ : nullptr; }
-  /// The gradient of the output of layer i becomes that of all who read it.
+  /// The gradient of the output of layer i becomes that of all that read it.
   void join_branches(std::size_t i);
 
   bool gives_input_gradient_;

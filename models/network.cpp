@@ -131,7 +131,7 @@ Network Network::parse(const std::string& yaml, const std::string& file, const I
 
 namespace {
 
-/// @param flops_of  of layer i, of one direction
+/// @param flops_of  FLOPs of layer i in one direction
 template <typename Flops>
 double training_flops(Layers layers, const Flops& flops_of) {
   double flops = 0;

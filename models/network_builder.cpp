@@ -181,7 +181,7 @@ namespace {
 
 constexpr std::size_t kMaxNameLength = 64;
 
-/// As files of other programs spell it: softmax, log_softmax, LogSoftmax.
+/// The spellings of other programs' files: softmax, log_softmax, LogSoftmax.
 bool is_softmax(std::string name) {
   std::erase(name, '_');
   std::ranges::transform(name, name.begin(),
@@ -214,7 +214,7 @@ const LayerKind& NetworkBuilder::kind_of(const YAML::Node& entry) const {
   if (kind == nullptr && is_softmax(written)) {
     fail(entry,
          fmt::format(
-             "{} is no layer here: leave it out; the cross-entropy contains it, the binary one a sigmoid, "
+             "{} is not a layer here: leave it out; the cross-entropy contains it, the binary one a sigmoid, "
              "and the mean squared error takes the last layer's outputs as they are",
              quoted_text(written)));
   }

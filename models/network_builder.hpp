@@ -78,7 +78,7 @@ class NetworkBuilder {
   UnreadLayers unread_;
   std::span<const LayerKind> own_;
   Network network_;
-  std::vector<YAML::Mark> marks_;                     ///< where each layer begins
+  std::vector<YAML::Mark> marks_;                     ///< begin of each layer
   std::map<std::string, int> lines_;                  ///< layer name → line, counted from 1
   std::map<std::string_view, int> layers_of_a_kind_;  ///< default name → how many so far
   YAML::Mark last_mark_;  ///< the mark of the layer being added, in the end that of the last one

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The network files of this folder as the library has them, so that a program finds them wherever it is installed.
+/// Network files of this folder, embedded in the library: a program finds them wherever it is installed.
 /// CMake makes the texts (models/shipped_models.cpp.in).
 #pragma once
 

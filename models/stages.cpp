@@ -66,7 +66,7 @@ class Fuser {
     return stages_.emplace_back(std::move(stage));
   }
 
-  /// Adds a step to the last stage's epilogue, or begins a stage of its own.
+  /// Adds a step to the last stage's epilogue, or begins another stage.
   void join(const Layer& layer, const DeviceForm& form) {
     if (!can_join(form)) begin(layer).before_epilogue = layer.input();
     Stage& stage = stages_.back();

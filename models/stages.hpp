@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// A layer with kernels of its own and the epilogue after it, if its form takes one; or an epilogue alone.
+/// Layer with separate kernels and the epilogue after it, if it has one; or an epilogue alone.
 struct Stage {
   std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
   std::string name;                   ///< its first layer's
@@ -35,18 +35,18 @@ struct Stage {
 };
 
 /// All layers of the network, or of a part of it, in order, each in exactly one stage. Views in none. A layer joins
-/// the stage before it if its form is an epilogue step and that stage can take it (kernels/device_epilogue.hpp); as a
-/// rule a stage for each convolution and linear layer comes out. Of a part of views alone none comes out.
+/// the stage before it if its form is an epilogue step and that stage can have it (kernels/device_epilogue.hpp). So
+/// mostly each convolution and linear layer becomes a stage. A part of views alone has none.
 std::vector<Stage> fuse_layers(const Network& network, const NetworkPart& part = {});
 
-/// The shape in which the kernel that computes the data gradient of `stage` sees the numbers before the
-/// epilogue of `before`, the stage before it, so that it can store straight through that epilogue; none
-/// if it cannot, and the way back through the epilogue needs a kernel of its own.
+/// Shape in which the data-gradient kernel of `stage` sees the numbers before the epilogue of `before`, the
+/// stage before it. So it can store straight through that epilogue; none if it cannot, and the backward pass
+/// through the epilogue needs a separate kernel.
 ///
-/// A kernel can where the shapes of both sides are the same, or where, after a `flatten`, they differ and
-/// nothing depends on the shape: a linear layer's numbers have none, and an epilogue without a pool looks at
-/// each number alone. General pools never do, an epilogue alone computes no data gradient, and where the
-/// output of `before` branches its gradient is a sum of several.
+/// A kernel can if both sides have the same shape, or differ after a `flatten` and nothing depends on it. A
+/// linear layer's numbers have no shape, and an epilogue without a pool looks at each number alone. General
+/// pools never do, an epilogue alone computes no data gradient, and where the output of `before` branches its
+/// gradient is a sum of several.
 std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stage& stage);
 
 /// The epilogue without dropout, which evaluation leaves out.

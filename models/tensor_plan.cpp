@@ -54,7 +54,7 @@ class Planner {
     while (first_trained_ < layer_count() && layer(first_trained_).parameters().empty()) ++first_trained_;
   }
 
-  /// @param begins  of all segments but the first one; some of possible_begins()
+  /// @param begins  begins of all segments but the first one; some of possible_begins()
   TensorPlan plan(const std::vector<std::size_t>& begins = {}) {
     find_segments(begins);
     choose_remade();
@@ -133,8 +133,8 @@ class Planner {
     return sizeof(float) * static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch_);
   }
   std::size_t last_tensor() const { return tensors_.size() - 1; }
-  /// A tensor before the first layer with parameters, or the last one, has no gradient tensor, unless others
-  /// are concerned with it.
+  /// A tensor before the first layer with parameters, or the last one, has no gradient, unless others need
+  /// it.
   bool has_gradient(std::size_t t) const {
     const bool wanted = t > 0 || part_.gives_input_gradient;
     const bool is_ours = t < last_tensor() || part_.takes_output_gradient;
@@ -199,7 +199,7 @@ class Planner {
     }
   }
 
-  /// Tensors that backward reads, and that are the output of a norm with its steps, or of a route, and of no other layer.
+  /// Finds tensors that backward reads and that only a norm with its steps, or a route, writes.
   void choose_quick() {
     again_.assign(layer_count(), false);
     again_before_.assign(layer_count(), {});
@@ -233,7 +233,7 @@ class Planner {
     for (std::size_t j = i; j <= last; ++j) layers.push_back(j);
   }
 
-  /// Tensors that no other segment reads, and of the layers that make them those without which backward lacks something.
+  /// Tensors that no other segment reads. Of the layers that make them, those without which backward lacks something.
   void choose_remade() {
     const std::size_t last_segment = segment_.back();
     remade_.assign(tensors_.size(), true);
@@ -327,8 +327,8 @@ class Planner {
     }
   }
 
-  /// From the last layer with that branch, the first one in backward, to where it joins the gradient of the
-  /// layer after it.
+  /// Keeps branches from the last layer with that branch, the first one in backward. They last until each
+  /// joins the gradient of the layer after it.
   void keep_branches() {
     for (std::size_t i = first_trained_; i < layer_count(); ++i) {
       if (const auto from = branch_of(i)) branch_users_[*from] = i;
@@ -446,8 +446,8 @@ class Planner {
   std::vector<std::vector<std::size_t>> again_before_;  ///< layer → TensorPlan::again
   std::vector<bool> again_;                             ///< layer → it runs once more
   std::vector<bool> remade_;  ///< tensor → it has a second life in backward, or none there
-  /// Activations, then gradients, one for each tensor; then saved, then gradients of branches, for each layer; then
-  /// the second lives of activations, and of what is saved.
+  /// Activations, then gradients, one for each tensor. Per layer: saved tensors, then gradients of branches;
+  /// then the second lives of activations, and of what is saved.
   std::vector<Lifetime> lifetimes_;
 };
 

@@ -27,8 +27,8 @@ std::vector<ImagePart> parts_read(Layers layers, std::size_t first, std::size_t 
 /// the one before it wrote. In place where the layer can and the bits that it would overwrite are not needed.
 std::vector<std::size_t> output_tensors(Layers layers);
 
-// Lets tensors that are never needed at the same time share memory, so that a grain's working set stays in
-// the cache.
+// Lets tensors share memory if never used at once, so that a grain's working set stays in the
+// cache.
 
 /// A tensor that must keep its contents from one moment to another, both included.
 struct Lifetime {

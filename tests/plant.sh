@@ -26,7 +26,7 @@ plant() {
       close(repo "/" file)
       if (got < 0) fail(file " is not there any more: bring the row up to date")
     }
-    # Whether the text is neither an expression nor statements that may have a block of their own.
+    # True if the text is neither an expression nor statements that may have a block of their own.
     function is_torn(text,   i, c, depth) {
       if (text ~ /^ *([{}]|if |for |while |else |return |throw |case |[.][a-z_]+ = )/ && text !~ /[;}] *([/][/].*)?$/) return 1
       if (text ~ /^ *(const |constexpr |auto )/) return 1

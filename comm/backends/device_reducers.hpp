@@ -19,7 +19,7 @@ struct DeviceReducer {
   /// The one kind of device whose memory it can sum; empty: any.
   std::string_view device_kind;
   bool whole_gpus;  ///< every rank must have a GPU to itself, but for tests: may_share_gpus()
-  bool threads;     ///< it has threads of its own, which want cores
+  bool threads;     ///< it has separate threads, which want cores
   /// Loads its library. @throws DeviceError  it is not there. Null: it needs none.
   void (*load)();
   /// True if this library, in this environment, lets ranks share a GPU; throws as load(). Null: never, or always.

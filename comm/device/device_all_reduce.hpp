@@ -38,7 +38,7 @@ class DeviceAllReduce {
   virtual void all_reduce(Stream& stream, float* device, std::size_t count) = 0;
 
   /// Out of place. Device memory `sums` [count] becomes the sum of `terms` [count], which stay as they are
-  /// unless they are the same memory. In so far as a backend has no way of its own: a copy, then in place.
+  /// unless they are the same memory. If a backend has no other way: a copy, then in place.
   virtual void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
                                std::size_t count);
   virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count);
@@ -49,7 +49,7 @@ class DeviceAllReduce {
 };
 
 /// Waits for work on this rank's device in which other ranks may take part.
-/// @param all_reduce  which one it contains, or null
+/// @param all_reduce  the all-reduce in it, or null
 /// @param meanwhile   called again and again; must not block
 /// @throws PeerLostError  after comm.timeout(): names this rank, its host and `what` was waited for
 /// @throws what Event::done() and DeviceAllReduce::check() throw
@@ -73,9 +73,9 @@ class DeviceLink {
   /// "NCCL 2.28.9"
   virtual std::string_view name() const = 0;
 
-  /// Starts a message at the sender's end, after what `behind` marks. The memory must stay untouched until test() is
-  /// true, which may be only when it is received. test() throws PeerLostError if the other rank is known to be gone;
-  /// that may also show in nothing but a wait that does not end.
+  /// Starts a message at the sender's end, after the work that `behind` marks. The memory must stay untouched until
+  /// test() is true, which may be only when it is received. test() throws PeerLostError if the other rank is known to
+  /// be gone; that may also show only in a wait that does not end.
   virtual std::unique_ptr<PendingCollective> start_send(const Event& behind,
                                                         std::span<const std::byte> data) = 0;
   /// Starts to receive, at the receiver's end: as many bytes as are sent, at least one. When test() is true they are

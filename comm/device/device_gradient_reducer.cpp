@@ -58,15 +58,15 @@ class DeviceGradientReducer::Check {
   }
 
   std::int64_t* result() { return reduced_.data(); }
-  void be_shown_to(const SumProbe& probe) { probe_ = probe; }
+  void show_to(SumObserver& observer) { observer_ = &observer; }
 
   /// This rank's own sums are complete.
   void seal(Stream& stream) {
     stream.fill_zero(taken_.data(), taken_.bytes());
     take(stream, kLeft, sums_, sums_ + kFingerprintSlot);
-    if (!probe_.leaving) return;
+    if (!is_seen()) return;
     const std::vector<std::int64_t> before = fetch(stream, result());
-    change(stream, sums_, [&](auto sums) { probe_.leaving({0, sums.size(), sums, before}); });
+    change(stream, sums_, [&](auto sums) { observer_->sums_leave({0, sums.size(), sums, before}); });
   }
 
   /// The sums become the result, by way of the host. @throws SumsDifferError
@@ -103,8 +103,8 @@ class DeviceGradientReducer::Check {
  private:
   /// 1: what arrived at this rank is not what all have sent.
   std::int64_t differences(Stream& stream) {
-    if (probe_.arrived) change(stream, result(), [&](auto sums) { probe_.arrived({0, sums.size(), sums}); });
-    probe_ = {};
+    if (is_seen())
+      change(stream, result(), [&](auto sums) { observer_->sums_arrived({0, sums.size(), sums}); });
     take(stream, kArrived, result(), whole_of(kArrived));
     std::int64_t expected = 0;
     stream.copy_to_host(&expected, result() + kFingerprintSlot, sizeof expected);
@@ -145,7 +145,8 @@ class DeviceGradientReducer::Check {
     };
     return {.left = of(kLeft), .kept = of(kKept), .arrived = of(kArrived)};
   }
-  // For the probe, by way of the host; the counters are not shown.
+  // For the observer, by way of the host; the counters are not shown.
+  bool is_seen() const { return observer_ != nullptr && observer_->sees_sums(); }
   std::vector<std::int64_t> fetch(Stream& stream, const std::int64_t* sums) const {
     std::vector<std::int64_t> on_host(size_ - kCounterSlots);
     stream.copy_to_host(on_host.data(), sums + kCounterSlots, on_host.size() * sizeof(std::int64_t));
@@ -171,7 +172,7 @@ class DeviceGradientReducer::Check {
   DeviceBuffer<std::int64_t> differences_;
   PinnedBuffer<std::int64_t> host_differences_;
   std::vector<std::uint64_t> left_;  ///< fingerprints, one a step since take_left()
-  SumProbe probe_;
+  SumObserver* observer_ = nullptr;
 };
 
 DeviceGradientReducer::~DeviceGradientReducer() = default;
@@ -285,12 +286,15 @@ SumFingerprints DeviceGradientReducer::take_replayed(Stream& main) {
   return check_->take_replayed(main);
 }
 
-void DeviceGradientReducer::probe_next_step(const SumProbe& probe) {
+void DeviceGradientReducer::require_compared_sums() const {
   if (!check_)
     throw ConfigError(
         advice("inject.what: sums that do not go by way of the host cannot be reached; use {backend}mpi, or "
                "parallel.replay_every_steps=1"));
-  check_->be_shown_to(probe);
+}
+
+void DeviceGradientReducer::show_to(SumObserver& observer) {
+  if (check_) check_->show_to(observer);
 }
 
 /// Queues the all-reduce of a bucket after what is queued on the stream; on the host, waits for it.

@@ -80,8 +80,10 @@ class DeviceGradientReducer {
   SumFingerprints own_fingerprints() const;
   /// Fingerprints of the sums that are in the buffer now; then puts the result of that step back.
   SumFingerprints take_replayed(Stream& main);
-  /// Is shown the sums of the next step that is compared.
-  void probe_next_step(const SumProbe& probe);
+  /// @throws ConfigError  sums are not compared, so no observer sees them
+  void require_compared_sums() const;
+  /// As GradientReducer::show_to(), where sums are compared.
+  void show_to(SumObserver& observer);
 
  private:
   class Check;

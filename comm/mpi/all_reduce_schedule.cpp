@@ -58,7 +58,7 @@ int rank_behind(const std::vector<Level>& levels, int index) {
 
 /// One of `size` ranks, at a distance of `stride` from `first` on. Recursive doubling among a power of two of them.
 /// The others give their sum to the one before them; what they get back at last is appended to `back`.
-/// @returns whether this rank has the sum after these rounds
+/// @returns true if this rank has the sum after these rounds
 bool append_doubling(std::vector<Exchange>& rounds, std::vector<Exchange>& back, int index, int size,
                      int first, int stride, const Slice& all) {
   const Level pairs = to_power_of_two(size);
@@ -102,7 +102,7 @@ struct Hosts {
 
   Hosts(int size, int ranks_per_host)
       : per_host(std::min(size, ranks_per_host)), full(size / per_host), last(size % per_host) {
-    constexpr int kMostUnits = 8;  // of a rank
+    constexpr int kMostUnits = 8;  // units of a rank
     int most = last > 0 ? kMostUnits : size;
     for (int ranks = last; ranks > 1; ranks = of_last.back().groups) {
       of_last.push_back(next_level(ranks, 1));

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kTags = 32768;  // what every MPI grants; an operation's tag comes back after as many later ones
+constexpr int kTags = 32768;  // every MPI grants them; an operation's tag comes back after as many later ones
 
 MPI_Datatype datatype(const std::int64_t* /*type*/) {
   return MPI_INT64_T;

@@ -17,7 +17,7 @@ namespace lockstep {
 
 // The messages of an all-reduce: a pure function of rank, number of ranks and size.
 //
-// Why not MPI_Iallreduce: Open MPI's (libnbc) reduces to rank 0 and broadcasts, so two ranks take turns
+// MPI_Iallreduce is not used: Open MPI's (libnbc) reduces to rank 0 and broadcasts. So two ranks take turns
 // where they could work at once, and each of its rounds needs a call of ours to begin. Medians of 2 ranks on
 // one machine (shared memory, int64, microseconds):
 // bytes    MPI_Allreduce   MPI_Iallreduce + MPI_Test   doubling   halving
@@ -30,8 +30,8 @@ namespace lockstep {
 // often.
 //
 // Ranks of a host are neighbours, as launchers number them by default, and share its way to the others. So
-// sharing out begins with the nearest partners, and from a size on from which between hosts it is ahead although
-// inside one it is not yet: docs/scaling.md.
+// sharing out begins with the nearest partners. It begins at a size at which it is ahead between hosts, although not
+// yet inside one: docs/scaling.md.
 
 /// A part of the buffer, in elements.
 struct Slice {
@@ -46,8 +46,8 @@ struct Exchange {
   int to = 0, from = 0;
   Slice send, receive;
   bool add = false;    ///< the received slice is added to the buffer; otherwise it replaces what is there
-  bool own = false;    ///< this rank's own term is sent, to which nothing was added yet
-  bool first = false;  ///< the first addition to that slice: this rank's own term and what arrived
+  bool own = false;    ///< this rank's term is sent, to which nothing was added yet
+  bool first = false;  ///< the first addition to that slice: this rank's term and what arrived
   bool together =
       false;  ///< in one round with the exchange before it: all their messages are under way at once
 };
@@ -62,18 +62,18 @@ inline constexpr std::size_t kSharedOutFromBytes = 16 * 1024;
 /// first gives its buffer to the rank before it, and at last receives the result: inside each host, if all are full and
 /// a power of two, otherwise among all ranks.
 ///
-/// Large ones: neighbours in groups of 2, 3, 5 or 7 share their slice out, each adds up its part, ranks with the same
-/// part go on among themselves, and the same way back: halving (Rabenseifner) for a power of two. Each rank sends the
-/// buffer twice, less its own part. Ranks that no such group divides are in groups of three or four, up to three of
-/// which have a rank more, which keeps no part. Inside a host a rank has one partner after the other, between hosts all
-/// at once.
+/// Large sums: neighbours in groups of 2, 3, 5 or 7 share their slice out and add up their parts. Ranks with
+/// the same part go on among themselves, and the same way back: halving (Rabenseifner) for a power of two.
+/// Each rank sends the buffer twice, less its own part. Ranks that no such group divides are in groups of
+/// three or four, up to three of which have a rank more, which keeps no part. Inside a host a rank has one
+/// partner after the other, between hosts all at once.
 ///
-/// Each host shares out among its own ranks first. Those of a last host that is not full keep several of the parts that
+/// Each host shares out among its ranks first. Those of a last host that is not full keep several of the parts that
 /// the others' ranks keep, up to eight, and do with each what its other ranks do. Where they would have to keep more,
 /// the full hosts share out so far only that eight are enough; each of these goes to a rank of one full host, and the
 /// sum comes back from there.
 ///
-/// @param ranks_per_host  of every host but the last, which may have fewer, all neighbours; 1: it is not so
+/// @param ranks_per_host  ranks of every host but the last, which may have fewer, all neighbours; 1: it is not so
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
                                           std::size_t bytes_per_element, int ranks_per_host);
 
@@ -89,11 +89,11 @@ class ReceiveBuffers {
 };
 
 /// One under way: walks through its schedule, one round after the other. T is std::int64_t or float. `buffers`, `mine`
-/// and `data` outlive it. Of all operations under way on `comm`, the tag is this one's alone.
+/// and `data` outlive it. The tag belongs to this one alone of all operations under way on `comm`.
 template <typename T>
 class MpiPendingSum final : public PendingCollective {
  public:
-  /// @param mine  what this rank adds: read by the first addition, and where a round sends `own`
+  /// @param mine  this rank's term: read by the first addition, and where a round sends `own`
   MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<const T> mine,
                 std::span<T> data, ReceiveBuffers& buffers);
   ~MpiPendingSum() override;

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-/// A request of one of MPI's own non-blocking collectives.
+/// A request of one of MPI's non-blocking collectives.
 class MpiRequest final : public PendingCollective {
  public:
   explicit MpiRequest(MPI_Request request) : request_(request) {}
@@ -47,7 +47,7 @@ struct HostShare {
   int rank = 0, size = 1, cores = 1;
 };
 
-/// A launcher may bind each rank to cores of its own: only all masks together say how many there are.
+/// A launcher may bind each rank to separate cores: only all masks together say how many there are.
 int cores_of(MPI_Comm host) {
   cpu_set_t mine, all;
   CPU_ZERO(&mine);

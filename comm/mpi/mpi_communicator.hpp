@@ -28,7 +28,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
 /// Name and version of the MPI library. Also before MPI_Init.
 std::string mpi_library();
 
-// Messages between two ranks as MPI's own.
+// Messages between two ranks, by MPI's point-to-point calls.
 
 /// Uses every tag of `comm`, which belongs to its caller alone: sums have tags, too.
 class MpiPointToPoint final : public PointToPoint {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// MPI's own text for a return code, in one line.
+/// MPI's text for a return code, in one line.
 #include "comm/mpi/mpi_runtime.hpp"
 
 #include <fmt/format.h>

@@ -139,7 +139,7 @@ std::unique_ptr<PendingCollective> MpiPointToPoint::start_receive(std::span<std:
 }
 
 // Rank 0 brings the memory, the others map it. One epoch of access for all its life: loads and stores are
-// the program's own.
+// left to the program.
 
 namespace {
 

@@ -26,7 +26,7 @@ std::atomic<pid_t> starting = 0;
   starting = 0;
   const Launch launch = this_launch();
   print_error(
-      fmt::format("rank {} of {} on {}: MPI did not start; what it says of that stands above. Start the job "
+      fmt::format("rank {} of {} on {}: MPI did not start; its message is above. Start the job "
                   "again, for on a busy machine this happens; if it fails again, see 'lockstep doctor --log'",
                   launch.rank, launch.world_size, host_name()));
   std::_Exit(static_cast<int>(ExitCode::kDeviceUnavailable));

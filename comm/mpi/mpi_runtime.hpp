@@ -47,7 +47,7 @@ class MpiError : public Error {
   explicit MpiError(const std::string& message) : Error(ExitCode::kPeerLost, message) {}
 };
 
-/// Throws MpiError with MPI's own text for `status`, the call and its place.
+/// Throws MpiError with MPI's text for `status`, the call and its place.
 [[noreturn]] void throw_mpi_error(int status, const char* call, const char* file, int line);
 
 }  // namespace lockstep

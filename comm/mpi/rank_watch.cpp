@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A thread waits for the deadline, tells who is missing, and ends the process with a code for a lost
-/// rank.
+/// Watch over MPI's start and end. A thread waits for the deadline, tells who is missing, and ends the
+/// process with a code for a lost rank.
 #include "comm/mpi/rank_watch.hpp"
 
 #include "comm/launcher.hpp"

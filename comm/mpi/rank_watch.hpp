@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A deadline for MPI's own start and end, where MPI waits for every rank without one.
+/// A deadline for MPI's start and end, where MPI waits for every rank without one.
 #pragma once
 
 #include "common/machine.hpp"
@@ -78,13 +78,13 @@ void mark_this_thread(const std::string& mark);
 struct Absence {
   int rank = 0, ranks = 1;
   std::string host;
-  std::string place;  ///< where it waits: "MPI_Init"
+  std::string place;  ///< the call in which it waits: "MPI_Init"
   double seconds = 0;
   std::string own_program;
   std::vector<LaunchedProcess> processes;  ///< those of this host; marked: they have come
 };
 
-/// One line: who waits, for whom, and what to do.
+/// One line: the waiting ranks, the ranks they wait for, and advice.
 std::string absence_report(const Absence& absence);
 
 /// True if this rank speaks for its host: the first one there that has come and is not stopped.

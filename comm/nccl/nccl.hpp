@@ -20,12 +20,12 @@ bool nccl_shares_gpus();
 
 /// Gives NCCL what the environment leaves open. To be called before there are threads.
 ///
-/// NCCL_GRAPH_REGISTER=0: graphs that mix small and large collectives with registered buffers can hang without a word
-/// (NVIDIA/nccl issue 2389), and ours hold a large one and its counters.
+/// NCCL_GRAPH_REGISTER=0, since graphs with small and large collectives and registered buffers can hang
+/// silently (NVIDIA/nccl issue 2389). Ours hold a large one and its counters.
 void set_nccl_defaults();
 
-/// Queues on streams. A collective call over `comm`, by which the ranks find each other; every rank on a GPU
-/// of its own, which is `device`. Borrows both. Signal handlers stay as they were.
+/// Queues on streams. A collective call over `comm`, by which the ranks find each other; every rank on a separate
+/// GPU, which is `device`. Borrows both. Signal handlers stay as they were.
 ///
 /// While a rank waits, nothing blocks: creation and every all-reduce end after comm.timeout() with
 /// PeerLostError. Outside a graph, an all-reduce costs its caller some 30 us, since NCCL starts a thread for
@@ -35,7 +35,7 @@ void set_nccl_defaults();
 /// @throws PeerLostError  not all ranks came
 std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device& device);
 
-/// A link between the two ranks of `comm`; on an NCCL communicator of its own. A collective call.
+/// A link between the two ranks of `comm`; on a separate NCCL communicator. A collective call.
 std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, LinkEnd end);
 
 }  // namespace lockstep

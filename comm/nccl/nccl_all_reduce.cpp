@@ -69,8 +69,8 @@ extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Co
   return std::make_unique<lockstep::NcclAllReduce>(comm, device).release();
 }
 
-// lockstep_nccl.so: messages from one GPU to another. Whatever is on one NCCL communicator runs in order, on however
-// many streams it was put; so a link has a communicator and a stream of its own.
+// lockstep_nccl.so: messages from one GPU to another. Work on one NCCL communicator runs in order, on any number of
+// streams; so a link has a separate communicator and stream.
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A communicator that does not block. Every call is polled until it is settled, and its end has deadlines
-/// of its own.
+/// A communicator that does not block. Every call is polled until it is settled, and its end has separate
+/// deadlines.
 #include "comm/nccl/nccl_communicator.hpp"
 
 #include "common/machine.hpp"
@@ -64,7 +64,7 @@ void throw_nccl_error(ncclResult_t result, const char* call, const char* file, i
                                          ncclGetErrorString(result), last_words(), advice(kind.text)));
 }
 
-// Keeps our signal handlers where a library installs its own.
+// Keeps our signal handlers where a library installs others.
 
 /// At its end the handlers of SIGUSR1 and SIGUSR2 are again what they were at its beginning. Schedulers
 /// announce the end of a job with these, and some NCCL releases take SIGUSR1 for themselves.
@@ -179,7 +179,7 @@ void NcclCommunicator::finish() noexcept {
   }
 }
 
-/// ncclCommAbort can hang, so a thread does it that may be left behind.
+/// ncclCommAbort can hang, so a thread calls it that may be abandoned.
 void NcclCommunicator::abandon() noexcept {
   try {
     auto aborted = std::make_shared<std::promise<void>>();

@@ -25,7 +25,7 @@ class NcclError : public Error {
   using Error::Error;
 };
 
-/// Throws NcclError with NCCL's own texts for `result`, the call, its place and what helps.
+/// Throws NcclError with NCCL's texts for `result`, the call, its place and advice.
 [[noreturn]] void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line);
 
 }  // namespace lockstep
@@ -44,7 +44,7 @@ namespace lockstep {
 class NcclCommunicator {
  public:
   /// Borrows `comm`, by which ranks find each other and which says how long to wait.
-  /// @param most_blocks  of a GPU that its work takes, where NCCL can be told (from 2.17 on); 0: as NCCL likes
+  /// @param most_blocks  blocks of a GPU that its work uses, where NCCL can be told (from 2.17 on); 0: as NCCL likes
   explicit NcclCommunicator(Communicator& comm, int most_blocks = 0)
       : comm_(comm), most_blocks_(most_blocks) {}
   /// In good order: waits for the other ranks, but not for long. After a failure or while an exception is on
@@ -92,7 +92,7 @@ class NcclCommunicator {
 
 // Helpers that the collectives over NCCL share.
 
-/// As NCCL_VERSION makes it, of the library that is loaded, not of the header.
+/// Version of the loaded library, not of the header, in the form of NCCL_VERSION.
 inline int loaded_nccl_code() {
   int code = 0;
   LOCKSTEP_NCCL(ncclGetVersion(&code));

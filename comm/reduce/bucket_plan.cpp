@@ -51,9 +51,9 @@ struct CostModel {
   }
 };
 
-/// Earliest end of the first `last + 1` ranges, sent in some number of buckets, and where the
-/// last of these begins. An earlier end of the buckets before is never worse for those after, so the best
-/// plan of a prefix is part of a best plan.
+/// Earliest end of the first `last + 1` ranges, in some number of buckets, and the last bucket's start. An
+/// earlier end of the buckets before is never worse for those after, so the best plan of a prefix
+/// is part of a best plan.
 struct Choice {
   double end = std::numeric_limits<double>::infinity();
   std::size_t first = 0;
@@ -86,7 +86,7 @@ std::vector<Bucket> trace_back(std::span<const GradientRange> ranges, const std:
   for (std::size_t i = buckets; i-- > 0;) {
     const std::size_t first = rows[i][last].first;
     plan[i] = make_bucket(ranges, first, last);
-    last = first - 1;  // of the bucket before; wraps after bucket 0, where it is not read
+    last = first - 1;  // that of the bucket before; wraps after bucket 0, where it is not read
   }
   return plan;
 }

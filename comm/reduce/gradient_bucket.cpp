@@ -127,6 +127,13 @@ void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientU
   });
 }
 
+void GradientBucket::show(const GradientUnits& units, const GradientReducer::SeeSums& see) {
+  LOCKSTEP_CHECK(exact());
+  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+    see(tensor, begin() + first, result().subspan(first, size));
+  });
+}
+
 void GradientBucket::count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const {
   if (exact()) return;
   for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {

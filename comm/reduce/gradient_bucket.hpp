@@ -73,7 +73,7 @@ class GradientBucket {
     return part_of(result(), tensor, units);
   }
   std::int64_t& arrived_fingerprint() { return result().back(); }
-  // For a probe.
+  // For an observer.
   ShownSums leaving(const GradientUnits& units) {
     return {begin(), units.parameters(), exact_.span().first(range_.size),
             reduced_.span().first(range_.size)};
@@ -92,6 +92,8 @@ class GradientBucket {
   /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::mean_gradient.
   void mean(std::int64_t samples, float* gradient, const GradientUnits& units,
             const GradientReducer::SeeSums& see);
+  /// As GradientReducer::show_sums (world only).
+  void show(const GradientUnits& units, const GradientReducer::SeeSums& see);
   /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
   void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;
   /// The largest |sum| of each tensor so far and of this bucket's part of it, in units (world only).

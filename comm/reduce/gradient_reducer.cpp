@@ -59,7 +59,7 @@ struct GradientReducer::State {
   StepTotals totals;
   bool in_step = false;
   SumFingerprints left, arrived;  // where sums are checked; empty elsewhere
-  SumProbe probe;                 // of the next step
+  SumObserver* observer = nullptr;
 
   std::mutex comm_mutex;
   std::size_t launched = 0;            // buckets; under comm_mutex
@@ -168,15 +168,15 @@ void GradientReducer::State::launch_next() {
 void GradientReducer::State::seal(GradientBucket& bucket) {
   bucket.add_own(units, left);
   if (launched == buckets.size()) bucket.set_fingerprint(whole(left));
-  if (probe.leaving) probe.leaving(bucket.leaving(units));
+  if (observer != nullptr && observer->sees_sums()) observer->sums_leave(bucket.leaving(units));
 }
 
 /// The fingerprint of what arrived must be that of what was sent, on all ranks.
 void GradientReducer::State::compare_sums() {
   if (left.empty()) return;
   const auto start = Clock::now();
-  if (const SumProbe shown = std::exchange(probe, {}); shown.arrived)
-    for (GradientBucket& bucket : buckets) shown.arrived(bucket.arrived(units));
+  if (observer != nullptr && observer->sees_sums())
+    for (GradientBucket& bucket : buckets) observer->sums_arrived(bucket.arrived(units));
   arrived.assign(left.size(), 0);
   for (const GradientBucket& bucket : buckets) bucket.add_result(units, arrived);
   std::int64_t differences = whole(arrived) == buckets.back().fingerprint() ? 0 : 1;
@@ -308,9 +308,8 @@ std::optional<std::uint64_t> GradientReducer::fingerprint_that_left() const {
   return whole(state_->left) - state_->left.back();  // without the counters
 }
 
-void GradientReducer::probe_next_step(const SumProbe& probe) {
-  LOCKSTEP_CHECK(!state_->left.empty());
-  state_->probe = probe;
+void GradientReducer::show_to(SumObserver& observer) {
+  state_->observer = &observer;
 }
 
 double GradientReducer::seconds_under_way() const {
@@ -392,6 +391,10 @@ void GradientReducer::mean_gradient(float* gradient, const SeeSums& see) {
   LOCKSTEP_CHECK(state_->totals.samples > 0);
   for (GradientBucket& bucket : state_->buckets)
     bucket.mean(state_->totals.samples, gradient, state_->units, see);
+}
+
+void GradientReducer::show_sums(const SeeSums& see) {
+  for (GradientBucket& bucket : state_->buckets) bucket.show(state_->units, see);
 }
 
 }  // namespace lockstep

@@ -71,8 +71,8 @@ class GradientReducer {
   SumFingerprints own_fingerprints() const;
   /// Fingerprint of all these sums together, as they were before they left. Nothing where sums are not compared.
   std::optional<std::uint64_t> fingerprint_that_left() const;
-  /// Is shown the sums of the next step. Only under `world`, and where there are other ranks.
-  void probe_next_step(const SumProbe& probe);
+  /// Borrows it: sees sums from the next step on. Under `world`, and where there are other ranks.
+  void show_to(SumObserver& observer);
   /// Time in which a bucket was under way, over all steps. What wait() did not wait of it ran beside backward.
   double seconds_under_way() const;
   /// Time in which wait() compared the result with what was sent, over all steps. Not in what it returns.
@@ -86,8 +86,8 @@ class GradientReducer {
   /// Predicts what the same step will refuse in the current units. It says for each tensor whether a term of a rank
   /// is too large for them. Only under `world`, after a step that notes terms. Collective.
   std::vector<TensorRefusals> foreseen_refusals();
-  /// Sums the step just waited for again in the current units, in which all of its terms
-  /// fit, as if it were computed again. Only under `world`, after a step that notes terms. Collective.
+  /// Sums the last step again in the current units, in which all its terms fit, without computing it again.
+  /// Only under `world`, after a step that notes terms. Collective.
   /// @returns false, and leaves the sums as they are, where that takes terms that are not remembered; alike on all ranks
   bool sum_again();
   /// Largest |sum| of each tensor, in its units (GradientUnits::refine). Only under `world`.
@@ -98,6 +98,8 @@ class GradientReducer {
   /// @param see  is called with all sums, some at a time, just before they are divided: while they are in the cache.
   ///             May change them. Only under `world`; may be empty
   void mean_gradient(float* gradient, const SeeSums& see = {});
+  /// Shows all sums, some at a time. Only under `world`.
+  void show_sums(const SeeSums& see);
 
  private:
   struct State;

@@ -55,12 +55,12 @@ class GradientUnits {
   /// To be called after a step whose terms all fit. A tensor whose largest |sum|, in its units, has fewer
   /// than 24 bits gets a unit in which it has 41; one whose sums are all zero gets one 2^-64 times as large.
   /// No smaller than 2^kLeastExactExponent, in which every float is exact.
-  /// @param largest_sums  of each tensor; infinity: this tensor keeps its unit
-  /// @returns whether any unit changed: then the step is to be repeated
+  /// @param largest_sums  one for each tensor; infinity: this tensor keeps its unit
+  /// @returns true if any unit changed: the step is then to be repeated
   bool refine(std::span<const double> largest_sums, std::int64_t global_step);
 
   /// The steps at which refine() is asked. They are every multiple of 1,024, and 1, 2, 4, ... 512 steps after the
-  /// last change, so that one step with huge gradients spoils no more than itself. The same on all ranks and after
+  /// last change, so that one step with huge gradients spoils only itself. Equal on all ranks and after
   /// a resume.
   bool is_refined_at(std::int64_t global_step) const;
 

@@ -21,7 +21,7 @@ class KeptTerms {
   /// @param units  borrowed
   explicit KeptTerms(const GradientUnits& units);
 
-  /// @param notes  whether this step's terms are wanted
+  /// @param notes  this step's terms are wanted
   void begin_step(bool notes);
   bool notes() const { return notes_; }
   /// A grain's terms of arena elements [offset, offset + terms). Any thread.

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -66,10 +65,20 @@ struct ShownSums {
   std::span<const std::int64_t> before = {};  ///< for sums that leave: the result of the step before
 };
 
-/// For faults on purpose: sees this rank's end of one step's sums, and may change them. What is empty is not called.
-struct SumProbe {
-  std::function<void(const ShownSums&)> leaving = {};  ///< after their fingerprint, just before they leave
-  std::function<void(const ShownSums&)> arrived = {};  ///< the result, before it is compared
+/// Sees exact sums as they leave this rank and arrive, where there are others. It may change them, as injected faults do.
+class SumObserver {
+ public:
+  SumObserver() = default;
+  virtual ~SumObserver() = default;
+  SumObserver(const SumObserver&) = delete;
+  SumObserver& operator=(const SumObserver&) = delete;
+
+  /// True: the next sums are to be shown. On a GPU that takes a copy of all of them.
+  virtual bool sees_sums() const { return false; }
+  /// A bucket, after its fingerprint was taken, just before it leaves. On a GPU: all buckets.
+  virtual void sums_leave(const ShownSums& /*sums*/) {}
+  /// The result of a bucket, before it is compared. The one of the arena's beginning comes last.
+  virtual void sums_arrived(const ShownSums& /*sums*/) {}
 };
 
 }  // namespace lockstep

@@ -216,7 +216,7 @@ std::unique_ptr<SharedMemory> share_thread_memory(Communicator& comm, std::size_
   const std::shared_ptr<Block>* owner = &block;
   broadcast(comm, owner);
   std::shared_ptr<Block> mine = *owner;
-  comm.barrier();  // rank 0's own stays where it is until all have theirs
+  comm.barrier();  // rank 0's bytes stay where they are until all have theirs
   return std::make_unique<ThreadSharedMemory>(std::move(mine));
 }
 

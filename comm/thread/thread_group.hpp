@@ -86,7 +86,7 @@ class ThreadGroup {
   explicit ThreadGroup(int size, const ThreadGroup* whole = nullptr) : size_(size), whole_(whole) {}
 
   int size() const { return size_; }
-  /// Rank `rank` comes to its collective number `sequence`. @throws InternalError if its kind is not the
+  /// Rank `rank` reaches its collective number `sequence`. @throws InternalError if its kind is not the
   /// others'
   std::shared_ptr<ThreadCollective> arrive(int rank, std::uint64_t sequence, const CollectiveKind& kind,
                                            const Contribution& contribution);

@@ -81,7 +81,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
 
 namespace {
 
-/// How a rank ended: `error` is its own, or null.
+/// End of a rank: `error` is its error, or null.
 struct RankOutcome {
   std::exception_ptr error;
   bool released = false;  ///< it failed only because another rank had
@@ -120,7 +120,7 @@ RankOutcome run_rank(ThreadGroup& group, int rank, const std::function<void(Comm
   }
 }
 
-/// A rank's own error first; what the others report is only its echo.
+/// A rank's first error; what the others report is only its echo.
 void rethrow_first(const std::vector<RankOutcome>& outcomes) {
   for (const bool released : {false, true}) {
     for (const RankOutcome& outcome : outcomes) {

@@ -20,7 +20,7 @@ namespace lockstep::watchdog {
 
 class Heartbeat;
 
-/// Lives as long as something is under way on it. Who sends anything but messages is disconnected.
+/// Lives as long as something is under way on it. A peer that sends anything but messages is disconnected.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Heartbeat& owner, asio::ip::tcp::socket socket);

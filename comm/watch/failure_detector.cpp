@@ -33,7 +33,7 @@ bool is_behind(const RankStatus& where, const RankStatus& waiting) {
   return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
 }
 
-/// As /proc has it.
+/// A stopped process in /proc/PID/stat.
 constexpr char kStopped = 'T';
 /// By then steps take as long as they do.
 constexpr std::int64_t kStepsToLearn = 20;
@@ -179,7 +179,7 @@ std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const std::vecto
   return ranks;
 }
 
-/// The first, and who died within the time that a host takes to die; others followed.
+/// The first death, and those within the time in which a host dies; others followed.
 std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
                                                     const std::vector<Peer>& peers) const {
   const Peer* first = nullptr;

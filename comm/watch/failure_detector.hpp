@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Decides from signs of life what is to be said and done. No clock, no network, no printing of its own.
+/// Decides from signs of life what is to be said and done. No clock, no network, no printing.
 #pragma once
 
 #include "comm/watch/message.hpp"
@@ -37,12 +37,12 @@ struct Scene {
   std::string restart = "start it again";  ///< advice about a lost rank
 };
 
-/// Several lines; the first says all that matters: who, what, where last seen. The others: device and pid, when;
-/// who was lost because of it; who waits where; what to try.
+/// Several lines; the first says all that matters: rank, cause, where last seen. The others: device and pid, when;
+/// the ranks lost because of it; the waiting ranks and where; advice.
 /// @param peers  by rank, this rank among them
 std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene);
 
-/// One line for those who wait: this rank is silent, since when, and what will happen.
+/// One line for the waiting ranks: this rank is silent, since when, and what will happen.
 std::string silence_notice(const Peer& peer, const Scene& scene);
 std::string return_notice(const Peer& peer, double silent_seconds);
 /// Says of this rank itself that it hears no other rank, or one again.
@@ -50,7 +50,7 @@ std::string cut_notice(const Peer& self, double seconds, double timeout_seconds)
 std::string uncut_notice(const Peer& self, double seconds);
 std::string stuck_notice(const Peer& peer, const Scene& scene);
 
-/// "step 12, computing, behind bucket 1"
+/// Describes it: "step 12, computing, behind bucket 1"
 std::string describe(const RankStatus& where);
 
 struct Limits {
@@ -60,7 +60,7 @@ struct Limits {
   double least_stuck_seconds =
       60;  ///< alive without progress: lost, not before; 50 times the longest wait or step so far
   double least_stuck_notice_seconds = 4.5;  ///< and named; 10 times
-  double excused_seconds = 3;  ///< after a rank left for reasons of its own, before the others do
+  double excused_seconds = 3;               ///< after a rank left for other reasons, before the others do
 
   /// Those for a given timeout: the others never longer than it.
   static Limits for_timeout(double seconds);
@@ -76,7 +76,7 @@ class FailureDetector {
  public:
   FailureDetector(int rank, const Limits& limits) : rank_(rank), limits_(limits) {}
 
-  /// To be called a few times a second. @param peers  by rank; this rank's own `where` is current
+  /// To be called a few times a second. @param peers  by rank; this rank's `where` is current
   Findings look(std::int64_t now_ns, const std::vector<Peer>& peers);
   /// The main thread has waited too long, or the communication failed.
   Verdict find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;

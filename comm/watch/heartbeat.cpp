@@ -74,7 +74,7 @@ bool Heartbeat::on_message(Connection& connection, const Message& message) {
   return true;
 }
 
-/// From a watcher. What it says of a rank counts unless something later is known.
+/// Handles news from a watcher. Its word on a rank counts unless something later is known.
 bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
   if (!is_large() || from >= kWatchers) return false;
   bool changed = false;
@@ -117,7 +117,7 @@ bool Heartbeat::on_news(int rank, const Message& said, std::int64_t when_ns) {
 void Heartbeat::on_beat(int rank, const Beat& beat, std::int64_t when_ns) {
   Peer& peer = at(peers_, rank);
   peer.where = beat.where;
-  // Whatever it says, nothing lies in the future or before the other machine's start.
+  // Bounds the time: nothing lies in the future or before the other machine's start.
   const std::int64_t age =
       beat.sent_ns < beat.where.since_ns || beat.where.since_ns < 0 ? 0 : beat.sent_ns - beat.where.since_ns;
   peer.where.since_ns = when_ns - std::min(age, when_ns);
@@ -144,8 +144,8 @@ Relayed Heartbeat::relayed(int rank, Message said) const {
   return {static_cast<std::uint32_t>(rank), std::holds_alternative<Beat>(said) ? since : 0, std::move(said)};
 }
 
-/// Passes news on. What arrives together leaves together: when all ranks end, that is a message for each of them.
-/// @param to_watchers  it is no watcher who says so
+/// Passes news on. News that arrive together leave together: when all ranks end, that is a message for each of them.
+/// @param to_watchers  the news come from a rank that is no watcher
 void Heartbeat::pass_on(const Relayed& news, bool to_watchers) {
   const auto* leaving = std::get_if<Leaving>(&news.said);
   const bool ends_all = leaving != nullptr && (leaving->spoken || leaving->because < 0);

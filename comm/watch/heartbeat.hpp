@@ -25,8 +25,8 @@ inline constexpr int kMostDirect = 32;
 
 class Connection;
 
-/// All calls on the thread of the io_context. Fills in what `peers` say of others; what comes from no rank
-/// who knows the token changes nothing.
+/// All calls on the thread of the io_context. Fills in what `peers` say of others; news from a sender that does
+/// not know the token change nothing.
 class Heartbeat {
  public:
   struct Callbacks {
@@ -62,7 +62,7 @@ class Heartbeat {
   /// One per other rank.
   struct Link {
     std::shared_ptr<Connection> connection;
-    std::optional<asio::ip::tcp::endpoint> endpoint;  ///< where its watchdog was reached
+    std::optional<asio::ip::tcp::endpoint> endpoint;  ///< the address at which its watchdog was reached
     std::size_t next_address = 0;
     bool connecting = false;
     int unanswered = 0;         ///< beats that were sent since the last one came, or tried to

@@ -91,12 +91,12 @@ void Heartbeat::close_silent_strangers() {
   });
 }
 
-/// The other end proves that it belongs to this job; who was called answers.
+/// The other end proves that it belongs to this job; the called end answers.
 bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
   const bool ours = equal(hello.token, token_) && hello.world_size == peers_.size() &&
                     hello.rank < peers_.size() && linked(static_cast<int>(hello.rank));
   const bool called = connection.expected() >= 0;
-  if (last_sent_ && !called) return false;  // who is not answered does not miss this rank
+  if (last_sent_ && !called) return false;  // a peer that is not answered does not miss this rank
   if (!ours || connection.known() || (called && connection.expected() != static_cast<int>(hello.rank)))
     return false;
   const int rank = static_cast<int>(hello.rank);

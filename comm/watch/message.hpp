@@ -43,7 +43,7 @@ struct Beat {
 /// The sender is about to end.
 struct Leaving {
   std::int32_t code = 0;      ///< its exit code
-  std::int32_t because = -1;  ///< the rank that it lost; -1: for reasons of its own
+  std::int32_t because = -1;  ///< the rank that it lost; -1: for other reasons
   bool spoken = false;        ///< it has said why, for all
 };
 

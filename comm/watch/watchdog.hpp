@@ -13,10 +13,10 @@ namespace watchdog {
 class WatchdogThread;
 }
 
-/// Ranks tell each other over TCP, beside MPI and NCCL, that they live and what they do. Who dies is named at
-/// once, who is silent within five seconds; one rank speaks for all. A death ends all ranks, silence and
+/// Ranks tell each other over TCP, beside MPI and NCCL, that they live and what they do. A dead rank is named at
+/// once, a silent one within five seconds; one rank speaks for all. A death ends all ranks, silence and
 /// standstill do after a time; then Communicator::wait throws PeerLostError, and a rank that does not get to that
-/// within five seconds is ended with exit code 71. What a rank computes does not depend on it.
+/// within five seconds is ended with exit code 71. The results of a rank do not depend on it.
 ///
 /// One per process, between the communicator's start and its end. Ends in good order when it is destroyed:
 /// from then on this rank is not missed.
@@ -36,7 +36,7 @@ class Watchdog final : public PeerWatch {
   /// This rank cannot go on because another is lost, it seems. Returns when that has been said for all ranks,
   /// by this one or another; false: it could not be.
   bool accounts_for_loss();
-  /// This rank is about to end with this code for reasons of its own, which it says itself. The others need
+  /// This rank is about to end with this code for other reasons, which it says itself. The others need
   /// not look for them.
   void leave_alone(int exit_code);
 

@@ -206,7 +206,7 @@ void WatchdogThread::say_goodbye() {
   finish_when_sent(100);
 }
 
-/// Not for ever: who is silent takes nothing.
+/// Not for ever: a silent peer receives nothing.
 void WatchdogThread::finish_when_sent(int tries) {
   if (tries == 0 || heartbeat_.all_sent()) {
     shutdown_.settle();
@@ -244,7 +244,7 @@ std::string status_of(const std::string& pid, std::string_view name) {
   return "";
 }
 
-/// A thread takes the signal from those of its own (SigPnd) before it shows that it ends. Those of the process keep it.
+/// A thread removes the signal from its pending ones (SigPnd) before it shows that it ends. The process's keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
     unsigned long signals = 0;

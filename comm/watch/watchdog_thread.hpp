@@ -32,7 +32,7 @@ class WatchdogThread {
   bool is_over() const { return shutdown_.is_over(); }
   bool has_patience() const { return patience_.load(std::memory_order_relaxed); }
   void drop_network();
-  /// As of Watchdog.
+  /// Answers Watchdog::accounts_for_loss().
   bool accounts_for_loss();
   void leave_alone(int exit_code);
 

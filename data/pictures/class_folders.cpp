@@ -86,7 +86,7 @@ class FolderReader {
         fmt::format("{}: holds no pictures ({}); remove it, or put some in", name, kReadFormats));
   }
 
-  /// @returns whether any picture in it was skipped
+  /// @returns true if any picture in it was skipped
   bool walk(const fs::path& folder, int depth, ClassFolder& found) {
     if (depth > kDeepest)
       throw DataError(fmt::format("{}: lies more than {} folders deep in its class; move its pictures up",
@@ -120,13 +120,13 @@ class FolderReader {
 
 void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, SortedPictures& found) {
   if (std::ssize(folders) > kMostShardClasses)
-    throw DataError(fmt::format("{}: {} folders; labels tell {} classes apart", where.string(),
+    throw DataError(fmt::format("{}: {} folders; labels distinguish at most {} classes", where.string(),
                                 folders.size(), with_thousands(kMostShardClasses)));
   if (folders.size() == 1)
-    throw DataError(
-        fmt::format("{}: {} is the only folder of pictures, and one class cannot be told from others; add "
-                    "a folder for each class",
-                    where.string(), quoted_text(folders.front().name)));
+    throw DataError(fmt::format(
+        "{}: {} is the only folder of pictures, and one class cannot be distinguished from others; add "
+        "a folder for each class",
+        where.string(), quoted_text(folders.front().name)));
   for (const ClassFolder& folder : folders) found.class_names.push_back(folder.name);
 }
 
@@ -191,9 +191,9 @@ void take_halves(HalfFolders halves, SplitChoice choice, FolderReader& reader, S
 std::vector<std::string> remarks_on(const SortedPictures& found) {
   std::vector<std::string> remarks;
   if (found.is_train_alone)
-    remarks.emplace_back("train/ has neither test/ nor val/ beside it: a part of it is for testing");
+    remarks.emplace_back("train/ has neither test/ nor val/ beside it: a part of it becomes the test half");
   if (!found.test_stand_in.empty())
-    remarks.push_back(fmt::format("{}/ is for testing, since there is no test/",
+    remarks.push_back(fmt::format("{}/ is the test half, since there is no test/",
                                   printable_line(found.test_stand_in.filename().string())));
   if (found.left_out == 0) return remarks;
   std::vector<std::string> kinds;
@@ -202,8 +202,8 @@ std::vector<std::string> remarks_on(const SortedPictures& found) {
         kind.ends_with(kFileKind) && is_of_unread_format(kind.substr(0, kind.size() - kFileKind.size()));
     kinds.push_back(printable_line(counted(count, kind)) + (is_unread ? " (not read: save as PNG)" : ""));
   }
-  remarks.push_back(fmt::format("left out {}: {}; the first is {}", counted(found.left_out, "file"),
-                                fmt::join(kinds, ", "), printable_line(found.first_left_out.string())));
+  remarks.push_back(fmt::format("left out: {}; the first is {}", fmt::join(kinds, ", "),
+                                printable_line(found.first_left_out.string())));
   return remarks;
 }
 

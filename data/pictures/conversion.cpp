@@ -61,7 +61,7 @@ class ConversionPass {
     return picture < train ? SetHalf::kTrain : picture < train + test ? SetHalf::kTest : SetHalf::kValidation;
   }
 
-  /// As it was asked for, or that of the first picture that can be read; false: there is none.
+  /// The shape asked for, or that of the first picture that can be read; false: there is none.
   bool choose_shape() {
     if (options_.size) {
       result_.shape = {channels_of(options_.colour), options_.size->height, options_.size->width};

@@ -46,12 +46,12 @@ struct SortedPictures {
 /// for testing, and without both a share of train/. A class's pictures may lie in folders of its folder, which are
 /// read once each. Pictures are regular files with an ending of pictures, or symbolic links to such; names that begin
 /// with a dot do not count. In the order of classes, and of the bytes of paths.
-/// @param skipped  pictures that are to be taken as not there
+/// @param skipped  pictures to be treated as missing
 /// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
 /// @throws DataError         a name that cannot be a class's, too many classes, a class that is not in train/, too few
-///                           pictures to take some of them for testing; halves that cannot be told from classes, or are
-///                           there twice
-/// @throws UsageError        a choice is given, but those images have a folder of their own
+///                           pictures for some of them to be for testing; halves that cannot be told from classes, or
+///                           are there twice
+/// @throws UsageError        a choice is given, but those images have a separate folder
 SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const SplitChoice& choice,
                                     const std::set<std::filesystem::path>& skipped = {});
 
@@ -99,12 +99,12 @@ struct Conversion {
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 
-/// Writes images, labels, names of pictures and of classes into `to` as shards; makes that directory where it is missing.
-/// Nothing appears under its final name before all of it is written; one conversion at a time works in a directory.
-/// Each thread needs the memory of three pictures, whatever their number. Where pictures are left out, all are read once
-/// more, and the set is the same as if they had never been there.
+/// Writes images, labels, names of pictures and of classes into `to` as shards; makes that directory where it is
+/// missing. Nothing appears under its final name before all of it is written; one conversion at a time works in a
+/// directory. Each thread needs the memory of three pictures, for any number of them. If pictures are left out, all are
+/// read once more, and the set is the same as if they had never been there.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their names; `to`
-///                           lies in `from`, where it would be taken for a class
+///                           lies in `from`, where it would be a class
 /// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes
 /// @throws DamagedPicturesError  unless skip_damaged
 /// @throws IoError           `to` cannot be written

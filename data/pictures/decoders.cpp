@@ -20,7 +20,7 @@ namespace lockstep {
 
 namespace {
 
-/// Frees what libpng holds, whatever happens.
+/// Frees what libpng holds, in any case.
 struct PngImage : png_image {
   PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
   ~PngImage() { png_image_free(this); }
@@ -42,7 +42,7 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
   check_picture_size(name, image.width, image.height);
   const bool coloured = (image.format & PNG_FORMAT_FLAG_COLOR) != 0,
              has_16_bits = (image.format & PNG_FORMAT_FLAG_LINEAR) != 0;
-  constexpr std::size_t kInterlaceMethod = 28;  // of the first chunk, which was read
+  constexpr std::size_t kInterlaceMethod = 28;  // its byte in the first chunk, which was read
   if (has_16_bits && read[kInterlaceMethod] != 0)
     throw DataError(fmt::format(
         "{}: interlaced PNG with 16 bits a channel, whose pixels libpng mixes up; save it without "

@@ -159,7 +159,7 @@ std::optional<HalfFolders> halves_in(const fs::path& root) {
                     : quoted_text(others[0].filename().string()) + " is beside it; move that elsewhere"));
 }
 
-// All pictures in a folder, whatever the folders in it are.
+// All pictures in a folder, with any folders in it.
 
 namespace {
 

@@ -86,7 +86,7 @@ void ImageQueue::work() {
     if (ends_) return;
     const std::size_t i = begun_++;
     lock.unlock();
-    std::promise<MadeImage> made;  // which carries what is thrown, too
+    std::promise<MadeImage> made;  // it carries exceptions, too
     try {
       made.set_value(try_to_make_image(pictures_[i]->path, options_));
     } catch (...) {

@@ -24,7 +24,7 @@ struct MadeImage {
   std::string damage{};  ///< why there is none
 };
 
-/// Whatever is wrong with a picture concerns it alone.
+/// A fault of a picture concerns it alone.
 MadeImage try_to_make_image(const std::filesystem::path& path, const ConversionOptions& options);
 
 /// Reads ahead of the image that is wanted, two for each thread.

@@ -31,7 +31,7 @@ namespace {
 
 constexpr unsigned kExifMarker = JPEG_APP0 + 1, kMaxMarkerBytes = 65533;
 constexpr int kMaxScans = 200;  // a progressive file of a few hundred bytes could ask for thousands of passes
-/// No encoder gets more pixels into a byte: Huffman codes spend at least a bit on each block of 64. What
+/// No encoder gets more pixels into a byte: Huffman codes spend at least a bit on each block of 64. A file that
 /// claims more is cut short, or wants us to ask for memory.
 constexpr std::int64_t kMaxPixelsPerByte = 1024;
 /// Memory for libjpeg: two bytes for each coefficient of the largest picture, and four components.
@@ -106,7 +106,7 @@ bool begin(Decoder& decoder, std::span<const std::uint8_t> file) {
   return true;
 }
 
-/// The colours a file is decoded to; nothing if its own are not known.
+/// The colours a file is decoded to; nothing if the file's are not known.
 std::optional<J_COLOR_SPACE> decoded_space(const jpeg_decompress_struct& jpeg, PictureColour colour) {
   switch (jpeg.jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -121,7 +121,7 @@ std::optional<J_COLOR_SPACE> decoded_space(const jpeg_decompress_struct& jpeg, P
   }
 }
 
-/// True if each of the first components has whole pixels for one of its own.
+/// True if each of the first components has whole pixels for one of its pixels.
 bool samples_evenly(const jpeg_decompress_struct& jpeg, int components) {
   for (int i = 0; i < components; ++i) {
     const jpeg_component_info& part = jpeg.comp_info[i];

@@ -76,7 +76,7 @@ std::optional<PixelSums> read_sums(const std::string& file, const std::string& k
   }
 }
 
-/// Says how far it is, after two seconds and then every ten. Those who wait for it read it in the claimed file, every
+/// Says how far it is, after two seconds and then every ten. Waiting processes read it in the claimed file, every
 /// second.
 class Progress {
  public:
@@ -133,7 +133,7 @@ PixelSums measure_all(const SampleStore& store, const ImageShape& shape, FileCla
   return sums;
 }
 
-/// Mode of the lock, which only this user can open. A lock on a file is free to all who may read it.
+/// Mode of the lock, which only this user can open. A lock on a file is free to every reader.
 void make_directory_of(const std::string& file) {
   const std::string directory = parent_directory(file);
   std::error_code ignored;
@@ -151,8 +151,8 @@ std::string text_of(const std::string& lock) {
   }
 }
 
-/// Waits while another process has it, which ends when that has measured, or dies. Null: nothing can be written there, or
-/// that process has got no further for so many seconds.
+/// Waits while another process has it, which ends when that has measured, or dies. Null: nothing can be written there,
+/// or that process has got no further for so many seconds.
 std::unique_ptr<FileClaim> claim(const std::string& file, double patience) {
   const std::string lock = file + ".lock";
   std::string said;

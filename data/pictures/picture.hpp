@@ -52,8 +52,8 @@ class Pictures {
 
   std::size_t size() const { return count_; }
   Picture operator[](std::size_t index) const;
-  /// Looks for the list beside an IDX file of what its images were made of (data/sets/names.hpp). From then on
-  /// they say it. @returns what is wrong with the list; empty: nothing, or there is none
+  /// Looks for the list beside an IDX file of what its images were made of (data/sets/names.hpp). Messages
+  /// name these from then on. @returns what is wrong with the list; empty: nothing, or there is none
   std::string look_up_originals();
 
   class Iterator {
@@ -101,7 +101,7 @@ Picture resize(const Picture& picture, int width, int height);
 /// Scales likewise, but sides that become longer are interpolated linearly, so that no steps show.
 Picture resize_smoothly(const Picture& picture, int width, int height);
 
-/// Scaled by areas to exactly that size. Where proportions differ by less than a pixel, that pixel is not missed.
+/// Scales by areas to exactly that size. If proportions differ by less than a pixel, that pixel is not missed.
 Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
 
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
@@ -124,13 +124,13 @@ void check_packed_size(const std::string& name, std::int64_t width, std::int64_t
 /// All of them turn a whole file into grey, 0 is black, or into red, green and blue. `name` is for messages.
 /// @throws DataError  naming the file and what is wrong with it
 ///
-/// Every kind of PNG: grey, colour, palette, with alpha, 16 bits or interlaced (of both, libpng's simple interface writes
-/// pixels anywhere: CVE-2025-65018, and what came after it); the values that it stores, whatever screen
-/// it was made for (gAMA), turned upright as its EXIF data say. What is transparent is laid on white; on black if
-/// nothing could be seen on white.
+/// Reads every kind of PNG: grey, colour, palette, with alpha, 16 bits or interlaced. (Of the last two,
+/// libpng's simple interface writes pixels anywhere: CVE-2025-65018, and later ones.) The values are those
+/// stored, for any screen it was made for (gAMA), turned upright as its EXIF data say. Transparent parts
+/// are laid on white; on black if nothing could be seen on white.
 Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
-/// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The pixels are
-/// libjpeg-turbo's, of exact integers ("islow", fancy upsampling, no smoothing): the same on every machine.
+/// Baseline and progressive JPEG with 8 bits, grey, colour and CMYK, turned upright as its EXIF data say. The pixels
+/// are libjpeg-turbo's, of exact integers ("islow", fancy upsampling, no smoothing): the same on every machine.
 /// @throws DeviceError  the library that is loaded gives known JPEGs other pixels; asked once
 Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 /// Binary PGM (P5) or PPM (P6) with 8 or 16 bits.
@@ -152,7 +152,7 @@ void require_known_pixels(std::span<const KnownJpeg> known);
 
 // Helpers that the readers share.
 
-/// Gives a picture its pixels. What is transparent is laid on white; on black if nothing could be seen on white.
+/// Gives a picture its pixels. Transparent parts are laid on white; on black if nothing could be seen on white.
 /// @param with_alpha  [height][width][channels + 1], 255 is opaque
 void lay_on_paper(Picture& picture, std::vector<std::uint8_t> with_alpha);
 /// Makes a grey picture coloured or a coloured one grey, if need be.

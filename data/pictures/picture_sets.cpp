@@ -42,7 +42,7 @@ struct PictureHalf {
 struct PictureHalves {
   PictureHalf train, test;
   PictureHalf validation;            ///< as far as the options ask for it
-  bool has_validation_half = false;  ///< it has files of its own, asked for or not
+  bool has_validation_half = false;  ///< it has separate files, asked for or not
   std::vector<std::string> class_names;
   std::vector<std::string> remarks{};
 };
@@ -149,7 +149,7 @@ void require_validation_half(const DatasetOptions& options, bool is_free, const 
                              const char* test) {
   if (!options.validation.is_files || is_free) return;
   throw DatasetOptionError(
-      "validation", fmt::format("files: {} is for testing, since there is no {}; add {}, or hold training "
+      "validation", fmt::format("files: {} is the test half, since there is no {}; add {}, or hold training "
                                 "samples out, such as 0.1",
                                 validation, test, test));
 }
@@ -296,7 +296,7 @@ struct TarSet {
   std::optional<LabelSets> sets;
 };
 
-/// The archives of a training half are there. What is left out, or taken for something else, is said.
+/// The archives of a training half are there. Messages name those left out, or mistaken for something else.
 TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remarks) {
   TarFiles files = find_tar_files(directory);
   const bool has_judges = !files.test.empty() || !files.validation.empty();
@@ -307,20 +307,19 @@ TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remark
   if (files.train.empty()) files.train.swap(files.others);
   if (!has_judges)
     remarks.push_back(
-        fmt::format("{}: no archive is called after a half to test with, such as test-0.tar: a "
-                    "fifth of each class is for testing",
+        fmt::format("{}: no archive is named after a test half, such as test-0.tar: a "
+                    "fifth of each class becomes the test half",
                     directory.string()));
   if (files.test.empty() && !files.validation.empty())
-    remarks.push_back(
-        fmt::format("{}: what is called after val is for testing, since nothing is called after test",
-                    directory.string()));
+    remarks.push_back(fmt::format("{}: val archives are the test half, since no archive is named after test",
+                                  directory.string()));
   const auto leave_out = [&](const std::vector<fs::path>& archives, const char* why) {
     if (!archives.empty())
       remarks.push_back(fmt::format("left out {} {}; the first is {}", counted(archives.size(), "archive"),
                                     why, archives.front().string()));
   };
-  leave_out(files.others, "called after no half, train, test or val");
-  leave_out(files.compressed, "that must be unpacked to be read");
+  leave_out(files.others, "not named after a half (train, test or val)");
+  leave_out(files.compressed, "that are compressed: unpack them");
   return files;
 }
 

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kAlwaysKept = 64;  // a grain, whatever the size of its images
+constexpr std::size_t kAlwaysKept = 64;  // a grain, of images of any size
 constexpr unsigned kMostThreads = 16;
 
 }  // namespace

@@ -78,9 +78,9 @@ class ReadyImages {
 class PictureList {
  public:
   struct Entry {
-    std::uint64_t offset = 0;  ///< in its archive; 0 in a file of its own
+    std::uint64_t offset = 0;  ///< in its archive; 0 in a separate file
     std::uint64_t bytes = 0;
-    std::uint64_t name = 0;   ///< where it begins among the names
+    std::uint64_t name = 0;   ///< its begin among the names
     std::uint32_t place = 0;  ///< index into `places`
   };
 
@@ -142,11 +142,11 @@ class PictureStore final : public SampleStore {
   mutable ReadyImages images_;  ///< the last member: its threads use the others
 };
 
-/// The sums over all pixels of a set of pictures. They are measured in one pass, which says how far it is and what spares
-/// it, and kept in `file` for the next start; of the processes of a user one measures, and the others wait for it. What
-/// the file says of another key, or what cannot be right, does not count; without one all is measured anew.
-/// @param file      in a directory of its own, which is made; empty: nothing is kept
-/// @param key       of the pictures and their form
+/// Sums over all pixels of a set of pictures. One pass measures them, with messages of its progress and how to avoid
+/// it. They are kept in `file` for the next start. One of a user's processes measures, and the others wait for it. An
+/// entry of the file with another key, or one that cannot be right, does not count; without one all is measured anew.
+/// @param file      in a separate directory, which is made; empty: nothing is kept
+/// @param key       key of the pictures and their form
 /// @param patience  seconds that the process that measures may get no further; then this one measures, too
 PixelSums measured_sums(const SampleStore& store, const ImageShape& shape, const std::filesystem::path& file,
                         const std::string& key, double patience = 120);

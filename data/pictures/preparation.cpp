@@ -90,7 +90,7 @@ Centre centre_of_mass(const Picture& picture) {
   return sum > 0 ? Centre{x_sum / sum, y_sum / sum} : Centre{picture.width / 2.0, picture.height / 2.0};
 }
 
-/// Puts `part` on black such that `centre` of it lies in the middle. As near to that as keeps all of it.
+/// Puts `part` on black with its `centre` in the middle, or as near to it as keeps all of `part`.
 Picture place(const Picture& part, const Centre& centre, int width, int height) {
   const int left = std::clamp(static_cast<int>(std::lround(width / 2.0 - centre.x)), 0, width - part.width);
   const int top = std::clamp(static_cast<int>(std::lround(height / 2.0 - centre.y)), 0, height - part.height);
@@ -116,7 +116,7 @@ Picture fit(const Picture& ink, int width, int height, const PictureFrame& frame
   return place(part, frame.centre_by_mass ? centre_of_mass(part) : middle, width, height);
 }
 
-/// True if a picture is one of the training set's own, saved as a file.
+/// True if a picture is one of the training set's, saved as a file.
 bool is_made_like(const Picture& picture, int width, int height, const PictureFrame& frame,
                   const Paper& paper, const Ink& ink) {
   if (picture.width != width || picture.height != height || paper.light || paper.level > 0 || paper.noise > 0)

@@ -25,7 +25,7 @@ struct Box {
 /// Strokes may be darker or lighter than what they are drawn on.
 enum class Polarity { kFromPicture, kDarkInk, kLightInk };
 
-/// The paper of a picture and how far ink stands out from it, in grey levels.
+/// The paper of a picture, and the difference of ink from it, in grey levels.
 struct Paper {
   double level = 0;     ///< the median of the border
   double noise = 0;     ///< one standard deviation of the border, told from its median deviation
@@ -56,7 +56,7 @@ struct Ink {
   bool empty() const { return pieces.empty(); }
 };
 
-/// @param paper  of this picture
+/// @param paper  paper of this picture
 Ink find_ink(const Picture& picture, const Paper& paper);
 
 struct PreparedPicture {
@@ -77,8 +77,8 @@ PreparedPicture scale_picture(const Picture& picture, int width, int height, Pol
 
 // Features of a picture's ink that make a right answer unlikely.
 
-/// One phrase for each thing that looks unlike one whole written figure: empty if nothing does.
-/// @param ink  of this picture, not empty
+/// Phrases, one for each thing that looks unlike one whole written figure: empty if nothing does.
+/// @param ink  ink of this picture, not empty
 std::vector<std::string> picture_warnings(const Picture& picture, const Ink& ink, const PictureFrame& frame);
 
 }  // namespace lockstep

@@ -41,7 +41,7 @@ class Line {
     do {
       const std::string text = word("a number");
       const auto number = parse_double(text);
-      if (!number) fail(fmt::format("'{}' is no number", text));
+      if (!number) fail(fmt::format("'{}' is not a number", text));
       all.push_back(*number);
     } while (!is_empty() && rest_.front() != '#');
     return all;
@@ -64,7 +64,7 @@ ImageShape read_shape(Line& line) {
   const bool whole = !stream.fail() && stream.peek() == std::char_traits<char>::eof();
   if (whole && x == 'x' && another_x == 'x' && shape.channels > 0 && shape.height > 0 && shape.width > 0)
     return shape;
-  line.fail(fmt::format("'{}' is no CHANNELSxHEIGHTxWIDTH", text));
+  line.fail(fmt::format("'{}' is not CHANNELSxHEIGHTxWIDTH", text));
 }
 
 SetEntry read_set(Line& line, std::string name) {
@@ -101,7 +101,7 @@ void read_classes(std::string_view names, SetEntry& entry) {
   }
 }
 
-/// @returns whether a line of this kind is for the program; those about downloads are for launch/get-data
+/// @returns true if a line of this kind is for the program; those about downloads are for launch/get-data
 bool read_property(const std::string& kind, Line& line, SetEntry& entry) {
   if (kind == "mean") {
     entry.mean = line.numbers();
@@ -134,7 +134,7 @@ void read_line(Line line, std::vector<SetEntry>& entries) {
     if (entry != entries.end()) line.fail(fmt::format("set '{}' is there already", name));
     entries.push_back(read_set(line, name));
   } else if (entry == entries.end()) {
-    line.fail(fmt::format("no line 'set {} ...' stands before it", name));
+    line.fail(fmt::format("no line 'set {} ...' before it", name));
   } else if (!read_property(kind, line, *entry)) {
     line.fail(fmt::format("unknown kind of line '{}'", kind));
   }

@@ -49,7 +49,7 @@ ClassMatch match_classes(const std::vector<std::string>& known, const std::vecto
 
 namespace {
 
-/// [rows, classes] becomes [rows, places' own classes].
+/// [rows, match.places.size()] becomes [rows, classes].
 std::vector<std::uint8_t> renumbered_sets(const std::vector<std::uint8_t>& sets, const ClassMatch& match,
                                           std::size_t classes) {
   const std::size_t before = match.places.size();

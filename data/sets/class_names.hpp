@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Classes of two sets, or of a set and a model, are the same if their names are, whatever their numbers.
+/// Matching of the classes of two sets, or of a set and a model: by name, with any numbers.
 #pragma once
 
 #include "data/dataset.hpp"
@@ -30,7 +30,7 @@ struct ClassMatch {
 ClassMatch match_classes(const std::vector<std::string>& known, const std::vector<std::string>& names);
 
 /// Gives the labels of all halves their numbers in `known`.
-/// @param match  of `known` and the set's names, of which none is unknown
+/// @param match  match of `known` and the set's names; none of these is unknown
 void renumber_classes(TrainTestData& data, const std::vector<std::string>& known, const ClassMatch& match);
 
 }  // namespace lockstep

@@ -37,7 +37,7 @@ std::string name_of_validation(std::string train) {
   return train + " validation";
 }
 
-/// The first places of a Fisher-Yates shuffle of [0, samples): the same whatever their number.
+/// The first `count` places of a Fisher-Yates shuffle of [0, samples): a larger count begins with them.
 std::vector<std::int32_t> shuffled(std::int64_t samples, std::int64_t count, std::uint64_t seed,
                                    DataStream stream) {
   LOCKSTEP_CHECK(count >= 0 && count <= samples && samples <= std::numeric_limits<std::int32_t>::max());

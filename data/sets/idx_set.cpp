@@ -53,7 +53,7 @@ void check_dimensions(const fs::path& path, const std::vector<std::int64_t>& dim
                               counted(dims.size(), "dimension"), expected.text));
 }
 
-/// One read in a thread of its own; get() throws what it threw.
+/// Reads a file on a new thread; get() throws what it threw.
 std::future<LoadedFile> start_reading(const fs::path& path, Expected expected) {
   return start_async([path, expected] {
     LoadedFile file{path, read_idx(path)};

@@ -55,7 +55,7 @@ FoundPlace place_at(const std::string& text, std::int64_t all) {
   std::int64_t place = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), place);
   if (error == std::errc() && place < all) return {static_cast<std::int32_t>(place), ""};
-  return {0, fmt::format("is no place in the training half, which has 0 to {}", all - 1)};
+  return {0, fmt::format("is not a place in the training half, which has 0 to {}", all - 1)};
 }
 
 /// Finds samples by their names, with one look at all of them.
@@ -70,7 +70,7 @@ class PlacesByName {
   FoundPlace find(const std::string& name) const {
     const auto& [times, place] = found_.at(name);
     if (!has_names_) return {0, "is a name, and the samples of this set have none; write its place, from 0"};
-    if (times == 0) return {0, fmt::format("is no picture of the training half, which has {}", first_)};
+    if (times == 0) return {0, fmt::format("is not a picture of the training half, which has {}", first_)};
     if (times > 1) return {0, fmt::format("is the name of {}; write their places", counted(times, "sample"))};
     return {place, ""};
   }
@@ -122,7 +122,7 @@ LeaveOutList parse_leave_out(std::string_view text, const std::string& file) {
     };
     if (printable_line(sample) != sample) fail("is not printable UTF-8");
     const auto [known, is_new] = line_of.try_emplace(sample, line);
-    if (!is_new) fail(fmt::format("{} stands on line {} already", quoted_text(sample), known->second));
+    if (!is_new) fail(fmt::format("{} is on line {} already", quoted_text(sample), known->second));
     list.entries.push_back({sample, line});
   }
   if (list.entries.empty())
@@ -152,7 +152,7 @@ std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainT
     const auto [place, trouble] = is_place(entry.text) ? place_at(entry.text, all) : names.find(entry.text);
     if (!trouble.empty()) fail(fmt::format("{} {}", quoted_text(entry.text), trouble));
     const auto [known, is_new] = line_of.try_emplace(place, entry.line);
-    if (!is_new) fail(fmt::format("sample {} stands on line {} already", place, known->second));
+    if (!is_new) fail(fmt::format("sample {} is on line {} already", place, known->second));
   }
   if (std::ssize(line_of) == all)
     throw DatasetOptionError("leave_out", fmt::format("{}: names all of {}, and none is left to train on",

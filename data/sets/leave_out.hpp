@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// A list of training samples that a run leaves out: data.leave_out.
 ///
-/// A text file with a sample a line: its place in the training half, from 0, or the name of its picture as lists of
-/// names and messages have it, such as train/cat/1.jpg. Spaces around a line and empty lines do not count; # at the
-/// beginning of a line, or after a place, begins a comment.
+/// Format: a text file with a sample a line. It gives its place in the training half, from 0, or the name of
+/// its picture as lists of names and messages have it, such as train/cat/1.jpg. Spaces around a line
+/// and empty lines do not count; # at the beginning of a line, or after a place, begins a comment.
 #pragma once
 
 #include "data/dataset.hpp"

@@ -20,7 +20,7 @@ inline constexpr std::int64_t kRandomSetTrainSamples = 1000;
 inline constexpr std::int64_t kRandomSetTestSamples = 200;
 
 /// Makes the set from options.seed and the numbers of samples. A sample depends on seed, half (train or test)
-/// and its own index only. The label is the larger of two fixed random linear functions of the features. Bits
+/// and its index only. The label is the larger of two fixed random linear functions of the features. Bits
 /// are the same on every machine: no function of libm but the square root takes part.
 TrainTestData make_random_set(const DatasetOptions& options);
 
@@ -77,7 +77,7 @@ inline constexpr std::int64_t kSyntheticSetTrainSamples = 6000;
 inline constexpr std::int64_t kSyntheticSetTestSamples = 1000;
 
 /// Draws the set from options.seed and the numbers of samples. A sample depends on seed, half (train or test)
-/// and its own index only, so a larger set begins with the smaller one. Every machine draws the same bytes.
+/// and its index only, so a larger set begins with the smaller one. Every machine draws the same bytes.
 TrainTestData make_synthetic_set(const DatasetOptions& options);
 
 // A round pen that draws curves on a small square picture.
@@ -98,7 +98,7 @@ class Pen {
   /// @param radius  half of a stroke's width, in pixels
   Pen(int side, float radius);
 
-  /// Coordinates in pixels; pixel (row, column) has its centre at y = row, x = column. What lies outside is
+  /// Coordinates in pixels; pixel (row, column) has its centre at y = row, x = column. Parts outside are
   /// cut off.
   void draw(const Curve& curve);
   /// How much of each pixel is covered, 0 to 1, with an edge of one pixel. coverage: [side * side]

@@ -109,7 +109,7 @@ std::string_view take_line(std::string_view& text) {
 std::string name_on(std::string_view line, std::size_t number) {
   if (line.size() <= kMostBytesOfLine)
     if (const auto json = parse_json_or_discard(line); json.is_string()) return json.get<std::string>();
-  throw DataError(fmt::format("line {} is no name", number));
+  throw DataError(fmt::format("line {} is not a name", number));
 }
 
 std::vector<std::string> parse_list(std::string_view text, std::int64_t samples) {
@@ -166,7 +166,7 @@ PictureFit read_fit(Env& env, const std::filesystem::path& directory) {
                                 file, version.get<std::uint64_t>(), kVersionOfConversion));
   for (const auto& [name, fit] : kPictureFits)
     if (version == kVersionOfConversion && json.value("fit", nlohmann::json()) == name) return fit;
-  throw DataError(fmt::format("{}: says of no fit how the pictures were made; convert them again", file));
+  throw DataError(fmt::format("{}: no known `fit` recorded; convert the pictures again", file));
 }
 
 SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::int64_t samples) {

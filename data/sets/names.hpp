@@ -21,7 +21,7 @@ namespace lockstep {
 inline constexpr std::size_t kMostClasses = 256;
 inline constexpr std::size_t kLongestClassName = 200;  ///< bytes
 
-/// The reason why this is no name of a class, for a message; null: it is fine.
+/// The reason why this is not a name of a class, for a message; null: it is fine.
 const char* trouble_with_class_name(std::string_view name);
 
 /// A name a line, in label order. Spaces around a name, a byte order mark, CR LF and empty lines at the end
@@ -49,9 +49,9 @@ bool is_ending_of_picture(std::string_view ending);
 // Pictures from which a set's samples were made, and how. That is a list and a note beside its images, which
 // `lockstep convert` writes.
 //
-// train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl have a line for each
-// sample, in their order: the path of the picture within the folder that was converted, as a JSON string in ASCII. So
-// any name is one line; what is no UTF-8 in it became U+FFFD.
+// Files train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl: a line
+// for each sample, in order. It is the path of the picture within the converted folder, as a JSON string in
+// ASCII. So any name is one line; what is no UTF-8 in it became U+FFFD.
 
 /// @param half  "train", "t10k", "test" or "validation"
 std::string sample_names_file(std::string_view half);

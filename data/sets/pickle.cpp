@@ -69,7 +69,7 @@ class Pickle::Reader {
           do_object(opcode))
         continue;
       const auto refused = std::ranges::find(kRefused, opcode, [](const auto& known) { return known.first; });
-      fail(fmt::format("the opcode {} (0x{:02x}) is for no plain data, and {}",
+      fail(fmt::format("the opcode {} (0x{:02x}) is not for plain data, and {}",
                        refused == std::end(kRefused) ? "of no name" : refused->second, opcode,
                        kSavePlainData));
     }
@@ -102,7 +102,7 @@ class Pickle::Reader {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size())
-      fail(fmt::format("{} is no whole number", quoted_text(digits)));
+      fail(fmt::format("{} is not a whole number", quoted_text(digits)));
     return value;
   }
 
@@ -334,15 +334,15 @@ class Pickle::Reader {
             .is_signed = name[0] == 'i'};
   }
 
-  /// @param state  of an element type (version, order of bytes, ...); of an array (1, shape, element type, whether its
-  ///               order is Fortran's, bytes)
+  /// @param state  for an element type (version, order of bytes, ...); for an array (1, shape, element type, true if
+  ///               its order is Fortran's, bytes)
   void build(PickledValue& built, const Items& state) const {
     if (built.kind == Kind::kElementType) {
       if (const auto order = checked(state, 1, Kind::kText).text; order != "|" && order != "<")
         fail("an array that is not little-endian: array.astype(\"uint8\")");
       return;
     }
-    if (built.kind != Kind::kArray) fail("the state of an object that is no array");
+    if (built.kind != Kind::kArray) fail("the state of an object that is not an array");
     built = array_of(checked(state, 4, Kind::kText).text, checked(state, 2, Kind::kElementType),
                      checked(state, 1, Kind::kList).items, checked(state, 3, Kind::kNumber).number != 0);
   }

@@ -60,7 +60,7 @@ const PickledValue& Pickle::at(std::string_view key) const {
   if (value_->kind == Kind::kDictionary)
     for (std::size_t i = items.size(); i > 0; i -= 2)  // a later value replaces an earlier one
       if (items[i - 2]->kind == Kind::kText && items[i - 2]->text == key) return *items[i - 1];
-  fail(fmt::format("has nothing under the key {}, so it is no such file", quoted_text(key)));
+  fail(fmt::format("has nothing under the key {}, so it is not such a file", quoted_text(key)));
 }
 
 std::vector<std::int64_t> Pickle::numbers_at(std::string_view key) const {

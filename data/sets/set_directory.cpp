@@ -61,7 +61,7 @@ void make_directories(Env& env, const std::string& path) {
   const std::string parent = parent_directory(path);
   if (parent != path && !env.exists(parent)) make_directories(env, parent);
   if (env.exists(path) && !std::filesystem::is_directory(path))
-    throw UsageError(fmt::format("{}: is no directory; name one for the new set", path));
+    throw UsageError(fmt::format("{}: is not a directory; name one for the new set", path));
   env.make_directory(path);
 }
 

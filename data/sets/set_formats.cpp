@@ -11,7 +11,6 @@
 #include "data/sets/names.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -73,7 +72,7 @@ SetOutline outline_of(const DatasetOptions& options) {
   return format.outline(entry, find_set_files(entry, format.files(entry), {directory}), options);
 }
 
-// Answers that follow from the format of a set.
+// Facts from the format of a set.
 
 std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first) {
   const SetEntry& entry = find_set(set);

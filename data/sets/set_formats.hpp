@@ -198,8 +198,8 @@ std::vector<FileNames> picture_set_files(const SetEntry& set);
 SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-/// The first picture of a set, in folders or in archives, to which older versions gave other pixels (change_of_reading()
-/// in data/pictures/picture.hpp), and why; empty: there is none. Reads all of them. @throws as load_dataset
+/// First picture of a set, in folders or in archives, with other pixels than in older versions, and why.
+/// (change_of_reading() in data/pictures/picture.hpp.) Empty: there is none. Reads all of them. @throws as load_dataset
 std::string first_picture_read_anew(const DatasetOptions& options);
 
 // WebDataset's archives (data/sets/tar_samples.hpp); likewise. Where none is for testing, a fifth of each class is.

@@ -132,10 +132,10 @@ TrainTestData load_set(const SetEntry& set, const SetFormat& format, const Datas
   TrainTestData data =
       format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
   if (data.train.classes == 1 && !data.train.has_label_sets())
-    throw DataError(
-        fmt::format("{}: all samples are of class {}, which cannot be told from others; make a set of two "
-                    "or more",
-                    data.origin, quoted_text(data.class_names.front())));
+    throw DataError(fmt::format(
+        "{}: all samples are of class {}, which cannot be distinguished from others; make a set of two "
+        "or more",
+        data.origin, quoted_text(data.class_names.front())));
   choose_parts(data, options);
   for (Dataset* part : {&data.train, &data.test, &data.validation}) {
     if (options.in_memory && part->store != nullptr) take_into_memory(*part);

@@ -25,7 +25,7 @@ namespace {
 constexpr int kVersion = 3, kVersionOfBytes = 1, kVersionOfFp32 = 2;
 constexpr const char* kFp32 = "float32";
 constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostLabels = kMostSamples;             // of all samples of a half
+constexpr std::int64_t kMostLabels = kMostSamples;             // all samples of a half together
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 24;  // kernels/shapes.hpp
 constexpr std::uint64_t kLeastBlock = 512, kMostBlock = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMostShards = 100'000;  // five digits
@@ -35,7 +35,7 @@ class HeadReader {
  public:
   HeadReader(const nlohmann::json& json, const std::string& file, std::string path = "")
       : json_(json), file_(file), path_(std::move(path)) {
-    if (!json.is_object()) fail("", "is no JSON object");
+    if (!json.is_object()) fail("", "is not a JSON object");
   }
 
   [[noreturn]] void fail(const std::string& key, const std::string& cause) const {
@@ -59,7 +59,7 @@ class HeadReader {
   Sha256Digest digest(const std::string& key) const {
     const nlohmann::json& value = at(key);
     const Sha256Digest digest = value.is_string() ? digest_of_hex(value.get<std::string>()) : Sha256Digest{};
-    if (!value.is_string() || hex(digest) != value.get<std::string>()) fail(key, "is no SHA-256");
+    if (!value.is_string() || hex(digest) != value.get<std::string>()) fail(key, "is not a SHA-256");
     return digest;
   }
   std::vector<std::uint64_t> sums(const std::string& key, int channels) const {
@@ -92,7 +92,7 @@ std::string_view checked_head(std::string_view text, const std::string& file) {
 }
 
 void check_sizes(const ShardSizes& sizes, const HeadReader& head) {
-  if (!std::has_single_bit(sizes.block_bytes)) head.fail("block_bytes", "is no power of two");
+  if (!std::has_single_bit(sizes.block_bytes)) head.fail("block_bytes", "is not a power of two");
   if (sizes.shard_bytes % sizes.block_bytes != 0) head.fail("shard_bytes", "is not a number of whole blocks");
 }
 
@@ -104,7 +104,7 @@ void check_sums(const ShardHalf& half, const ImageShape& shape, const HeadReader
   for (std::size_t c = 0; c < half.values.size(); ++c) {
     const Exact values = half.values[c], squares = half.squares[c];
     if (values > Exact{255} * pixels || squares > 255 * values || values * values > squares * pixels)
-      head.fail("squares", "and values are sums of no such pixels");
+      head.fail("squares", "and values are not sums of such pixels");
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Opening a set in shards: its index, labels and digests are read and checked. Its images stay where they are, and so do
-/// the fp32 features of a large table; those of a small one are read into memory.
+/// Opening a set in shards: its index, labels and digests are read and checked. Its images stay where they are, and so
+/// do the fp32 features of a large table; those of a small one are read into memory.
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
@@ -44,7 +44,7 @@ ShardIndex read_index(const fs::path& path, const SetEntry& set) {
           : fmt::format("{}: pictures, and no table's numbers; say data.set=shards", path.string()));
 }
 
-/// So many numbers, as the index says. @param digest  of the file
+/// Reads as many numbers as the index says. @param digest  the file's
 template <typename Number>
 std::vector<Number> read_numbers(const fs::path& path, std::uint64_t count, const Sha256Digest& digest) {
   static_assert(std::endian::native == std::endian::little);
@@ -158,7 +158,7 @@ bool stays_on_disk(const ShardIndex& index) {
   return !index.is_fp32 || index.bytes_of(index.train) + index.bytes_of(index.test) > kSmallTable;
 }
 
-/// @param sets  where samples have several labels; otherwise null
+/// @param sets  used where samples have several labels; otherwise null
 Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& index, const ShardHalf& half,
                   LabelSets* sets, bool in_memory) {
   const char* name = name_of(which);

@@ -202,7 +202,7 @@ void ShardWriter::publish() {
   if (const auto& validation = halves_[static_cast<std::size_t>(SetHalf::kValidation)])
     index_.validation = validation->finish();
   const std::string text = to_text(index_);
-  parse_shard_index(text, kShardIndexFile);  // what is published can be read
+  parse_shard_index(text, kShardIndexFile);  // a published index can be read
   write_synced(env_, directory_.add(kShardIndexFile), std::as_bytes(std::span(text)));
   directory_.publish();
 }

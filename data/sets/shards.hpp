@@ -80,7 +80,7 @@ std::string shard_blocks_file(std::string_view half);
 /// True if a file of such a set may have that name.
 bool is_name_in_shards(std::string_view name);
 
-/// Writes a set, sample after sample, in the memory of a few blocks whatever its size. Nothing has its final name before
+/// Writes a set, sample after sample, in the memory of a few blocks for any size. Nothing has its final name before
 /// all is written and synced, and shards.index gets its name last: without it there is no set.
 class ShardWriter {
  public:
@@ -131,7 +131,7 @@ class ShardWriter {
   std::unique_ptr<Half> halves_[3];  ///< by SetHalf; of validation only if it has samples
 };
 
-/// Finds what `lockstep convert` is asked for: a set's name, or a directory that holds the files of people's own.
+/// Finds the set that `lockstep convert` is asked for: by name, or by a directory with a user's files.
 /// Returns how to load it. Nothing: neither.
 std::optional<DatasetOptions> find_whole_set(const std::string& name_or_directory);
 

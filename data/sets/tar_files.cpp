@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Looking for archives, whatever people call them.
+/// Looking for archives of any name.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "data/sets/names.hpp"

@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::uint64_t kBlock = 512;
-constexpr std::uint64_t kMostExtended = std::uint64_t{1} << 20;  // of a header that says more
+constexpr std::uint64_t kMostExtended = std::uint64_t{1} << 20;  // bytes of a header with more facts
 constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 62;
 
 using Block = std::array<std::uint8_t, kBlock>;
@@ -32,8 +32,8 @@ std::string_view text_of(std::span<const std::uint8_t> field) {
   return text.substr(0, text.find('\0'));
 }
 
-/// Octal digits between spaces; or GNU's way for large ones: a first byte of 128, and the rest big-endian. Nothing: it is
-/// none of them, negative or too large.
+/// Octal digits between spaces; or GNU's way for large ones: a first byte of 128, and the rest big-endian. Nothing: it
+/// is none of them, negative or too large.
 std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
   std::uint64_t number = 0;
   if (field[0] >= 0x80) {
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
   return number < kMostNumber ? std::optional(number) : std::nullopt;
 }
 
-/// The sum of all bytes, of its own field as if they were spaces.
+/// The sum of all bytes, with its field as if that were spaces.
 bool has_its_checksum(const Block& block) {
   constexpr std::size_t kAt = 148, kBytes = 8;
   const auto of_field = field(block, kAt, kBytes);
@@ -125,7 +125,7 @@ void TarReader::take_pax(std::uint64_t offset, std::string_view text, Extended& 
     if (key == "path") of_next.path = value;
     if (key != "size") continue;
     const auto bytes = parse_int64(value);
-    if (!bytes || *bytes < 0) fail(offset, "a pax header's size is no number of bytes");
+    if (!bytes || *bytes < 0) fail(offset, "a pax header's size is not a number of bytes");
     of_next.bytes = static_cast<std::uint64_t>(*bytes);
   }
 }
@@ -144,9 +144,9 @@ std::optional<TarEntry> TarReader::next() {
     const std::uint64_t header = at_;
     read(header, block);
     if (std::ranges::count(block, 0) == kBlock) return std::nullopt;
-    if (!has_its_checksum(block)) fail(header, "a header is damaged, or this is no tar archive");
+    if (!has_its_checksum(block)) fail(header, "a header is damaged, or this is not a tar archive");
     auto bytes = number_of(field(block, 124, 12));
-    if (!bytes) fail(header, "a header's size is no number of bytes");
+    if (!bytes) fail(header, "a header's size is not a number of bytes");
     const char type = static_cast<char>(block[156]);
     const bool is_file = type == '0' || type == '\0' || type == '7';
     if (is_file && extended.bytes) bytes = extended.bytes;
@@ -161,7 +161,7 @@ std::optional<TarEntry> TarReader::next() {
     if (is_file) {
       TarEntry entry{extended.path.empty() ? short_name(block) : std::move(extended.path), body, *bytes};
       if (entry.name.empty() || entry.name.find_first_of(std::string_view("\0\n", 2)) != entry.name.npos)
-        fail(header, "a file's name is empty, or is no line");
+        fail(header, "a file's name is empty, or has more than one line");
       return entry;
     }
     if (const char* kind = kind_of_tar_entry(type))

@@ -52,7 +52,7 @@ class TarGrouping {
 
   void finish() {
     if (picture_ && !label_)
-      fail(*picture_, fmt::format("no .{} with the label behind or before it", ending_of_label()));
+      fail(*picture_, fmt::format("no .{} with the label before or after it", ending_of_label()));
     if (label_ && !picture_)
       reader_.fail(0, fmt::format("sample {} has a .{} and no picture", key_of_sample_, ending_of_label()));
     if (!picture_ && dotted_picture_ && dotted_label_) fail_for_dots(*dotted_picture_);

@@ -27,25 +27,25 @@ struct TarEntry {
   std::uint64_t bytes = 0;   ///< all of them lie in the archive
 };
 
-/// Takes memory for one name, whatever the archive says.
+/// Allocates memory for one name at most, for any archive.
 class TarReader {
  public:
   /// Bytes from an offset on; fewer than asked for only at the end. @returns how many
   using ReadAt = std::function<std::size_t(std::uint64_t offset, std::span<std::uint8_t> to)>;
 
-  /// @param bytes  of the archive
+  /// @param bytes  size of the archive
   /// @param name   for messages
   TarReader(ReadAt read, std::uint64_t bytes, std::string name)
       : read_(std::move(read)), bytes_(bytes), name_(std::move(name)) {}
 
   /// The next file, directories left out; nothing: the mark at the end was reached.
-  /// @throws DataError  naming offset and cause: an archive that is cut off, a header that is damaged or as large as none
-  /// is, links, devices; IoError
+  /// @throws DataError  naming offset and cause: an archive that is cut off, a header that is damaged or as large as
+  /// none is, links, devices; IoError
   std::optional<TarEntry> next();
   [[noreturn]] void fail(std::uint64_t offset, const std::string& cause) const;
 
  private:
-  /// Facts about a file from headers before its own.
+  /// Facts about a file from headers before its header.
   struct Extended {
     std::string path{};
     std::optional<std::uint64_t> bytes{};
@@ -94,10 +94,10 @@ struct TarLabels {
 /// Names a sample for messages: by its half and its place in it.
 using NameOfSample = std::function<std::string(std::size_t half, std::size_t sample)>;
 
-/// Numbers are classes; names are classes in the order of `names`, or where it is empty of their bytes.
+/// Numbers are classes; names are classes in the order of `names`, or of their bytes if it is empty.
 /// @param halves  [half][sample] words
-/// @param names   what the classes are called; empty: not known
-/// @param what    of which set they are, for messages
+/// @param names   names of the classes; empty: not known
+/// @param what    the set that they are of, for messages
 /// @param name_of  samples that a message is about; null: they go unnamed
 /// @throws DataError  names and numbers, names that `names` does not have, more classes than it has or than there may be
 TarLabels classes_of_words(std::span<const std::vector<std::string>> halves, std::vector<std::string> names,
@@ -114,8 +114,8 @@ struct TarSample {
 /// them is a picture by the rest of its name (jpg, jpeg, png, webp, bmp, ppm, pgm), one is called cls, or with a key
 /// json, and holds the label. Others do not count, nor do samples that have neither.
 /// @param label  kLabelInCls, or a key
-/// @throws DataError  as TarReader; a sample that lacks one of the two, or has it twice, or comes twice; a label that is
-///                    none; a picture and a label with a dot in what people mean as their name
+/// @throws DataError  as TarReader; a sample that lacks one of the two, or has it twice, or comes twice; a label that
+///                    is none; a picture and a label with a dot in what people mean as their name
 std::vector<TarSample> find_tar_samples(const TarReader::ReadAt& read, std::uint64_t bytes,
                                         const std::string& archive, const std::string& label);
 

@@ -109,7 +109,7 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
   if (value != values.end() && *value == cell)
     row.features[first + static_cast<std::size_t>(value - values.begin())] = 1.0F;
   else
-    complain(i, cell, "is no value that this column had when the set was made", row);
+    complain(i, cell, "is not a value that this column had when the set was made", row);
 }
 
 // Numbers for empty cells.
@@ -122,7 +122,7 @@ class FillerMeter {
   FillerMeter(const TableOptions& options, TableColumns columns)
       : options_(options), columns_(std::move(columns)), of_(columns_.all.size()) {}
 
-  /// @param halves  of the rows that can be used: numbers of the training half alone count
+  /// @param halves  halves of the rows that can be used: numbers of the training half alone count
   TableColumns measure(const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
     if (options_.missing == MissingCells::kMedian)
       require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), of_.size(), sizeof(float)),

@@ -23,7 +23,7 @@ struct TableOptions;
 struct TableRow;
 enum class MissingCells;
 
-/// A column in which a quarter of the cells or more is no number.
+/// A column in which a quarter of the cells or more is not a number.
 struct TextColumn {
   std::string column;         ///< "column 2 (colour)"
   std::string argument;       ///< for --drop and --one-hot: its name, or its number
@@ -72,8 +72,8 @@ class ColumnReader {
 
 /// Reads the table for the numbers that empty cells get. They are the means or medians of those rows that are trained
 /// on.
-/// @param columns  with all values of those that are one-hot
-/// @param halves   of the rows that can be used
+/// @param columns  those with all values of the one-hot ones
+/// @param halves   halves of the rows that can be used
 /// @param filled   [column] appended: how many cells of all halves are empty
 /// @throws DataError  a column has no number in the training half; MemoryError; as open_table
 TableColumns measure_fillers(const TableOptions& options, TableColumns columns,

@@ -155,7 +155,7 @@ NpyHeader read_npy_header(ByteSource& source) {
   const auto head = read_exactly(source, 8);
   if (!std::equal(kMagic.begin(), kMagic.end(), reinterpret_cast<const char*>(head.data())) || head[6] < 1 ||
       head[6] > 3)
-    refuse(source, "is no array of numpy's");
+    refuse(source, "is not a NumPy array");
   std::uint64_t length = 0;
   const auto size = read_exactly(source, head[6] == 1 ? 2 : 4);
   for (std::size_t i = 0; i < size.size(); ++i) length |= std::uint64_t{size[i]} << (8 * i);
@@ -198,7 +198,7 @@ T element_at(const std::uint8_t* bytes) {
   return value;
 }
 
-/// Calls take(value) with the element in its own type. @returns what it returns; of text Result()
+/// Calls take(value) with the element in its type. @returns what it returns; for text Result()
 template <typename Result, typename Take>
 Result with_element(const NpyHeader& header, const std::uint8_t* bytes, const Take& take) {
   switch (header.kind) {

@@ -192,7 +192,7 @@ std::unique_ptr<ByteSource> NpzArchive::open(std::size_t array) const {
   const Entry& entry = entries_[array];
   const std::string name = fmt::format("{}:{}", name_, printable_line(names_[array]));
   const auto header = bytes_at(entry.header, kHeaderBytes);
-  if (number_at(header, 0, 4) != 0x04034B50) fail("no entry stands where its directory says");
+  if (number_at(header, 0, 4) != 0x04034B50) fail("no entry at the place that its directory gives");
   const std::uint64_t begin =
       entry.header + kHeaderBytes + number_at(header, 26, 2) + number_at(header, 28, 2);
   if (begin > size_ || entry.packed > size_ - begin) fail("an entry reaches beyond the end");

@@ -94,10 +94,10 @@ SampleForm form_of(const NpyRows& rows) {
   const auto may_be_channels = [](int size) { return size <= 4; };
   form.has_channels_last = may_be_channels(side(3));
   if (!form.has_channels_last && !may_be_channels(side(1)))
-    refuse_array(
-        rows, fmt::format("samples of {} x {} x {}, of which neither the first nor the last number is one of "
-                          "channels, 1 to 4",
-                          side(1), side(2), side(3)));
+    refuse_array(rows,
+                 fmt::format("samples of {} x {} x {}, and neither the first nor the last number is one of "
+                             "channels, 1 to 4",
+                             side(1), side(2), side(3)));
   form.shape =
       form.has_channels_last ? ImageShape{side(3), side(1), side(2)} : ImageShape{side(1), side(2), side(3)};
   return form;
@@ -149,7 +149,7 @@ struct SetLabels {
   bool are_sets = false;
 };
 
-/// Rows of ones and zeros. @returns whether each sample of the half has one label
+/// Reads rows of ones and zeros. @returns true if each sample of the half has one label
 bool read_label_rows(NpyRows& rows, HalfLabels& found) {
   std::vector<float> row(rows.header().row_elements());
   bool is_one_each = true;
@@ -285,8 +285,8 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   const auto [form, sizes] = read_forms(archive, halves, done.order);
   const SetLabels labels = read_labels(archive, halves, sizes);
   if (labels.names.size() < 2)
-    throw DataError(fmt::format("{}: all labels are {}, and one class cannot be told from others", from,
-                                quoted_text(labels.names.front())));
+    throw DataError(fmt::format("{}: all labels are {}, and one class cannot be distinguished from others",
+                                from, quoted_text(labels.names.front())));
   done.is_fp32 = !form.is_image;
   done.has_label_sets = labels.are_sets;
   done.samples.shape = form.shape;

@@ -78,8 +78,8 @@ struct NpyHeader {
 
 /// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
 /// many bytes as the source has are promised.
-/// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes that
-///                    the file cannot hold
+/// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes
+///                    that the file cannot hold
 NpyHeader read_npy_header(ByteSource& source);
 
 /// The rows of an array, one after another.
@@ -125,7 +125,7 @@ class NpzArchive {
 
  private:
   struct Entry {
-    std::uint64_t header = 0, packed = 0, size = 0;  ///< where its header is; bytes
+    std::uint64_t header = 0, packed = 0, size = 0;  ///< place of its header; bytes
     std::uint32_t crc = 0;
     int method = 0;
   };

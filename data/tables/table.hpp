@@ -19,14 +19,14 @@
 
 namespace lockstep {
 
-/// True of a name that ends with .csv, .tsv, .txt, .data or one of these and .gz, .npy or .npz, in letters of any case.
+/// True if a name ends with .csv, .tsv, .txt, .data or these and .gz, .npy or .npz, in any case.
 bool is_called_a_table(const std::filesystem::path& path);
 
 /// Says if the first row of text has the columns' names. kAuto: if a feature in it is no number, or a column is asked
 /// for that has no such number.
 enum class TableHeader { kAuto, kYes, kNo };
 
-/// The fate of an empty cell of a feature, in text, and of one that says NA, NaN, null, None or ?.
+/// Treatment of a feature's empty cell, in text, and of NA, NaN, null, None or ?.
 enum class MissingCells {
   kRefused,
   kMean,    ///< the mean of its column in the training half is put in
@@ -48,8 +48,8 @@ struct TableOptions {
   std::vector<std::string> one_hot =
       {};  ///< columns of text, by name or number, of which each value becomes one
   MissingCells missing = MissingCells::kRefused;
-  /// The recipe for text: rows become what a set has, as this says, by name where both have names. Null: it is learnt as rows are
-  /// read.
+  /// The recipe for text: rows become what a set has, as this says, by name where both have names. Null: it is learnt
+  /// as rows are read.
   std::shared_ptr<const TableColumns> columns = nullptr;
 };
 
@@ -70,7 +70,7 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  /// Shape of a sample. Each column has a channel of its own; arrays of more dimensions are [channel][row][column].
+  /// Shape of a sample. Each column has a channel; arrays of more dimensions are [channel][row][column].
   const ImageShape& shape() const { return shape_; }
   /// "column 5 (species)"; empty for arrays, and where there are no labels.
   const std::string& label_column() const { return label_column_; }
@@ -81,7 +81,7 @@ class Table {
   /// Columns of the rows read so far that hold text rather than numbers.
   virtual std::vector<TextColumn> text_columns() const { return {}; }
   /// @returns false: there are no more. A row with trouble has its place; the next one can be read.
-  /// @throws DataError  what follows cannot be read either: names file and offset or line; IoError
+  /// @throws DataError  the next row cannot be read either: names file and offset or line; IoError
   virtual bool next(TableRow& row) = 0;
 
  protected:
@@ -96,7 +96,7 @@ std::unique_ptr<Table> open_table(const TableOptions& options);
 std::unique_ptr<Table> open_text_table(const TableOptions& options);
 std::unique_ptr<Table> open_array_table(const TableOptions& options);
 
-/// A number as text has it, rounded to double and then to fp32, as numpy does it.
+/// A number, from text, rounded to double and then to fp32, as numpy does it.
 /// @returns what is wrong with it, or null. "is missing": empty, or NA, NaN, null, None, ?
 const char* read_feature(std::string_view text, float& value);
 
@@ -113,7 +113,7 @@ class TextColumnsError : public DataError {
   std::vector<TextColumn> columns_;
 };
 
-/// Labels become classes in the order of their numbers, or of their bytes where one is no whole number. Where all are
+/// Labels become classes in the order of their numbers, or of their bytes if one is no whole number. If all are
 /// whole numbers, 1.0 is 1.
 struct TableConversionOptions {
   TableOptions table = {};
@@ -141,8 +141,8 @@ inline constexpr std::size_t kMostTroubles = 10;
 /// Writes data.set: table (docs/shard-format.md). Needs the memory of some rows, and 6 bytes for each; for medians
 /// that of all numbers. The set is a function of the table's rows and the choice.
 /// @throws TextColumnsError
-/// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes, or one class; a class
-///                     with too few samples to test with some of them
+/// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes, or one class; a
+///                     class with too few samples to test with some of them
 /// @throws UsageError, IoError  as ShardWriter
 TableConversion convert_table(Env& env, const TableConversionOptions& options);
 

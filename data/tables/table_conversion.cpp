@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Turns a table into a set. Reads its labels first, which say what classes there are and who is tested, and then its
+/// Turns a table into a set. Reads its labels first, which give the classes and the rows for testing, and then its
 /// numbers.
 #include "common/error.hpp"
 #include "common/printable.hpp"
@@ -102,7 +102,7 @@ class LabelReader {
     found_.labels.push_back(label->second);
     if (std::ssize(found_.names) > kMostShardClasses || std::ssize(found_.labels) > kMostRows)
       throw DataError(
-          fmt::format("{}: {}: more than {} classes or {} rows; do labels stand in another column (--label)?",
+          fmt::format("{}: {}: more than {} classes or {} rows; are labels in another column (--label)?",
                       options_.table.from, row.place, kMostShardClasses, kMostRows));
   }
 
@@ -150,15 +150,15 @@ void require_classes(const FoundLabels& found, const std::string& column, const 
       std::ranges::find_if(names, [](const std::string& name) { return !parse_int64(name); });
   if (fraction != names.end() && std::ranges::all_of(names, is_number))
     throw DataError(
-        fmt::format("{}: labels such as {} are no whole numbers; classes are wanted: name their column "
+        fmt::format("{}: labels such as {} are not whole numbers; classes are wanted: name their column "
                     "with --label, or write names or whole numbers",
                     file, printable_line(*fraction)));
   if (names.size() == 1)
-    throw DataError(
-        fmt::format("{}: {} of all {} is {}: one class cannot be told from others; name the column of "
-                    "the labels with --label",
-                    file, column.empty() ? "the label" : column, counted(found.labels.size(), "row"),
-                    quoted_text(names.front())));
+    throw DataError(fmt::format(
+        "{}: {} of all {} is {}: one class cannot be distinguished from others; name the column of "
+        "the labels with --label",
+        file, column.empty() ? "the label" : column, counted(found.labels.size(), "row"),
+        quoted_text(names.front())));
 }
 
 /// By number where all are whole numbers, by their bytes otherwise. Labels become places in that order.

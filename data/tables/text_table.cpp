@@ -174,7 +174,7 @@ class TextTable final : public Table {
     return false;
   }
 
-  /// True if the first row has one of the set's that is no number, or all of them.
+  /// True if the first row has one of the set's that is not a number, or all of them.
   bool has_names_of_set() const {
     std::unordered_set<std::string> names;
     for (const TableColumn& column : options_.columns->all) names.insert(column.name);
@@ -208,12 +208,12 @@ class TextTable final : public Table {
     return shown;
   }
 
-  /// A recipe that says which columns there are. What is to be recorded of them needs different names.
+  /// A recipe that says which columns there are. Its record needs different names.
   TableColumns columns_to_learn() const {
     TableColumns columns;
     for (std::size_t i = 0; i < columns_; ++i)
       if (is_one_hot_[i] && std::ranges::find(features_, i) == features_.end())
-        throw UsageError(fmt::format("{}: --one-hot: {} is no feature: it has the labels, or is left out",
+        throw UsageError(fmt::format("{}: --one-hot: {} is not a feature: it has the labels, or is left out",
                                      options_.from, name_of(i)));
     for (const std::size_t column : features_)
       columns.all.push_back(

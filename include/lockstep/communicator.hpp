@@ -18,7 +18,7 @@ LOCKSTEP_BEGIN_NAMESPACE
 
 /// One rank's end of a group. A reference to it is all that the rest of the library asks for.
 ///
-/// Calls are collective but for the first three: every rank makes the same ones in the same order, with buffers of the
+/// All calls but the first three are collective. Every rank makes the same ones in the same order, with buffers of the
 /// same size. One thread of a rank at a time.
 /// @throws PeerLostError  another rank is gone, or did not come within the time limit
 class Communicator {
@@ -50,7 +50,7 @@ class Communicator {
 /// MPI, from MPI_Init to MPI_Finalize: one per process, at the beginning of main(). A program that no launcher started is a
 /// rank alone, and leaves MPI untouched.
 ///
-/// An exception that nobody catches while it lives is printed as one line, with its rank, and ends all ranks with its exit
+/// An uncaught exception is printed as one line, with its rank, while this object lives. It ends all ranks with its exit
 /// code (lockstep::ExitCode; 70 if it is not Lockstep's). A rank that catches one and gives up calls abort(): the others
 /// would wait for it.
 class Mpi {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Samples with labels: by the name of a set, from memory, or made by a function when they are asked for.
+/// Samples with labels: by the name of a set, from memory, or made by a function on request.
 #pragma once
 
 #include <lockstep/shape.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums of your own float buffers over all ranks, to the same bits however many share the work: for programs that
+/// Sums of your own float buffers over all ranks, with the same bits on any number of them. For programs that
 /// compute gradients themselves.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 LOCKSTEP_BEGIN_NAMESPACE
 
-/// Adds *terms*: gradients of fixed slices of a global batch (of 64 samples, say), as one flat buffer of all tensors. A term
+/// Adds *terms*: gradients of fixed slices of a global batch, as one flat buffer of all tensors. (64 samples, say.) A term
 /// is rounded once to 64-bit fixed point, in a unit of its tensor that follows the size of its gradients; integers are added
 /// in any order. So a term must not depend on the rank that computes it, and ranks must share them as they like.
 ///

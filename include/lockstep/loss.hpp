@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The loss of a sample: three that Lockstep has, or one of your own, on CPUs.
+/// Losses: three that Lockstep has, or one of your own, on CPUs.
 #pragma once
 
 #include <lockstep/version.hpp>
@@ -36,7 +36,7 @@ struct Loss {
   std::shared_ptr<const OwnLoss> own = nullptr;  ///< in place of the above
 };
 
-/// Takes the softmax of the outputs, which are logits.
+/// Cross-entropy of the softmax: the outputs are logits.
 inline Loss cross_entropy(double label_smoothing = 0) {
   return {.kind = Loss::Kind::kCrossEntropy, .label_smoothing = label_smoothing};
 }

@@ -33,7 +33,7 @@ class Network {
   /// @throws MissingDataError         the file is not there
   static Network load(const std::string& source, const ImageShape& input, int classes,
                       const std::vector<LayerKind>& own = {});
-  /// The same from YAML in memory.
+  /// As load(), from YAML in memory.
   static Network parse(const std::string& yaml, const ImageShape& input, int classes,
                        const std::vector<LayerKind>& own = {});
 

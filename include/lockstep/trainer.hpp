@@ -33,7 +33,7 @@ struct TrainerOptions {
   int threads = 1;  ///< of each rank
 };
 
-/// Result of one step, over all ranks, and so the same on each.
+/// Results of one step over all ranks, equal on each.
 struct StepReport {
   std::int64_t step = 0;   ///< from 1, over all epochs
   std::int64_t epoch = 0;  ///< from 1
@@ -97,8 +97,8 @@ class Trainer {
   /// When it returns it survives a power loss.
   /// @returns the directory. @throws IoError
   std::string save(const std::string& folder);
-  /// Goes on from a checkpoint's directory, at the step that it stands at, with the same bits as without a pause: on any
-  /// number of ranks. One that `lockstep train` wrote will do, where network, data and options are its job's.
+  /// Goes on from a checkpoint's directory, at its step, with the same bits as without a pause. On any number of
+  /// ranks. One that `lockstep train` wrote will do, where network, data and options are its job's.
   /// @throws DataError, MissingDataError, IoError  it cannot be read; ConfigError  it is of another network or optimizer
   void load(const std::string& checkpoint);
 

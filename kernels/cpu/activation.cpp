@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is computed number by number: relu, sums, the smooth activations, dropout.
+/// Ops that work number by number: relu, sums, the smooth activations, dropout.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/shapes.hpp"
@@ -117,13 +117,13 @@ void activation_backward(const ActivationFunction& f, std::size_t size, const fl
   with_constant(f.kind, [&]<Activation kKind>() { backward<kKind>(f.number, size, saved, dy, dx); });
 }
 
-// Dropout: masks for four units and up to 64 samples at a time from vectorised Philox, then applied pixel by pixel.
+// Dropout: masks for four units and up to 64 samples at a time from vectorised Philox. They are applied pixel by pixel.
 
 constexpr int kUnitsPerBlock = 4;    ///< the words of one Philox block
 constexpr int kColumnsPerTile = 64;  ///< samples whose random numbers are held at a time
 
-/// The first columns of one unit: y = x * scale, or 0 where bits are below the threshold. Pixels are
-/// shape.batch numbers apart.
+/// The first columns of one unit: y = x * scale, or 0 where bits are below the threshold. Its pixels are every
+/// shape.batch numbers.
 HWY_INLINE void drop_unit(const DropoutShape& shape, const std::uint32_t* bits, int columns, const float* x,
                           float* y) {
   const hn::CappedTag<float, 16> d;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The bytes of an augmented image on a CPU: those of augmented_byte(), row by row, where a row can be copied, and with
-/// places between pixels looked up once for all channels; and of two that are mixed.
+/// The bytes of an augmented image on a CPU, and of two that are mixed. They are those of augmented_byte(), row by row
+/// where a row can be copied, and with places between pixels looked up once for all channels.
 #include "kernels/numerics/augment.hpp"
 
 #include "kernels/cpu/ops.hpp"
@@ -26,7 +26,7 @@ constexpr bool is_one(std::int32_t coefficient) {
   return coefficient == kPlaceOne || coefficient == -kPlaceOne;
 }
 
-/// Whether rows stay rows of the same pixels, in this or the other direction.
+/// True if rows stay rows of the same pixels, in this or the other direction.
 bool moves_whole_rows(const AugmentMap& map) {
   return is_one(map.xx) && is_one(map.yy) && map.xy == 0 && map.yx == 0 && is_whole(map.x0) &&
          is_whole(map.y0);
@@ -60,7 +60,7 @@ void move_rows(const AugmentPlan& plan, const AugmentMap& map, const std::uint8_
   }
 }
 
-/// What each of the four pixels around a place counts: in whole numbers, blend() multiplied out.
+/// Weights of the four pixels around a place: in whole numbers, blend() multiplied out.
 struct Weights {
   explicit Weights(const augment::Taps& taps) {
     const std::int32_t left = augment::kTapOne - taps.right, upper = augment::kTapOne - taps.lower;
@@ -105,7 +105,7 @@ void erase(const AugmentPlan& plan, const PixelChange& change, std::uint8_t* ima
       std::fill_n(image + y * plan.width + left, std::max(right - left, 0), std::uint8_t{0});
 }
 
-/// What a byte becomes that needs no other channel.
+/// Changes bytes that need no other channel.
 void change_bytes(const PixelChange& change, std::size_t count, std::uint8_t* bytes) {
   std::array<std::uint8_t, 256> becomes;
   for (int value = 0; value < 256; ++value) {
@@ -116,7 +116,7 @@ void change_bytes(const PixelChange& change, std::size_t count, std::uint8_t* by
   for (std::size_t i = 0; i < count; ++i) bytes[i] = becomes[bytes[i]];
 }
 
-/// Of red, green and blue.
+/// Changes red, green and blue.
 void change_colours(const AugmentPlan& plan, const PixelChange& change, std::uint8_t* image) {
   const auto [brightness, contrast, saturation, unused] = change.numbers;
   const std::int64_t plane = plan.plane();

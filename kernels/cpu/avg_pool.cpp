@@ -142,7 +142,7 @@ void adaptive_avg_backward(const AdaptivePoolShape& shape, const float* dy, floa
       });
 }
 
-// The mean of each whole channel: a lane is a sample, and four sums take turns, so that none waits for the one before.
+// The mean of each whole channel. A lane is a sample, and four sums alternate, so that none waits for the one before.
 
 using Samples = hn::CappedTag<float, 16>;
 
@@ -150,7 +150,7 @@ HWY_INLINE float share_of_pixel(int pixels) {
   return 1.0F / static_cast<float>(pixels);
 }
 
-/// One channel of the samples of one vector: pixels are `stride` numbers apart.
+/// Sum of one channel, for the samples of one vector: its pixels are every `stride` numbers.
 HWY_INLINE hn::Vec<Samples> sum_of_channel(int pixels, std::size_t stride, const float* x) {
   const Samples d;
   auto first = hn::Zero(d), second = hn::Zero(d), third = hn::Zero(d), fourth = hn::Zero(d);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums in double, a vector of lanes at a time through a run that fits the cache; the rest number by number.
+/// Sums in double, a vector of lanes at a time through a run that fits the cache. The rest is number by number.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
@@ -25,11 +25,11 @@ using Doubles = hn::CappedTag<double, 8>;
 using Floats = hn::Rebind<float, Doubles>;
 using Samples = hn::CappedTag<float, kBatchNormLanes>;
 
-/// The groups of one channel, one behind the other; those at the end of a pixel may be samples in part.
+/// The groups of one channel, one after the other. Those at the end of a pixel may be samples in part.
 struct Groups {
   int of_pixel;  ///< groups
   int in_last;   ///< samples in the last group of a pixel
-  int count;     ///< of the channel
+  int count;     ///< groups of the channel
 
   explicit Groups(const BatchNormShape& shape)
       : of_pixel(shape.batch / kBatchNormLanes),
@@ -239,7 +239,7 @@ void normalise(const BatchNormShape& shape, const float* x, const BatchNormChann
   normalise_finding(shape, x, channels, weight, bias, steps, y, MaximaOnTheWay(batch, maxima));
 }
 
-/// What the numbers of a channel have in common on the way back.
+/// Factors of all numbers of a channel in the backward pass.
 struct Slope {
   hn::Vec<Samples> mean, rstd, mean_dy, mean_dy_xhat, scale;
 

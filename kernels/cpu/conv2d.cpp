@@ -79,8 +79,8 @@ void correlate_windows(const Correlation& c, RowWindow& window, const float* sou
   }
 }
 
-/// Whether it is a matrix product with as many columns as a wide tile has: then multiply() is the faster way to the
-/// same bits. Where a stride passes over pixels of the source it gathers and scatters, which few sources do not pay
+/// True if it is a matrix product with as many columns as a wide tile has. multiply() is then the faster way to the
+/// same bits. Stepping over pixels of the source by a stride, it gathers and scatters, which few sources do not pay
 /// for.
 bool is_product(const Correlation& c) {
   constexpr int kFewSources = 32;
@@ -95,8 +95,8 @@ bool is_product(const Correlation& c) {
          pixels(c.rows) * pixels(c.columns) * static_cast<std::size_t>(c.batch) >= kTileVectors * kVector;
 }
 
-/// Of one group, where it is_product(). What a tile reads of all channels is copied first: channels of an image lie
-/// so far apart that they would push each other out of the first-level cache.
+/// Computes one group that is_product(). All that a tile reads is copied first: channels of an image are
+/// so far from each other that they would push each other out of the first-level cache.
 /// @param packed  [block of targets][source][target in block], for wide tiles
 void multiply(const Correlation& c, const float* source, const float* packed, const float* ends,
               float* target) {
@@ -147,7 +147,7 @@ void multiply(const Correlation& c, const float* source, const float* packed, co
   }
 }
 
-/// Of one group.
+/// Computes one group.
 void correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
                float* target) {
   static thread_local Scratch scratch;

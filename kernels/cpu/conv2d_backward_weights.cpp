@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolution, weight and bias gradients: blocks of channels, terms, groups of taps, 16 lanes at a time, as many
-/// rows of dy as fit the first-level cache, tiles of taps.
+/// Convolution, weight and bias gradients. Loops over blocks of channels, terms, groups of taps, 16 lanes at a time, as
+/// many rows of dy as fit the first-level cache, tiles of taps.
 #include "kernels/cpu/conv2d_padding.hpp"
 #include "kernels/cpu/operands.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -24,24 +24,24 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 
-/// What tiles read of dy stays in the first-level cache while all taps of a group pass over it, beside their lines.
+/// Rows of dy that tiles read stay in the first-level cache, with their lines, while all taps run.
 constexpr std::size_t kCachedBytes = (kManyRegisters ? 32 : 12) * 1024;
 constexpr std::size_t kTapsOfGroup = 25, kFiltersOfGroup = 4;
 constexpr std::size_t kHalves = 2;  ///< lines of a sum's 32 lanes
 static_assert(GradientSplit::kLanes == kHalves * kLine);
 
-/// Of a term, 16 lanes: its units in order, cut into rows that fit the cache.
+/// Parts of a term, 16 lanes each: its units in order, cut into rows that fit the cache.
 using TermParts = std::array<std::vector<GradientRows>, kHalves>;
 
-/// Whether tiles are filters, which know where the padding is. Then each channel of dy is read once more, for the bias,
+/// True if tiles are filters, which know where the padding is. Each channel of dy is then read once more, for the bias,
 /// which a few channels of x are not worth.
-/// @param s  of a group
+/// @param s  shape of a group
 bool has_filter_tiles(const Conv2dShape& s) {
   constexpr int kLeastChannels = 16;
   return kManyRegisters && s.padding == 1 && s.kernel_height == 3 && s.kernel_width == 3 && s.dilation == 1 &&
          s.in_height > 1 && s.in_width > 1 && (s.in_channels >= kLeastChannels || s.out_channels == 1);
 }
-/// Whether padding is made real.
+/// True if padding is made real.
 bool copies_image(const Conv2dShape& s) {
   return s.padding > 0 && !has_filter_tiles(s);
 }
@@ -52,7 +52,7 @@ std::size_t channels_of_tile(const Conv2dShape& s) {
   return has_filter_tiles(s) ? kFilterChannels : kGradientChannels;
 }
 
-/// As many rows of dy, of the channels of a tile, as fit the cache.
+/// Rows of dy, of the channels of a tile, that fit the cache.
 std::size_t rows_at_once(const Conv2dShape& s) {
   const std::size_t row =
       channels_of_tile(s) * static_cast<std::size_t>(s.read_width()) * kLine * sizeof(float);
@@ -96,7 +96,7 @@ TermParts parts_of_term(const Conv2dShape& s, const GradientSplit& split, int t)
   return parts;
 }
 
-/// Calls use(first, size) for each tile of `taps` taps. With a bias the first one takes that along, and has fewer taps.
+/// Calls use(first, size) for each tile of `taps` taps. With a bias the first one includes that, and has fewer taps.
 template <class Use>
 void for_each_tile(std::size_t taps, bool has_bias, const Use& use) {
   const std::size_t most = has_bias ? kGradientTapsWithBias : kGradientTaps;
@@ -113,7 +113,7 @@ void for_each_tile(std::size_t taps, bool has_bias, const Use& use) {
 struct Term {
   TermRange range;
   TermParts parts;
-  TermParts packed;         ///< the same, of a channel of dy that pack() has copied
+  TermParts packed;         ///< parts, of a channel of dy that pack() has copied
   std::size_t channel = 0;  ///< floats of such a channel
 
   Term(const Conv2dShape& s, const GradientSplit& split, int t)
@@ -128,9 +128,9 @@ struct Term {
       for (GradientRows& part : of_half) part.dy_channel = channel;
   }
 
-  /// Copies channel k of dy so that its pixels follow one another in the order in which tiles read them:
-  /// [half][part][pixel]. In dy itself the pixels of 16 samples lie as far apart as the batch is large, which caches do
-  /// not like.
+  /// Copies channel k of dy so that its pixels follow one another in the order in which tiles read them. It is
+  /// [half][part][pixel]. In dy itself, pixels of 16 samples are a whole batch from each other, which caches do
+  /// poorly with.
   void pack(const GradientCall& call, std::size_t k, float* to) const {
     for (const auto& of_half : parts) {
       for (const GradientRows& part : of_half) {
@@ -163,22 +163,22 @@ struct Term {
   }
 };
 
-/// What is packed at a time is not larger than this: the second-level cache holds it, and scratch memory has a limit. And
-/// of a block of channels.
+/// Limits of what is packed at a time, and of a block of channels of it. The second-level cache holds that, and scratch
+/// memory has a limit.
 constexpr std::size_t kMostPackedFloats = 208 * 1024, kMostOfBlock = 96 * 1024;
 constexpr std::size_t kWorthPacking = 100;  // taps; measured on a processor with AVX-512
 
-/// Some taps that follow one another, of a block of channels: the lines of their sums lie in the first-level cache.
+/// Some taps that follow one another, of a block of channels. The lines of their sums lie in the first-level cache.
 struct TapGroup {
   const std::size_t* taps = nullptr;
   std::size_t count = 0, channels = 0;
   bool has_bias = false, of_filters = false;
 
-  /// Of a channel: those of the taps, one that is not read where tiles are filters, and the bias.
+  /// Lines of a channel: those of the taps, one that is not read where tiles are filters, and the bias.
   std::size_t lines() const { return count + (has_bias ? of_filters ? 2 : 1 : 0); }
 };
 
-// These fill in one call: a copy would wait until its newest numbers are in the cache, and with it until all
+// These fill in one call. A copy would wait until its newest numbers are in the cache, and with it until all
 // multiply-adds before are done.
 
 /// All tiles of a group, over the same parts.
@@ -197,11 +197,11 @@ void run_tiles(GradientCall& call, const TapGroup& group, float* term, float* ch
   }
   for (std::size_t tap = 0; tap < group.count; tap += kFilterTaps)
     run(tap, tap, find_filter_tile(group.channels));
-  call.bias = kLine;  // behind a tap that lies inside the image for all pixels: the middle one
+  call.bias = kLine;  // after a tap that lies inside the image for all pixels: the middle one
   if (group.has_bias) run(kFilterTaps / 2, group.count, find_gradient_tile(group.channels, 1, true));
 }
 
-/// The sums over the units of 16 lanes: lines [channel][tap], and the bias behind the taps.
+/// The sums over the units of 16 lanes: lines [channel][tap], then the bias.
 void add_units(GradientCall& call, const std::vector<GradientRows>& parts, std::size_t rows,
                const TapGroup& group, float* term, float* chain) {
   call.begins_term = true;
@@ -219,7 +219,7 @@ void add_units(GradientCall& call, const std::vector<GradientRows>& parts, std::
   }
 }
 
-/// Where the sums of a term go.
+/// Destination of the sums of a term.
 struct TermOutput {
   std::size_t filter = 0;
   float* dw = nullptr;  ///< [channels][filter]
@@ -255,7 +255,7 @@ void write_group(GradientCall& call, const Conv2dShape& s, const TermParts& part
   }
 }
 
-/// Output channels that a tile takes.
+/// Output channels of a tile.
 struct ChannelBlock {
   std::size_t first = 0, size = 0;
 };
@@ -275,13 +275,13 @@ GradientCall gradient_call(const Conv2dShape& s) {
   return call;
 }
 
-/// What all groups of a convolution have in common.
+/// Data that all groups of a convolution share.
 struct GroupGradient {
-  Conv2dShape shape;  ///< of one
+  Conv2dShape shape;  ///< shape of one group
   std::vector<Term> terms;
   TermImage image;
   std::vector<std::size_t> taps;
-  std::vector<ChannelBlock> blocks;  ///< of output channels
+  std::vector<ChannelBlock> blocks;  ///< blocks of output channels
 
   GroupGradient(const Conv2dShape& s, const GradientSplit& split, Scratch& scratch)
       : shape(s.group()),
@@ -320,7 +320,7 @@ struct GroupGradient {
   bool packs(const Term& term) const {
     return taps.size() > kWorthPacking && term.channel * channels_of_tile(shape) <= kMostOfBlock;
   }
-  /// Where x is copied for them as many as fit, or some, so that they share the copy; otherwise one.
+  /// Blocks at once: as many as fit, or some that share the copy, if x is copied; otherwise one.
   std::size_t blocks_at_once(const Term& term) const {
     constexpr std::size_t kShareCopy = 4;
     const std::size_t block = std::max<std::size_t>(1, term.channel * channels_of_tile(shape));

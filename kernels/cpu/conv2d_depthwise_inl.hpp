@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The correlation of convolutions with one channel in and out of each group, which have no channels to share a load
-/// among: neighbouring pixels of a row share the weights, and keep as many chains of multiply-adds under way.
+/// The correlation of convolutions with one channel in and out of each group. No channels can share a load, so
+/// neighbouring pixels of a row share the weights, and keep as many chains of multiply-adds under way.
 #include "kernels/cpu/lanes_inl.hpp"
 #include "kernels/cpu/operands.hpp"
 
@@ -23,7 +23,7 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 
 /// Some pixels of a row, of the samples of a vector. Steps are in floats.
 struct PixelCall {
-  std::size_t rows = 0, columns = 0;  ///< of taps
+  std::size_t rows = 0, columns = 0;  ///< rows and columns of taps
   std::ptrdiff_t source_row = 0, source_column = 0;
   std::ptrdiff_t weight_row = 0, weight_column = 0;
   std::ptrdiff_t source_pixel = 0, target_pixel = 0;  ///< from pixel to pixel
@@ -67,7 +67,7 @@ constexpr auto pixel_functions(std::index_sequence<P...> /*unused*/) {
 /// Columns of a target that sum over the same taps: first, first + c.column_period, ...
 struct ColumnRun {
   std::size_t first = 0, count = 0;
-  TapRange taps;         ///< of the first
+  TapRange taps;         ///< taps of the first column
   std::ptrdiff_t shift;  ///< source columns from one to the next
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Images as the weight gradient reads them: as they are, where its tiles know the edges; with their padding made real,
-/// so that its inner loop never meets one; or without the pixels that a filter of 1x1 passes over.
+/// Images that the weight gradient reads. They are as they are, where its tiles know the edges; or have their padding
+/// made real, so that its inner loop never meets one; or lack the pixels that a filter of 1x1 passes over.
 #pragma once
 
 #include "kernels/cpu/operands.hpp"
@@ -13,7 +13,7 @@
 
 namespace lockstep::cpu {
 
-/// A filter of 1x1 with a stride reads some pixels of x; those alone are an image for one without a stride.
+/// A filter of 1x1 with a stride reads some pixels of x. Those alone are an image for one without a stride.
 inline bool skips_pixels(const Conv2dShape& s) {
   return s.kernel_height == 1 && s.kernel_width == 1 && s.padding == 0 && s.stride > 1;
 }
@@ -35,20 +35,20 @@ inline const float* copy_read_pixels(const Conv2dShape& s, const float* x, Scrat
   return read;
 }
 
-/// What a term of the gradient sums over: rows of output pixels, samples.
+/// Range that a term of the gradient sums over: rows of output pixels, samples.
 struct TermRange {
   int first_row = 0, last_row = 0;        ///< [first, last); may be none
-  int first_sample = 0, last_sample = 0;  ///< likewise
+  int first_sample = 0, last_sample = 0;  ///< [first, last); may be none
 };
 
-/// The image that terms read: x itself, of which tiles know the padding if there is any, or a copy of the term's rows
-/// inside a frame of zeros, in which every tap of every output pixel lies. The copy is of a few channels at a time:
-/// caches hold them, and their places go round.
+/// The image that terms read: x itself, or a copy of the term's rows. Tiles know the padding of x, if it has any. A
+/// copy has a frame of zeros, in which every tap of every output pixel lies, and holds a few channels at a time: caches
+/// hold them, and their places go round.
 class TermImage {
  public:
-  /// @param is_copy    otherwise x itself
+  /// @param is_copy    false: x itself
   /// @param taps       neighbours in the order of the filter that are read at a time, at most
-  /// @param most_rows  of output pixels of a term
+  /// @param most_rows  rows of output pixels of a term, at most
   TermImage(const Conv2dShape& s, bool is_copy, std::size_t taps, int most_rows, Scratch& scratch)
       : s_(s),
         scratch_(scratch),
@@ -61,7 +61,7 @@ class TermImage {
     if (is_copy_) slots_ = std::min(slots_, (taps + filter - 2) / filter + 1);
   }
 
-  /// Where tap (c, r, q) of output pixel (0, 0) lies behind begin(), in floats, in the order of the filter.
+  /// Offsets of tap (c, r, q) of output pixel (0, 0) from begin(), in floats, in the filter's order.
   std::vector<std::size_t> tap_offsets() const {
     std::vector<std::size_t> offsets;
     offsets.reserve(std::size_t{1} * s_.in_channels * s_.kernel_height * s_.kernel_width);
@@ -75,7 +75,7 @@ class TermImage {
   }
 
   /// @param x  [in_channels, height, width, batch]
-  /// @returns where the image would begin, of which only what the term reads is there
+  /// @returns the place where the image would begin; only what the term reads of it is there
   const float* begin(const float* x, const TermRange& term) {
     x_ = x;
     if (!is_copy_) return x - s_.padding * (width_ + 1) * batch_;
@@ -93,7 +93,7 @@ class TermImage {
   }
 
  private:
-  /// Of the image, that so many rows of output pixels read.
+  /// Rows of the image that so many rows of output pixels read.
   std::size_t rows_of(int rows) const { return (rows - 1) * s_.stride + s_.reach_height(); }
 
   void copy(std::size_t channel) const {
@@ -113,7 +113,7 @@ class TermImage {
     }
   }
 
-  // Of the term's samples.
+  // Clears pixels of the term's samples.
   void clear_pixels(float* to, std::size_t count) const {
     for_each_piece(count, [&](std::size_t at, std::size_t size) { std::fill_n(to + at, size, 0.0F); });
   }

@@ -3,8 +3,8 @@
 /// The register tile of the weight gradient: several output channels times several taps, summed over pixels
 /// and samples.
 ///
-/// One step loads T vectors of x and K vectors of dy and makes K * T multiply-adds; 5 x 5 keep 31 registers
-/// busy and need 10 loads for 25 multiply-adds. Where an image has a padding of 1, the tile is a filter of 3 x 3 for
+/// One step loads T vectors of x and K vectors of dy and makes K * T multiply-adds. 5 x 5 keep 31 registers
+/// busy and need 10 loads for 25 multiply-adds. For a padding of 1, the tile is a filter of 3 x 3 for
 /// three channels, if there are as many registers: it knows which taps lie outside the image, and multiplies no zeros.
 #include "kernels/cpu/lanes_inl.hpp"
 
@@ -30,8 +30,8 @@ inline constexpr std::size_t kMostOfATile = 2;
 inline constexpr std::size_t kMostOfATile = kManyRegisters ? 5 : 3;
 #endif
 
-/// The largest tile: output channels, taps without and with the bias gradient on top (which takes a register
-/// for each channel, though no multiplier).
+/// The largest tile: output channels, and taps without and with the bias gradient. (That needs a register
+/// for each channel, though no multiplier.)
 inline constexpr std::size_t kGradientChannels = kMostOfATile;
 inline constexpr std::size_t kGradientTaps = kMostOfATile;
 inline constexpr std::size_t kGradientTapsWithBias = kMostOfATile == 5 ? 4 : kMostOfATile;
@@ -41,8 +41,8 @@ inline constexpr std::size_t kFilterChannels = 3, kFilterTaps = 9;
 
 /// Some rows of pixels of 16 samples that follow one another in a chain (kernels/sum_cuts.hpp).
 struct GradientRows {
-  std::size_t first_row = 0;   ///< of output pixels
-  std::size_t x = 0, dy = 0;   ///< where the first pixel's first sample lies, in floats
+  std::size_t first_row = 0;   ///< first row of output pixels
+  std::size_t x = 0, dy = 0;   ///< offset of the first pixel's first sample, in floats
   std::size_t dy_channel = 0;  ///< in dy, to the next output channel
   std::size_t rows = 0;
   bool begins = true, ends = true;  ///< the chain of a unit
@@ -51,22 +51,22 @@ struct GradientRows {
 /// One run of the tile. Each (channel, tap) has a line of 16 lanes.
 struct GradientCall {
   const GradientRows* parts = nullptr;
-  std::size_t count = 0;                  ///< of them, at least one
+  std::size_t count = 0;                  ///< number of parts, at least one
   std::size_t columns = 0;                ///< output columns that are read
   std::size_t x_row = 0;                  ///< floats from one output row to the next, in x
-  std::size_t x_column = 0;               ///< likewise for columns
+  std::size_t x_column = 0;               ///< floats from one output column to the next, in x
   std::size_t dy_row = 0, dy_column = 0;  ///< and in dy
   const float* x = nullptr;
   const float* dy = nullptr;
   const std::size_t* tap = nullptr;  ///< offset of each tap in x, in floats
   float* term = nullptr;   ///< sums of units: the line of the first channel and tap; taps follow one another
-  float* chain = nullptr;  ///< likewise, of the unit that calls leave unfinished
+  float* chain = nullptr;  ///< sums of the unit that calls leave unfinished, in such lines
   std::size_t line_channel = 0;  ///< floats from one channel to the next, in both
   std::size_t bias = 0;      ///< from `term` to the line of the first channel's bias; used by tiles with bias
   bool begins_term = false;  ///< nothing is in `term` yet
-  // Of a tile that is a filter:
+  // Members for a tile that is a filter:
   std::size_t x_line = 0, x_pixel = 0;  ///< floats from a row of the image to the next, from a pixel
-  std::size_t last_row = 0;     ///< of output pixels, whose last taps lie below the image; or behind all
+  std::size_t last_row = 0;     ///< output row from which the last taps lie below the image; or past all
   bool has_right_edge = false;  ///< the last taps of the last column lie outside the image
 };
 
@@ -96,7 +96,7 @@ struct GradientTile {
     }
   }
 
-  /// Adds the products of a row of pixels. dy of channels lies three channels apart in bases, so that x86 can reach
+  /// Adds the products of a row of pixels. Every third channel of dy is a base, so that x86 can reach
   /// each group with [base + 0, 1 or 2 * channel].
   HWY_INLINE void add_row(const GradientCall& call, const float* const (&x)[T], const float* dy,
                           std::size_t channel) {
@@ -145,7 +145,7 @@ HWY_INLINE void keep_in_register(Lanes& vector) {
 #endif
 }
 
-/// A filter of 3 x 3 over an image with a padding of 1, of more than one row and column.
+/// A filter of 3 x 3 over an image with padding 1 and more than one row and column.
 template <std::size_t K>
 struct FilterTile : GradientTile<K, 9, false> {
   /// Adds a pixel's products with some rows and columns of the filter.
@@ -254,7 +254,7 @@ constexpr std::array<GradientFunction, sizeof...(K)> filter_tiles(std::index_seq
   return {&run_gradient_tile<FilterTile<K + 1>>...};
 }
 
-/// Likewise, of a filter; null where registers are few.
+/// Finds the tile of a filter; null where registers are few.
 template <std::size_t kMost = kManyRegisters ? kFilterChannels : 0>
 GradientFunction find_filter_tile(std::size_t channels) {
   if constexpr (kMost > 0) {

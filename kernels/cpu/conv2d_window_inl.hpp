@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How a tile is called for the pixels of a row of a convolution, and what they read copied for all channels of the
+/// Calls of a tile for the pixels of a row of a convolution. Their source may be copied for all channels of the
 /// target.
 #include "kernels/cpu/lanes_tile_inl.hpp"
 #include "kernels/cpu/operands.hpp"
@@ -24,7 +24,7 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   const std::ptrdiff_t batch = c.batch;
   TileCall call;
   const ChannelGroups groups(c.sources);
-  const int used = pieces(c.sources, groups.per_group);  // groups behind them are empty
+  const int used = pieces(c.sources, groups.per_group);  // groups after them are empty
   call.groups = static_cast<std::size_t>(used);
   call.channels = static_cast<std::size_t>(groups.per_group);
   call.last_channels = static_cast<std::size_t>(c.sources - (used - 1) * groups.per_group);
@@ -40,8 +40,8 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   return call;
 }
 
-/// How many pixels of a row take turns in each group of channels. What a tile reads of the source should come from the
-/// first-level cache, where the window of the pixel before left it: one, where the windows of all groups fit there.
+/// Pixels of a row that alternate in each group of channels. A tile should read the source from the
+/// first-level cache, where the window of the pixel before left it: one pixel, if the windows of all groups fit there.
 /// One channel has one group.
 inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
   constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
@@ -58,9 +58,9 @@ inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::s
   return end - first;
 }
 
-/// Some neighbouring pixels of a row, group by group, since what windows have in common is of the same channels.
+/// Some neighbouring pixels of a row, group by group, since windows overlap within a channel.
 /// @param row    the call of the row: its first target, and the window of a column 0
-/// @param size   of the block of targets
+/// @param size   size of the block of targets
 /// @param pixel  floats from a pixel of the source to the next
 inline void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile,
                               std::ptrdiff_t size, std::ptrdiff_t pixel, std::size_t first,
@@ -86,13 +86,13 @@ inline void correlate_columns(const Correlation& c, const TileCall& row, TileFun
   }
 }
 
-/// What some neighbouring pixels of a target row read of all channels where a stride passes over pixels, copied next
-/// to each other: [channel][row][column] of `width` samples. All blocks of targets read it there, one after the
+/// A copy of what some neighbouring pixels of a target row read of all channels, for strides above 1. It is dense:
+/// [channel][row][column] of `width` samples. All blocks of targets read it there, one after the
 /// other, instead of an image that no cache holds.
 class RowWindow {
  public:
-  /// @param blocks   of targets
-  /// @param weights  of all targets
+  /// @param blocks   blocks of targets
+  /// @param weights  weights of all targets
   RowWindow(const Correlation& c, std::size_t width, std::size_t blocks, std::size_t weights)
       : c_(c), width_(width) {
     for (const TapRange& row : c.rows) rows_ = std::max(rows_, static_cast<std::size_t>(row.count));
@@ -106,13 +106,13 @@ class RowWindow {
                    kCopies * copied_rows < blocks * rows;
   }
 
-  /// The image is read from beyond the second-level cache so much less often that copying pays, and all weights, which
-  /// each window needs, stay in it.
+  /// True if copying pays. The image is then read so much less often from beyond the second-level cache, and all
+  /// weights, which each window needs, stay in it.
   bool is_worth_it() const { return is_worth_it_; }
   std::size_t columns_at_once() const { return at_once_; }
 
-  /// For the target columns [first, last) of a row.
-  /// @param source  of the first sample
+  /// Copies the window of the target columns [first, last) of a row.
+  /// @param source  its first sample
   void copy(const TapRange& row, const float* source, std::size_t first, std::size_t last) {
     static thread_local Scratch scratch;
     int end = 0;
@@ -149,11 +149,11 @@ class RowWindow {
   }
 
  private:
-  /// Of a window, which shares the second-level cache with weights.
+  /// The most floats of a window, which shares the second-level cache with weights.
   static constexpr std::size_t kFloats = 96 * 1024;
-  static constexpr std::size_t kCopies = 8;  ///< what copying a row costs, in readings of it
+  static constexpr std::size_t kCopies = 8;  ///< cost of copying a row, in readings of it
 
-  /// Of the largest window.
+  /// Floats of the largest window.
   std::size_t floats() const {
     const std::size_t reach = (std::size_t{1} * c_.kernel_columns - 1) * c_.source_step + 1;
     const std::size_t columns = std::min<std::size_t>(c_.source_columns, (at_once_ - 1) * step_ + reach);

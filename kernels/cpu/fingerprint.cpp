@@ -30,7 +30,7 @@ HWY_INLINE std::uint64_t bits_of(std::int64_t word) {
   return static_cast<std::uint64_t>(word);
 }
 
-/// Of words that lie in one block.
+/// Sums words of one block.
 template <class Word>
 HWY_INLINE std::uint64_t sum_of_block(const Word* words, const std::uint32_t* multipliers, std::size_t size) {
   std::uint64_t sum = 0;
@@ -57,7 +57,7 @@ HWY_INLINE std::uint64_t sum_of_lanes(D d, V v) {
   return sum;
 }
 
-// Of words that lie in one block; two floats a lane, by their bits.
+// Sums words of one block; two floats a lane, by their bits.
 HWY_INLINE std::uint64_t sum_of_block(const float* words, const std::uint32_t* multipliers,
                                       std::size_t size) {
   const hn::CappedTag<std::uint64_t, 8> d;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Samples are taken out of a data set and turned batch-innermost.
+/// Reads samples from a data set and makes them batch-innermost.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/mix.hpp"
@@ -24,7 +24,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Images of random samples, one byte a pixel, to batch-innermost floats: a transposition of 16 x 16 bytes in
-// registers. What it waits for is memory, so the rows of the next 16 samples are prefetched meanwhile.
+// registers. Its limit is memory, so the rows of the next 16 samples are prefetched meanwhile.
 
 constexpr int kTile = 16;  ///< samples and pixels of one transposition
 constexpr int kCacheLineBytes = 64;
@@ -40,7 +40,7 @@ struct Affine {
   float scale, shift;
 };
 
-/// The same for each channel.
+/// Scale and shift of each channel.
 struct ChannelAffines {
   const float* scale;
   const float* shift;
@@ -74,7 +74,7 @@ HWY_INLINE void transpose_tile(const RowGroup& group, int first, std::uint8_t* t
 using Bytes = hn::FixedTag<std::uint8_t, kTile>;
 using ByteRow = hn::Vec<Bytes>;
 
-/// One of the four equal steps of the transposition: row i is dealt out with row i + 8, byte by byte.
+/// One of the four equal steps of the transposition. Row i is dealt out with row i + 8, byte by byte.
 HWY_INLINE void interleave_halves(const ByteRow* from, ByteRow* to) {
   const Bytes d;
   for (int i = 0; i < kTile / 2; ++i) {
@@ -98,7 +98,7 @@ HWY_INLINE void transpose_tile(const RowGroup& group, int first, std::uint8_t* t
 
 #endif
 
-/// x = byte * scale + shift for the 16 samples of each feature of a tile, 0 in columns from `real` on.
+/// x = byte * scale + shift for the 16 samples of each feature of a tile. 0 in columns from `real` on.
 HWY_INLINE void store_tile(const std::uint8_t* tile, int features, int batch, int real, Affine affine,
                            float* x) {
   const hn::CappedTag<float, kTile> d;
@@ -212,7 +212,7 @@ void separate_rgb(std::size_t count, const std::uint8_t* pixels, std::uint8_t* r
 
 HWY_EXPORT(gather_rows);
 
-/// The images of 16 samples are made in memory of their own, which stays in the cache, and go on from there; behind
+/// Makes the images of 16 samples in separate memory, which stays in the cache, and gathers them from there. After
 /// them is room for a partner.
 void gather_augmented(const GatherShape& shape, const std::uint8_t* const* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,

@@ -18,7 +18,7 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Half to even, for |x| <= 2^50: next to 1.5 * 2^52 doubles are the integers, and so are their bit patterns.
+/// Half to even, for |x| <= 2^50. Next to 1.5 * 2^52 doubles are the integers, and so are their bit patterns.
 constexpr double kMagic = 6755399441055744.0;
 
 template <class D64, class V64 = hn::Vec<D64>>
@@ -27,7 +27,7 @@ HWY_INLINE hn::VFromD<hn::RebindToSigned<D64>> integer_bits(D64 d64, V64 magic_s
   return hn::Sub(hn::BitCast(di64, magic_sum), hn::BitCast(di64, hn::Set(d64, kMagic)));
 }
 
-/// x rounded half to even to an integer, |x| <= 2^62: high * 2^32 + low, where only low is rounded. Few
+/// x rounded half to even to an integer, |x| <= 2^62. It is high * 2^32 + low, and only low is rounded. Few
 /// machines convert double to int64, and none of them differently from this.
 template <class D64, class V64 = hn::Vec<D64>>
 HWY_INLINE hn::VFromD<hn::RebindToSigned<D64>> round_to_int64(D64 d64, V64 x) {
@@ -83,7 +83,7 @@ HWY_INLINE void mean_from_exact_all(std::size_t size, const std::int64_t* sum, d
 }
 
 void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g) {
-  // Division by scale * count, which is exact in double; for a power of two, multiplication gives the same
+  // Division by scale * count, which is exact in double. For a power of two, multiplication gives the same
   // bits sooner.
   const double divisor = scale * static_cast<double>(count);
   if (std::has_single_bit(static_cast<std::uint64_t>(count))) {

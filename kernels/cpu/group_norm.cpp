@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// layer_norm and group_norm: the lanes of 16 samples at a time, first the sums of a group, then its numbers, which are
+/// layer_norm and group_norm: the lanes of 16 samples at a time. First the sums of a group, then its numbers, which are
 /// still in the cache.
 #include "kernels/batch_norm.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -52,7 +52,7 @@ HWY_INLINE void for_each_wide(const F& f) {
   for (std::size_t lane = 0; lane < kGroupNormLanes; lane += hn::Lanes(WideLanes())) f(lane);
 }
 
-/// Where the numbers of a group and its statistics lie, from the first of some lanes on.
+/// Offsets of the numbers of a group and of its statistics, from the first of some lanes on.
 struct GroupPlace {
   std::size_t numbers, statistics;
   int channel;  ///< the first one

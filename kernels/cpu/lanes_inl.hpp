@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// SIMD vocabulary of the kernels: 16 samples are one line, whatever the vector length.
+/// SIMD vocabulary of the kernels: 16 samples are one line, at any vector length.
 ///
-/// Compiled once for each instruction set (Highway's foreach_target), hence the toggled guard.
+/// Compiled once for each instruction set (Highway's foreach_target), so the guard is toggled.
 #include "hwy/highway.h"
 #include "kernels/cpu/multiply_add_inl.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -43,7 +43,7 @@ inline constexpr LaneTag kTag{};
 inline constexpr std::size_t kVector = HWY_LANES(float);  ///< floats in a vector
 inline constexpr std::size_t kParts = kLine / kVector;    ///< vectors in a line
 
-/// Whether a register tile may use up to 31 registers (AVX-512, NEON) or 16.
+/// True if a register tile may use up to 31 registers (AVX-512, NEON), not 16.
 inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
 
 #if HWY_TARGET == HWY_SCALAR
@@ -58,7 +58,7 @@ HWY_INLINE float sum_line(const float* line, const float* other) {
   return (block[0] + block[2]) + (block[1] + block[3]);
 }
 
-/// As below.
+/// Computes what its version for longer vectors below does.
 HWY_INLINE void sum_4_lines(const float* lines, const float* others, float* sums) {
   for (std::size_t i = 0; i < 4; ++i) sums[i] = sum_line(lines + i * kLine, others + i * kLine);
 }
@@ -75,7 +75,7 @@ HWY_INLINE void transpose_4x4(const float* from, std::size_t from_stride, float*
 /// Four floats.
 using BlockTag = hn::FixedTag<float, 4>;
 
-/// A vector of whole blocks → its blocks added up: the upper half to the lower half, until one is left.
+/// A vector of whole blocks → its blocks added up: upper half to lower half, until one is left.
 template <class V>
 HWY_INLINE hn::Vec<BlockTag> sum_blocks(V v) {
   if constexpr (sizeof(V) == 16) {
@@ -87,7 +87,7 @@ HWY_INLINE hn::Vec<BlockTag> sum_blocks(V v) {
   }
 }
 
-/// In each block of four lanes, lane i becomes (a0 + a1) + (a2 + a3) of that block of the i-th argument.
+/// In each block of four lanes, lane i is (a0 + a1) + (a2 + a3) of the i-th argument.
 template <class V>
 HWY_INLINE V sum_within_blocks(V a, V b, V c, V e) {
   const hn::DFromV<V> d;
@@ -99,7 +99,7 @@ HWY_INLINE V sum_within_blocks(V a, V b, V c, V e) {
   return hn::Add(first, second);
 }
 
-/// sums[i] = sum of lines[i][0..16) and others[i][0..16), for 4 lines: partners of both first, then lanes by the tree
+/// sums[i] = sum of lines[i][0..16) and others[i][0..16), for 4 lines. Partners of both first, then lanes by the tree
 /// (0 + 1) + (2 + 3) within each block of four, then blocks by the tree (0 + 2) + (1 + 3).
 HWY_INLINE void sum_4_lines(const float* lines, const float* others, float* sums) {
   Lanes part[kParts];
@@ -133,8 +133,8 @@ HWY_INLINE void transpose_4x4(const float* from, std::size_t from_stride, float*
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-/// sums[i] = the sum of the 32 lanes of lines[i] and others[i], for `count` lines that follow one another: the tree of
-/// lane_distance(). Both are readable up to a multiple of 4 lines.
+/// sums[i] = the sum of the 32 lanes of lines[i] and others[i], for `count` lines that follow one another. The tree is
+/// lane_distance()'s. Both are readable up to a multiple of 4 lines.
 HWY_INLINE void sum_lines(const float* lines, const float* others, std::size_t count, float* sums) {
   std::size_t i = 0;
   for (; i + 4 <= count; i += 4) sum_4_lines(lines + i * kLine, others + i * kLine, sums + i);
@@ -144,7 +144,7 @@ HWY_INLINE void sum_lines(const float* lines, const float* others, std::size_t c
   for (std::size_t j = 0; i + j < count; ++j) sums[i + j] = rest[j];
 }
 
-/// Cuts `total` channels into the fewest blocks that fit a register tile, as even as possible: calls f(first,
+/// Cuts `total` channels into the fewest blocks that fit a register tile, as even as possible. Calls f(first,
 /// size) for each.
 template <class F>
 void for_each_block(std::size_t total, std::size_t limit, F f) {

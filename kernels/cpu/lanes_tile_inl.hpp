@@ -3,7 +3,7 @@
 /// The register tile that convolution and matrix products share: several output channels times a few vectors
 /// of samples.
 ///
-/// One step multiplies V vectors of the source by K broadcast weights into K * V accumulators, which stay in
+/// One step multiplies V vectors of the source by K broadcast weights into K * V accumulators. These stay in
 /// registers over all taps. With 5 x 4 vectors a step of 20 multiply-adds loads 4 vectors and 5 weights: far
 /// from the load limit.
 #include "kernels/cpu/lanes_inl.hpp"
@@ -27,7 +27,7 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 /// and groups are added in order (kernels/sum_cuts.hpp). Steps are in floats.
 struct TileCall {
   std::size_t groups = 1, channels = 1, rows = 1, columns = 1;
-  std::size_t last_channels = 1, last_columns = 1;  ///< of the last group, which may be smaller
+  std::size_t last_channels = 1, last_columns = 1;  ///< sizes of the last group, which may be smaller
   std::size_t pixels = 1;                           ///< with the same taps; of one group
   std::ptrdiff_t source_pixel = 0, target_pixel = 0;
   std::ptrdiff_t source_group = 0, weight_group = 0;
@@ -37,15 +37,15 @@ struct TileCall {
   std::ptrdiff_t target_lane = 0;
   const float* source = nullptr;
   const float* weights = nullptr;
-  const float* start = nullptr;  ///< where the first chain of each target begins; null: at 0
-  const float* end = nullptr;  ///< what is added to each target's sum at last; null: 0, so that no sum is -0
+  const float* start = nullptr;  ///< first terms of the chains of each target; null: 0
+  const float* end = nullptr;    ///< added to each target's sum at last; null: 0, so that no sum is -0
   float* target = nullptr;
-  bool joins = false;    ///< of one group: those before it wait in the target
-  bool finishes = true;  ///< likewise: it is the last
+  bool joins = false;    ///< true: a group, to be added to those before it, which wait in the target
+  bool finishes = true;  ///< true: the last group
 };
 
-inline constexpr std::size_t kTileTargets = kManyRegisters ? 10 : 6;  ///< of a tile of one or two vectors
-inline constexpr std::size_t kWideTargets = kManyRegisters ? 5 : 6;   ///< of the widest tile
+inline constexpr std::size_t kTileTargets = kManyRegisters ? 10 : 6;  ///< in a tile of one or two vectors
+inline constexpr std::size_t kWideTargets = kManyRegisters ? 5 : 6;   ///< in the widest tile
 inline constexpr std::size_t kTileVectors = kManyRegisters ? 4 : 2;
 
 /// How many targets a block should have, and how many vectors the next tile, when `vectors` of them are left.
@@ -56,7 +56,7 @@ constexpr std::size_t tile_vectors(std::size_t vectors) {
   return vectors >= kTileVectors ? kTileVectors : vectors >= 2 ? 2 : 1;
 }
 
-/// Address of weight k: bases three lanes apart, so that x86 can reach each group with [base + 0, 1 or 2 *
+/// Address of weight k. Every third lane is a base, so that x86 can reach each group with [base + 0, 1 or 2 *
 /// lane].
 template <bool kPacked, std::size_t K>
 struct WeightCursor {
@@ -179,7 +179,7 @@ struct Tile {
   }
 };
 
-/// One group, of some pixels. The loop over them is in here, so that the multiply-adds of a pixel begin while the sums of
+/// One group, of some pixels. It loops over them, so that the multiply-adds of a pixel begin while the sums of
 /// the one before are stored.
 template <std::size_t K, std::size_t V>
 HWY_INLINE void run_group(const TileCall& call) {
@@ -214,7 +214,7 @@ HWY_INLINE void run_groups(const TileCall& call) {
 
 template <bool kPacked, std::size_t K, std::size_t V>
 HWY_NOINLINE void run_tile(const TileCall& call) {
-  if constexpr (kPacked) {  // as all convolutions are
+  if constexpr (kPacked) {  // all convolutions are
     if (call.groups == 1) return run_group<K, V>(call);
   }
   run_groups<kPacked, K, V>(call);

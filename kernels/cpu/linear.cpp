@@ -33,7 +33,7 @@ void run_partial_tile(TileCall call, TileFunction tile, std::size_t rows, std::s
   }
 }
 
-/// All columns of one block of rows, the first of which `call` stands at.
+/// All columns of one block of rows; `call` is at the first of them.
 template <bool kPacked>
 void multiply_rows(TileCall call, std::size_t rows, std::size_t columns) {
   for (std::size_t j = 0; j < columns;) {
@@ -114,8 +114,8 @@ HWY_EXPORT(call_add);
 
 namespace {
 
-/// The rows [first, first + kCount) of x [.., columns]: chains by rising column, blocks added in order. Several rows
-/// at a time, because each waits for its own last addition.
+/// Sums rows [first, first + kCount) of x [.., columns]: chains by rising column, blocks added in order. Several rows
+/// at a time, because each waits for its last addition.
 template <std::size_t kCount>
 void sum_some_rows(const float* x, std::size_t columns, float* sums) {
   float total[kCount] = {};
@@ -137,7 +137,7 @@ void sum_rows(std::size_t rows, std::size_t columns, const float* x, float* sums
   for (; i < rows; ++i) sum_some_rows<1>(x + i * columns, columns, sums + i);
 }
 
-/// Slices of several blocks: each in memory of its own, then added to those before.
+/// Adds slices of several blocks: each is summed in separate memory, then added to those before.
 void add_slices(const InputSlices& slices, Product product, float* y) {
   static thread_local Scratch scratch;
   const std::size_t size = product.rows * product.columns, inputs = product.depth;

@@ -20,7 +20,7 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What a pass over a batch is compiled for.
+/// Variants that a pass over a batch is compiled for.
 enum class LossForm { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
 
 using Samples = hn::CappedTag<float, 16>;
@@ -33,7 +33,7 @@ HWY_INLINE float weight_of(const LossRule& rule, int c) {
   return rule.class_weights == nullptr ? 1.0F : rule.class_weights[c];
 }
 
-/// What the first pass over the classes finds out about a vector of samples.
+/// Results of the first pass over the classes, for a vector of samples.
 struct Peak {
   FloatVec value;   ///< largest logit
   LabelVec index;   ///< its class, the first among equals
@@ -61,7 +61,7 @@ HWY_INLINE FloatVec add_sums(const FloatVec (&sums)[kLossSums]) {
   return hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
 }
 
-/// Sum over the classes of exp(logit - peak), in the order of kLossSums; kStore keeps the terms, in place if e ==
+/// Sum over the classes of exp(logit - peak), in the order of kLossSums. kStore keeps the terms, in place if e ==
 /// logits.
 template <bool kStore>
 HWY_INLINE FloatVec sum_exp(const LossShape& shape, const float* logits, FloatVec peak, float* e) {
@@ -107,10 +107,10 @@ HWY_INLINE FloatVec sum_weighted_distances(const LossShape& shape, const float* 
 struct SecondLabels {
   LabelVec label;
   FloatVec logit;
-  FloatVec own;  ///< what their classes have in the target beyond `spread`
+  FloatVec own;  ///< shares of the target that their classes have beyond `spread`
 };
 
-/// What the class of the label has in the target beyond `spread`.
+/// Shares of the target that the class of the label has beyond `spread`.
 HWY_INLINE FloatVec own_shares(const LossShape& shape, const std::int32_t* labels, int real) {
   const Samples d;
   HWY_ALIGN float shares[16];
@@ -138,9 +138,9 @@ HWY_INLINE SecondLabels second_labels(const LossShape& shape, const float* logit
   return {hn::Load(di, labels), hn::Load(d, of_label), hn::Load(d, own)};
 }
 
-/// e holds the terms of sum_exp: becomes the softmax times the sum of the target, less the target, and 0 in lanes from
-/// `real` on. Of two classes with smoothed targets each has its softmax times the other's target less the other's
-/// softmax times its own: the same number without what cancels.
+/// Turns e, the terms of sum_exp, into the gradient: softmax times the sum of the target, less the target. 0 in lanes
+/// from `real` on. With two classes and smoothed targets, each has its softmax times the other's target less the
+/// other's softmax times its target: the same number without what cancels.
 /// @param second  null: samples have one label
 HWY_INLINE void finish_gradient_by_rule(const LossShape& shape, FloatVec sum, FloatVec own, LabelVec label,
                                         const SecondLabels* second, int real, float* e) {
@@ -214,8 +214,8 @@ HWY_INLINE FloatVec is_in_label_set(const LossShape& shape, const std::int32_t* 
   return hn::Load(d, is_label);
 }
 
-/// The other kinds: of each output by itself.
-/// @param best  of kLabelSets: -1 in lanes whose outputs above 0 are not those of their labels
+/// The other kinds of loss: means over the outputs.
+/// @param best  for kLabelSets: -1 in lanes whose outputs above 0 are not those of their labels
 template <LossForm kForm>
 HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, const std::int32_t* labels,
                                       LabelVec label, int real, float* dx, LabelVec& best) {

@@ -22,7 +22,7 @@ using Pixels = hn::CappedTag<float, 16>;
 using Positions = hn::RebindToSigned<Pixels>;
 using PositionBytes = hn::Rebind<std::uint8_t, Positions>;
 
-/// A maximum in the making. As in PyTorch the first of equals wins, and NaN beats every number.
+/// A running maximum. The first of equals wins, as in PyTorch, and NaN beats every number.
 struct Best {
   hn::Vec<Pixels> value;
   hn::Vec<Positions> position;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The multiply-add of all kernels: rounded once on every processor, which Highway's MulAdd is only where there is an
-/// instruction for it. (Of doubles that are products of floats, where a product is exact, either will do.)
+/// The multiply-add of all kernels: rounded once on every processor. Highway's MulAdd is so only where there is an
+/// instruction for it. (For doubles that are products of floats, where a product is exact, either will do.)
 ///
-/// Compiled once for each instruction set (Highway's foreach_target), hence the toggled guard.
+/// Compiled once for each instruction set (Highway's foreach_target), so the guard is toggled.
 #include "hwy/highway.h"
 #include "kernels/numerics/portable_math.hpp"
 
@@ -53,7 +53,7 @@ HWY_INLINE V add_rounding_to_odd(D d, V product, V term, V sum) {
   return hn::BitCast(d, hn::Add(bits, change));
 }
 
-/// product + term, so that rounding it to float rounds once. As a rule rounding it to double does no harm: only the
+/// product + term, so that rounding it to float rounds once. Usually rounding it to double does no harm: only the
 /// middle of two floats does, where it is not exact, and what is no normal float.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V add_before_rounding(D d, V product, V term) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What convolutions and matrix products are called with, and the scratch memory of their threads.
+/// Operands of convolutions and matrix products, and the scratch memory of their threads.
 #pragma once
 
 #include "common/buffers.hpp"
@@ -26,21 +26,21 @@ class Scratch {
   AlignedBuffer<float> buffer_;
 };
 
-// Which taps of a filter touch which pixels: the one place that knows stride, padding and dilation.
+// Taps of a filter and the pixels that they touch: the one place that knows stride, padding and dilation.
 
-/// Along one axis, the taps that a target pixel sums over: `count` source pixels, a fixed step apart and the first of
-/// them `source`, which pass through filter taps that are a fixed step apart, too, the first of them `tap`.
+/// Along one axis, the taps that a target pixel sums over. They are `count` source pixels from `source` on, in fixed
+/// steps, which pass through filter taps from `tap` on, in fixed steps, too.
 struct TapRange {
   int source = 0;
   int tap = 0;
   int count = 0;
 };
 
-/// One axis of a convolution. Of its outputs the first `read` are read.
+/// One axis of a convolution. The first `read` of its outputs are read.
 struct ConvAxis {
   int in = 0, out = 0, read = 0, kernel = 0, stride = 1, padding = 0, dilation = 1;
 
-  /// Of the data gradient: pixels of dy that meet the same pixel of dx lie so far apart, and their taps as below.
+  /// Steps of the data gradient: between pixels of dy that meet one pixel of dx, and between their taps.
   int gradient_step() const { return dilation / std::gcd(stride, dilation); }
   int gradient_tap_step() const { return -stride / std::gcd(stride, dilation); }
 };
@@ -57,12 +57,12 @@ inline std::vector<TapRange> forward_taps(const ConvAxis& a) {
   return ranges;
 }
 
-/// Data gradient: input pixel h sums output pixels p with h = p * stride - padding + r * dilation, by rising p.
+/// Data gradient: input pixel h sums output pixels p by rising p. h = p * stride - padding + r * dilation.
 inline std::vector<TapRange> backward_taps(const ConvAxis& a) {
   const int reach = (a.kernel - 1) * a.dilation + 1, step = a.gradient_step();
   std::vector<TapRange> ranges(static_cast<std::size_t>(a.in));
   for (int h = 0; h < a.in; ++h) {
-    const int from_first = h + a.padding;  // how far h lies behind the first pixel under output pixel 0
+    const int from_first = h + a.padding;  // pixels from the first one under output pixel 0 to h
     int first = from_first < reach ? 0 : (from_first - reach) / a.stride + 1;
     const int end = std::min(a.read, from_first / a.stride + 1), last_try = std::min(end, first + step);
     while (first < last_try && (from_first - first * a.stride) % a.dilation != 0) ++first;
@@ -73,16 +73,16 @@ inline std::vector<TapRange> backward_taps(const ConvAxis& a) {
   return ranges;
 }
 
-/// Target [targets, target_rows, target_columns, batch] from source [sources, source_rows, source_columns,
-/// batch]: what forward and data gradient have in common. With several groups, sources and targets are those of one,
-/// and the groups follow one another in source, weights and target.
+/// Target [targets, target_rows, target_columns, batch] from source [sources, source_rows, source_columns, batch]: the
+/// form shared by forward pass and data gradient. With several groups, sources and targets are those of one, and the
+/// groups follow one another in source, weights and target.
 struct Correlation {
   int batch = 0, groups = 1;
   int sources = 0, source_rows = 0, source_columns = 0;
   int targets = 0;
   int kernel_rows = 0, kernel_columns = 0;
-  int source_step = 1, tap_step = 1;  ///< of both axes, from one tap that a pixel sums over to the next
-  int column_period = 1;              ///< columns of the target so far apart have the same taps, but at edges
+  int source_step = 1, tap_step = 1;  ///< steps of both axes, from one tap that a pixel sums over to the next
+  int column_period = 1;              ///< columns at this distance have the same taps, but at edges
   std::ptrdiff_t weight_target = 0,
                  weight_source = 0;     ///< floats between filters of two targets, of two sources
   std::vector<TapRange> rows, columns;  ///< for each row and each column of the target
@@ -92,8 +92,8 @@ struct Correlation {
 Correlation forward_correlation(const Conv2dShape& shape);
 Correlation backward_correlation(const Conv2dShape& shape);
 
-/// Of a filter of 1x1, the pixels of the target that have a source pixel, and which these are: as the pixels of a
-/// channel they are columns of a matrix, as samples are.
+/// In a filter of 1x1, the pixels of the target that have a source pixel, and these source pixels. Like samples, the
+/// pixels of a channel are columns of a matrix.
 struct PixelPairs {
   std::vector<std::size_t> source, target;  ///< in floats, of a channel
   bool is_dense = true;                     ///< both are all pixels, in order
@@ -116,8 +116,8 @@ struct PixelPairs {
   }
 };
 
-/// Calls use(first, size, place) for pieces of the columns [n, n + width) that lie in one pixel: columns from n on, and
-/// where they are in the channel.
+/// Calls use(first, size, place) for pieces of the columns [n, n + width) that lie in one pixel. They are columns n +
+/// first and so on, at `place` in the channel.
 template <class Use>
 void for_each_pixel(const std::vector<std::size_t>& pixels, std::size_t batch, std::size_t n,
                     std::size_t width, const Use& use) {
@@ -128,7 +128,7 @@ void for_each_pixel(const std::vector<std::size_t>& pixels, std::size_t batch, s
   }
 }
 
-/// c[i][j] = start[i] + sum over d of a(i, d) * b[d][j], for rows i, columns j and depth d: a chain for each `block`
+/// c[i][j] = start[i] + sum over d of a(i, d) * b[d][j], for rows i, columns j and depth d. A chain for each `block`
 /// of d, blocks added in order. Strides are in floats. Rows of b are readable up to a multiple of kLanes columns; c
 /// is written up to `columns`.
 struct Product {

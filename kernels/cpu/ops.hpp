@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every op of a CPU: free functions, written by hand with Google Highway, one file an op. (The ops of GPUs work on
-/// whole batches and have a contract of their own, kernels/device_ops.hpp.)
+/// whole batches and have another contract, kernels/device_ops.hpp.)
 ///
 /// Conventions, stated once:
 /// - Tensors are fp32 and *batch innermost*: [channel][row][column][sample]. A SIMD register holds the same
@@ -46,7 +46,7 @@ class HostLoss {
 
 namespace lockstep::cpu {
 
-/// Samples that are processed together, of which every `batch` is a multiple: one 64-byte line, a vector of AVX-512,
+/// Samples that are processed together; every `batch` is a multiple. One 64-byte line: a vector of AVX-512,
 /// two of AVX2.
 inline constexpr int kLanes = 16;
 
@@ -63,13 +63,13 @@ void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, co
 void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, const float* b,
                           float* dx);
 /// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as the split says.
-/// @param split  of the layer, of whose output channels the shape may have a part, and of a full grain, of which this
-///               may be a smaller one
+/// @param split  the layer's, for a full grain. The shape may have a part of the layer's output channels, and the grain
+///               may be smaller
 void conv2d_backward_weights(const Conv2dShape& shape, const GradientSplit& split, const float* x,
                              const float* dy, const GradientOutput& to);
 
-/// y = max over each window; argmax [C,P,Q,N]: position in the window (row * kernel + column) of the first
-/// maximum (NaN wins, as in PyTorch). Where windows overlap, a pixel's gradient is added up in row-major order of them.
+/// y = max over each window; argmax [C,P,Q,N]: position (row * kernel + column) of the first maximum. (NaN
+/// wins, as in PyTorch.) If windows overlap, a pixel's gradient is added up in row-major order of them.
 /// @throws InternalError  the kernel is larger than 16 x 16: argmax is one byte
 void max_pool_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax);
 void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uint8_t* argmax, float* dx);
@@ -77,12 +77,12 @@ void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uin
 void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y);
 void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx);
 
-/// y = mean over each window, likewise; where windows overlap, a pixel's gradient is added up in row-major order of
+/// y = mean over each window, like avg_pool. If windows overlap, a pixel's gradient is added up in row-major order of
 /// them.
 void adaptive_avg_pool_forward(const AdaptivePoolShape& shape, const float* x, float* y);
 void adaptive_avg_pool_backward(const AdaptivePoolShape& shape, const float* dy, float* dx);
 
-/// y [C,N] = mean over each channel of x [C,H,W,N]: pixel k, row by row, is added to sum k % 4; then
+/// y [C,N] = mean over each channel of x [C,H,W,N]. Pixel k, row by row, is added to sum k % 4; then
 /// (sum 0 + sum 1) + (sum 2 + sum 3), times the rounded 1 / (H W).
 void global_avg_pool_forward(const ImageShape& shape, int batch, const float* x, float* y);
 void global_avg_pool_backward(const ImageShape& shape, int batch, const float* dy, float* dx);
@@ -90,12 +90,12 @@ void global_avg_pool_backward(const ImageShape& shape, int batch, const float* d
 // Batch normalisation: kernels/batch_norm.hpp has the order of the sums. x, y, dy, dx [channels, pixels, N].
 /// Accumulates the sums of x and x x: long sums [channels][kBatchNormWords].
 void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* sums);
-/// Layers behind a batch norm that work on its output in place, computed with it: they cost no pass over memory.
+/// Layers after a batch norm that work on its output in place, computed with it. They cost no pass over memory.
 struct NormSteps {
   const float* added = nullptr;  ///< first: y += added, or dy += added, as add(); null: nothing
-  /// Then: y = max(y, 0), or the gradient of that, as relu_forward() and relu_backward().
+  /// Second: y = max(y, 0), or the gradient of that, as relu_forward() and relu_backward().
   bool has_relu = false;
-  std::uint8_t* positive = nullptr;  ///< of the relu; in evaluation null
+  std::uint8_t* positive = nullptr;  ///< for the backward pass of the relu; in evaluation null
 };
 /// y = (x - mean) (rstd weight) + bias, one rounding for the latter two; then the steps.
 /// @param weight, bias  [channels]; null: 1 and 0
@@ -103,11 +103,11 @@ struct NormSteps {
 void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
                         const float* weight, const float* bias, const NormSteps& steps, float* y,
                         std::uint32_t* maxima = nullptr);
-/// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd; the steps come first, by which dy changes.
+/// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd. The steps, which change dy, come first.
 void batch_norm_gradient_sums(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,
                               const BatchNormChannel* channels, std::int64_t* sums);
 /// dx = (dy - mean_dy - xhat mean_dy_xhat) (rstd weight); 0 in padding columns.
-/// @param maxima  likewise, of dx
+/// @param maxima  [N], overwritten with ColumnMaxima::bits of dx; null: not wanted
 void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
                          const BatchNormChannel* channels, const float* weight, float* dx,
                          std::uint32_t* maxima = nullptr);
@@ -119,7 +119,7 @@ void batch_norm_backward(const BatchNormShape& shape, const float* x, const floa
 /// @param statistics    [shape.statistics_size()], overwritten
 void group_norm_forward(const GroupNormShape& shape, double eps, const float* x, const float* weight,
                         const float* bias, float* statistics, float* y);
-/// dx = (g - mean of g - xhat mean of g xhat) rstd, where g = dy weight and means, over the group, are sums in double /
+/// dx = (g - mean of g - xhat mean of g xhat) rstd, where g = dy weight. Means, over the group, are sums in double /
 /// numbers, rounded. 0 in columns where dy is 0.
 void group_norm_backward(const GroupNormShape& shape, const float* x, const float* dy, const float* weight,
                          const float* statistics, float* dx);
@@ -148,7 +148,7 @@ void activation_backward(const ActivationFunction& f, std::size_t size, const fl
 void add(std::size_t size, const float* a, const float* b, float* y);
 /// y = x scale, or with `adds` y += x scale, where the product is rounded first. In place when y == x.
 void scale_channels(const ScaleShape& shape, const float* x, const float* scale, bool adds, float* y);
-/// y [C,N] = the sum over each channel of a b, both [C,pixels,N]: pixel k goes to chain k % 4; then (sum 0 + sum 1) +
+/// y [C,N] = the sum over each channel of a b, both [C,pixels,N]. Pixel k goes to chain k % 4; then (sum 0 + sum 1) +
 /// (sum 2 + sum 3). With `adds` y += that.
 void sum_products(const ScaleShape& shape, const float* a, const float* b, bool adds, float* y);
 
@@ -159,13 +159,13 @@ void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, f
 /// logits [C,N] → natural logarithm of the softmax, y [C,N]. In place when y == x. The largest logit of a sample is
 /// subtracted first, so no finite logit overflows.
 void log_softmax(const LossShape& shape, const float* logits, float* y);
-/// What the samples lose by shape.rule and shape.mixed, summed over them; `labels` [samples] in [0, classes), or rows of
-/// shape.rule.label_sets: then a sample is right where the outputs above 0 are those of its labels. dlogits
+/// The samples' loss by shape.rule and shape.mixed, summed. `labels` [samples] in [0, classes), or rows of
+/// shape.rule.label_sets: a sample is then right where the outputs above 0 are those of its labels. dlogits
 /// [C,N], the gradient (of the plain cross-entropy softmax - onehot), for real columns, 0 for padding; may be null
 /// (evaluation). In place when dlogits == logits. `sums` is overwritten. The loss of a sample is computed in float;
 /// the samples are added in double, in their order. Logits with NaN or +infinity, or none but -infinity, give a NaN
-/// loss and NaN gradients for that sample, which never counts as correct. Right is the answer `labels` has, whatever
-/// it is mixed with. Losses that are not finite are counted, not added.
+/// loss and NaN gradients for that sample, which never counts as correct. Right is the answer in `labels`, also
+/// where it is mixed. Losses that are not finite are counted, not added.
 void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
                        float* dlogits, LossSums* sums);
 
@@ -177,22 +177,22 @@ void separate_rgb(std::size_t count, const std::uint8_t* pixels, std::uint8_t* r
 /// the channel of f. images: [shape.samples] of uint8 [features], wherever each lies; scale, shift: [channels].
 void gather_images(const GatherShape& shape, const std::uint8_t* const* images, const float* scale,
                    const float* shift, float* x);
-/// What samples are mixed with.
+/// Partners that samples are mixed with.
 struct MixedImages {
   const SampleMix* mixes = nullptr;               ///< [shape.samples]; null: nothing is mixed
-  const std::uint8_t* const* partners = nullptr;  ///< likewise, images of those that are mixed
+  const std::uint8_t* const* partners = nullptr;  ///< [shape.samples], images of those that are mixed
 };
-/// As gather_images, but of each image what augment_image() makes of it, and then mix_images() of it and its partner.
+/// gather_images of images made by augment_image(), then by mix_images() of each and its partner.
 /// @param index  [shape.samples] their numbers in the set
 void gather_augmented(const GatherShape& shape, const std::uint8_t* const* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
                       const MixedImages& mixed, float* x);
-/// What a sample is in an epoch, by the definition in kernels/numerics/augment.hpp. image and to:
+/// Augments a sample for an epoch, by the definition in kernels/numerics/augment.hpp. image and to:
 /// [channel][row][column] of the plan, not overlapping.
 /// @param sample  its number in the set
 void augment_image(const AugmentPlan& plan, std::int64_t epoch, std::uint32_t sample,
                    const std::uint8_t* image, std::uint8_t* to);
-/// What becomes of the image of a sample, by the definition in kernels/mix.hpp. Both are augmented.
+/// Mixes the image of a sample with its partner's, by the definition in kernels/mix.hpp. Both are augmented.
 void mix_images(const AugmentPlan& plan, const SampleMix& mix, const std::uint8_t* partner,
                 std::uint8_t* image);
 /// x[f][n] = features[index[n]][f], 0 in padding columns. features: fp32 [sample][features].
@@ -201,7 +201,7 @@ void gather_features(const GatherShape& shape, const float* features, const std:
 /// Accumulates: sum[i] += round(g[i] * format.scale), half to even. Returns false, having added 0 for the
 /// culprits, if some |g[i]| >= format.limit or is NaN. See kernels/numerics/sums.hpp.
 bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum);
-/// g[i] = float(sum[i] / (scale * count)), computed in double with one rounding to float; `scale` is the
+/// g[i] = float(sum[i] / (scale * count)), computed in double with one rounding to float. `scale` is the
 /// power of two that the terms were multiplied by.
 void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g);
 /// Accumulates: sum[i] += g[i].
@@ -214,16 +214,16 @@ double sum_of_squares(std::span<const float> numbers);
 /// In place: what a rule sees of the mean gradient.
 void clip(std::size_t size, const ClipStep& step, float* g);
 /// One optimiser step: moves `w` and `buffers` by the rule (kernels/optimizers) along the mean gradient.
-/// All pointers are arenas, of which `tensors` names the ranges that move.
-/// @param buffers  what the rule remembers: as many as buffers_of(rule)
+/// All pointers are arenas; `tensors` names the ranges of them that move.
+/// @param buffers  buffers of the rule: as many as buffers_of(rule)
 void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
             float* const* buffers, float* w);
 
-/// average[i] += share * (w[i] - average[i]), with one fused multiply-add; with a share of 1 an average of zeros
+/// average[i] += share * (w[i] - average[i]), with one fused multiply-add. With a share of 1 an average of zeros
 /// becomes w.
 void average(float share, std::size_t size, const float* w, float* average);
 
-/// Fingerprint (kernels/numerics/fingerprint.hpp) of words [first, first + words.size()) of a buffer; fingerprints of
+/// Fingerprint (kernels/numerics/fingerprint.hpp) of words [first, first + words.size()) of a buffer. Fingerprints of
 /// parts add up to that of the whole.
 std::uint64_t fingerprint(std::uint32_t buffer, std::size_t first, std::span<const float> words);
 std::uint64_t fingerprint(std::uint32_t buffer, std::size_t first, std::span<const std::int64_t> words);

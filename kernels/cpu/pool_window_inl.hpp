@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which pixels a pooling window covers, and the loop over all windows; compiled once for each SIMD target.
+/// The pixels that a pooling window covers, and the loop over all windows; compiled once for each SIMD target.
 
 #if defined(LOCKSTEP_CPU_POOL_WINDOW_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_POOL_WINDOW_INL_HPP
@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-/// The taps [begin, end) of a window, along one dimension, that lie inside the image; tap t is pixel origin +
+/// The taps [begin, end) of a window, along one dimension, that lie inside the image. Tap t is pixel origin +
 /// t.
 struct TapRange {
   int begin, end, origin;
@@ -32,8 +32,8 @@ HWY_INLINE TapRange taps_inside(const Pool2dShape& shape, int window, int image_
 /// One window of one channel, for the whole batch. Offsets count numbers from the start of a tensor.
 struct PoolWindow {
   TapRange rows, columns;
-  std::size_t channel_offset;  ///< of the channel in x
-  std::size_t y_offset;        ///< of the window's result in y
+  std::size_t channel_offset;  ///< offset of the channel in x
+  std::size_t y_offset;        ///< offset of the window's result in y
 };
 
 /// Calls body(window) channel by channel, windows in row-major order.
@@ -54,8 +54,8 @@ HWY_INLINE void for_each_window(const Pool2dShape& shape, const Body& body) {
   }
 }
 
-/// Calls body(tap, offset) for the taps inside the image in row-major order: tap is row * kernel + column,
-/// offset where its pixel starts in x.
+/// Calls body(tap, offset) for the taps inside the image in row-major order. tap is row * kernel + column,
+/// offset the start of its pixel in x.
 template <class Body>
 HWY_INLINE void for_each_tap(const Pool2dShape& shape, const PoolWindow& window, const Body& body) {
   for (int r = window.rows.begin; r < window.rows.end; ++r) {
@@ -67,7 +67,7 @@ HWY_INLINE void for_each_tap(const Pool2dShape& shape, const PoolWindow& window,
   }
 }
 
-/// Where the pixels of a 2 x 2 window start in x, of some samples, and its result in y.
+/// Offsets of the pixels of some samples' 2 x 2 window in x, and of its result in y.
 struct Quad {
   std::size_t upper_left, upper_right, lower_left, lower_right, y;
 };

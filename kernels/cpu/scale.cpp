@@ -35,7 +35,7 @@ void scale_channels(const ScaleShape& shape, const float* x, const float* scale,
   }
 }
 
-/// Of one channel of the samples of one vector: pixels are `stride` numbers apart.
+/// Product of one channel, for the samples of one vector: its pixels are every `stride` numbers.
 HWY_INLINE hn::Vec<Scaled> product_of_channel(int pixels, std::size_t stride, const float* a,
                                               const float* b) {
   const Scaled d;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a relu remembers, a bit for each number: how vectors of any length store and load it.
+/// The memory of a relu, a bit for each number: how vectors of any length store and load it.
 ///
-/// Compiled once for each instruction set (Highway's foreach_target), hence the toggled guard.
+/// Compiled once for each instruction set (Highway's foreach_target), so the guard is toggled.
 #include "hwy/highway.h"
 
 #include <cstddef>

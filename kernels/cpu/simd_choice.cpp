@@ -37,7 +37,7 @@ std::int64_t target_in_use() {
   return HWY_TARGET;
 }
 
-/// Does `steps` rounds of independent multiply-adds, enough of them to hide their latency; adds what came out
+/// Does `steps` rounds of independent multiply-adds, enough of them to hide their latency. Adds the result
 /// to *sink, so that none can be left out. Returns the number of floating-point operations.
 double burn_fma(std::size_t steps, float* sink) {
   constexpr std::size_t kChains = 12;
@@ -67,7 +67,7 @@ namespace {
 struct Simd {
   std::string_view name;
   std::int64_t target;
-  const char* shown;  ///< as its maker calls it; Highway calls AVX-512 "AVX3"
+  const char* shown;  ///< its maker's name; Highway calls AVX-512 "AVX3"
 };
 
 constexpr Simd kSimds[] = {{"avx512", HWY_AVX3, "AVX-512"},
@@ -108,7 +108,7 @@ void choose_simd(std::string_view name) {
   if (name.empty()) return;
   const auto* const chosen = std::ranges::find(kSimds, name, &Simd::name);
   if (chosen == std::end(kSimds)) {
-    throw UsageError(fmt::format("{}={} is no instruction set: choose one of {}", kSimdVariable,
+    throw UsageError(fmt::format("{}={} is not an instruction set: choose one of {}", kSimdVariable,
                                  printable_line(name), fmt::join(simd_choices(), ", ")));
   }
   if (!is_here(*chosen)) {

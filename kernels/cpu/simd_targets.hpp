@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which instruction sets the CPU kernels are compiled for. Include this before any Highway header.
+/// The instruction sets that the CPU kernels are compiled for. Include this before any Highway header.
 ///
-/// On x86-64: AVX-512 ("AVX3"), AVX2, SSE4 and plain scalar code, of which the last two fuse multiply-adds by
-/// software (multiply_add_inl.hpp); on Arm: NEON. Each further one would compile every kernel once more and gain
+/// On x86-64: AVX-512 ("AVX3"), AVX2, SSE4 and plain scalar code. The last two fuse multiply-adds by
+/// software (multiply_add_inl.hpp). On Arm: NEON. Each further one would compile every kernel once more and gain
 /// nothing here; vectors whose length is unknown to the compiler (SVE, RVV) cannot live in arrays. Every translation
 /// unit must see the same list, or its dispatch tables would differ.
 #pragma once
@@ -13,7 +13,7 @@
 #endif
 
 #undef HWY_DISABLED_TARGETS
-#ifdef LOCKSTEP_SANITIZED  // which find in AVX2 and in plain code what is in the others: vectors and their ends
+#ifdef LOCKSTEP_SANITIZED  // sanitizers find in AVX2 and plain code what is in the others: vectors and ends
 #define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS (HWY_SSE4 | HWY_AVX3)
 #else
 #define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS 0

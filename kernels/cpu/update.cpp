@@ -57,7 +57,7 @@ double sum_of_squares(std::size_t size, const float* x) {
   return add_lanes(lanes);
 }
 
-/// Of the direction in which a tensor is about to move; nothing moves yet.
+/// Squares of the direction in which a tensor is about to move; nothing moves yet.
 template <class Rule>
 double direction_squares(const typename Rule::Step& step, const TensorFactors& own, std::size_t size,
                          const float* g, float* const* buffers, const float* w) {
@@ -77,7 +77,7 @@ double direction_squares(const typename Rule::Step& step, const TensorFactors& o
   return add_lanes(lanes);
 }
 
-/// What the step tells this tensor.
+/// The factors of this tensor at this step.
 template <class Rule>
 TensorFactors factors_of(const typename Rule::Step& step, const UpdateTensor& tensor, const float* g,
                          float* const* buffers, const float* w) {

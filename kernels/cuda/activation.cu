@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is computed number by number: activations, sums, a bias or a factor for each channel, copies of features.
+/// Ops that work number by number: activations, sums, a bias or a factor for each channel, copies of features.
 #include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/threads.cuh"
@@ -11,7 +11,7 @@ namespace lockstep::LOCKSTEP_GPU {
 //
 // Limit, forward and back together, 2 launches: x is read, y written, what was saved and dy read, dx
 // written. 64 channels of 16 x 16, batch 128: 42 MB, 0.7 us a launch lost, 8.4 us from L2, 12.5 us from HBM;
-// the arithmetic, some 30 operations and a division, hides behind it.
+// the arithmetic, some 30 operations and a division, hides under it.
 
 namespace {
 
@@ -82,15 +82,15 @@ void add(cudaStream_t stream, std::size_t size, const float* a, const float* b, 
   for_each(stream, Sum{}, size, a, b, y);
 }
 
-// The bias of a layer whose samples are outermost, for the vendor ops: cuDNN adds only biases that begin at
+// The bias of a layer whose samples are outermost, for the vendor ops. cuDNN adds only biases that begin at
 // a multiple of 16 bytes, and those in the arena begin where the weights before them end.
 //
 // Limit: y is read and written once, as by cuDNN: Net conv1, batch 64: 2.9 MB, 0.9 us.
 
 namespace {
 
-/// @param size      of y, in packs
-/// @param pixels    of an output channel of a sample, in packs
+/// @param size      packs of y
+/// @param pixels    packs of an output channel of a sample
 template <int kWidth>
 __global__ void add_bias(std::uint32_t size, Divisor pixels, Divisor channels, const float* b, float* y) {
   const std::uint32_t i = thread_number();
@@ -123,10 +123,10 @@ void add_channel_bias(cudaStream_t stream, const ImageShape& output, int batch, 
   }
 }
 
-// A product with one number for each channel of each sample, and the gradient of that number; and features that are
+// A product with one number for each channel of each sample, and the gradient of that number. Also features that are
 // copied from one tensor into another.
 //
-// Limit, y = x scale forward and both gradients back, 3 launches: x and dy are read twice, y and dx written. 64
+// Limit, y = x scale forward and both gradients back, 3 launches. x and dy are read twice, y and dx written. 64
 // channels of 16 x 16, batch 128: 50 MB, 10 us from L2, 15 us from HBM.
 
 namespace {
@@ -159,7 +159,7 @@ __global__ void scale_numbers(std::uint32_t size, Divisor columns, Divisor chann
   store_or_add(numbers, adds, y + at);
 }
 
-/// A thread for each channel of a sample, in the CPU's order. Pixels of a channel are `columns` apart.
+/// A thread for each channel of a sample, in the CPU's order. A channel's pixels are `columns` numbers from each other.
 __global__ void sum_channels(std::uint32_t outputs, Divisor columns, int pixels, const float* a,
                              const float* b, bool adds, float* y) {
   const std::uint32_t thread = thread_number();

@@ -8,19 +8,19 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-// Average-pooling on its own, of any window; the 2 x 2 pool after a convolution is part of its kernel
+// Average-pooling alone, of any window. The 2 x 2 pool after a convolution is part of its kernel
 // instead.
 //
-// Versions: those of max_pool.cu: from a thread for each output and atomic additions backward to a gather by
+// Versions, see max_pool.cu. First a thread for each output, and atomic additions backward. Now a gather by
 // threads of four samples, in the CPU's order of additions, without divisions, 2 x 2 and 3 x 3 unrolled.
 //
-// Limit, forward and back together, 2 launches, x is read, dx written, y and dy once:
+// Limit, forward and back together, 2 launches, x is read, dx written, y and dy once.
 // Net's first pool, batch 64, were it an average (10 @ 24 x 24): 3.7 MB, in L2: 0.7 us. LeNet's, batch 256
 // (20 @ 26 x 26): 35 MB: 6.9 us from L2, 10.5 us from HBM.
 
 namespace {
 
-/// What one tap counts in the average; padding counts too.
+/// The share of one tap in the average; padding counts too.
 float share_of_tap(const Pool2dShape& shape) {
   return 1.0F / static_cast<float>(shape.kernel * shape.kernel);
 }
@@ -75,7 +75,7 @@ void launch_backward(cudaStream_t stream, const Pool2dShape& shape, const float*
   launch(stream, thread_each(plan.inputs), backward<kWidth>, plan, share_of_tap(shape), dy, dx);
 }
 
-/// Whether a thread may take four samples at once.
+/// True if a thread may process four samples at once.
 bool in_packs_of_four(const Pool2dShape& shape, const float* a, const float* b) {
   const auto batch = static_cast<std::size_t>(shape.batch);
   return is_packable<4>(a, batch) && is_packable<4>(b, batch);
@@ -91,16 +91,16 @@ void avg_pool_backward(cudaStream_t stream, const Pool2dShape& shape, const floa
   (in_packs_of_four(shape, dy, dx) ? launch_backward<4> : launch_backward<1>)(stream, shape, dy, dx);
 }
 
-// Windows of an adaptive pool: a thread for each output, and for each pixel a gather, in the CPU's order of additions.
+// Windows of an adaptive pool. A thread for each output, and for each pixel a gather, in the CPU's order of additions.
 //
-// Limit, forward and back together, 2 launches, x is read, dx written: 64 channels of 14 x 14 to 7 x 7, batch 128:
+// Limit, forward and back together, 2 launches, x is read, dx written. 64 channels of 14 x 14 to 7 x 7, batch 128:
 // 12.8 MB, in L2: 2.5 us.
 
 namespace {
 
 struct AdaptivePlan {
   std::uint32_t threads = 0;
-  Divisor columns, width, height;  ///< of what the threads are numbered by
+  Divisor columns, width, height;  ///< divisors of a thread's number
   AdaptivePoolShape shape;
 };
 
@@ -182,20 +182,20 @@ void adaptive_avg_pool_backward(cudaStream_t stream, const AdaptivePoolShape& sh
   launch(stream, thread_each(plan.threads), adaptive_backward, plan, dy, dx);
 }
 
-// The mean of each whole channel, a thread for each channel of a sample, in the CPU's order of additions;
-// and its gradient, a thread for each pixel.
+// The mean of each whole channel, a thread for each channel of a sample, in the CPU's order of additions.
+// Its gradient, a thread for each pixel.
 //
-// Limit, forward and back together, 2 launches, x is read, dx written: 64 channels of 8 x 8, batch 128: 4.2
+// Limit, forward and back together, 2 launches, x is read, dx written. 64 channels of 8 x 8, batch 128: 4.2
 // MB, in L2: 0.8 us.
 
 namespace {
 
-/// What one pixel counts in the mean.
+/// The share of one pixel in the mean.
 float share_of_pixel(int pixels) {
   return 1.0F / static_cast<float>(pixels);
 }
 
-/// Pixels of a channel are `columns` apart.
+/// Pixels of a channel are `columns` numbers from each other.
 __global__ void mean_forward(std::uint32_t outputs, Divisor columns, int pixels, float share, const float* x,
                              float* y) {
   const std::uint32_t thread = thread_number();

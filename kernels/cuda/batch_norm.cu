@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Batch normalisation: sums of parts in the CPU's order (kernels/batch_norm.hpp), a block for each part; what
-/// is known of a channel, a thread for each; y and dx, a thread for each four numbers of a channel that are neighbours.
+/// Batch normalisation. Sums of parts in the CPU's order (kernels/batch_norm.hpp): a block for each part. Statistics
+/// of a channel: a thread for each. y and dx: a thread for each four neighbouring numbers of a channel.
 ///
-/// Limit, forward and back together, 7 launches: x is read four times, dy twice, y and dx are written: 64
+/// Limit, forward and back together, 7 launches. x is read four times, dy twice, y and dx are written: 64
 /// channels of 8 x 8, batch 128: 2.1 MB each, 17 MB, in L2: 3.4 us.
 #include "kernels/batch_norm.hpp"
 #include "kernels/cuda/kernels.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned kPartThreads = kBatchNormLanes * kBatchNormChains;
 
-/// Which numbers of a channel belong to which part.
+/// The numbers of a channel that belong to each part.
 struct Parts {
   int grain = 0, samples = 0, pixels = 0, channels = 0;
   int of_channel = 0;  ///< parts of one channel of a whole grain

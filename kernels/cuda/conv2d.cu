@@ -25,14 +25,14 @@ namespace lockstep::LOCKSTEP_GPU {
 // after another, each of which waits for the L2 cache; step and bias are read before the sums; with one
 // input channel the epilogue happens in registers, a layer for all windows of a thread at once.
 // 5. A lane copies the weights of one tap, of all filters, to places that are constants: a third of the instructions.
-// Tiles of up to 5 filters without a border take registers for 20 warps in place of 15, and 3 x 3 filters with one
+// Tiles of up to 5 filters without a border have registers for 20 warps in place of 15, and 3 x 3 filters with one
 // come eight at a time.
 //
-// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory:
+// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory.
 // Net, batch 64:     conv1  18 MFLOP, 0.8 MB  0.3 us / 0.3 us;  conv2  41 MFLOP, 0.5 MB   0.7 us / 0.2 us.
 // LeNet, batch 256:  conv1  62 MFLOP, 5.2 MB  1.1 us / 1.6 us;  conv2 819 MFLOP, 4.6 MB  14.3 us / 1.4 us.
 // Measured with version 4: conv2 of Net 5.5 us, of LeNet 32.3 us, whose 640 blocks filled a second round by a fifth.
-// Of the inner loop's instructions (sm_90, 2 x 4 pixels, 5 filters, 5 x 5 taps) 87 % are fmas.
+// 87 % of the inner loop's instructions (sm_90, 2 x 4 pixels, 5 filters, 5 x 5 taps) are fmas.
 
 namespace {
 
@@ -73,10 +73,10 @@ struct ForwardStore {
   std::uint8_t* mask;
   bool from_registers = false;
 
-  /// What a warp reads before it knows any output.
+  /// Values that a warp reads before it knows any output.
   struct Early {
     std::uint32_t step;
-    float bias;  ///< lane l: of the tile's filter l; 0 for -0, so that a sum of zeros is 0 on every device
+    float bias;  ///< lane l: that of the tile's filter l; 0 for -0, so that a sum of zeros is 0 everywhere
 
     __device__ float bias_of(int filter) const { return __shfl_sync(0xFFFFFFFFU, bias, filter); }
   };
@@ -109,7 +109,7 @@ struct ForwardStore {
     write(pixel_of<kPool>(place), place.sample, run_epilogue<kPool>(epilogue, step, place, v, last));
   }
 
-  /// The warps of the block take windows in turn.
+  /// The warps of the block share the windows, one after the other.
   template <int kPool, int kColumns, int kFilters>
   __device__ void windows(const GroupSums& sums, const TilePlace& tile, const Early& early) const {
     constexpr int kWide = kColumns / kPool, kWindows = kTileRows / kPool * kWide;
@@ -232,17 +232,17 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 // 1. A warp for each weight, a lane for each sample: two loads for each fma.
 // 2. 4 taps x 4 filters in registers; by now 8 x 8 (conv2d_generic_weights.cuh).
 // 3. All taps of a channel for up to 5 filters in registers, under a window that slides along rows of x: 10
-// loads for 125 fmas. Warps take turns in rows and samples, and the warps of a block add up before
+// loads for 125 fmas. Warps share rows and samples, and the warps of a block add up before
 // anything reaches the exact sum (conv2d_window.cuh).
-// 4. Where it fits, 4 filters and 2 channels a block from shared memory (conv2d_staged.cuh); 3 x 3 filters eight at a
+// 4. If it fits, 4 filters and 2 channels a block from shared memory (conv2d_staged.cuh); 3 x 3 filters eight at a
 // time, with 2 channels in a block. Lanes are added up by threads (conv2d_lane_sums.cuh).
 //
-// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory:
+// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory.
 // Net, batch 64:     conv1  18 MFLOP, 1.7 MB  0.3 us / 0.5 us;  conv2   41 MFLOP,  0.7 MB   0.7 us / 0.2 us.
 // LeNet, batch 256:  conv1  62 MFLOP, 14.6 MB 1.1 us / 4.4 us;  conv2  819 MFLOP,  7.6 MB  14.3 us / 2.3 us.
-// Measured with version 3: conv2 of Net 6.4 us, of LeNet 64.9 us. Of the inner loop's instructions (sm_90, 5 x 5 taps)
-// 86 % are fmas in version 4, 65 % in version 3; the start of a row of 8 pixels, what is copied and the sums over the
-// lanes bring it to about 62 %.
+// Measured with version 3: conv2 of Net 6.4 us, of LeNet 64.9 us. Fmas are 86 % of the inner loop's instructions
+// (sm_90, 5 x 5 taps) in version 4, 65 % in version 3; the start of a row of 8 pixels, what is copied and the sums over
+// the lanes bring it to about 62 %.
 
 void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, int grain,
                              const float* x, const float* dy, const ExactGradient& gradient) {

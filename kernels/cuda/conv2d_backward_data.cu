@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolution, gradient of its input, and the way back through the epilogue before it.
+/// Convolution, gradient of its input, and the backward pass of the epilogue before it.
 ///
 /// Versions:
-/// 1. One thread for a pixel of dx of a sample, everything from global memory. Filters that no other version is for
-///    take tiles by now (conv2d_generic.cuh).
+/// 1. One thread for a pixel of dx of a sample, everything from global memory. Filters without another version
+///    use tiles by now (conv2d_generic.cuh).
 /// 2. The forward kernel on dy with a border of zeros and the filters turned around (conv2d_direct.cuh). For
 ///    conv2 of Net and LeNet more than half of the products are with zeros of the border.
 /// 3. Rows of dy are scattered into whole rows of dx (conv2d_scatter.cuh): no such product is left. Version 2
@@ -13,15 +13,15 @@
 ///    those of 2, which few warps share. Rows of dx with the most work start first. Masks come eight at a
 ///    time.
 /// 5. Weights are copied by a third of the instructions. Rows and columns of dy that a pool dropped are left out: a
-///    fifth of LeNet's. Tiles of up to 8 columns take registers for 20 warps in place of 15, so that its 520 blocks are
+///    fifth of LeNet's. Tiles of up to 8 columns have registers for 20 warps in place of 15, so that its 520 blocks are
 ///    all there at once.
-/// In all of them the gradient spreads over the pool windows of the epilogue before, so that its own pass
-/// over memory is saved. With a bias it is the forward pass of a transposed convolution.
+/// In all of them the gradient spreads over the pool windows of the epilogue before, so that this needs no pass
+/// over memory. With a bias it is the forward pass of a transposed convolution.
 ///
-/// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory:
+/// Limits on an H100 (528 schedulers, 1.7 GHz, one launch each), of arithmetic / of memory.
 /// Net conv2, batch 64:      41 MFLOP,  1.8 MB   0.7 us / 0.5 us.
 /// LeNet conv2, batch 256:  819 MFLOP, 18.9 MB  14.3 us / 5.7 us.
-/// Measured with version 4: 7.2 us and 55.9 us. Of the inner loop's instructions (sm_90) 74 % are fmas in LeNet's tile
+/// Measured with version 4: 7.2 us and 55.9 us. 74 % of the inner loop's instructions (sm_90) are fmas in LeNet's tile
 /// (8 columns, 4 channels), 62 % in Net's (8 columns, 2 channels). LeNet's reads dy 25 times from the L2 cache, 82 MB,
 /// which takes 19 us.
 #include "common/error.hpp"
@@ -40,8 +40,8 @@ struct GradientStore {
   struct Early {};
   int batch;
   OutputSize size;
-  int padding;        ///< of the forward direction
-  const float* bias;  ///< of a channel of dx; null: none
+  int padding;        ///< padding of the forward direction
+  const float* bias;  ///< one number for each channel of dx; null: none
   bool expands;
   EpilogueBackward expand;
   float* dx;
@@ -70,7 +70,7 @@ struct GradientStore {
 
   __device__ Early early(const TilePlace& /*tile*/) const { return {}; }
 
-  /// The warps of the block take pixels in turn.
+  /// The warps of the block share the pixels, one after the other.
   template <int kColumns, int kFilters>
   __device__ void tile(const GroupSums& sums, const TilePlace& tile, const Early& /*early*/) const {
     for (int i = sums.group; i < sums.outputs; i += sums.groups) {
@@ -93,9 +93,9 @@ struct GradientStore {
     }
   }
 
-  /// The warps of the block take pixels in turn, and load the masks of some at a time.
+  /// The warps of the block share the pixels, and load the masks of some at a time.
   ///
-  /// @tparam kPool  of the epilogue before; 0 where there is none
+  /// @tparam kPool  pool of the epilogue before; 0 where there is none
   template <int kWidth, int kFilters, int kPool>
   __device__ void row_of_pixels(const GroupSums& sums, const RowPlace& place) const {
     constexpr int kAtOnce = kPool == 0 ? 1 : 8, kMaskBits = 4;

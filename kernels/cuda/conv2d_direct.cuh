@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolution with stride 1 and square filters, for the forward direction and, with filters turned around,
+/// Convolution with stride 1 and square filters, for the forward direction. With filters turned around, also
 /// for the data gradient of images too wide for conv2d_scatter.cuh.
 ///
 /// A thread computes 2 rows x kColumns columns of kFilters outputs of one sample. For each channel it loads
@@ -19,10 +19,10 @@ inline constexpr int kTileRows = 2;
 struct DirectArgs {
   explicit DirectArgs(int all_channels) : groups(all_channels) {}
 
-  int batch = 0, height = 0, width = 0;  ///< of the input
+  int batch = 0, height = 0, width = 0;  ///< sizes of the input
   int padding = 0;                       ///< may be negative
   int tiles_wide = 1;
-  ChannelGroups groups;  ///< of the input's channels
+  ChannelGroups groups;  ///< groups of the input's channels
   int channels_at_a_time = 1;
   const float* x = nullptr;  ///< [channels, height, width, batch]
   FilterView filters;
@@ -30,7 +30,7 @@ struct DirectArgs {
 
 /// The tile of outputs a block computes, and the sample of this lane, which may be beyond the batch.
 struct TilePlace {
-  int row, column;              ///< of the tile's first pixel
+  int row, column;              ///< the tile's first pixel
   int first_row, first_column;  ///< pixels before these are another tile's
   int filter, end_filter;       ///< filters of the tile; others are another tile's, or none
   int sample;
@@ -58,7 +58,7 @@ struct Patch {
   float at[kHeight][kWidth];
 };
 
-/// Where the patches of a tile are that lies inside the image. A pointer walks from pixel to pixel: that
+/// Places of the patches of a tile inside the image. A pointer walks from pixel to pixel: that
 /// costs one instruction each, and compilers have no reason to keep an address for each.
 template <int kSize, int kColumns>
 struct InnerPlace {
@@ -87,12 +87,12 @@ struct InnerPlace {
   }
 };
 
-/// Where the patches of a tile are that may reach beyond the image: pixels there are 0. What is loaded for
-/// them is the nearest pixel inside.
+/// Places of the patches of a tile that may reach beyond the image: pixels there are 0. It loads the nearest pixel
+/// inside for them.
 template <int kSize, int kColumns>
 struct BorderPlace {
   using Pixels = Patch<kSize, kColumns>;
-  const float* corner;                 ///< as above
+  const float* corner;                 ///< the first pixel of the patch
   unsigned down[Pixels::kHeight - 1];  ///< steps from row to row
   unsigned right[Pixels::kWidth - 1];  ///< and from pixel to pixel
   unsigned rows = 0, columns = 0;      ///< bits of those outside
@@ -190,10 +190,10 @@ inline constexpr int kDirectBlocks = kFilters > 5 ? 2
                                      : kSize == 3 ? 3
                                                   : 2;
 
-/// @param store  what becomes of the outputs. store.early(place) begins what needs not wait for them;
+/// @param store  writes the outputs. store.early(place) begins what needs not wait for them;
 ///               store.template tile<kColumns, kFilters>(sums, place, early), called by all threads, shares
 ///               them among the warps; if store.from_registers, there is one warp, and
-///               store.registers(sums, place, early) takes them as they are.
+///               store.registers(sums, place, early) uses them as they are.
 /// Grid: tiles, filters / kFilters, batch / 32. Block: a warp for each group of channels.
 template <int kSize, bool kBorder, int kColumns, int kFilters, class Store>
 __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
@@ -209,11 +209,11 @@ __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
   const int channels = min(args.groups.per_group, args.groups.channels - first);
   const auto early = store.early(tile);
   Place place(args, tile, args.x + first * plane_stride);
-  float* const weights = shared + group * args.channels_at_a_time * Cache::kChannelFloats;  // of this warp
+  float* const weights = shared + group * args.channels_at_a_time * Cache::kChannelFloats;  // this warp's
 
   TileSums<kColumns, kFilters> sums;
   const float* of_channel = weights;
-  // Of narrow tiles, pixels may be on their way while the weights come; wide ones lack registers, not warps.
+  // In narrow tiles, pixels may be on their way while the weights come; wide ones lack registers, not warps.
   constexpr bool kLoadsFirst = kColumns == 2;
 #pragma unroll 1
   for (int c = 0, cached = 0; c < channels; ++c, --cached) {
@@ -273,8 +273,8 @@ void launch_tile(cudaStream_t stream, const OutputSize& y, DirectArgs args, cons
 
 /// Queues one launch; nothing if there are no outputs. `args` lacks what depends on the tile.
 ///
-/// @tparam kAlwaysBorder  the caller's images nearly always have one: kernels for those without are left out,
-///                        which compile for long, and tiles with a border compute the same bits
+/// @tparam kAlwaysBorder  the caller's images nearly always have a border. Kernels for those without are left
+///                        out, which compile for long, and tiles with a border compute the same bits
 template <int kSize, bool kAlwaysBorder, class Store>
 void launch_direct(cudaStream_t stream, const Chip& chip, const OutputSize& y, const DirectArgs& args,
                    const Store& store) {

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolutions with filters of any size, stride, padding, dilation and number of groups: forward, and the gradient of
-/// the data. (Of the weights: kernels/cuda/conv2d_generic_weights.cuh.)
+/// Convolutions with filters of any size, stride, padding, dilation and number of groups. Forward, and the gradient of
+/// the data. (kernels/cuda/conv2d_generic_weights.cuh has that of the weights.)
 ///
-/// Such a convolution is one with filters of 1 x 1 over all pairs of an input channel and a tap, so its tiles are those
-/// of conv2d_direct.cuh. A table in shared memory says of each pair what its weights are, where its pixels lie, and
-/// which of them are inside the image. Pixels of dx that are `stride` apart get their gradient through the same taps,
+/// Such a convolution has filters of 1 x 1 over all pairs of an input channel and a tap. So its tiles are those
+/// of conv2d_direct.cuh. A table in shared memory tells of each pair its weights, where its pixels lie, and
+/// which of them are inside the image. Every `stride`-th pixel of dx gets its gradient through the same taps,
 /// from pixels of dy that are neighbours: a tile of the data gradient consists of such.
 ///
 /// Versions:
 /// 1. A thread has an output, or the four of a pool window, of 4 filters, and loads weights from global memory: 16 of
 /// 150 instructions of the loop were fmas, in the data gradient 8 of 96.
-/// 2. As above: a thread has 2 x 4 pixels of 8 filters, a warp a chain of channels, a block up to 8 warps, of which those
-/// of other filters find each other's pixels in the L1 cache.
+/// 2. Now a thread has 2 x 4 pixels of 8 filters, a warp a chain of channels, a block up to 8 warps; those of
+/// other filters find each other's pixels in the L1 cache.
 #pragma once
 
 #include "kernels/cuda/conv2d_direct.cuh"
@@ -27,9 +27,9 @@ namespace lockstep::LOCKSTEP_GPU {
 
 /// In pixels, of rows and of columns alike. The input is what is read, x or dy; the output what is computed, y or dx.
 struct TapSteps {
-  int output;  ///< of the output, from one pixel of a tile to the next
-  int pixel;   ///< of the input, likewise
-  int tap;     ///< of the input, from one tap to the next that a pixel has
+  int output;  ///< pixels of the output from one pixel of a tile to the next
+  int pixel;   ///< pixels of the input from one pixel of a tile to the next
+  int tap;     ///< pixels of the input from one tap to the next that a pixel has
   int number;  ///< from that tap's number to the next one's; the data gradient's fall
 
   static TapSteps forward(const Conv2dShape& s) { return {1, s.stride, s.dilation, 1}; }
@@ -40,21 +40,21 @@ struct TapSteps {
 };
 
 struct GenericArgs {
-  Conv2dShape shape;  ///< of a group, as it is forward
+  Conv2dShape shape;  ///< shape of a group, as it is forward
   TapSteps steps;
-  ChannelGroups chains;    ///< of the input's channels of a group
+  ChannelGroups chains;    ///< chains of the input's channels in a group
   int outputs;             ///< channels of a group that are computed
-  OutputSize y;            ///< what is computed, of all groups
-  int height, width;       ///< of the input
+  OutputSize y;            ///< sizes of the output, all groups
+  int height, width;       ///< sizes of the input
   int tiles_of_block = 1;  ///< those of other filters
   const float* x;          ///< the input
-  FilterView filters;      ///< of the first group: its filters are the channels that are computed
+  FilterView filters;      ///< those of the first group: its filters are the channels that are computed
 };
 
 /// The taps of a row or column of the output.
 struct TapLine {
   int first;   ///< pixel of the input under the first tap; it may lie outside
-  int number;  ///< of that tap
+  int number;  ///< number of that tap
   int count;
 
   __device__ TapLine(int pixel, const GenericArgs& args, int taps) {
@@ -63,7 +63,7 @@ struct TapLine {
       first = pixel * s.stride - s.padding, number = 0, count = taps;
       return;
     }
-    const int behind = pixel + s.padding;  // of the first pixel under output 0
+    const int behind = pixel + s.padding;  // pixels from the first one under output 0
     number = taps - 1;
     for (int tries = -args.steps.number; tries > 1 && (behind - number * s.dilation) % s.stride != 0; --tries)
       --number;
@@ -77,14 +77,14 @@ struct TapLine {
 template <int kFilters>
 struct alignas(16) TapEntry {
   float weights[kFilters];
-  int place;        ///< of the tile's first pixel, from the first one of the chain's first channel on
+  int place;        ///< the tile's first pixel, from the first one of the chain's first channel on
   unsigned inside;  ///< bit row * kColumns + column of a tile: whether that pixel is
 };
 
 /// A warp has a chain of a tile, a block the same tile of some filters, 8 each.
 struct GenericTile {
   static constexpr int kColumns = 4, kFilters = 8;
-  static constexpr int kEntries = 128;  ///< of a warp at a time
+  static constexpr int kEntries = 128;  ///< entries of a warp at a time
   static constexpr int kMostWarps = 8;
   using Entry = TapEntry<kFilters>;
   using Sums = TileSums<kColumns, kFilters>;
@@ -93,14 +93,14 @@ struct GenericTile {
       Sums::kCount * kSamplesPerWarp;  ///< in shared memory: entries, then sums
   static_assert(kEntries * sizeof(Entry) <= kWarpFloats * sizeof(float));
 
-  /// Of `tiles` with different filters, those of a block: as many as it has warps for, if they share the tiles evenly.
+  /// The number of `tiles` with different filters in a block: as many as it has warps for, if shared evenly.
   static int tiles_of_block(const ChannelGroups& chains, int tiles) {
     int count = std::max(kMostWarps / chains.count, 1);
     while (tiles % count != 0) --count;
     return count;
   }
 
-  /// Tiles whose pixels are `steps.output` apart, one set of them behind the other.
+  /// Tiles of every steps.output-th pixel, one set of them after the other.
   __host__ __device__ static int tiles(int pixels, int most, const TapSteps& steps) {
     return pieces(pieces(pixels, steps.output), most);
   }
@@ -121,16 +121,16 @@ struct GenericTile {
   }
 };
 
-/// What a warp knows of its tile and its chain.
+/// A warp's tile and chain.
 struct TapTable {
   const GenericArgs& args;
   const GroupBlock& block;
   TapLine rows, columns;
-  int first_channel;  ///< of the input, within the group
+  int first_channel;  ///< channel of the input, within the group
 
   __device__ int taps() const { return rows.count * columns.count; }
 
-  /// The warp writes entries [first, first + count) of the chain: channel by channel, then in the order of the taps.
+  /// The warp writes entries [first, first + count) of the chain. Channel by channel, then in the order of the taps.
   __device__ void fill(GenericTile::Entry* entries, int first, int count) const {
     for (int i = static_cast<int>(threadIdx.x) % kSamplesPerWarp; i < count; i += kSamplesPerWarp) {
       const int channel = (first + i) / taps(), tap = first + i - channel * taps();
@@ -188,7 +188,7 @@ __device__ inline void load_inside(const float* first, unsigned inside, unsigned
   }
 }
 
-/// @param store  as that of convolve_directly; registers are not asked for
+/// @param store  that of convolve_directly; registers are not asked for
 /// Grid: tiles, groups x outputs of a group / kFilters / tiles of a block, batch / 32. Block: a warp for each chain of
 /// channels of each of its tiles.
 template <class Store>

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 /// Weight gradient of a convolution with filters of any size, stride, padding, dilation and number of groups.
 ///
-/// A thread has 8 taps, counted through all channels of a group, of 8 of its filters, and walks along rows of dy of one
+/// A thread has 8 taps, counted through all channels of a group, of 8 of its filters. It walks along rows of dy of one
 /// sample. A block has as many such tiles as a term leaves warps for, of neighbouring taps and filters: they find each
 /// other's x and dy in the L1 cache, which makes 11 or 16 fmas for each number from beyond (1 x 1 or 3 x 3 taps).
 ///
 /// Versions:
 /// 1. 4 taps of 4 filters: 8 loads for 16 fmas, whose places were computed for every pixel.
-/// 2. As above: 16 loads for 64, whose places are those of a row and a step.
+/// 2. Now 16 loads for 64, whose places are those of a row and a step.
 #pragma once
 
 #include "kernels/cuda/conv2d_lane_sums.cuh"
@@ -22,9 +22,9 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// Where x lies under a tap for pixel (0, 0) of dy.
+/// Place of x under a tap for pixel (0, 0) of dy.
 struct TapOrigin {
-  int channel;      ///< of x
+  int channel;      ///< channel of x
   int row, column;  ///< may be outside
 };
 
@@ -34,7 +34,7 @@ struct TapTiles {
   int tap_blocks;  ///< that share the taps of a filter
 };
 
-/// Which taps of which filters a warp has. The warps of a block: [filters][taps][unit of a term].
+/// The taps and filters of a warp. The warps of a block: [filters][taps][unit of a term].
 struct GenericTaps {
   static constexpr int kTaps = 8, kFilters = 8;
   static constexpr int kMostWarps = GradientSplit::kMostUnitsOfTerm;
@@ -42,7 +42,7 @@ struct GenericTaps {
   using Biases = TermSums<kFilters>;
 
   GroupBlock filters;
-  int tile, warp;  ///< of the block; of the term
+  int tile, warp;  ///< number in the block; in the term
   int first_tap, end_tap;
 
   __device__ GenericTaps(const WeightGradientArgs& args, const TapTiles& tiles, int tile_of_block)
@@ -56,15 +56,15 @@ struct GenericTaps {
                   kTaps),
         end_tap(args.shape.in_channels * args.shape.kernel_height * args.shape.kernel_width) {}
 
-  /// @param taps          of a filter
-  /// @param filter_tiles  of all groups
+  /// @param taps          taps of a filter
+  /// @param filter_tiles  tiles of the filters of all groups
   static TapTiles tiles(const GradientSplit& split, int taps, int filter_tiles) {
     const int most = kMostWarps / split.units_of_term, tap_tiles = pieces(taps, kTaps);
     const int along_filters = most >= 4 && filter_tiles % 2 == 0 ? 2 : 1;
     const int along_taps = std::min(most / along_filters, tap_tiles);
     return {along_taps, along_filters, pieces(tap_tiles, along_taps)};
   }
-  /// Of the warps of a term.
+  /// Floats of the warps of a term.
   __host__ __device__ static constexpr int shared_floats(int units) {
     return Totals::floats(units) + Biases::floats(units);
   }
@@ -136,7 +136,7 @@ struct GenericSums {
 __global__ void __launch_bounds__(GenericTaps::kMostWarps* kSamplesPerWarp, 2)
     generic_weight_gradient(WeightGradientArgs args, TapTiles tiles) {
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
-  const int units = args.split.units_of_term, threads = units * kSamplesPerWarp;  // of a tile
+  const int units = args.split.units_of_term, threads = units * kSamplesPerWarp;  // those of a tile
   const int tile = static_cast<int>(threadIdx.x) / threads;
   const int thread = static_cast<int>(threadIdx.x) - tile * threads;
   const GenericTaps taps(args, tiles, tile);

@@ -6,8 +6,8 @@
 /// 1. Each warp adds up its lanes, 32 sums for 31 shuffles, and the warps' totals are added. A CPU then pays a tree for
 ///    every unit.
 /// 2. Lanes meet in shared memory, 32 sums at a time, so that there is one tree for each term: 5 shuffles a sum.
-/// 3. A warp takes four sums at a time through the tree: while they differ, its lanes share them, 6 shuffles for four.
-/// 4. Four threads take a sum, each a quarter of its lanes, four at a time: three of the tree's five steps are
+/// 3. A warp sends four sums at a time through the tree: while they differ, its lanes share them, 6 shuffles for four.
+/// 4. Four threads share a sum, each a quarter of its lanes, four at a time: three of the tree's five steps are
 ///    additions within a thread. 2 shuffles for eight sums.
 #pragma once
 
@@ -21,18 +21,18 @@ namespace lockstep::LOCKSTEP_GPU {
 template <int kCount>
 struct TermSums {
   static constexpr int kSet = kCount < 32 ? kCount : 32;  ///< sums whose lanes are in shared memory together
-  /// From sum to sum: eight threads that load four lanes each of a sum of their own find them in different banks.
+  /// From sum to sum. Eight threads that each load four lanes of a different sum find them in different banks.
   static constexpr int kStride = kSamplesPerWarp + 4;
 
-  /// Of a term of so many warps; a multiple of 4.
+  /// Floats of a term of so many warps; a multiple of 4.
   __host__ __device__ static constexpr int floats(int warps) {
     return warps * kSet * kStride + pieces(kCount, 4) * 4;
   }
 
   float*
-      shared;  ///< of this term: the lanes, [warp][sum][lane], and behind them the totals; aligned to 16 bytes
-  int warps;   ///< of a term
-  int warp;    ///< which of them this one is
+      shared;  ///< memory of this term: lanes, [warp][sum][lane], and after them totals; aligned to 16 bytes
+  int warps;   ///< warps of a term
+  int warp;    ///< the number of this one
 
   /// [kCount], there after a __syncthreads().
   __device__ float* totals() const { return shared + warps * kSet * kStride; }
@@ -87,20 +87,20 @@ struct TermSums {
   }
 };
 
-// Of kernels whose threads have all taps of a channel for some filters.
+// Kernels whose threads have all taps of a channel for some filters.
 
-/// Of a block, which has a warp for each unit of a term of each channel. 12 of them, on a multiprocessor together,
+/// The most warps of a block, which has one for each unit of a term of each channel. 12, on a multiprocessor together,
 /// leave a thread 168 registers.
 template <int kChannels>
 inline constexpr int kMostWindowWarps = kChannels == 1 ? GradientSplit::kMostUnitsOfTerm : 12;
 
-/// Of which channel and filters a warp has the taps: of kChannels channels of its block, as many warps each as a term
+/// The channel and filters whose taps a warp has. A block has kChannels channels, and as many warps for each as a term
 /// has units.
 template <int kFilters, int kChannels>
 struct TapPlace {
-  int units;                   ///< of a term
-  int term, warp;              ///< of the block; of the term
-  int first_channel, channel;  ///< of the block; of the term, which may be beyond the last one
+  int units;                   ///< units of a term
+  int term, warp;              ///< number in the block; in the term
+  int first_channel, channel;  ///< the block's; the term's, which may be beyond the last one
   int first_filter;
 
   __device__ explicit TapPlace(const WeightGradientArgs& args) : units(args.split.units_of_term) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How the warps of a block share the channels that a convolution sums over, and how they add up what each of
-/// them found. A lane is a sample.
+/// How the warps of a block share the channels that a convolution sums over, and add their
+/// results. A lane is a sample.
 #pragma once
 
 #include "kernels/cuda/kernels.hpp"
@@ -25,8 +25,8 @@ struct OutputSize {
   int filters = 0, height = 0, width = 0;
 };
 
-/// Which channels of a convolution with groups a tile has: `most` of one group, or fewer at the group's end. Tiles are
-/// counted through all groups.
+/// The channels of a convolution with groups that a tile has. `most` of one group, or fewer at the group's end. Tiles
+/// are counted through all groups.
 struct GroupBlock {
   int group, first, count;
 
@@ -48,7 +48,7 @@ constexpr int threads_of(const ChannelGroups& groups) {
 struct GroupSums {
   float* sums;
   int groups, outputs;
-  int group;  ///< of this warp
+  int group;  ///< group of this warp
 
   __device__ void put(int output, float sum) const {
     sums[(group * outputs + output) * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp] = sum;
@@ -83,8 +83,8 @@ inline int channels_at_a_time(const ChannelGroups& groups, int floats) {
   return std::clamp(kFloats / (groups.count * floats), 1, groups.per_group);
 }
 
-/// Weights of kFilters outputs and some channels of a group in shared memory: that of channel c, tap t and
-/// filter f at [c][t / kLine][t % kLine][f], where each line of kLine taps starts at a multiple of 4 floats.
+/// Weights of kFilters outputs and some channels of a group in shared memory. That of channel c, tap t and
+/// filter f is at [c][t / kLine][t % kLine][f], where each line of kLine taps starts at a multiple of 4 floats.
 template <int kTaps, int kLine, int kFilters>
 struct FilterCache {
   static constexpr int kLineFloats = pieces(kLine * kFilters, 4) * 4;
@@ -131,10 +131,10 @@ __device__ inline void load_four(const float* from, float* to) {
   to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
 }
 
-// Which tile a thread of conv2d_direct.cuh, _scatter.cuh or _window.cuh computes: a guess at the clocks of
+// Choice of the tile of a thread of conv2d_direct.cuh, _scatter.cuh or _window.cuh: a guess at the clocks of
 // each choice. No choice changes the bits of a result.
 
-/// What a warp does, in instructions, and in numbers that reach registers from memory.
+/// Work of a warp, in instructions, and in numbers that reach registers from memory.
 struct WarpWork {
   double multiply_adds, loads, weights;
 
@@ -173,11 +173,11 @@ constexpr int threads_of(const GradientSplit& split) {
   return split.units_of_term * kSamplesPerWarp;
 }
 
-/// What every weight gradient kernel is called with: gridDim.z grains from first_grain on.
+/// Arguments of every weight gradient kernel: gridDim.z grains from first_grain on.
 struct WeightGradientArgs {
-  Conv2dShape shape;  ///< of a group
-  OutputSize y;       ///< of all groups
-  int rows, columns;  ///< of y: beyond them, dy is 0
+  Conv2dShape shape;  ///< shape of a group
+  OutputSize y;       ///< size of all groups
+  int rows, columns;  ///< those of y: beyond them, dy is 0
   int grain;
   GradientSplit split;
   const float* x;
@@ -195,7 +195,7 @@ void for_grains(WeightGradientArgs args, const Run& run) {
     run(args, static_cast<unsigned>(std::min(kMostGrains, grains - args.first_grain)));
 }
 
-/// What one warp sums over.
+/// Range that one warp sums over.
 struct GradientUnit {
   int first_row, end_row;
   int first_sample, end_sample;  ///< columns of the batch; lane l begins at the l-th and proceeds by 32

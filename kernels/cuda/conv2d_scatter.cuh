@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Data gradient of a convolution with stride 1, square filters and outputs at most 12 wide.
 ///
-/// A thread has a whole row of dx, kFilters channels of it, of one sample in registers, and scatters rows of
-/// dy into it: of each row it loads the pixels once, and every pair of pixel and weight is one fma. Nothing
+/// A thread has a whole row of dx, kFilters channels of it, of one sample in registers. It scatters rows of
+/// dy into it: it loads the pixels of each row once, and every pair of pixel and weight is one fma. Nothing
 /// is computed for the zeros that a gather would find around the image, which are more than half of its
 /// products for images as small as these.
 #pragma once
@@ -19,10 +19,10 @@ namespace lockstep::LOCKSTEP_GPU {
 struct ScatterArgs {
   explicit ScatterArgs(int all_channels) : groups(all_channels) {}
 
-  int batch = 0, height = 0, width = 0;  ///< of dy, as it lies in memory
-  int rows = 0, columns = 0;             ///< of it: beyond them, dy is 0
+  int batch = 0, height = 0, width = 0;  ///< sizes of dy in memory
+  int rows = 0, columns = 0;             ///< rows and columns of it that are read: beyond them, dy is 0
   int padding = 0;
-  ChannelGroups groups;  ///< of dy's channels
+  ChannelGroups groups;  ///< groups of dy's channels
   int channels_at_a_time = 1;
   const float* dy = nullptr;
   FilterView filters;
@@ -41,11 +41,11 @@ __device__ inline int row_of_block(int block, int rows) {
   return block % 2 != 0 ? middle + (block + 1) / 2 : middle - block / 2;
 }
 
-/// The rows of dy that reach a row of dx, of one channel after another, by rising row: the taps fall.
+/// The rows of dy that reach a row of dx. One channel after another, by rising row: the taps fall.
 struct RowWalk {
   const float* plane;  ///< this lane's first pixel of the first channel
   unsigned next, row_stride, channel_step;
-  int rows, row = 0;  ///< of a channel; the number of the next one
+  int rows, row = 0;  ///< rows of a channel; the number of the next one
 
   /// @param bottom  tap row r belongs to row bottom - r of dy
   __device__ RowWalk(const ScatterArgs& args, const float* first, int bottom, int begin, int end)
@@ -55,7 +55,7 @@ struct RowWalk {
         channel_step((args.height - (end - begin) + 1) * row_stride),
         rows(end - begin) {}
 
-  /// @param is_full  whether the row has kColumns pixels, and not one less
+  /// @param is_full  the row has kColumns pixels, and not one less
   template <int kColumns>
   __device__ void load(unsigned batch, bool is_full, float (&pixels)[kColumns]) {
     const float* pixel = plane + next;
@@ -70,7 +70,7 @@ struct RowWalk {
   }
 };
 
-/// A row of dx, [channel][column], from the first column that any pixel of dy reaches on; it begins in the
+/// A row of dx, [channel][column], from the first column that any pixel of dy reaches. It begins in the
 /// padding.
 template <int kSize, int kColumns, int kFilters>
 struct RowSums {
@@ -81,7 +81,7 @@ struct RowSums {
   /// Adds to each sum in the order of the pixels, with few weights in use at a time.
   ///
   /// @param weights  a row of taps, [column][channel]
-  /// @param is_full  as above
+  /// @param is_full  the row has kColumns pixels, and not one less
   __device__ void add_row(const float (&pixels)[kColumns], bool is_full, const float* weights) {
     float weight[Cache::kLineFloats];
 #pragma unroll
@@ -105,7 +105,7 @@ struct RowSums {
   }
 };
 
-/// How many rows are on their way: as many as registers allow, since kernels with few filters have few warps
+/// Rows that are on their way: the most that registers allow, since kernels with few filters have few warps
 /// too.
 template <int kFilters>
 inline constexpr int kRowsAhead = kFilters > 2 ? 1 : 5;
@@ -117,8 +117,8 @@ struct RowQueue {
   using Cache = typename Sums::Cache;
   static constexpr int kAhead = kRowsAhead<kFilters>, kSlots = kAhead + 1;
   static constexpr int kFloats = Sums::kCount + Cache::kLineFloats + kSlots * kColumns;  // In registers.
-  /// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills in the loop over rows. All
-  /// of LeNet's second convolution are there at once then.
+  /// Blocks on a multiprocessor at a time. nvcc 13 finds registers for so many, without spills in the loop over rows.
+  /// LeNet's second convolution is all there at once then.
   static constexpr int kBlocks = kFloats > 96 || kColumns > (kFilters == 2 ? 8 : 10) ? 2
                                  : kFloats > 84 || kFilters == 2                     ? 3
                                                                                      : 4;
@@ -136,7 +136,7 @@ struct RowQueue {
     for (int i = 0; i < kAhead; ++i)
       if (i < left) walk.load(batch, is_full, pixels[i]);
   }
-  /// @returns whether there are more rows
+  /// @returns true if there are more rows
   template <int kSlot>
   __device__ __forceinline__ bool add_next(Sums& sums, const float*& weights) {
     if (left > kAhead) walk.load(batch, is_full, pixels[(kSlot + kAhead) % kSlots]);
@@ -148,7 +148,7 @@ struct RowQueue {
   }
   /// A slot is known when this is compiled: only then do all of them lie in registers.
   ///
-  /// @param weights  of the first row
+  /// @param weights  those of the first row
   template <std::size_t... kSlot>
   __device__ __forceinline__ void add_all(Sums& sums, const float* weights, std::index_sequence<kSlot...>) {
     if (left <= 0) return;
@@ -204,7 +204,7 @@ struct ScatterTile {
   static dim3 grid(const OutputSize& dx, int batch) {
     return dim3(pieces(dx.filters, kFilters), pieces(batch, kSamplesPerWarp), dx.height);
   }
-  /// @param rows  of dy: on average, rows / dx.height of the tap rows reach a row of dx
+  /// @param rows  rows of dy: on average, rows / dx.height of the tap rows reach a row of dx
   static double clocks(const Chip& chip, const OutputSize& dx, int rows, int batch,
                        const ChannelGroups& groups, int size) {
     const dim3 blocks = grid(dx, batch);
@@ -227,7 +227,7 @@ void launch_rows(cudaStream_t stream, const OutputSize& dx, ScatterArgs args, co
   launch(stream, shape, scatter_rows<kSize, Tile::kColumns, Tile::kFilters, Store>, args, store);
 }
 
-/// Whether scatter_rows is there for so many columns of dy.
+/// True if scatter_rows is there for so many columns of dy.
 inline bool can_scatter(int columns) {
   return columns >= 3 && columns <= 12;
 }

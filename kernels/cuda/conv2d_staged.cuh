@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Weight gradient of a convolution with stride 1, square filters and no padding, where all that a block reads fits
+/// Weight gradient of a convolution with stride 1, square filters and no padding. All that a block reads must fit
 /// into shared memory twice.
 ///
-/// The threads are those of conv2d_window.cuh, but what slides comes from shared memory, where each number costs one
-/// instruction: all places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2
+/// The threads are those of conv2d_window.cuh, but what slides comes from shared memory. Each number costs one
+/// instruction there: all places but a row's are constants. And a multiprocessor gets some 20 bytes a clock from the L2
 /// cache: of LeNet's second convolution, two filters and a channel do 9 fmas for each number from there; four filters
 /// and two channels, as here, 18. While one block of a multiprocessor loads, the other one computes.
 #pragma once
@@ -25,7 +25,7 @@ namespace lockstep::LOCKSTEP_GPU {
 __device__ inline void copy_pixels(const float* from, int batch, int pixels, int samples, float* to) {
   constexpr int kQuad = 4, kThreads = kSamplesPerWarp / kQuad;  ///< samples of a thread, threads of a pixel
   constexpr int kPixels = kSamplesPerWarp / kThreads,
-                kTogether = 8;  ///< of a warp at once; so often, on their way
+                kTogether = 8;  ///< for a warp at once; so often, on their way
   const int lane = static_cast<int>(threadIdx.x) % kSamplesPerWarp;
   const int pixel = lane / kThreads, sample = lane % kThreads * kQuad;
   from += static_cast<std::size_t>(pixel) * batch + sample;
@@ -57,7 +57,7 @@ struct StagedPixels {
   }
 };
 
-/// As SlidingWindow, in shared memory.
+/// SlidingWindow, in shared memory.
 template <int kSize>
 struct StagedWindow {
   static constexpr int kSlots = kSize;
@@ -78,7 +78,7 @@ struct StagedWindow {
   }
 };
 
-/// As FilterPixels, in shared memory.
+/// FilterPixels, in shared memory.
 template <int kFilters>
 struct StagedFilters {
   const float* at[kFilters];  ///< this lane's first pixel in each filter, of a round
@@ -143,11 +143,11 @@ __global__ void __launch_bounds__(kMostWindowWarps<kChannels>* kSamplesPerWarp)
     x_row += args.shape.in_width * kSamplesPerWarp;
     dy_row += args.y.width * kSamplesPerWarp;
   }
-  __syncthreads();  // What was staged is no longer needed.
+  __syncthreads();  // the staged numbers are no longer needed
   place.add_totals(args, sums, bias, shared);
 }
 
-/// Of filters of 5 x 5 taps. Those of 3 x 3 are for images with padding, whose units are too large.
+/// Filters of 5 x 5 taps. Those of 3 x 3 are for images with padding, whose units are too large.
 struct StagedTile : WindowTile<4, 2> {
   static constexpr int kSize = 5, kBlocks = 2;  ///< on a multiprocessor
 
@@ -156,9 +156,9 @@ struct StagedTile : WindowTile<4, 2> {
         StagedPixels(args, kSize).floats(kChannels, kFilters, args.split.units_of_term);
     return std::max(floats * sizeof(float), WindowTile::shared_bytes<kSize * kSize>(args.split));
   }
-  /// Whether every multiprocessor gets its blocks, and has room for them.
+  /// True if every multiprocessor gets its blocks, and has room for them.
   static bool fits(const Chip& chip, const WeightGradientArgs& args) {
-    constexpr std::size_t kReserved = 1024;  // of shared memory, by CUDA, for each block
+    constexpr std::size_t kReserved = 1024;  // shared memory of CUDA, for each block
     // Four samples at a time: of whole pixels, and of whole grains.
     const bool is_aligned = is_packable<4>(args.x, args.shape.batch) && is_packable<4>(args.dy, args.grain);
     return args.shape.padding == 0 && args.split.sample_groups == 1 && is_aligned &&

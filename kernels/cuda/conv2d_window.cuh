@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// Weight gradient of a convolution with stride 1 and square filters.
 ///
-/// A thread has all taps of one input channel and kFilters filters in registers, and walks along rows of dy
+/// A thread has all taps of one input channel and kFilters filters in registers. It walks along rows of dy
 /// of one sample. Above it slides a window of x as large as a filter: for each pixel it loads one column of x
 /// and kFilters numbers of dy, a step ahead, and does kSize * kSize * kFilters fmas.
 ///
-/// A block may have two channels, whose warps find each other's dy in the L1 cache: in ResNets a thread of 5 filters of
+/// A block may have two channels, whose warps find each other's dy in the L1 cache. In ResNets a thread of 5 filters of
 /// 3 x 3 taps does 7 fmas for each number that comes from the L2 cache, one of 8 filters and two channels 13.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace lockstep::LOCKSTEP_GPU {
 template <int kFilters>
 inline constexpr int kAhead = kFilters > 2 ? 1 : 3;
 
-/// The columns of x above a thread's pixel, and kAhead more that are on their way. They take turns: column j
+/// The columns of x above a thread's pixel, and kAhead more that are on their way. They rotate: column j
 /// of a row is in slot j % kSlots.
 template <int kSize, bool kPadded, int kFilters>
 struct SlidingWindow {
@@ -47,7 +47,7 @@ struct SlidingWindow {
   }
   /// Columns must be loaded in order, from 0 on; in padded images column 0 lies in the padding.
   ///
-  /// @param first  of a round of walk_row(), of which it is column i
+  /// @param first  first column of a round of walk_row(); this one is column i of it
   __device__ void load(int first, int i) {
     const int w = kPadded ? first + i - shape.padding : first + i, slot = i % kSlots;
     const bool is_there = !kPadded || (w >= 0 && w < shape.in_width);
@@ -95,7 +95,7 @@ struct FilterPixels {
 #pragma unroll
     for (int f = 0; f < kFilters; ++f) at[f] = dy + min(f, args.y.filters - 1 - first_filter) * filter_stride;
   }
-  /// In order. @param i  of a round
+  /// In order. @param i  column of a round
   __device__ void load(int /*i*/, float (&to)[kFilters]) {
 #pragma unroll
     for (int f = 0; f < kFilters; ++f) {
@@ -139,7 +139,7 @@ __device__ inline void walk_row(Window window, Pixels pixels, int width, TapSums
   }
 }
 
-/// The sum of dy over `count` pixels of a row, for the bias, some of which are on their way together.
+/// The sum of dy over `count` pixels of a row, for the bias. Some of them are on their way together.
 template <class Pixels, int kFilters>
 __device__ inline void add_to_bias(Pixels pixels, int count, float (&sums)[kFilters]) {
   constexpr int kTogether = kFilters < 8 ? 8 / kFilters : 1;
@@ -198,7 +198,7 @@ struct WindowTile {
   static constexpr int kFilters = kFiltersOfTile, kChannels = kChannelsOfBlock;
 
   static int warps(const GradientSplit& split) { return kChannels * split.units_of_term; }
-  /// Of a block, for the totals of filters of so many taps.
+  /// Bytes of a block, for the totals of filters of so many taps.
   template <int kTaps>
   static std::size_t shared_bytes(const GradientSplit& split) {
     return kChannels * TapPlace<kFilters, kChannels>::template shared_floats<kTaps>(split.units_of_term) *
@@ -208,7 +208,7 @@ struct WindowTile {
     return dim3(pieces(args.shape.in_channels, kChannels) * pieces(args.y.filters, kFilters),
                 args.split.terms, pieces(args.shape.batch, args.grain));
   }
-  /// Infinite where blocks would be too large for the kernel or the chip: with 12 warps they ask for more than a T4 has.
+  /// Infinite where blocks would be too large for the kernel or the chip. With 12 warps they need more than a T4 has.
   template <int kSize>
   static double clocks(const Chip& chip, const WeightGradientArgs& args) {
     if (warps(args.split) > kMostWindowWarps<kChannels>) return HUGE_VAL;
@@ -231,7 +231,7 @@ struct WindowTile {
   }
 
  private:
-  static constexpr double kInstructionsOfSum = 4;  ///< of a warp, over its lanes and the term's warps
+  static constexpr double kInstructionsOfSum = 4;  ///< per warp, over its lanes and the term's warps
 };
 
 template <int kSize>
@@ -244,7 +244,7 @@ void launch_window(cudaStream_t stream, const Chip& chip, const WeightGradientAr
                             : square_weight_gradient<kSize, true, Tile::kFilters, Tile::kChannels>;
     Tile::queue(stream, args, Tile::template shared_bytes<kSize * kSize>(args.split), kernel);
   };
-  // 5 filters of 25 taps leave registers for 6 warps on a multiprocessor, too few to wait for loads in turn: on an H100
+  // 5 filters of 25 taps leave registers for 6 warps on a multiprocessor, too few to hide loads. On an H100
   // LeNet's second convolution took 97 us with them, 69 us with 3 filters and 66 us with 2.
   if constexpr (kSize < 5)
     run_best<WindowTile<8, 2>, WindowTile<5, 1>, WindowTile<2, 1>, WindowTile<1, 1>>(guess, run);

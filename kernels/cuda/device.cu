@@ -15,7 +15,7 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-// Asks for the attributes of a kernel that does nothing: whether there is code for this GPU shows in that, and whether
+// Asks for the attributes of a kernel that does nothing. They show whether there is code for this GPU, and whether
 // kernels in it await those before them.
 
 namespace {
@@ -44,7 +44,7 @@ namespace {
 #define LOCKSTEP_QUOTED_EXPANSION(name) LOCKSTEP_QUOTED(name)
 constexpr std::string_view kKind = LOCKSTEP_QUOTED_EXPANSION(LOCKSTEP_GPU);
 
-/// Of the current device.
+/// Free bytes of the current device.
 std::size_t free_bytes() {
   std::size_t free = 0, total = 0;
   LOCKSTEP_CUDA(cudaMemGetInfo(&free, &total));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The epilogue on its own, after an op that could not do it itself; in both layouts.
+/// The epilogue alone, after an op that could not do it itself; in both layouts.
 ///
 /// Versions: (1) one kernel for each relu, dropout and pool: every number is read and written once a layer.
 /// (2) One kernel for all of them, a thread for each window of a sample. (3) With dropout a thread has four
@@ -18,16 +18,16 @@ namespace {
 
 constexpr int kWindowsWithDropout = 4;
 
-/// The windows of a batch as threads walk over them, and how far apart tensors have their elements.
+/// The windows of a batch in the order that threads walk over them, and the strides of tensors.
 struct WindowPlan {
   bool batch_innermost = true;
   Divisor inner;  ///< batch innermost: samples; otherwise groups of windows
   Divisor pooled_height, pooled_width;
   int height = 0, width = 0;  ///< before the pool
-  int windows = 0;            ///< of a sample
+  int windows = 0;            ///< windows of a sample
   int group = 1;              ///< windows of a thread
   std::uint32_t threads = 0;
-  std::size_t pixel_stride = 1;                             ///< of all tensors
+  std::size_t pixel_stride = 1;                             ///< stride of all tensors
   std::size_t sample_stride = 1, pooled_sample_stride = 1;  ///< before and after the pool
 };
 
@@ -79,7 +79,7 @@ __device__ WindowPlace place_of(int window, int sample, const WindowPlan& plan) 
           sample};
 }
 
-/// Where the window starts in a tensor from before the pool.
+/// Start of the window in a tensor from before the pool.
 template <int kPool>
 __device__ std::size_t corner_of(const WindowPlace& place, const WindowPlan& plan) {
   const int row = place.channel * plan.height + place.row * kPool;
@@ -87,7 +87,7 @@ __device__ std::size_t corner_of(const WindowPlace& place, const WindowPlan& pla
   return static_cast<std::size_t>(pixel) * plan.pixel_stride + place.sample * plan.sample_stride;
 }
 
-/// Where its result lies in a tensor from after the pool.
+/// Place of its result in a tensor from after the pool.
 __device__ std::size_t result_of(int window, int sample, const WindowPlan& plan) {
   return static_cast<std::size_t>(window) * plan.pixel_stride + sample * plan.pooled_sample_stride;
 }
@@ -119,7 +119,7 @@ template <int kPool>
 __global__ void backward(WindowPlan plan, EpilogueBackward expand, const float* dy, float* dx) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
-  const WindowGroup group = windows_of(thread, plan);  // of one window
+  const WindowGroup group = windows_of(thread, plan);  // place of one window
   const WindowPlace place = place_of(group.first, group.sample, plan);
   const std::size_t from = result_of(group.first, group.sample, plan);
   store_window<kPool>(expand, place, expand.mask[from], expand.factors.times(dy[from]), plan.pixel_stride,

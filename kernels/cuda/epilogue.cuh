@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The epilogue as a part of other kernels: what a thread does with the window of outputs it has computed,
-/// and how a gradient is spread over the window it came from.
+/// The epilogue as a part of other kernels. A thread applies it to the window of outputs it has computed,
+/// and spreads a gradient over the window it came from.
 #pragma once
 
 #include "kernels/device_epilogue.hpp"
@@ -14,12 +14,12 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// Where the window of an epilogue lies: in [channels, height, width], the pool window at (row, column) of
-/// the pooled image; and which column of the batch this is.
+/// Place of an epilogue's window in [channels, height, width]. The pool window is at (row, column) of
+/// the pooled image. Also the column of the batch.
 struct WindowPlace {
   int height = 0, width = 0;  ///< before the pool
   int channel = 0;
-  int row = 0, column = 0;  ///< of the pooled image
+  int row = 0, column = 0;  ///< those of the pooled image
   int sample = 0;           ///< column of the batch
 };
 
@@ -35,7 +35,7 @@ struct LastDraw {
   Philox4 words = {};
 };
 
-/// Which units the elements of a window belong to: element (r, s) to first + r * down + s * right.
+/// The units that the elements of a window belong to. Element (r, s): first + r * down + s * right.
 struct WindowUnits {
   std::uint32_t first, down, right;
 };
@@ -62,7 +62,7 @@ __device__ inline EpilogueStep step_at(const Epilogue& epilogue, int i) {
   return step;
 }
 
-/// What is the same for all units of a window: the key of Philox and the last three words of its counter.
+/// Constants of all units of a window: the key of Philox and the last three words of its counter.
 struct DropoutStream {
   std::uint64_t seed;
   std::uint32_t sample, stream, step;
@@ -178,7 +178,7 @@ __device__ inline void apply_simple(EpilogueKind kind, PooledWindow<kPool>& wind
   }
 }
 
-/// The first steps up to a dropout are unrolled: finding out what step i is would cost more than doing it,
+/// The first steps up to a dropout are unrolled. Finding out what step i is would cost more than doing it,
 /// and a small convolution no more than both.
 ///
 /// @param v     the numbers of the window, row by row
@@ -214,7 +214,7 @@ __device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uin
   return {window.v[0], static_cast<std::uint8_t>(window.passes)};
 }
 
-/// The same, for a thread that has one window.
+/// run_epilogue() for a thread that has one window.
 template <int kPool>
 __device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uint32_t step,
                                               const WindowPlace& place, const float (&v)[kPool * kPool]) {
@@ -222,7 +222,7 @@ __device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uin
   return run_epilogue<kPool>(epilogue, step, place, v, last);
 }
 
-/// Writes `gradient` where the mask passes it and 0 elsewhere to the window of `place`, and 0 to what lies
+/// Writes `gradient` where the mask passes it and 0 elsewhere to the window of `place`. Writes 0 to what lies
 /// beyond the last window to the right and below, if this is the last one there. Height and width are those
 /// of `expand`.
 ///
@@ -251,7 +251,7 @@ __device__ inline void store_window(const EpilogueBackward& expand, const Window
   }
 }
 
-/// Writes dy * factors where the mask passes it and 0 elsewhere to the whole window of `place`, and zeroes
+/// Writes dy * factors where the mask passes it and 0 elsewhere to the whole window of `place`. Zeroes
 /// what lies beyond the last window to the right and below, if this is the last one there. Height and width
 /// of `place` are not used: those of `expand` count. Batch innermost.
 template <int kPool>

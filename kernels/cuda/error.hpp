@@ -7,14 +7,14 @@
 
 #include <cuda_runtime.h>
 
-/// What a failed call was, for the functions of kernels/device_messages.hpp.
+/// A failed call, for the functions of kernels/device_messages.hpp.
 #define LOCKSTEP_CUDA_FAILURE(status, call)                                        \
   ::lockstep::CudaFailure {                                                        \
     cudaGetErrorName(status), cudaGetErrorString(status), call, __FILE__, __LINE__ \
   }
 
 /// Throws if the call fails: DeviceError or InternalError, see throw_cuda_error(). The runtime's note of the
-/// error is cleared, so that it is not taken for that of a later call.
+/// error is cleared, so that no later call reports it.
 #define LOCKSTEP_CUDA(...)                                                                \
   do {                                                                                    \
     const cudaError_t lockstep_status = (__VA_ARGS__);                                    \

@@ -8,15 +8,15 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-// Exact sums on their own: floats into them, and out of them. Kernels that compute gradients add to them
+// Exact sums alone: floats into them, and out of them. Kernels that compute gradients add to them
 // directly (sums.cuh).
 //
-// Versions: (1) a thread for each element with an atomic addition, as in the gradient kernels. (2) Without:
-// each element is one thread's. (3) Two elements a thread, 16 bytes of sums a load, which halves the
+// Versions: (1) a thread for each element with an atomic addition, as in the gradient kernels. (2) Without: an
+// element belongs to one thread. (3) Two elements a thread, 16 bytes of sums a load, which halves the
 // instructions that find addresses.
 //
-// Limit: Net's 21,840 gradients: 0.44 MB, LeNet's 129,068: 2.6 MB, from L2 0.1 and 0.5 us; conversions, 16 a
-// clock and SM, 0.01 and 0.04 us. What counts is the launch.
+// Limit: Net's 21,840 gradients: 0.44 MB, LeNet's 129,068: 2.6 MB, from L2 0.1 and 0.5 us. Conversions, 16 a
+// clock and SM: 0.01 and 0.04 us. Most of it is the launch.
 
 namespace {
 
@@ -46,7 +46,7 @@ __global__ void accumulate(std::size_t size, const float* g, ExactTarget to) {
   }
 }
 
-/// Of neighbouring sums; kExactExponent where there are none.
+/// Exponents of neighbouring sums; kExactExponent where there are none.
 template <int kWidth>
 __device__ Pack<std::int16_t, kWidth> load_exponents(const std::int16_t* exponents, std::size_t first) {
   if (exponents != nullptr) return load_pack<kWidth>(exponents + first);
@@ -105,15 +105,15 @@ void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* su
   }
 }
 
-// Fingerprints of what no update reads (running means of batch_norm, averages of weights), and of sums before and behind
-// an all-reduce: a block for each part of it, a tree over its threads, an atomic addition. All else is fingerprinted by
+// Fingerprints of what no update reads (running means of batch_norm, averages of weights). And of sums before and after
+// an all-reduce. A block for each part of it, a tree over its threads, an atomic addition. All else is fingerprinted by
 // the update, which has it in registers (update.cu).
 
 namespace {
 
 constexpr unsigned kFingerprintThreads = 256;
 
-/// Of the words that `word_at` names. @returns the fingerprint, in the first thread
+/// Fingerprints the words that `word_at` names. @returns the fingerprint, in the first thread
 template <class WordAt>
 __device__ std::int64_t fingerprint_of_block(std::uint32_t buffer, std::size_t first, std::size_t size,
                                              const WordAt& word_at) {
@@ -130,7 +130,7 @@ __device__ std::int64_t fingerprint_of_block(std::uint32_t buffer, std::size_t f
 }
 
 __global__ void fingerprint_parts(KeptFingerprintArgs args) {
-  // A halted state stays behind its last step, and what is added there is not read.
+  // A halted state stays at its last step, and what is added there is not read.
   const auto row = static_cast<std::size_t>(args.state->steps_done);
   const KeptPart part = args.parts[blockIdx.x];
   const std::int64_t fingerprint =

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Takes the samples of a batch out of a data set on the device and lays them out as an op wants them.
+/// Reads the samples of a batch from a data set on the device, in the layout that an op wants.
 ///
-/// Versions: (1) a thread for each x[f][n], lane = sample: stores coalesce, but each lane reads a byte of
+/// Versions: (1) a thread for each x[f][n], lane = sample. Stores coalesce, but each lane reads a byte of
 /// another image, 32 sectors for 32 bytes. (2) A block has a tile of 32 samples by 32 features: read four
 /// features a lane, eight lanes a sample, turned over in shared memory (rows of 33, no bank conflicts) and
 /// written with lane = sample. (3) Labels go along with the first tiles: one launch. Small tiles, because
-/// what counts is the chain state -> order -> image, three trips to memory, and enough blocks for all SMs.
-/// (4) Augmented images have a kernel of their own: 32 threads of a block draw for its 32 samples, and each thread then
-/// looks up the places of its four pixels. Where images are mixed, 64 threads draw, and a thread looks up the pixels of
+/// their limit is the chain state -> order -> image, three trips to memory, and enough blocks for all SMs.
+/// (4) Augmented images have a special kernel: 32 threads of a block draw for its 32 samples, and each thread then
+/// looks up the places of its four pixels. If images are mixed, 64 threads draw, and a thread looks up the pixels of
 /// both images that count.
 ///
-/// Limit: Net, batch 64: 50 KB in, 200 KB out, 50 blocks; LeNet, batch 256: 0.2 MB in, 0.8 MB out, 200
-/// blocks: 0.05 and 0.2 us of bandwidth, but about 1.5 us for the three trips. MNIST as bytes (47 MB) stays
+/// Limit: Net, batch 64: 50 KB in, 200 KB out, 50 blocks. LeNet, batch 256: 0.2 MB in, 0.8 MB out, 200
+/// blocks. 0.05 and 0.2 us of bandwidth, but about 1.5 us for the three trips. MNIST as bytes (47 MB) stays
 /// in L2.
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/threads.cuh"
@@ -29,13 +29,13 @@ constexpr int kRun = 4;                     ///< features that a thread reads
 constexpr int kReaders = kTile / kRun;      ///< threads that read a sample together
 constexpr int kThreads = kTile * kReaders;  ///< each reads one run
 constexpr int kWriters = kThreads / kTile;  ///< features that are written at a time
-constexpr int kRow = kTile + 1;             ///< of the tile in shared memory
+constexpr int kRow = kTile + 1;             ///< row of the tile in shared memory
 
 /// Everything but the type of the data set's numbers.
 struct GatherPlan {
   int batch, features;
   float scale, shift;
-  int channel_features;  ///< of each of several channels; 0: there is one
+  int channel_features;  ///< for each of several channels; 0: there is one
   const float *channel_scale, *channel_shift;
   bool by_runs;  ///< runs of kRun features are aligned
   TensorLayout layout;
@@ -52,7 +52,7 @@ __device__ float value_of(float value, int /*feature*/, const GatherPlan& /*plan
   return value;
 }
 
-/// Of column n of the batch, in the order.
+/// Position of column n of the batch, in the order.
 __device__ std::int64_t position_of(const SampleSelection& selection, int n) {
   const std::int64_t step = selection.state == nullptr ? 0 : selection.state->step_in_epoch;
   return (step + selection.ahead) * selection.stride + selection.first + n;
@@ -64,7 +64,7 @@ __device__ std::int64_t sample_at(const SampleSelection& selection, int n) {
   return selection.order == nullptr ? position : selection.order[position];
 }
 
-/// Where the image of column n lies in the set, or in the ring that has the rows of a few steps.
+/// Row of the image of column n in the set, or in the ring with the rows of some steps.
 __device__ std::int64_t row_of(const SampleSelection& selection, int n, std::int64_t sample) {
   const StreamedRows& rows = selection.rows;
   if (rows.steps == 0) return sample;
@@ -128,7 +128,7 @@ __global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* s
   write_tile(tile, first_feature, first_sample, plan, x);
 }
 
-/// As gather_tile, of augmented images.
+/// gather_tile() for augmented images.
 __global__ void gather_augmented_tile(GatherPlan plan, const AugmentPlan* augment, const std::uint8_t* set,
                                       const std::int32_t* set_labels, SampleSelection selection, float* x,
                                       std::int32_t* labels) {
@@ -156,12 +156,12 @@ __global__ void gather_augmented_tile(GatherPlan plan, const AugmentPlan* augmen
   write_tile(tile, first_feature, first_sample, plan, x);
 }
 
-/// As gather_augmented_tile, of images that are mixed.
+/// gather_augmented_tile() for images that are mixed.
 __global__ void gather_mixed_tile(GatherPlan plan, const AugmentPlan* augment, const std::uint8_t* set,
                                   const std::int32_t* set_labels, SampleSelection selection, float* x,
                                   std::int32_t* labels) {
   LOCKSTEP_SHARED(float, tile, kTile* kRow);
-  LOCKSTEP_SHARED(SampleAugment, drawn, 2 * kTile);  // of samples, then of partners
+  LOCKSTEP_SHARED(SampleAugment, drawn, 2 * kTile);  // samples', then partners'
   const int first_feature = static_cast<int>(blockIdx.x) * kTile;
   const int first_sample = static_cast<int>(blockIdx.y) * kTile;
   const int drawer = static_cast<int>(threadIdx.x), column = first_sample + drawer % kTile;

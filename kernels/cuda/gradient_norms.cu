@@ -20,8 +20,8 @@ __device__ double add_lanes(double* lanes, double mine) {
   return lanes[0];
 }
 
-/// Calls add(load(i)) for this lane's numbers i of a tensor, in order. Eight loads are under way at a time: a block that
-/// waits for each in turn takes some 0.5 us for 256 numbers, by estimate 5 ms for a tensor of 2.4 million.
+/// Calls add(load(i)) for this lane's numbers i of a tensor, in order. Eight loads are under way at a time. A block
+/// that waits for each in turn needs some 0.5 us for 256 numbers, by estimate 5 ms for a tensor of 2.4 million.
 template <class Load, class Add>
 __device__ void for_lane(std::size_t size, const Load& load, const Add& add) {
   constexpr int kAhead = 8;

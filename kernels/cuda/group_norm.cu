@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// layer_norm and group_norm: a block for each group of a few samples, a thread for each chain of each of these, in the
-/// CPU's order (kernels/sum_cuts.hpp); and for the gradients of weights a block for each channel of a grain.
+/// layer_norm and group_norm. A block for each group of a few samples, a thread for each chain of each of these, in the
+/// CPU's order (kernels/sum_cuts.hpp). For the gradients of weights a block for each channel of a grain.
 ///
-/// Limit, forward and back together, 3 launches: x is read five times, dy three times, y and dx are written: 64
-/// channels of 8 x 8 in 8 groups, batch 128: 2.1 MB each, 21 MB, in L2: 4.2 us. A layer_norm has few groups: then the
+/// Limit, forward and back together, 3 launches. x is read five times, dy three times, y and dx are written: 64
+/// channels of 8 x 8 in 8 groups, batch 128: 2.1 MB each, 21 MB, in L2: 4.2 us. A layer_norm has few groups: there the
 /// length of a chain counts, 4,096 / 16 additions of some 40 cycles each time.
 #include "kernels/batch_norm.hpp"
 #include "kernels/cuda/kernels.hpp"
@@ -39,8 +39,8 @@ struct GroupPlan {
 struct GroupShare {
   bool is_sample;
   int group, sample, chain;
-  std::size_t first, stride;  ///< of the group's numbers
-  std::size_t statistics;     ///< of the mean; the other statistic lies groups * batch behind it
+  std::size_t first, stride;  ///< place of the group's numbers
+  std::size_t statistics;     ///< place of the mean; the other statistic lies groups * batch after it
 
   __device__ explicit GroupShare(const GroupPlan& plan) {
     const Division block = divide(blockIdx.x, plan.blocks_of_group);
@@ -122,7 +122,7 @@ __global__ void normalise_groups_backward(GroupPlan plan, const float* x, const 
     dx[share.first + k * share.stride] = fmaf(-xhat(k), mean_g_xhat, g(k) - mean_g) * rstd;
 }
 
-/// The chains of a lane, which lie kGroupNormLanes apart.
+/// The chains of a lane: one every kGroupNormLanes numbers.
 __device__ inline void add_chains(double* lane) {
   static_assert(kGroupNormPixelChains == 4);
   lane[0] = (lane[0] + lane[kGroupNormLanes]) + (lane[2 * kGroupNormLanes] + lane[3 * kGroupNormLanes]);

@@ -11,14 +11,14 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// What a launch may adapt to. Never changes the bits of a result.
+/// Facts of the GPU that a launch may adapt to. They never change the bits of a result.
 struct Chip {
   int multiprocessors = 1;
   std::size_t shared_bytes = 64 * 1024;  ///< that a block may have: at least as a T4 has
 };
 
-/// How the numbers of one sample lie: element f of sample n at f * feature_stride + n * sample_stride.
-/// Batch innermost: {batch, 1}. Sample outermost, as vendor libraries like it: {1, features}.
+/// Layout of the numbers of one sample: element f of sample n at f * feature_stride + n * sample_stride.
+/// Batch innermost: {batch, 1}. Sample outermost, for vendor libraries: {1, features}.
 struct TensorLayout {
   std::size_t feature_stride = 1, sample_stride = 1;
 };
@@ -128,7 +128,7 @@ void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, cons
 // update.cu. A launch, and one before it where the rule looks at norms.
 void update(cudaStream_t, const UpdateArgs&);
 void average(cudaStream_t, const AverageArgs&);
-// gradient_norms.cu. Of a rule that looks at norms, what they tell each tensor.
+// gradient_norms.cu. Factors of each tensor, for a rule that looks at norms.
 void adapt_factors(cudaStream_t, const UpdateArgs&);
 // Two launches.
 void gradient_norm(cudaStream_t, const UpdateArgs&, const GradientNorm&);

@@ -10,7 +10,7 @@
 /// 3. The mask of the epilogue is loaded before the sums, which hide its latency, and the windows of a thread
 ///    are found by adding, not by dividing for each one. This one.
 ///
-/// Limits on an H100: Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 0.5 MB with the expanded dx (0.15 us),
+/// Limits on an H100. Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 0.5 MB with the expanded dx (0.15 us),
 /// LeNet fc1 at batch 256 is 52 MFLOP (0.9 us) and 4.3 MB (1.3 us). One launch each.
 #include "common/error.hpp"
 #include "kernels/cuda/kernels.hpp"
@@ -30,7 +30,7 @@ struct DataArgs {
   LinearShape shape;
   const float *dy, *w;
   EpilogueBackward expand;
-  int pool;  ///< of the epilogue; 0: there is none
+  int pool;  ///< pool of the epilogue; 0: there is none
   float* dx;
 };
 
@@ -41,8 +41,8 @@ struct DataTile {
   static constexpr int kColumns = kLanes * kSamples;  ///< samples of a block
   static constexpr int kChunkFloats = kChunk * (kWidth + kColumns);
   using Earlier = EarlierSums<kFeatures * kSamples>;
-  /// On a multiprocessor at a time: nvcc 13 finds registers for so many, and nearly all loads of a chunk stay on their
-  /// way. (8 are the most that a T4 has threads for; but of the tile of 2 features there are at most two.)
+  /// Blocks on a multiprocessor at a time. nvcc 13 finds registers for so many, and nearly all loads of a chunk stay on
+  /// their way. (8 are the most that a T4 has threads for; but tiles of 2 features have at most two.)
   static constexpr int kBlocks = kFeatures <= 4 ? 8 : kSamples == 1 ? 6 : 5;
 
   static std::size_t shared_bytes(const LinearShape& shape) {
@@ -55,7 +55,7 @@ struct DataTile {
   __device__ int sample(int s) const { return column + s * kLanes; }
 };
 
-/// kChunk rows of a matrix [rows, columns] from `row` on, kWidth columns from `column` on, dealt out to the
+/// kChunk rows of a matrix [rows, columns] from `row` on, kWidth columns from `column` on. They are dealt out to the
 /// threads of the block. Rows beyond the matrix are 0, columns beyond it repeat the last one.
 template <int kWidth>
 __device__ inline void load_tile(const float* matrix, int rows, int columns, int row, int column,

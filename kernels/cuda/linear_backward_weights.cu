@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Gradients of a fully connected layer's weights and bias, dw = dy x^T and db = the sum of dy, grain by
-/// grain, added to exact sums.
+/// Gradients of a fully connected layer's weights and bias, added to exact sums grain by grain. dw = dy x^T and db =
+/// the sum of dy.
 ///
 /// Versions:
 /// 1. A thread for each weight walks over the samples of a grain: two loads an FMA, each of 32 sectors.
 /// 2. Tiles of 16 x 16 or 32 x 32 weights; rows of x and dy of 64 samples through shared memory, padded so
 ///    that eight rows are read as float4 without conflict; 2 x 2 or 4 x 4 weights a thread: 4 or 8 FMA for
-///    each float4. A bias is a weight whose x is 1, in the column behind the last: no code of its own.
+///    each float4. A bias is a weight whose x is 1, in the column after the last: it needs no code.
 /// 3. All numbers of a thread's part of the tile are on their way from L2 at once. This one.
 ///
-/// Limits on an H100: Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 16,050 atomic additions, LeNet fc1 at
+/// Limits on an H100. Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 16,050 atomic additions, LeNet fc1 at
 /// batch 256 in grains of 64 is 52 MFLOP (0.9 us), 7 MB from L2 (1.3 us) and 410,112 additions (0.8 us at one
 /// sector a clock and slice of L2). One launch each.
 #include "common/error.hpp"
@@ -42,8 +42,8 @@ struct Columns {
   int begin, end;
 };
 
-/// Of kSide * kPer rows from `row` on, this thread's column; 0 beyond the last column. Rows beyond the last
-/// one repeat it; with kOnes, the row behind the last one consists of ones.
+/// Loads this thread's column of kSide * kPer rows from `row` on; 0 beyond the last column. Rows beyond the last
+/// one repeat it; with kOnes, the row after the last one consists of ones.
 template <bool kOnes, int kPer>
 __device__ inline void load_column(const float* matrix, int rows, int batch, int row, const Columns& columns,
                                    float (&part)[kSide * kPer]) {
@@ -63,7 +63,7 @@ __device__ inline void store_column(const float (&part)[kRows], float* shared) {
   for (int r = 0; r < kRows; ++r) shared[r * kStride + static_cast<int>(threadIdx.x)] = part[r];
 }
 
-/// Rows first, first + kSide, ... of four samples.
+/// Loads four samples of rows first, first + kSide, ...
 template <int kPer>
 __device__ inline void load_rows(const float* shared, int first, float (&rows)[kPer][4]) {
 #pragma unroll
@@ -127,7 +127,7 @@ __device__ inline void add_weight(const WeightsArgs& args, int o, int i, float t
   }
 }
 
-/// As many blocks on a multiprocessor as leave registers for all loads of a chunk.
+/// Blocks on a multiprocessor: as many as leave registers for all loads of a chunk.
 template <int kPer>
 __global__ void __launch_bounds__(kThreads, kPer == 2 ? 7 : 5) backward_weights_kernel(WeightsArgs args) {
   constexpr int kRows = kSide * kPer;

@@ -12,7 +12,7 @@
 /// 4. Twenty x of a thread are on their way before the first is used, which is the whole slice of a layer of
 ///    320 inputs: one trip to L2 instead of three. This one.
 ///
-/// Limits on an H100: Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 160 KB (0.05 us), LeNet fc1 at batch 256
+/// Limits on an H100. Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 160 KB (0.05 us), LeNet fc1 at batch 256
 /// is 52 MFLOP (0.9 us) and 1.4 MB (0.4 us), or 16 MB from L2 with tiles of 8 x 32 (about 3 us). One launch
 /// each; the second layers only wait for memory: a launch and two trips to L2.
 #include "common/error.hpp"
@@ -40,7 +40,7 @@ struct ForwardArgs {
   int length;  ///< inner indices of a slice; the last ones may be shorter or empty
 };
 
-/// A block computes kOutputs outputs of kLanes * kSamples samples; thread (lane, slice) its slice of the sums
+/// A block computes kOutputs outputs of kLanes * kSamples samples. Thread (lane, slice): its slice of the sums
 /// of samples lane, lane + 32, ...
 template <int kOutputs, int kSamples>
 struct ForwardTile {
@@ -51,7 +51,7 @@ struct ForwardTile {
   __host__ __device__ static int weight_floats(int slices, int length) {
     return slices * chunk_rows(length) * kStride;
   }
-  /// What lies in front of the sums of blocks.
+  /// Floats before the sums of blocks.
   __host__ __device__ static int front_floats(int slices, int length) {
     const int weights = weight_floats(slices, length), partial = partial_floats(slices);
     return weights > partial ? weights : partial;
@@ -221,7 +221,7 @@ void linear_forward(cudaStream_t stream, const Chip& chip, const LinearShape& sh
   const InputSlices slices(shape.in_features);
   const ForwardArgs args = {shape, x, w, b, epilogue, state, y, mask, slices.count, slices.length};
   // The largest tile of which there is one for (almost) every multiprocessor. With the sums of blocks, that of 16
-  // elements would take more shared memory than a T4 has.
+  // elements would need more shared memory than a T4 has.
   const bool has_blocks = slices.length > InputSlices::kBlock;
   if (!has_blocks && fills(grid_of<8, 2>(shape), chip.multiprocessors)) {
     launch_forward<8, 2>(stream, args);

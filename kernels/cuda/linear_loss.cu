@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The last fully connected layer, the cross-entropy of what it gives and the gradient of its input, in one launch: the
+/// The last fully connected layer, the cross-entropy of its output and the gradient of its input, in one launch. The
 /// logits of a sample stay in the registers of the four lanes that find its loss. The bits are those of
 /// linear_forward.cu, loss.cu and linear_backward_data.cu.
 ///
-/// A block has eight samples, and a warp a slice of their inputs. Its lanes lie as those of the loss: a lane has one
-/// sample and every fourth class. So once the slices are added up, each lane of the first warp holds the logits that it
-/// needs. The gradient of the logits goes back to all warps through shared memory, where they have the weights of their
-/// slices: then a lane has every fourth input. What a block reads is on its way at once: weights, the first eight
-/// inputs, bias, label and the mask.
+/// A block has eight samples, and a warp a slice of their inputs. Its lanes are laid out like those of the loss: a lane
+/// has one sample and every fourth class. So once the slices are added up, each lane of the first warp holds the logits
+/// that it needs. The gradient of the logits goes back to all warps through shared memory; they have the weights of
+/// their slices, and a lane now has every fourth input. All that a block reads is on its way at once: weights, the
+/// first eight inputs, bias, label and the mask.
 ///
-/// Limits on an H100: Net at batch 64 is 8 blocks of 8 warps and 30 KB, LeNet at batch 256 32 blocks of 16 warps and
-/// 0.4 MB from L2: nothing. What remains is a launch, one trip to L2, and what the loss takes behind it. Three kernels
+/// Limits on an H100. Net at batch 64 is 8 blocks of 8 warps and 30 KB, LeNet at batch 256 32 blocks of 16 warps and
+/// 0.4 MB from L2: nothing. A launch remains, one trip to L2, and the time of the loss after it. Three kernels
 /// are two launches and two trips more.
 #include "common/error.hpp"
 #include "kernels/cuda/loss_sample.cuh"
@@ -19,10 +19,10 @@
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-constexpr int kInputsAtOnce = 8;                                 ///< of a slice, whose x a lane loads at once
+constexpr int kInputsAtOnce = 8;                                 ///< a slice's, whose x a lane loads at once
 constexpr int kMostOfSlice = kLanes;                             ///< inputs: a lane loads the weights of one
-constexpr int kGradientFloats = kLogitsAtOnce * kSamplesOfWarp;  ///< of the logits of a block
-constexpr int kWeightRow = kLogitsAtOnce + 4;  ///< of an input; as float4, eight lanes write without conflict
+constexpr int kGradientFloats = kLogitsAtOnce * kSamplesOfWarp;  ///< for the logits of a block
+constexpr int kWeightRow = kLogitsAtOnce + 4;  ///< an input's; as float4, eight lanes write without conflict
 
 struct LinearLossArgs {
   LinearShape shape;
@@ -40,7 +40,7 @@ __host__ __device__ constexpr int rows_of_slice(int length) {
   return tiles(length, kInputsAtOnce) * kInputsAtOnce;
 }
 
-/// Where the weight of a class lies among those of an input: the classes of a lane are neighbours.
+/// Place of the weight of a class among those of an input: the classes of a lane are neighbours.
 __host__ __device__ constexpr int place_of(int c) {
   return c % kLossLanes * kLogitsOfLane + c / kLossLanes;
 }
@@ -64,7 +64,7 @@ __device__ inline void load_inputs(const LinearLossArgs& args, int i, int end, i
     x[k] = i + k < end ? load_input(args.x + static_cast<std::size_t>(i + k) * args.shape.batch + n) : 0.0F;
 }
 
-/// Adds the products of a warp's slice [begin, end) to the sums of a lane's classes. @param shared  of the warp
+/// Adds the products of a warp's slice [begin, end) to the sums of a lane's classes. @param shared  the warp's
 __device__ inline void add_slice(const LinearLossArgs& args, int begin, int end, int n, float* shared,
                                  float (&sum)[kLogitsOfLane]) {
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
@@ -86,7 +86,7 @@ __device__ inline void add_slice(const LinearLossArgs& args, int begin, int end,
   }
 }
 
-/// The sums of all slices, in their order. @param partial  of the block's first warp, then of the next one
+/// The sums of all slices, in their order. @param partial  that of the block's first warp, then of the next one
 __device__ inline void add_up_slices(const float* partial, int slices, float (&sum)[kLogitsOfLane]) {
 #pragma unroll
   for (int k = 0; k < kLogitsOfLane; ++k) sum[k] = partial[k * kLanes];
@@ -96,7 +96,7 @@ __device__ inline void add_up_slices(const float* partial, int slices, float (&s
   }
 }
 
-/// By the first warp: what its samples lose, and the gradient of their logits in shared memory,
+/// For the first warp: its samples' loss. The gradient of their logits goes to shared memory,
 /// [kLogitsAtOnce][kSamplesOfWarp], 0 beyond the last class.
 __device__ inline SampleScore score_logits(const LinearLossArgs& args, const float* partial, int label,
                                            float* dlogits) {
@@ -115,7 +115,7 @@ __device__ inline SampleScore score_logits(const LinearLossArgs& args, const flo
   return score_of(cross_entropy(logits, label, mine), args.target.narrow_limit);
 }
 
-/// Of the inputs begin + part, begin + part + kLossLanes, ... of a sample: which pass the epilogue that made them.
+/// Bits of inputs begin + part, begin + part + kLossLanes, ... of a sample. Set if they pass the epilogue before.
 __device__ inline unsigned load_passes(const LinearLossArgs& args, int begin, int end, int n) {
   if (args.expand.mask == nullptr) return ~0U;
   unsigned passes = 0;
@@ -128,7 +128,7 @@ __device__ inline unsigned load_passes(const LinearLossArgs& args, int begin, in
   return passes;
 }
 
-/// The gradients of these inputs. @param w  weights of the first of them @param dlogits  of the block, of this sample
+/// The gradients of these inputs. @param w  weights of the first of them @param dlogits  the block's, of this sample
 __device__ inline void store_data_gradient(const LinearLossArgs& args, int begin, int end, int n,
                                            const float* w, const float* dlogits, unsigned passes) {
   float dy[kLogitsAtOnce];
@@ -196,7 +196,7 @@ bool linear_loss(cudaStream_t stream, const Chip& chip, const LinearShape& shape
   LOCKSTEP_CHECK(expand == nullptr || expand->pool == 1);
   const InputSlices slices(shape.in_features);
   const int blocks = tiles(shape.batch, kSamplesOfWarp);
-  // Every block reads all weights: where blocks wait for each other, launches of their own are faster.
+  // Every block reads all weights: where blocks wait for each other, separate launches are faster.
   if (!loss.is_plain() || shape.out_features > kLogitsAtOnce || slices.length > kMostOfSlice ||
       blocks > 2 * chip.multiprocessors)
     return false;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the kernels of fully connected layers share: how they cut matrices into tiles, and how threads read
+/// Common parts of the kernels of fully connected layers. Cuts of matrices into tiles, and threads that read
 /// several numbers of shared memory at once.
 #pragma once
 
@@ -19,7 +19,7 @@ __host__ __device__ constexpr int tiles(int size, int tile) {
   return (size + tile - 1) / tile;
 }
 
-/// Whether a grid has a block for (almost) each of `wanted` multiprocessors.
+/// True if a grid has a block for (almost) each of `wanted` multiprocessors.
 inline bool fills(dim3 grid, int wanted) {
   return std::uint64_t{4} * grid.x * grid.y * grid.z >= std::uint64_t{3} * static_cast<unsigned>(wanted);
 }
@@ -50,7 +50,7 @@ __device__ inline void store_neighbours(const float (&from)[kCount], float* to) 
   }
 }
 
-// How the gradient of neighbouring features is spread through the epilogue that made them: feature
+// How the gradient of neighbouring features is spread through the epilogue that made them. Feature
 // (channel * pooled height + row) * pooled width + column is the window of that place.
 
 /// The windows of one sample in the order of features: divides once, then only adds.
@@ -86,7 +86,7 @@ class WindowWalk {
   }
 
  private:
-  int width_, height_;  ///< of the pooled image
+  int width_, height_;  ///< those of the pooled image
   std::size_t batch_;
   WindowPlace place_;
   float* corner_;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Losses: loss, correct answers and the gradient, four lanes for each sample. The cross-entropy of the softmax is a
-/// kernel without what smoothed targets, weights and other losses ask for; behind a small fully connected layer it is a
+/// kernel without what smoothed targets, weights and other losses need; after a small fully connected layer it is a
 /// part of that one's kernel (linear_loss.cu).
 ///
 /// Versions:
@@ -11,12 +11,12 @@
 ///    multiprocessors, and its sums are one shuffle tree and two votes, without a barrier.
 /// 3. Four lanes a sample, joined by two shuffles for the peak and two for the sum. A lane has four logits of
 ///    sixteen: they stay in registers, so does each exp for the gradient, and four run side by side. (In
-///    version 2 the compiler computed them again, one after another between the stores.) Ten classes take a
+///    version 2 the compiler computed them again, one after another between the stores.) Ten classes need a
 ///    third of the instructions of version 2, about 450, and a batch of 64 eight warps instead of two. Two
 ///    lanes would save a shuffle and double the exps, eight the reverse. This one.
 ///
-/// Limits on an H100: Net at batch 64 moves 5 KB, LeNet at batch 256 20 KB: nothing. What remains is one trip
-/// to L2, one exp and one log one after another, and the shuffles: about 0.6 us by its instructions; one
+/// Limits on an H100. Net at batch 64 moves 5 KB, LeNet at batch 256 20 KB: nothing. One trip to L2 remains,
+/// one exp and one log one after another, and the shuffles: about 0.6 us by its instructions; one
 /// launch.
 #include "common/error.hpp"
 #include "kernels/cuda/loss_sample.cuh"
@@ -24,7 +24,7 @@
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-/// What a kernel is compiled for.
+/// Variants that a kernel is compiled for.
 enum class Form { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
 
 struct LossArgs {
@@ -51,7 +51,7 @@ __device__ inline float logit_of(const LanePart& part, int label) {
 template <bool kMixed>
 struct WeightedTarget {
   LossRule rule;
-  float weight_sum, own;  ///< `own`: what the label's class has beyond rule.spread
+  float weight_sum, own;  ///< `own`: share of the label's class beyond rule.spread
   int second;             ///< the other label
   float second_own;
 
@@ -96,7 +96,7 @@ struct WeightedTarget {
     return kMixed && c == second ? second_own + target : target;
   }
 
-  /// @param other  of two classes: the logit of that which another lane has
+  /// @param other  for two classes: the logit of that which another lane has
   __device__ void store_gradient(const LanePart& part, float peak, float other, float sum, int label,
                                  float* to) const {
     const float scale = 1.0F / sum;
@@ -115,7 +115,7 @@ struct WeightedTarget {
 
 struct OutputsLoss {
   float loss;
-  bool are_labels;  ///< of kLabelSets: the outputs above 0 are those of the sample's labels
+  bool are_labels;  ///< for kLabelSets: the outputs above 0 are those of the sample's labels
 };
 
 /// The losses of single outputs: their mean over the classes. @param to  for the gradient; null: not wanted
@@ -170,7 +170,7 @@ __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart
   }
 }
 
-/// Of sample n, the same in all of its lanes. They compute together, so `n` is one of the batch in every
+/// The score of sample n, in all of its lanes. They compute together, so `n` is one of the batch in every
 /// lane; `counts` tells whether it is this lane's to store.
 template <Form kForm>
 __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool counts) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The loss of a sample by four lanes of a warp, which has eight samples; and how a warp adds up what its samples lose.
-/// Of loss.cu, and of linear_loss.cu, whose lanes have computed their logits themselves.
+/// The loss of a sample, computed by four lanes of a warp. A warp has eight samples and adds up their losses. For
+/// loss.cu, and for linear_loss.cu, whose lanes have computed their logits themselves.
 #pragma once
 
 #include "kernels/cuda/activation_math.cuh"
@@ -21,7 +21,7 @@ namespace lockstep::LOCKSTEP_GPU {
 inline constexpr int kLossLanes = kLossSums;                      ///< lanes that share a sample
 inline constexpr int kSamplesOfWarp = kLanes / kLossLanes;        ///< lane = part * kSamplesOfWarp + sample
 inline constexpr int kLogitsOfLane = 4;                           ///< in registers at once
-inline constexpr int kLogitsAtOnce = kLossLanes * kLogitsOfLane;  ///< of a sample in registers at once
+inline constexpr int kLogitsAtOnce = kLossLanes * kLogitsOfLane;  ///< a sample's in registers at once
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 inline constexpr unsigned kOneSample = 0x01010101U;  ///< the lanes of sample 0
 static_assert(kSamplesOfWarp == 8 && kLossLanes == 4);
@@ -40,9 +40,9 @@ struct LaneLogits {
   }
 };
 
-/// Of any number of classes, of which the first ones stay in registers. Not __ldg: the gradient may be in place.
+/// A part with any number of classes; the first ones stay in registers. Not __ldg: the gradient may be in place.
 struct LanePart : LaneLogits {
-  const float* logits;  ///< of the sample
+  const float* logits;  ///< the sample's
 
   __device__ void load(int from, float (&to)[kLogitsOfLane]) const {
 #pragma unroll
@@ -64,7 +64,7 @@ struct LanePart : LaneLogits {
   }
 };
 
-// Of a Part, which is either.
+// Functions of a Part, which is either.
 
 /// The largest logit of the sample; NaN is none here, the sum of exps will show it.
 template <typename Part>
@@ -77,7 +77,7 @@ __device__ inline float find_peak(const Part& part) {
   return peak;
 }
 
-/// Over the lanes of a sample: each pair of lanes adds the same two numbers, so all lanes hold the same bits.
+/// Sum over the lanes of a sample. Each pair of lanes adds the same two numbers, so all lanes hold the same bits.
 __device__ inline float sum_of_lanes(float sum) {
 #pragma unroll
   for (int distance = kSamplesOfWarp; distance < kLanes; distance *= 2)
@@ -85,7 +85,7 @@ __device__ inline float sum_of_lanes(float sum) {
   return sum;
 }
 
-/// Of exp(logit - peak) over the sample. Each lane adds its classes in their order.
+/// Sum of exp(logit - peak) over the sample. Each lane adds its classes in their order.
 template <typename Part>
 __device__ inline float sum_exp(const Part& part, float peak) {
   float sum = 0;
@@ -105,7 +105,7 @@ __device__ inline void store_gradient(const Part& part, float peak, float sum, i
 }
 
 struct Answer {
-  float logit;      ///< of the label
+  float logit;      ///< the label's
   bool is_largest;  ///< and the first of the largest ones
 };
 
@@ -140,16 +140,16 @@ __device__ inline SampleLoss cross_entropy(const Part& part, int label, float* t
   return {log_from_one(sum) + (peak - answer.logit), answer.is_largest};
 }
 
-// What becomes of it: a warp adds its samples to the counters of the step.
+// Scores: a warp adds its samples to the counters of the step.
 
-/// The same in all lanes of a sample.
+/// The score of a sample, equal in all its lanes.
 struct SampleScore {
   std::int64_t loss = 0;  ///< in units of 1 / kLossScale; 0 if it is too large for that
   float wide_loss = 0;    ///< it then
   bool correct = false, refused = false;
 };
 
-/// Adds a finite loss of at least 2^31 units to the limbs of the loss, of which its 24 bits touch two. Only
+/// Adds a finite loss of at least 2^31 units to the limbs of the loss: its 24 bits touch two. Only
 /// where the network went astray, so that it costs nothing elsewhere.
 __device__ inline void add_wide_loss(std::int64_t* counters, float loss) {
   const unsigned bits = __float_as_uint(loss);
@@ -205,7 +205,7 @@ __device__ inline void add_scores(const LossTarget& target, int batch, std::uint
   if (stops > 0) add_integer(counters + kStopRequests, stops);
 }
 
-/// What add_scores() takes, read early.
+/// The `stops` of add_scores(), read early.
 __device__ inline std::uint32_t stops_of_block(const LossTarget& target) {
   return blockIdx.x == 0 && target.state != nullptr ? target.state->stop_requested : 0;
 }

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Max-pooling on its own, of any window; the 2 x 2 pool after a convolution is part of its kernel instead.
+/// Max-pooling alone, of any window. The 2 x 2 pool after a convolution is part of its kernel instead.
 ///
-/// Versions: (1) a thread for each output of a sample, backward by atomic additions to its window: in the
-/// hardware's order, and with three divisions by sizes of the launch, some 20 instructions each. (2)
+/// Versions: (1) a thread for each output of a sample, backward by atomic additions to its window. These are in the
+/// hardware's order, and have three divisions by sizes of the launch, some 20 instructions each. (2)
 /// Divisions are multiplications (threads.cuh); backward is a gather, a thread for each input, which adds up
 /// the windows that cover it in the CPU's order. (3) A thread has four samples, 16 bytes a load; windows of 2
 /// x 2 and 3 x 3 without padding are unrolled, so that all their loads are under way at once.
 ///
-/// Limit, forward and back together, 2 launches; x is read, dx written, y, dy and argmax once each way:
+/// Limit, forward and back together, 2 launches; x is read, dx written, y, dy and argmax once each way.
 /// Net's first pool, batch 64 (10 @ 24 x 24): 3.9 MB, in L2: 0.8 us. LeNet's, batch 256 (20 @ 26 x 26):
 /// 36 MB: 7 us from L2, 11 us from HBM. Comparisons: nothing beside that.
 #include "kernels/cuda/kernels.hpp"
@@ -20,7 +20,7 @@
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-/// Maxima in the making. As in PyTorch the first of equals wins, and NaN beats every number.
+/// Running maxima. The first of equals wins, as in PyTorch, and NaN beats every number.
 template <int kWidth>
 struct Best {
   Pack<float, kWidth> value;
@@ -101,7 +101,7 @@ void launch_backward(cudaStream_t stream, const Pool2dShape& shape, const float*
   launch(stream, thread_each(plan.inputs), backward<kWidth>, plan, dy, argmax, dx);
 }
 
-/// Whether a thread may take four samples at once.
+/// True if a thread may process four samples at once.
 bool in_packs_of_four(const Pool2dShape& shape, const float* a, const float* b, const std::uint8_t* argmax) {
   const auto batch = static_cast<std::size_t>(shape.batch);
   return is_packable<4>(a, batch) && is_packable<4>(b, batch) && is_packable<4>(argmax, batch);

@@ -15,7 +15,7 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// What a kernel knows of its pool: sizes with their divisors.
+/// A kernel's pool: sizes with their divisors.
 struct PoolPlan {
   Divisor columns;  ///< packs of samples in a row of the batch
   Divisor in_height, in_width, out_height, out_width, stride;
@@ -66,9 +66,9 @@ __device__ inline PoolRange taps_inside(int origin, int kernel, int size) {
   return {origin < 0 ? -origin : 0, size - origin < kernel ? size - origin : kernel};
 }
 
-/// Calls body(tap, offset) for the taps of an output that lie inside the image, in row-major order: tap is
-/// row * kernel + column, offset where it lies in x. kKernel other than 0 is for pools of that size without
-/// padding: then all taps lie inside.
+/// Calls body(tap, offset) for the taps of an output that lie inside the image, in row-major order. tap is
+/// row * kernel + column, offset its place in x. kKernel other than 0 is for pools of that size without
+/// padding: all taps lie inside.
 template <int kKernel, typename Body>
 __device__ inline void for_each_tap(const PoolPlan& plan, const PoolPlace& place, const Body& body) {
   const int height = static_cast<int>(plan.in_height.value), width = static_cast<int>(plan.in_width.value);
@@ -98,8 +98,8 @@ __device__ inline PoolRange windows_over(const PoolPlan& plan, int pixel, const 
   return {first, end < size ? end : size};
 }
 
-/// Calls body(tap, offset) for the windows that cover an input, in row-major order: tap is the input's
-/// position in the window, offset where the window's output lies in y.
+/// Calls body(tap, offset) for the windows that cover an input, in row-major order. tap is the input's
+/// position in the window, offset the place of the window's output in y.
 template <typename Body>
 __device__ inline void for_each_window_over(const PoolPlan& plan, const PoolPlace& place, const Body& body) {
   const int height = static_cast<int>(plan.out_height.value), width = static_cast<int>(plan.out_width.value);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The contract of kernels/device.hpp over the CUDA runtime: devices found and tried, their streams, events and
+/// The contract of kernels/device.hpp over the CUDA runtime. Devices found and tried, their streams, events and
 /// graphs, and the ops on them.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-// Asking the CUDA runtime about devices. None of it makes a context, so none takes device memory.
+// Questions to the CUDA runtime about devices. None of it makes a context, so none uses device memory.
 
 /// How many devices this process sees; at least one.
 /// @throws NoGpuError, DeviceError: why there is none and what to do
@@ -31,9 +31,9 @@ std::vector<std::vector<PeerLink>> read_links();
 /// "driver 13.0, runtime 13.0"
 std::string read_versions();
 
-// Whether a GPU can run the kernels of this program.
+// Test of a GPU: can it run the kernels of this program?
 
-/// Asks for one kernel, which loads its machine code, or compiles it from PTX: a GPU that the program was not
+/// Asks for one kernel, which loads its machine code, or compiles it from PTX. A GPU that the program was not
 /// built for, or a driver that does not understand it, shows here and not in the middle of a run. Makes the
 /// device's context.
 /// @throws DeviceError  one line: which GPU, why not, and what to do
@@ -42,7 +42,7 @@ void expect_usable(const DeviceProperties& properties);
 // One device over the CUDA runtime.
 
 /// Makes the device's context, if this process has none yet.
-/// @param properties  as read_properties() gave them
+/// @param properties  result of read_properties()
 /// @throws DeviceError if the device or the kernels on it cannot be used (expect_usable())
 std::unique_ptr<Device> make_device(const DeviceProperties& properties);
 
@@ -55,7 +55,7 @@ std::unique_ptr<Event> make_event(int device, Device::Timing timing);
 
 class GpuGraph final : public Graph {
  public:
-  /// Takes over what was captured, and queues the graph's transfer to the device, so that its first launch
+  /// Takes ownership of what was captured, and queues the graph's transfer to the device. So its first launch
   /// costs no more than the others.
   GpuGraph(cudaGraph_t captured, cudaStream_t stream);
   ~GpuGraph() override;
@@ -72,7 +72,7 @@ class GpuGraph final : public Graph {
 
 // The ops of a device by the hand-written kernels of this folder.
 
-/// Borrows the device, and takes its streams only.
+/// Borrows the device, and uses its streams only.
 std::unique_ptr<DeviceOps> make_native_ops(Device& device);
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -1,10 +1,10 @@
-# The sources that are compiled twice: by nvcc for GPUs (kernels/cuda) and by the host compiler for the emulator
+# The sources that are compiled twice: by nvcc for GPUs (kernels/cuda), by the host compiler for the emulator
 # (kernels/emulation). A new .cu of this folder is found by itself.
 #
-# Each group is compiled in one piece: of a small source's time, nvcc and the host compiler spend two seconds on the headers of CUDA.
-# In a group no two sources give different things one name; a source that is in no group is compiled by itself. The runtime, which
-# knows every kernel, and the convolutions are groups of their own: who needs one kernel of a static library does not get all of
-# them with it.
+# Each group is compiled in one piece. nvcc and the host compiler spend two seconds of a small source's time on CUDA's
+# headers. In a group no two sources give different things one name; a source that is in no group is compiled alone. The
+# runtime, which knows every kernel, and the convolutions are separate groups: a user of one kernel of a static library
+# does not get all of them with it.
 set(LOCKSTEP_GPU_GROUPS runtime features training matrices conv2d)
 set(runtime device native_ops stream)
 set(features activation avg_pool exact_sum linear_backward_weights)
@@ -12,7 +12,7 @@ set(training batch_norm epilogue gather gradient_norms group_norm linear_loss lo
 set(matrices linear_forward max_pool)
 set(conv2d conv2d)
 
-# lockstep_gpu_sources(VARIABLE): the files to compile, those of a group through a file that includes them; each by itself,
+# lockstep_gpu_sources(VARIABLE): the files to compile, those of a group through a file that includes them. Separately,
 # where LOCKSTEP_IN_ONE_PIECE is OFF.
 function(lockstep_gpu_sources variable)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the threads of a kernel add up: exact sums, the parts of a sum in their order, fingerprints.
+/// Sums over the threads of a kernel: exact sums, the parts of a sum in their order, fingerprints.
 #pragma once
 
 #include "kernels/device_ops.hpp"
@@ -16,7 +16,7 @@ namespace lockstep::LOCKSTEP_GPU {
 
 // Adding to an exact sum from a kernel: one atomic addition of an integer, whose order does not matter.
 
-/// What atomicAdd calls a 64-bit integer. Two's complement makes it right for signed ones.
+/// atomicAdd's name for a 64-bit integer. Two's complement makes it right for signed ones.
 using AtomicWord = unsigned long long;
 
 /// Adds an integer to one in device memory.
@@ -53,13 +53,13 @@ __device__ inline void add_exact(const ExactTarget& to, std::size_t i, float ter
   add_integer(to.sums + i, fixed_point(term, to.format));
 }
 
-// A sum that is cut into parts which one thread computes one after another (kernels/sum_cuts.hpp): the parts
+// A sum that is cut into parts which one thread computes one after another (kernels/sum_cuts.hpp). The parts
 // before wait in shared memory, where they cost no registers.
 
 /// kCount sums of a thread. No other thread touches them, so no barrier is needed.
 template <int kCount>
 struct EarlierSums {
-  float* sums;  ///< of this thread: [kCount], `stride` apart
+  float* sums;  ///< this thread's: [kCount], `stride` numbers from one to the next
   int stride;
 
   /// For so many threads.
@@ -85,8 +85,8 @@ struct EarlierSums {
   }
 };
 
-// What the words of a thread add to fingerprints (kernels/numerics/fingerprint.hpp), and how those of a warp become
-// one.
+// Words of a thread in fingerprints (kernels/numerics/fingerprint.hpp), and their sum over the lanes of a
+// warp.
 
 __device__ inline std::uint64_t word_of(std::int64_t sum) {
   return static_cast<std::uint64_t>(sum);
@@ -101,11 +101,11 @@ template <int kCount>
 struct WarpWords {
   static_assert(kCount == 2 || kCount == 4 || kCount == 8);
   static constexpr unsigned kLanesOfSum = 32 / kCount;
-  std::uint64_t v[kCount] = {};  ///< of this lane; overwritten
+  std::uint64_t v[kCount] = {};  ///< this lane's; overwritten
 
-  /// Which of the sums total() gives this lane.
+  /// The sum that total() gives this lane.
   static __device__ unsigned index() { return threadIdx.x % 32 / kLanesOfSum; }
-  /// Of the lanes that are given the same sum, this is the first.
+  /// True for the first of the lanes that are given the same sum.
   static __device__ bool is_first() { return threadIdx.x % kLanesOfSum == 0; }
 
   /// All lanes of the warp.

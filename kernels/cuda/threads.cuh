@@ -20,13 +20,13 @@ inline std::uint32_t thread_count(std::size_t elements) {
   return static_cast<std::uint32_t>(elements);
 }
 
-inline constexpr unsigned kThreadsOfEach = 256;  ///< of a block
+inline constexpr unsigned kThreadsOfEach = 256;  ///< threads of a block
 
 inline LaunchShape thread_each(std::uint32_t count) {
   return {dim3((count + kThreadsOfEach - 1) / kThreadsOfEach), dim3(kThreadsOfEach)};
 }
 
-/// Which element is this thread's; those from the count on belong to none.
+/// The element of this thread; those from the count on belong to none.
 __device__ inline std::uint32_t thread_number() {
   return blockIdx.x * blockDim.x + threadIdx.x;
 }
@@ -79,7 +79,7 @@ __device__ inline void store_pack(T* to, const Pack<T, kWidth>& pack) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-/// Whether rows of `row_size` numbers from `start` on consist of whole aligned packs.
+/// True if rows of `row_size` numbers from `start` on consist of whole aligned packs.
 template <int kWidth, typename T>
 bool is_packable(const T* start, std::size_t row_size = kWidth) {
   return reinterpret_cast<std::uintptr_t>(start) % sizeof(Pack<T, kWidth>) == 0 && row_size % kWidth == 0;

@@ -1,6 +1,6 @@
-# Looks for the CUDA toolkit: $CUDACXX, then nvcc on PATH, in $CUDA_HOME, in /usr/local/cuda. Sets LOCKSTEP_CUDA and enables
-# the language; LOCKSTEP_CUDA_SUMMARY in the cache says what came of it and why, for launch/build and --version --verbose. Plugins
-# add what was found of NVIDIA's other libraries.
+# Looks for the CUDA toolkit: $CUDACXX, then nvcc on PATH, in $CUDA_HOME, in /usr/local/cuda. Sets LOCKSTEP_CUDA and
+# enables the language; LOCKSTEP_CUDA_SUMMARY in the cache says what was found and why, for launch/build and --version
+# --verbose. Plugins add what was found of NVIDIA's other libraries.
 set(LOCKSTEP_CUDA OFF)
 set(LOCKSTEP_MINIMUM_CUDA 12.0) # C++20
 
@@ -9,7 +9,7 @@ function(lockstep_cuda_summary)
   set(LOCKSTEP_CUDA_SUMMARY "${summary}" CACHE INTERNAL "Which GPU kernels are built, and why")
 endfunction()
 
-# What cannot be is an error where CUDA was demanded, and otherwise the reason for a build without it.
+# Reports what is impossible: an error where CUDA was demanded, otherwise the reason for a build without it.
 function(lockstep_no_cuda)
   string(CONCAT reason ${ARGN})
   if(NOT LOCKSTEP_WITH_CUDA STREQUAL AUTO)
@@ -44,10 +44,10 @@ if(version VERSION_LESS LOCKSTEP_MINIMUM_CUDA)
   return()
 endif()
 
-# Two passes of nvcc's front end. From that for compute capability 7.5 comes machine code for the A100 and its kin, and PTX,
-# which the driver compiles for all others before 9.0; from that for 9.0, whose kernels may overlap, machine code for the
-# H100 and, where nvcc knows them, both kinds of Blackwell, and PTX for what comes after. Given a list of architectures, CMake
-# asks for a pass each. Packed for size, four kinds take less room than two did.
+# Two passes of nvcc's front end. From that for compute capability 7.5 comes machine code for the A100 and its kin, and
+# PTX, which the driver compiles for all others before 9.0; from that for 9.0, whose kernels may overlap, machine code
+# for the H100 and, where nvcc knows them, both kinds of Blackwell, and PTX for what comes after. Given a list of
+# architectures, CMake asks for a pass each. Packed for size, four kinds need less room than two did.
 set(front_end_flags "")
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES OFF)

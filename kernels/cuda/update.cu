@@ -1,29 +1,29 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The end of a training step: the mean gradient out of the sums, the optimiser's step, and all that makes
-/// the next step possible, in one launch.
+/// The end of a training step: the mean gradient out of the sums and the optimiser's step. All that makes
+/// the next step possible is in the same launch.
 ///
-/// Versions: (1) mean, update, zeroing and bookkeeping as four kernels: 5 us of launches. (2) One kernel; a second
-/// one of a single thread advances the state, because no block may see it change. (3) One launch: each block reads
-/// what it needs of counters and state, then takes a ticket, and the block with the last ticket changes them. (4) Two
-/// parameters a thread, 16 bytes of sums a load. (5) The ticket is taken before the weights move, not after: its trip
-/// to L2 and back hides behind theirs. (6) Sums, weights and buffers are loaded together with the counters, before
-/// the barrier: one trip to L2 instead of three. (7) The rule is a template argument; what it is told comes from the
-/// state, where the last block puts what the next step is told, so that a table of a whole series costs no load that
-/// depends on another. (8) It takes the fingerprints of what it reads, before it moves that; a kernel of their own in
-/// front of it was 5.8 us of a step on an H100, most of it a launch and the same loads once more. (Not timed there
-/// yet. By its instructions, some 300 a warp, 0.3 us for Net.) (9) The warps of a block add up their fingerprints
-/// before anything reaches the L2 cache, where additions to the same number wait for each other: of Net's largest
-/// tensor 32 in place of 250.
+/// Versions: (1) mean, update, zeroing and bookkeeping as four kernels: 5 us of launches. (2) One kernel; a second one
+/// of a single thread advances the state, because no block may see it change. (3) One launch: each block reads the
+/// counters and state that it needs, then gets a ticket, and the block with the last ticket changes them. (4) Two
+/// parameters a thread, 16 bytes of sums a load. (5) The ticket is drawn before the weights move, not after: its trip
+/// to L2 and back hides under theirs. (6) Sums, weights and buffers are loaded together with the counters, before the
+/// barrier: one trip to L2 instead of three. (7) The rule is a template argument; what it is told comes from the state,
+/// where the last block puts what the next step is told, so that a table of a whole series costs no load that depends
+/// on another. (8) It computes the fingerprints of what it reads, before it moves that; a separate kernel before it was
+/// 5.8 us of a step on an H100, most of it a launch and the same loads once more. (Not timed there yet. By its
+/// instructions, some 300 a warp, 0.3 us for Net.) (9) The warps of a block add up their fingerprints before anything
+/// reaches the L2 cache, where additions to one number wait for each other: 32 in place of 250 for Net's largest
+/// tensor.
 ///
-/// The units of the sums are an array of 2 bytes a parameter, loaded with the rest, and none at all while
+/// The units of the sums are an array of 2 bytes a parameter, loaded with the rest. There is none while
 /// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
 /// chain of loads before the division, and scales of 8 bytes four times the traffic.
 ///
-/// What norms have to say is known before: gradient_norms.cu.
+/// Norms are computed before: gradient_norms.cu.
 ///
-/// Limit, with momentum: 16 bytes of sums (read and zeroed) and 16 of weights and momentum a parameter: Net
-/// (21,840) 0.7 MB, 43 blocks; LeNet (129,068) 4.1 MB, 253 blocks: 0.2 and 0.8 us from L2. What counts is the
+/// Limit, with momentum: 16 bytes of sums (read and zeroed) and 16 of weights and momentum a parameter. Net
+/// (21,840) 0.7 MB, 43 blocks; LeNet (129,068) 4.1 MB, 253 blocks: 0.2 and 0.8 us from L2. Most of the time is the
 /// chain of one load -> barrier and fence -> division in double -> store, about 0.7 us.
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/threads.cuh"
@@ -70,7 +70,7 @@ __device__ void update_pack(const UpdateArgs& args, const StepFacts& facts,
   store_pack(args.sums + kCounterSlots + first, Pack<std::int64_t, kWidth>{});
 }
 
-/// What the i-th of these parameters adds to the fingerprints of its tensor: of the gradient, the weights, each buffer.
+/// Words of the i-th of these parameters for the fingerprints of its tensor: gradient, weights, each buffer.
 template <class Rule, int kWidth>
 struct FingerprintWords : WarpWords<Rule::kBuffers == 0   ? 2
                                     : Rule::kBuffers <= 2 ? 4
@@ -78,7 +78,7 @@ struct FingerprintWords : WarpWords<Rule::kBuffers == 0   ? 2
   static constexpr int kUsed = 2 + Rule::kBuffers;
   static_assert(2 + kMostBuffers <= 8, "as many words as a WarpWords can have");
 
-  /// @param word  which one of its buffer it is
+  /// @param word  its number in each of these buffers
   __device__ void add(const Parameters<Rule, kWidth>& from, int i, std::uint64_t word) {
     this->v[0] += word_of(from.sums.at[i]) * word_multiplier(kGradientBuffer, word);
     this->v[1] += word_of(from.weights.at[i]) * word_multiplier(kWeightsBuffer, word);
@@ -92,7 +92,7 @@ __device__ std::int64_t* fingerprint_row(const UpdateArgs& args, const StepFacts
   return args.fingerprints.rows + static_cast<std::size_t>(facts.steps_done) * args.fingerprints.slots;
 }
 
-/// Of parameters whose neighbours are of another tensor.
+/// Fingerprints parameters whose neighbours are of another tensor.
 template <class Rule, int kWidth>
 __device__ void fingerprint_alone(const UpdateArgs& args, const StepFacts& facts,
                                   const Parameters<Rule, kWidth>& from, std::size_t first) {
@@ -109,13 +109,13 @@ __device__ void fingerprint_alone(const UpdateArgs& args, const StepFacts& facts
   }
 }
 
-/// Those of the warps of a block, of which each word is added up before it leaves.
+/// Fingerprints of the warps of a block; each word is added up before it leaves.
 template <class Rule, int kWidth>
 struct BlockFingerprints {
   using Words = FingerprintWords<Rule, kWidth>;
   static constexpr int kUsed = Words::kUsed, kWarps = kThreadsOfEach / 32, kCount = kWarps * kUsed;
   static constexpr std::uint32_t kNoSlot =
-      ~0U;  ///< of a warp without parameters, or that adds them by itself
+      ~0U;  ///< for a warp without parameters, or that adds them by itself
 
   std::uint64_t* words;  ///< [warp][kUsed], shared
   std::uint32_t* slots;  ///< [warp][kUsed], shared: where each goes
@@ -210,7 +210,7 @@ __global__ void update_parameters(UpdateArgs args) {
   Parameters<Rule, kWidth> mine;
   if (is_whole) mine = load_parameters<Rule, kWidth>(args, first);
   const std::int32_t tensor = Fingerprints::tensor_of_warp(args, first);
-  // Behind them, so that all are on their way together: these are the same for a warp, and the compiler waits for such.
+  // After them, so that all are on their way together. These are equal in a warp, and the compiler waits for such.
   const StepFacts facts = read_facts(args);
   __syncthreads();
   std::uint32_t blocks_before = 0;
@@ -261,9 +261,9 @@ void update(cudaStream_t stream, const UpdateArgs& args) {
   visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(stream, args); });
 }
 
-// An average of the weights moves a share of the way to them: a thread for each number.
+// An average of the weights moves by a share of the way to them. A thread for each number.
 //
-// Limit: weights and average are read, the average is written: 12 bytes a parameter, 21,840 parameters: 0.26 MB, in
+// Limit: weights and average are read, the average is written. 12 bytes a parameter, 21,840 parameters: 0.26 MB, in
 // L2; the launch is most of it.
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the kernels at the end of a step read: the step's facts, the sums with their units, weights and buffers, and
-/// the gradient that a rule is shown.
+/// Inputs of the kernels at the end of a step. They are the step's facts, the sums with their units, weights and
+/// buffers, and the gradient that a rule is shown.
 #pragma once
 
 #include "kernels/cuda/kernels.hpp"
@@ -18,8 +18,8 @@ namespace {
 #define LOCKSTEP_RULE __device__ inline
 #include "kernels/optimizers/rules_inl.hpp"
 
-/// A thread's arithmetic. The compiler fuses nothing by itself (--fmad=false), and divides and takes roots
-/// with one rounding.
+/// A thread's arithmetic. The compiler fuses nothing by itself (--fmad=false), and rounds quotients and roots
+/// once.
 struct Floats {
   using Number = float;
 
@@ -34,7 +34,7 @@ struct Floats {
   __device__ float smaller(float a, float b) const { return a < b ? a : b; }
 };
 
-/// What every thread reads before the last block changes it.
+/// Values that every thread reads before the last block changes them.
 struct StepFacts {
   std::int64_t samples, steps_done;
   StepScalars scalars;
@@ -93,7 +93,7 @@ __device__ Parameters<Rule, kWidth> load_parameters(const UpdateArgs& args, std:
   for (int b = 0; b < Rule::kBuffers; ++b) loaded.buffers[b] = load_pack<kWidth>(args.buffers[b] + first);
   if (args.tensors.count > 0) loaded.ranges = load_pack<kWidth>(args.tensors.range_of + first);
   load_sums(args, first,
-            loaded);  // the last of them, since the compiler takes a pack of exponents apart at once
+            loaded);  // the last of them, since the compiler splits a pack of exponents at once
   return loaded;
 }
 
@@ -110,7 +110,7 @@ __device__ Pack<float, kWidth> mean_gradient(const UpdateArgs& args, const Param
   return mean;
 }
 
-/// What the rule sees of it. The branch is that of the whole launch.
+/// The gradient that the rule sees. The branch is that of the whole launch.
 template <class Rule, int kWidth>
 __device__ Pack<float, kWidth> clipped_gradient(const UpdateArgs& args, const StepFacts& facts,
                                                 const Parameters<Rule, kWidth>& from) {

@@ -26,8 +26,8 @@ std::string thread_name(const uint3& index) {
   return fmt::format("thread ({},{},{})", index.x, index.y, index.z);
 }
 
-// What runs at every switch is in one piece with barrier() and exchange(): a processor expects a return to lead back
-// to the latest call, and pays for each that stands behind a switch as much as for the switch.
+// Code of every switch is in one piece with barrier() and exchange(). A processor expects a return to lead back
+// to the latest call. Each return after a switch costs as much as the switch.
 
 [[gnu::always_inline]] inline void BlockRunner::make_ready(Thread& thread) {
   thread.state = State::kReady;
@@ -49,7 +49,7 @@ Fiber& BlockRunner::idle_fiber() {
   self.switch_to(idle_fiber());
 }
 
-// Of the threads that can run, the first or a random one; null when all have ended.
+// The first of the threads that can run, or a random one; null when all have ended.
 [[gnu::always_inline]] inline BlockRunner::Thread* BlockRunner::next_thread() {
   if (next_ == ready_.size()) {
     ready_.clear();
@@ -153,7 +153,7 @@ void BlockRunner::barrier(const CallSite& call) {
   suspend();
 }
 
-// True if all threads of the block stand at the same barrier.
+// True if all threads of the block have reached the same barrier.
 bool BlockRunner::release_barrier() {
   if (at_barrier_ != threads_.size()) return false;
   for (const Thread& thread : threads_)

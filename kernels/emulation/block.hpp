@@ -41,14 +41,14 @@ struct alignas(16) float4 {
 
 extern constinit thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
 
-// What the 32 threads of a warp exchange. A thread deposits a value and a request; when all threads that the
+// Exchanges among the 32 threads of a warp. A thread deposits a value and a request; when all threads that the
 // mask names have done so, every one of them gets its answer.
 
 inline constexpr unsigned kWarpSize = 32;
 
 enum class WarpOp : std::uint8_t { kShuffle, kBallot };
 
-/// What a thread asks of its warp.
+/// A thread's request to its warp.
 struct WarpRequest {
   WarpOp op = WarpOp::kBallot;
   std::uint32_t mask = 0;
@@ -57,8 +57,8 @@ struct WarpRequest {
   CallSite call;
 };
 
-/// The exchange of one warp. What a lane does with each value is in the header: it is what training on the emulator
-/// spends its time with.
+/// The exchange of one warp. Code that a lane runs for each value is in the header: training on the emulator
+/// spends its time there.
 class Warp {
  public:
   void reset(unsigned lanes);
@@ -75,7 +75,7 @@ class Warp {
     complete(request.op, request.mask);
     return true;
   }
-  /// Of a lane whose exchange is complete. A value from a lane outside of the mask is all ones.
+  /// The answer of a lane whose exchange is complete. A value from a lane outside of the mask is all ones.
   std::uint64_t answer(unsigned lane) const { return answers_[lane]; }
   /// A lane has left the kernel.
   void leave(unsigned lane) { present_ &= ~(1U << lane); }
@@ -84,7 +84,7 @@ class Warp {
   std::string obstacle(unsigned lane) const;
 
  private:
-  /// What all lanes of an exchange have in common.
+  /// The kind of an exchange, which all its lanes share.
   static std::uint64_t kind(const WarpRequest& request) {
     return std::uint64_t{request.mask} << 8 | static_cast<std::uint64_t>(request.op);
   }
@@ -97,7 +97,7 @@ class Warp {
   }
   void complete(WarpOp op, std::uint32_t mask);
 
-  // Of each lane, since it asked last.
+  // State of each lane since its last request.
   std::uint64_t kinds_[kWarpSize] = {}, values_[kWarpSize] = {}, answers_[kWarpSize] = {};
   unsigned sources_[kWarpSize] = {};
   CallSite calls_[kWarpSize];
@@ -139,7 +139,7 @@ class BlockRunner {
     unsigned number = 0;
     State state = State::kReady;
     Fiber* fiber = nullptr;  // null: not started
-    CallSite call;           // of what it waits for
+    CallSite call;           // the call that it waits in
   };
 
   static BlockRunner& make();
@@ -172,7 +172,7 @@ class BlockRunner {
   Fiber main_;
   std::deque<Fiber> fibers_;
   std::vector<Fiber*> idle_;
-  Thread* starting_ = nullptr;  // what an idle fiber shall run; null: end
+  Thread* starting_ = nullptr;  // thread that an idle fiber shall run; null: end
 };
 
 /// "thread (5,0,0)"
@@ -183,15 +183,15 @@ std::string thread_name(const uint3& index);
 struct GridShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
-  CallSite call;  ///< where it was launched
+  CallSite call;  ///< place of the launch
 };
 
 /// @throws InternalError if a GPU would refuse such a launch
 void check_shape(const GridShape& shape);
 
 /// Returns when all threads have ended.
-/// @throws InternalError naming launch, block and thread: a barrier or warp operation that some thread never
-///         reaches; a write just outside of a piece of shared or device memory
+/// @throws InternalError naming launch, block and thread. Some thread never reaches a barrier or warp
+///         operation; or a write just outside of a piece of shared or device memory
 /// @throws DeviceError if this processor cannot run kernels at all
 void run_grid(const GridShape& shape, const Kernel& kernel);
 

@@ -36,7 +36,7 @@ inline void __syncwarp(unsigned mask = kAllLanes, const CallSite& call = CallSit
   __ballot_sync(mask, 0, call);
 }
 
-// A return behind the switch costs as much as the switch (block.cpp): none but that of exchange().
+// A return after the switch costs as much as the switch (block.cpp): none but that of exchange().
 
 /// The value of lane `source`.
 template <typename T>

@@ -15,13 +15,13 @@ namespace lockstep::emulation {
 /// Notes a failure for cudaGetLastError(); returns its argument.
 cudaError_t finish(cudaError_t status);
 
-// Where in a source file something was asked for: std::source_location, which clang 14 lacks.
+// The place of a call in a source file: std::source_location, which clang 14 lacks.
 
 struct CallSite {
   const char* file = "";
   int line = 0;
 
-  /// The caller's, where it stands as a default argument or default member initialiser.
+  /// The caller's, if this is a default argument or default member initialiser.
   static constexpr CallSite here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }

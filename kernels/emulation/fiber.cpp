@@ -51,7 +51,7 @@ class StaggeredStack {
   std::size_t* bytes_;
 };
 
-/// A switch gives each fiber its own floating-point status. Where the one that it loads differs from the one that was,
+/// A switch loads each fiber's floating-point status. If it differs from the one that was,
 /// an x86 processor waits: a switch of 65 ns, not 5. So fibers have raised what arithmetic may raise before they begin.
 void raise_all_flags() {
 #ifdef __SSE__

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A thread of a kernel needs a stack of its own, to be left in the middle of the kernel and resumed: a
-/// fiber.
+/// A fiber: the stack of a kernel's thread, which can be left in the middle of the kernel and
+/// resumed.
 #pragma once
 
 #include "kernels/emulation/sanitizer.hpp"
@@ -13,7 +13,7 @@
 
 namespace lockstep::emulation {
 
-/// A stack and the place at which it was left; or, default made, the stack of the calling OS thread, from
+/// A stack and the place at which it was left. Default made: the stack of the calling OS thread, from
 /// which others are entered. AddressSanitizer is told of every switch. Belongs to one OS thread.
 class Fiber {
  public:
@@ -21,7 +21,7 @@ class Fiber {
 
   Fiber() = default;
   /// Calls body(*this) on a new stack, which has a guard page at its end, when it is first switched to.
-  /// @param index  of the fiber among those of its pool: staggers the tops of the stacks in the caches
+  /// @param index  number of the fiber among those of its pool: staggers the tops of the stacks in the caches
   Fiber(Body body, std::size_t index);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -42,8 +42,8 @@ class Fiber {
   boost::context::fiber context_;
 };
 
-// In the header so that it is inlined where a switch is made: a processor expects a return to lead back to the latest
-// call, so each function that returns behind a switch costs as much as the switch.
+// In the header so that it is inlined where a switch is made. A processor expects a return to lead back to the latest
+// call, so each function that returns after a switch costs as much as the switch.
 inline void Fiber::entered(boost::context::fiber&& previous) {
   resumed_by_->context_ = std::move(previous);
   finish_switch(fake_stack_, resumed_by_->stack_bottom_, resumed_by_->stack_bytes_);

@@ -109,7 +109,7 @@ __attribute__((no_sanitize("address"))) const unsigned char* find_damage(const u
   return nullptr;
 }
 
-// Shared memory: arrays are handed out one behind the other, and looked after when the block ends.
+// Shared memory: arrays are handed out one after the other, and checked when the block ends.
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Memory of the emulated device: global memory between red zones, and the shared memory of a block, poisoned before
-/// it is written.
+/// Memory of the emulated device. Global memory lies between red zones, and the shared memory of a block is poisoned
+/// before it is written.
 #pragma once
 
 #include "kernels/emulation/errors.hpp"
@@ -15,7 +15,7 @@
 
 namespace lockstep::emulation {
 
-// The memory of the emulated device: pieces of host memory, each exactly as large as asked for, between red
+// The memory of the emulated device. It is pieces of host memory, each exactly as large as asked for, between red
 // zones, and filled with 0xFF.
 
 /// One for the process; any OS thread may call it.
@@ -30,7 +30,7 @@ class DeviceMemory {
   /// False if it is not the start of a piece.
   bool free(void* memory);
   std::size_t free_bytes();
-  /// Whether all these bytes lie within one piece.
+  /// True if all these bytes lie within one piece.
   bool contains(const void* memory, std::size_t bytes);
   /// Empty, or what was written outside of a piece: "byte 512 of an array of 512 bytes". Reported once: the
   /// red zone is closed again.
@@ -46,7 +46,7 @@ class DeviceMemory {
 
 // The shared memory of the block that runs: each array exactly as large as asked for, between red zones.
 
-/// What a block of the emulated GPU may have, in bytes: that of an A100.
+/// Shared memory that a block of the emulated GPU may have, in bytes: that of an A100.
 inline constexpr std::size_t kSharedBytesPerBlock = 48 * 1024;
 inline constexpr std::size_t kMaxSharedBytesPerBlock = 163 * 1024;
 /// That, or fewer where a test plays a smaller GPU.
@@ -62,7 +62,7 @@ class SharedMemory {
 
   /// A new block starts: it has only the dynamic array, of `dynamic_bytes`.
   void start_block(std::size_t dynamic_bytes);
-  /// The array of a place in the source, named by the address `site`: the same for all threads of the block.
+  /// The array of a place in the source, named by the address `site`. One for all threads of the block.
   /// Filled with 0xFF (NaN, -1) when the block first asks for it. Aligned to 16 bytes or `alignment`.
   /// @throws InternalError if a block cannot have that much
   void* array(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment);
@@ -81,7 +81,7 @@ class SharedMemory {
   void* append(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment);
 
   std::unique_ptr<unsigned char[]> memory_;
-  unsigned char* end_;  // of the last red zone
+  unsigned char* end_;  // end of the last red zone
   std::vector<Array> arrays_;
 };
 

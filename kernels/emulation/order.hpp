@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Settings of the emulated device for tests: the order of its threads, its shared memory, and whether the
+/// Settings of the emulated device for tests. The order of its threads, its shared memory, and whether the
 /// program was built for it.
 #pragma once
 
@@ -51,8 +51,8 @@ namespace lockstep::emulated {
 /// and after every barrier or shuffle) and independent operations of a graph run in an order drawn from it. A
 /// kernel whose result depends on the order has a race or lacks a barrier.
 ///
-/// Holds for the whole process, from the next launch on; the same seed gives the same series of orders in
-/// every OS thread. Before the first call: what the environment variable LOCKSTEP_THREAD_ORDER says, or 0.
+/// Holds for the whole process, from the next launch on. A seed gives one series of orders in
+/// every OS thread. Before the first call it is that of the environment variable LOCKSTEP_THREAD_ORDER, or 0.
 void set_thread_order(std::uint64_t seed);
 
 }  // namespace lockstep::emulated
@@ -65,7 +65,7 @@ namespace lockstep::emulated {
 /// the whole process, and for asking only: kernels still run.
 void set_built_for_this_device(bool built);
 
-/// Bytes that a block may have from now on, at most 163 KiB; a launch that asks for more fails. Holds for the whole process.
+/// Bytes that a block may have from now on, at most 163 KiB; a launch that asks for more fails. For the whole process.
 void set_most_shared_bytes(std::size_t bytes);
 
 }  // namespace lockstep::emulated

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The functions of the CUDA runtime that kernels/cuda calls, for the one emulated device. As NVIDIA's manual
-/// describes them, except that work runs when it is queued, and that a fault of a kernel leaves the launch as
+/// The functions of the CUDA runtime that kernels/cuda calls, for the one emulated device. They do what NVIDIA's manual
+/// says, except that work runs when it is queued, and that a fault of a kernel leaves the launch as
 /// an InternalError instead of a status.
 #pragma once
 
@@ -88,7 +88,7 @@ struct cudaDeviceProp {
   std::size_t totalGlobalMem;
 };
 
-// Errors. The last one is each OS thread's own.
+// Errors. Each OS thread has its last one.
 const char* cudaGetErrorName(cudaError_t status);
 const char* cudaGetErrorString(cudaError_t status);
 cudaError_t cudaGetLastError();

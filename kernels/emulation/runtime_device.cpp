@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the emulated device says of itself.
+/// Properties of the emulated device.
 #include "kernels/emulation/errors.hpp"
 #include "kernels/emulation/memory.hpp"
 #include "kernels/emulation/order.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What AddressSanitizer is told, in builds that have it; nothing in others.
+/// Messages to AddressSanitizer, in builds that have it; nothing in others.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@
 
 namespace lockstep::emulation {
 
-// What a stream records instead of running it: operations and which of them must come before which.
+// Operations that a stream records instead of running them, and which of them must come before which.
 
 /// A piece of work with its arguments, by value.
 using Operation = std::function<void()>;
@@ -31,7 +31,7 @@ class OperationGraph {
   std::size_t size() const noexcept { return nodes_.size(); }
   /// Runs all operations, each after those it waits for; under a seed, in a random one of such orders.
   void run(Order& order) const;
-  /// Whether all nodes are in the frontier or come before it.
+  /// True if all nodes are in the frontier or come before it.
   bool covered_by(const Frontier& frontier) const;
 
  private:
@@ -47,7 +47,7 @@ struct Stream;
 /// A graph that is being recorded by the stream that began it and those that joined in.
 struct Capture {
   const Stream* origin = nullptr;
-  std::thread::id thread;  ///< which must end it; none if that may be any
+  std::thread::id thread;  ///< the thread that must end it; none if that may be any
   OperationGraph graph;
   bool invalid = false;  ///< a call was refused meanwhile: no graph will come of it
   bool ended = false;
@@ -72,11 +72,11 @@ void queue(Stream* stream, Operation operation);
 struct Event {
   bool timed = true;
   bool recorded = false;
-  std::chrono::steady_clock::time_point time;  ///< of the last record()
+  std::chrono::steady_clock::time_point time;  ///< time of the last record()
   CapturePoint point;
 };
 
-// What CUDA calls potentially unsafe: calls that no graph can hold, so a thread that captures must not make
+// Calls that CUDA calls potentially unsafe. No graph can hold them, so a thread that captures must not make
 // them (cudaThreadExchangeStreamCaptureMode's manual). Other threads may, also beside a capture in global
 // mode.
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How a training image is changed on its way into a batch: what is drawn for a sample, and each byte of the result.
+/// Augmentation of training images: the numbers drawn for a sample, and each byte of the result.
 ///
 /// All of it is arithmetic on integers, written once for host and GPU, so that both get the same bytes. Numbers with
 /// a point are in fixed point: "Q24" counts in units of 2^-24. Right shifts round down. docs/arithmetic.md has the
@@ -41,7 +41,7 @@ LOCKSTEP_HOST_DEVICE constexpr bool mixes_images(AugmentKind kind) {
   return kind >= AugmentKind::kMixup;
 }
 
-/// An entry of the list. What its numbers mean, and their unit, stands where they are drawn from.
+/// An entry of the list. The function that draws for it says what its numbers mean, and their unit.
 struct AugmentStep {
   AugmentKind kind = AugmentKind::kCrop;
   std::int32_t numbers[kAugmentNumbers] = {};
@@ -58,7 +58,7 @@ struct AugmentPlan {
   LOCKSTEP_HOST_DEVICE constexpr std::int64_t plane() const { return std::int64_t{1} * height * width; }
 };
 
-/// From a pixel of the result to the place in the image that it shows: x' = xx x + xy y + x0, y' likewise, all in
+/// Maps a pixel of the result to the place in the image that it shows. x' = xx x + xy y + x0, y' alike, all in
 /// Q24.
 /// Without constructors, as GPU code needs it in shared memory.
 struct AugmentMap {
@@ -66,7 +66,7 @@ struct AugmentMap {
   std::int64_t x0, y0;
 };
 
-/// What is done to the pixels of a sample behind the map.
+/// A change to the pixels of a sample, after the map.
 struct PixelChange {
   AugmentKind kind;         ///< kJitter: factors in Q16 of brightness, contrast, saturation
   std::int32_t numbers[4];  ///< kErase: left, top, right, bottom, the last two excluded
@@ -85,7 +85,7 @@ inline constexpr int kPlaceBits = 24, kFactorBits = 16, kChanceBits = 30;
 inline constexpr std::int32_t kPlaceOne = 1 << kPlaceBits;
 inline constexpr std::int32_t kFactorOne = 1 << kFactorBits;
 inline constexpr std::int32_t kQuarterTurn = 1 << 28;  ///< angles count in 2^-30 turns
-inline constexpr int kTapBits = 11;                    ///< of a weight between two pixels
+inline constexpr int kTapBits = 11;                    ///< bits of a weight between two pixels
 inline constexpr std::int32_t kTapOne = 1 << kTapBits;
 
 // Numbers.
@@ -104,12 +104,12 @@ LOCKSTEP_HOST_DEVICE constexpr std::int32_t coefficient(std::int64_t value) {
   return static_cast<std::int32_t>(within(value, -kMost, kMost));
 }
 
-/// Both in Q24, as the product, which is taken in two parts, for it may have more than 63 bits.
+/// a * b in Q24, as a and b are. The product is computed in two parts, as it may have more than 63 bits.
 LOCKSTEP_HOST_DEVICE constexpr std::int64_t times(std::int32_t a, std::int64_t b) {
   return a * (b >> kPlaceBits) + shift_rounded(a * (b & (kPlaceOne - 1)), kPlaceBits);
 }
 
-/// Of an angle, in Q30. Hastings, "Approximations for digital computers", 1955, sheet 16: within 5e-9.
+/// Sine of an angle, in Q30. Hastings, "Approximations for digital computers", 1955, sheet 16: within 5e-9.
 LOCKSTEP_HOST_DEVICE constexpr std::int64_t sine(std::int32_t angle) {
   constexpr std::int64_t kC1 = 1686629704, kC3 = -693598253, kC5 = 85566142, kC7 = -5018418, kC9 = 162655;
   const std::uint32_t part = static_cast<std::uint32_t>(angle) & 0x3FFFFFFFU, quarter = part >> 28;
@@ -163,7 +163,7 @@ LOCKSTEP_HOST_DEVICE constexpr bool happens(std::uint32_t bits, std::int32_t cha
   return static_cast<std::int64_t>(bits >> 2) < chance;
 }
 
-/// The random words of an entry of the list: word w is word w % 4 of philox(seed, {2 entry + w / 4, sample,
+/// The random words of an entry of the list. Word w is word w % 4 of philox(seed, {2 entry + w / 4, sample,
 /// random_stream(kAugment, low 24 bits of epoch), epoch >> 24}).
 struct Draws {
   Philox4 blocks[2];
@@ -232,9 +232,9 @@ LOCKSTEP_HOST_DEVICE constexpr AugmentMap draw_resized_crop(const AugmentPlan& p
           std::int64_t{between(draws[3], -above, above)} * plan.height};
 }
 
-/// What one entry does to the place of pixels.
-/// numbers: kCrop: pixels that are added on each side; kFlip: chances of left and right, of top and bottom, in Q30;
-/// kRotate: the largest angle; kShift: the largest ways in pixels, aside and down; kScale: least and largest factor, in
+/// Draws what one entry does to the place of pixels.
+/// Its numbers, by kind. kCrop: pixels added on each side. kFlip: chances of left and right, of top and bottom, in Q30.
+/// kRotate: the largest angle. kShift: the largest ways in pixels, aside and down. kScale: least and largest factor, in
 /// Q24.
 LOCKSTEP_HOST_DEVICE constexpr AugmentMap draw_map(const AugmentPlan& plan, const AugmentStep& step,
                                                    const Draws& draws) {
@@ -277,8 +277,8 @@ LOCKSTEP_HOST_DEVICE constexpr PixelChange hole(const AugmentPlan& plan, std::in
            static_cast<std::int32_t>(within(std::int64_t{top} + height, 0, plan.height))}};
 }
 
-/// numbers: kJitter: least and largest factor of brightness, contrast and saturation, in Q16; kErase: chance in Q30,
-/// least and largest area, least and largest ratio, as box_of() has them; kCutout: the side in pixels.
+/// Its numbers, by kind. kJitter: least and largest factor of brightness, contrast, saturation, in Q16. kErase: chance
+/// in Q30, least and largest area, least and largest ratio, see box_of(). kCutout: the side in pixels.
 LOCKSTEP_HOST_DEVICE constexpr PixelChange draw_change(const AugmentPlan& plan, const AugmentStep& step,
                                                        const Draws& draws) {
   const std::int32_t* n = step.numbers;
@@ -311,7 +311,7 @@ LOCKSTEP_HOST_DEVICE constexpr int brighten(int value, std::int32_t factor) {
   return to_byte(value * factor);
 }
 
-/// About a middle grey: the image's own mean would take a pass of its own.
+/// Stretches about a middle grey: the image's mean would need another pass.
 LOCKSTEP_HOST_DEVICE constexpr int stretch(int value, std::int32_t factor) {
   constexpr int kMiddle = 128;
   return to_byte(kMiddle * kFactorOne + (value - kMiddle) * factor);
@@ -327,7 +327,7 @@ LOCKSTEP_HOST_DEVICE constexpr int saturate(int value, int grey, std::int32_t fa
   return to_byte(grey * kFactorOne + (value - grey) * factor);
 }
 
-/// What becomes of a pixel of the result, at x and y; of `count` channels, one or all.
+/// Changes a pixel of the result, at x and y; it has `count` channels, one or all.
 LOCKSTEP_HOST_DEVICE constexpr void change_pixel(const PixelChange& change, int x, int y, int count,
                                                  int* values) {
   const std::int32_t* n = change.numbers;
@@ -346,8 +346,8 @@ LOCKSTEP_HOST_DEVICE constexpr void change_pixel(const PixelChange& change, int 
 
 /// The four pixels around a place, and how much of the right and the lower ones it shows.
 struct Taps {
-  int column, row;            ///< of the upper left one; -1 to width or height - 1, or far away
-  std::int32_t right, lower;  ///< of kTapOne
+  int column, row;            ///< the upper left one; -1 to width or height - 1, or far away
+  std::int32_t right, lower;  ///< shares, in units of 1 / kTapOne
 };
 
 LOCKSTEP_HOST_DEVICE constexpr Taps taps_at(std::int64_t x, std::int64_t y) {
@@ -364,7 +364,7 @@ LOCKSTEP_HOST_DEVICE constexpr int blend(const Taps& taps, int upper_left, int u
   return (upper * (kTapOne - taps.lower) + lower * taps.lower + kTapOne * kTapOne / 2) >> (2 * kTapBits);
 }
 
-/// Of one channel. Outside of the image all is black.
+/// The value of one channel. Outside of the image all is black.
 LOCKSTEP_HOST_DEVICE constexpr int pixel_at(const AugmentPlan& plan, const std::uint8_t* channel,
                                             const Taps& taps) {
   if (taps.column < -1 || taps.column >= plan.width || taps.row < -1 || taps.row >= plan.height) return 0;
@@ -378,7 +378,7 @@ LOCKSTEP_HOST_DEVICE constexpr int pixel_at(const AugmentPlan& plan, const std::
 
 }  // namespace augment
 
-/// All that happens to a sample in an epoch. The same on every machine.
+/// Draws all that happens to a sample in an epoch. Equal on every machine.
 /// @param sample  its number in the set
 LOCKSTEP_HOST_DEVICE constexpr void draw_augment(const AugmentPlan& plan, std::int64_t epoch,
                                                  std::uint32_t sample, SampleAugment& to) {
@@ -411,7 +411,7 @@ LOCKSTEP_HOST_DEVICE constexpr std::uint8_t augmented_byte(const AugmentPlan& pl
   const AugmentMap& map = sample.map;
   const augment::Taps taps = augment::taps_at(std::int64_t{map.xx} * x + std::int64_t{map.xy} * y + map.x0,
                                               std::int64_t{map.yx} * x + std::int64_t{map.yy} * y + map.y0);
-  const bool mixes = plan.mixes_channels != 0;  // then there are three
+  const bool mixes = plan.mixes_channels != 0;  // if so, there are three
   const int first = mixes ? 0 : channel, count = mixes ? 3 : 1;
   int values[3] = {};
   for (int c = 0; c < count; ++c)

@@ -31,7 +31,7 @@ double integer_power(double base, std::int64_t exponent);
 inline float software_fma(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b), term = c;
   const double sum = product + term;
-  // What rounding took away, exactly (Knuth's TwoSum); NaN where a number is infinite.
+  // The rounding error of the sum, exactly (Knuth's TwoSum); NaN where a number is infinite.
   const double part = sum - product;
   const double rest = (product - (sum - part)) + (term - part);
   auto bits = std::bit_cast<std::uint64_t>(sum);

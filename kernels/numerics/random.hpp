@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Where every random number of a run comes from: Philox4x32-10, a function of a key and a counter, with no
+/// The generator of every random number of a run. Philox4x32-10 is a function of a key and a counter, with no
 /// state.
 ///
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-/// The same code runs on the host and in GPU kernels, so that both draw the same numbers.
+/// One code runs on the host and in GPU kernels, so that both draw equal numbers.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ LOCKSTEP_HOST_DEVICE constexpr Philox4 philox(std::uint64_t key, Philox4 counter
   return {{c0, c1, c2, c3}};
 }
 
-/// What a random number is for. Part of the counter, so that two uses never share numbers.
+/// The purpose of a random number. Part of the counter, so that two uses never share numbers.
 enum class RandomUse : std::uint32_t {
   kShuffle = 1,
   kInitialise = 2,
@@ -69,7 +69,7 @@ LOCKSTEP_HOST_DEVICE constexpr float uniform01(std::uint32_t bits) {
 /// philox(seed, {u / 4, first_sample + n, random_stream(kDropout, layer), step}).
 struct DropoutKey {
   std::uint64_t seed = 0;
-  std::uint32_t step = 0;          ///< optimiser steps taken before this one
+  std::uint32_t step = 0;          ///< optimiser steps done before this one
   std::uint32_t layer = 0;         ///< index of the layer in the network
   std::uint32_t first_sample = 0;  ///< position in the *global* batch of column 0
 };

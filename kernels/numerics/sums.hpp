@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums that are exact, so that their order leaves no trace: of gradients in 64 bits, of losses in 128, of a batch's
+/// Exact sums, whose order leaves no trace. Gradients are summed in 64 bits, losses in 128, a batch's
 /// moments in more.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace lockstep {
 
-// Exact sums: a grain's gradient is rounded once to 64-bit fixed point; from there on everything is integer
+// Exact sums: a grain's gradient is rounded once to 64-bit fixed point. From there on everything is integer
 // addition, which gives the same bits in any order, by any all-reduce algorithm, on any number of ranks.
 
-/// The unit of an exact sum is 2^exponent. Each tensor of the arena has its own, and begins with this one:
+/// The unit of an exact sum is 2^exponent. Each tensor of the arena has one, and begins with this one:
 /// resolution 9.1e-13, far below fp32 rounding of the gradients of most networks. comm/reduce/gradient_units.hpp
 /// moves it where they are of another size.
 inline constexpr int kExactExponent = -40;
@@ -36,7 +36,7 @@ struct ExactFormat {
   float limit = 0;  ///< |term| is below it, or the term is refused; infinity: any finite one may enter
 };
 
-/// The largest |term| that may enter such that the sum over `grains` grains cannot overflow: 2^62 units
+/// The largest |term| that may enter such that the sum over `grains` grains cannot overflow. It is 2^62 units
 /// divided by the number of terms. For 64 grains and units of 2^-40: 4,096. Infinity where it is beyond fp32.
 inline float exact_limit(std::int64_t grains, int exponent = kExactExponent) {
   const double terms = static_cast<double>(grains < 1 ? 1 : grains) * kPartialSums;
@@ -55,9 +55,9 @@ inline double from_exact(std::int64_t sum, int exponent = kExactExponent) {
   return std::ldexp(static_cast<double>(sum), exponent);
 }
 
-// A sum of integers up to 2^190: what it takes to add losses exactly, from 2^-32 nats to the largest float.
+// A sum of integers up to 2^190: enough to add losses exactly, from 2^-32 nats to the largest float.
 
-/// The loss as fixed point, in units of 2^-32 nats, a WideSum: every finite float fits, and each sample's is rounded
+/// The loss as fixed point, in units of 2^-32 nats, a WideSum. Every finite float fits, and each sample's is rounded
 /// by 10^-10.
 inline constexpr double kLossScale = 4294967296.0;
 
@@ -83,10 +83,10 @@ struct WideSum {
 /// `units` as limbs of at most 32 bits each, all of its sign.
 WideSum wide_term(double units);
 
-// Sums of doubles that are the same bits in any order and whatever their size: what statistics over the
-// global batch are made of. The same code for CPUs and GPUs.
+// Sums of doubles that are the same bits in any order and of any size. Statistics over the
+// global batch are made of them. One code for CPUs and GPUs.
 
-/// A sum is this many int64: limbs of 32 bits of a multiple of 2^-160, least first, and last how many terms
+/// A sum is this many int64: limbs of 32 bits of a multiple of 2^-160, least first. The last word counts the terms that
 /// were not finite or not below 2^148. Words of several sums may be added one by one, by any all-reduce: a
 /// limb has room for 2^31 terms. Every float is a multiple of 2^-149, so only products lose something.
 inline constexpr int kLongSumLimbs = 10;
@@ -94,7 +94,7 @@ inline constexpr int kLongSumWords = kLongSumLimbs + 1;
 
 /// A double as three neighbouring limbs, of its sign. Bits below 2^-160 are cut off.
 struct LongSumTerm {
-  int limb = 0;  ///< where the first of them goes; kLongSumLimbs: the term is refused
+  int limb = 0;  ///< the limb that the first of them goes to; kLongSumLimbs: the term is refused
   std::int64_t parts[3] = {0, 0, 0};
 };
 
@@ -144,7 +144,7 @@ LOCKSTEP_HOST_DEVICE inline double double_of_exponent(int exponent) {
   return value;
 }
 
-/// Carried, so that each limb is in [0, 2^32). @returns what is left over: 0, -1 for a negative sum, or more
+/// Carries, so that each limb is in [0, 2^32). @returns the rest: 0, -1 for a negative sum, or more
 /// where the limbs are too few
 LOCKSTEP_HOST_DEVICE inline std::int64_t carry_long_sum(const std::int64_t* words, std::int64_t sign,
                                                         std::uint64_t* limbs) {
@@ -175,7 +175,7 @@ LOCKSTEP_HOST_DEVICE inline double long_sum_value(const std::int64_t* words) {
     head = head << 1 | (next >> 31 & 1);
     next = next << 1 & 0xFFFF'FFFF;
   }
-  if ((rest | next) != 0) head |= 1;  // of 64 bits the last one only matters as more than nothing
+  if ((rest | next) != 0) head |= 1;  // the last one of 64 bits only matters as more than nothing
   const double magnitude =
       static_cast<double>(head) * double_of_exponent(kUnitExponent + 32 * (top - 1) - moved);
   const bool refused = words[kLongSumLimbs] != 0 || carry > 0;

@@ -1,26 +1,26 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Every update rule, and the way from its name to it: the one list of them for kernels.
+/// Every update rule, and the selection of one by name: the one list of them for kernels.
 ///
-/// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU;
-/// hence no include guard, and no includes: those are kernels/optimizers/update_rule.hpp. Before it,
-/// LOCKSTEP_RULE says how such a function is declared there. `N` is the device's arithmetic:
+/// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU.
+/// So it has no include guard and no includes: those are kernels/optimizers/update_rule.hpp. LOCKSTEP_RULE, defined
+/// before it, says how such a function is declared there. `N` is the device's arithmetic:
 /// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
-/// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b) likewise.
+/// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b), its mirror.
 ///
-/// A rule with kUsesNorms is asked for a tensor's factors: adapted(), with the norm of its weights and that of its
+/// A rule with kUsesNorms is asked for a tensor's factors by adapted(). That gets the norm of its weights and of its
 /// gradient, or with kMeasuresDirection, that of direction(), which move() then computes once more: it need not be
 /// kept.
 
-/// What a rule sees of an element of the gradient that is clipped.
+/// The clipped element of the gradient, which a rule sees.
 template <class N>
 LOCKSTEP_RULE typename N::Number clipped(const N& n, const ClipStep& clip, typename N::Number gradient) {
   const auto scaled = n.mul(n.of(clip.factor), gradient);
   return n.smaller(n.of(clip.limit), n.larger(n.of(-clip.limit), scaled));
 }
 
-// Stochastic gradient descent as in torch.optim.SGD: with momentum three fused multiply-adds and a
-// multiplication a parameter, Nesterov's direction is one more.
+// Stochastic gradient descent like torch.optim.SGD. With momentum it is three fused multiply-adds and a
+// multiplication a parameter; Nesterov's direction is one more.
 
 struct Sgd {
   using Step = SgdStep;
@@ -54,8 +54,8 @@ struct SgdWithMomentum {
   }
 };
 
-// Layer-wise adaptive rate scaling (You, Gitman and Ginsburg, 2017) as NVIDIA Apex's LARC has it around SGD
-// with momentum, without clipping: each tensor has a rate of its own, from the norms of its weights and of
+// Layer-wise adaptive rate scaling (You, Gitman and Ginsburg, 2017), without clipping. Like NVIDIA Apex's LARC on SGD
+// with momentum: each tensor has a rate, from the norms of its weights and of
 // its gradient.
 
 struct Lars {
@@ -112,7 +112,7 @@ struct Adam {
   }
 };
 
-// LAMB (You et al., 2020) as NVIDIA Apex's FusedLAMB and timm's Lamb have it, which clip no gradient here: Adam's
+// LAMB (You et al., 2020), like NVIDIA Apex's FusedLAMB and timm's Lamb, which clip no gradient here. It is Adam's
 // direction with weight decay, and for each tensor a rate from the norms of its weights and of that direction.
 
 struct Lamb {
@@ -175,7 +175,7 @@ struct Rmsprop {
   }
 };
 
-// Lion (Chen et al., 2023, "Symbolic discovery of optimization algorithms"): every weight moves by the rate, up or down.
+// Lion (Chen et al., 2023, "Symbolic discovery of optimization algorithms"). A weight moves by the rate, up or down.
 
 struct Lion {
   using Step = LionStep;
@@ -193,7 +193,7 @@ struct Lion {
   }
 
  private:
-  /// -1, 0 or 1; of NaN 0, as of zero: x / |x| is NaN there, which larger() does not take.
+  /// -1, 0 or 1; 0 for NaN, as for zero. (x / |x| is NaN there, which larger() does not accept.)
   template <class N>
   LOCKSTEP_RULE static typename N::Number sign(const N& n, typename N::Number x) {
     const auto zero = n.of(0.0F);

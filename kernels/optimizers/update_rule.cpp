@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is known of a rule without computing with it.
+/// Properties of a rule that are known without computing with it.
 #include "kernels/optimizers/update_rule.hpp"
 
 namespace lockstep {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How weights move: the update rules that kernels know, and what they are told at each step.
+/// The update rules that kernels know, and what they are told at each step.
 ///
-/// A rule is arithmetic on one parameter: its gradient, what is remembered of it and the weight go in, the
+/// A rule is arithmetic on one parameter. Its gradient, its buffers and the weight go in, the
 /// latter two come out. It is written once (kernels/optimizers/rules_inl.hpp) for numbers that may be SIMD
 /// vectors of a CPU or floats of a GPU's thread, so that all devices round in the same order.
 #pragma once
@@ -31,12 +31,12 @@ enum class UpdateRule {
   kLion,
 };
 
-/// What a rule remembers of each parameter: at most so many numbers, each kind in a buffer of arena order.
+/// The most buffers of a rule: numbers remembered of each parameter, each kind in a buffer of arena order.
 inline constexpr int kMostBuffers = 3;
 
 inline constexpr int kStepScalars = 8;
 
-/// What a rule is told at one step. Which number is which is the rule's own: its Step, packed.
+/// The numbers of one step for a rule. Their meaning is the rule's: its Step, packed.
 struct StepScalars {
   float at[kStepScalars] = {};
 };
@@ -50,21 +50,21 @@ StepScalars pack_scalars(const Step& step) {
   return scalars;
 }
 
-/// A range of the arena that a rule treats alike: a tensor, or neighbouring tensors where the rule looks at
+/// A range of the arena that a rule treats alike. A tensor, or neighbouring tensors where the rule looks at
 /// no norms.
 struct UpdateTensor {
   std::size_t offset = 0, size = 0;
   float decay = 1;     ///< times the step's weight decay; 0: none
   float rate = 1;      ///< times the step's rate
-  bool adapts = true;  ///< whether a rate of its own applies to it, in rules that have one
+  bool adapts = true;  ///< a separate rate applies to it, in rules that have one
   bool moves = true;   ///< false: its weights and what is remembered of them stay as they are
 };
 
-/// What the step tells one tensor.
+/// The factors of one tensor at a step.
 struct TensorFactors {
   float decay = 0;
   float rate = 0;
-  float trust = 1;  ///< of rules with a rate for each tensor, which is this times `rate`
+  float trust = 1;  ///< for rules with a rate for each tensor, which is this times `rate`
   bool moves = true;
 };
 
@@ -73,13 +73,13 @@ LOCKSTEP_HOST_DEVICE inline TensorFactors own_factors(float decay, float rate, c
   return {tensor.decay == 0 ? 0 : decay * tensor.decay, rate * tensor.rate, 1, tensor.moves};
 }
 
-/// Whether a rule looks at the norms of a tensor's weights and gradient or direction: then ranges must be single
+/// True if a rule looks at the norms of a tensor's weights and gradient or direction. Ranges must then be single
 /// tensors.
 bool uses_norms(UpdateRule rule);
 /// How many numbers it remembers of each parameter.
 int buffers_of(UpdateRule rule);
 
-/// The sum of a tensor's squares is that of so many partial sums: the i-th one has the elements i,
+/// The sum of a tensor's squares is the sum of so many partial sums. The i-th one has the elements i,
 /// i + kNormLanes, ... in this order, and they are added in a tree that halves their number each time. In
 /// double, where a float's square is exact.
 inline constexpr int kNormLanes = 256;
@@ -100,23 +100,23 @@ struct ClipStep {
   float limit = HUGE_VALF;
 };
 
-/// The factor of a gradient of this norm that is to have no more than `most`: that of torch's clip_grad_norm_, in
+/// The factor for a gradient of this norm that may have no more than `most`. Equal to torch's clip_grad_norm_, in
 /// double, rounded once.
 LOCKSTEP_HOST_DEVICE inline float clip_factor(double most, double norm) {
   const double factor = most / (norm + 1e-6);
   return factor < 1 ? static_cast<float>(factor) : 1.0F;
 }
 
-// What the rules kSgd, kSgdMomentum and kSgdNesterov are told at a step.
+// Step of the rules kSgd, kSgdMomentum and kSgdNesterov.
 
 struct SgdStep {
   float decay = 0;  ///< added to the gradient, times the weight
   float rate = 0;
   float momentum = 0;
-  float share = 1;  ///< of the gradient that goes into the momentum: 1 - dampening, and 1 at the first step
+  float share = 1;  ///< part of the gradient added to the momentum: 1 - dampening; at the first step 1
 };
 
-// What the rules kAdam, kAdamW and those with AMSGrad are told at a step.
+// Step of the rules kAdam, kAdamW and those with AMSGrad.
 
 /// Everything that depends on the step's number is computed on the host, in double, and rounded once.
 struct AdamStep {
@@ -129,7 +129,7 @@ struct AdamStep {
   float eps = 0;
 };
 
-// What the rules kRmsprop and kRmspropMomentum are told at a step.
+// Step of the rules kRmsprop and kRmspropMomentum.
 
 struct RmspropStep {
   float decay = 0;  ///< added to the gradient, times the weight
@@ -140,7 +140,7 @@ struct RmspropStep {
   float momentum = 0;
 };
 
-// What the rule kLars is told at a step.
+// Step of the rule kLars.
 
 struct LarsStep {
   float decay = 0;  ///< added to the gradient, times the weight, before the tensor's rate
@@ -150,12 +150,12 @@ struct LarsStep {
   float eps = 0;
 };
 
-// What the rule kLamb is told at a step.
+// Step of the rule kLamb.
 
-/// As AdamStep: what depends on the step's number is computed in double and rounded once.
+/// Everything that depends on the step's number is computed in double and rounded once, as in AdamStep.
 struct LambStep {
-  float decay = 0;  ///< of the direction, times the weight
-  float rate = 0;   ///< before the tensor's own
+  float decay = 0;  ///< decay of the direction, times the weight
+  float rate = 0;   ///< before the tensor's factor
   float one_minus_beta1 = 0;
   float beta2 = 0;
   float one_minus_beta2 = 0;
@@ -164,7 +164,7 @@ struct LambStep {
   float eps = 0;
 };
 
-// What the rule kLion is told at a step.
+// Step of the rule kLion.
 
 struct LionStep {
   float decay = 0;  ///< learning rate * decay

@@ -71,7 +71,7 @@ PoolingDescriptor describe_pool(const Pool2dShape& shape, cudnnPoolingMode_t mod
 
 namespace {
 
-constexpr std::size_t kCublasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS wants on an H100
+constexpr std::size_t kCublasWorkspaceBytes = std::size_t{32} << 20;  // cuBLAS's demand on an H100
 
 CudnnHandle make_cudnn(cudaStream_t stream) {
   CudnnHandle handle = create_cudnn();
@@ -85,7 +85,7 @@ CublasHandle make_cublas(cudaStream_t stream, void* workspace) {
   cublasHandle_t handle = owner.get();
   LOCKSTEP_CUBLAS(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH));
   LOCKSTEP_CUBLAS(cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_NOT_ALLOWED));
-  LOCKSTEP_CUBLAS(cublasSetStream(handle, stream));  // which takes an earlier workspace away
+  LOCKSTEP_CUBLAS(cublasSetStream(handle, stream));  // it removes an earlier workspace
   LOCKSTEP_CUBLAS(cublasSetWorkspace(handle, workspace, kCublasWorkspaceBytes));
   return owner;
 }
@@ -122,11 +122,11 @@ const float* StreamContext::aligned(Scratch purpose, const float* from, std::siz
   return copy;
 }
 
-// Which statuses blame the installation or the memory, with what helps; all others are our own.
+// Statuses that blame the installation or the memory, with advice; all others are our fault.
 
 namespace {
 
-/// What helps where the library, the GPU or its memory is the cause; null where it should not have failed.
+/// Advice where the library, the GPU or its memory is the cause; null where it should not have failed.
 const char* fix_of(cudnnStatus_t status) {
   switch (status) {
     case CUDNN_STATUS_NOT_INITIALIZED:

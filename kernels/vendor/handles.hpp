@@ -19,7 +19,7 @@
 
 namespace lockstep::vendor {
 
-/// A call as it stands in the source.
+/// A call, as the source has it.
 struct CallSite {
   const char* call;
   const char* file;
@@ -90,19 +90,19 @@ FilterDescriptor describe_filter(const Conv2dShape& shape);
 ConvolutionDescriptor describe_convolution(const Conv2dShape& shape);
 PoolingDescriptor describe_pool(const Pool2dShape& shape, cudnnPoolingMode_t mode);
 
-// What one stream needs of the libraries: a handle of each, and memory of its own.
+// Needs of one stream: a handle of each library, and separate memory.
 
-/// What scratch memory is for. Each purpose has its own.
+/// Purposes of scratch memory. Each has separate memory.
 enum class Scratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kDy, kCount };
 
-/// Both libraries take the factors of a result and of what it replaces by their addresses.
+/// Factors of a result and of what it replaces; both libraries want their addresses.
 inline constexpr float kOne = 1, kZero = 0;
 
-/// Whether cuDNN takes it: its kernels may load 16 bytes at once.
+/// True if cuDNN accepts it: its kernels may load 16 bytes at once.
 bool is_aligned(const void* memory);
 
-/// A handle's workspace may serve one stream at a time, and cuBLAS gives the same bits only under that
-/// condition, so each stream has handles of its own. Not thread-safe.
+/// The handles of one stream. A handle's workspace may serve one stream at a time, and cuBLAS gives the same bits only
+/// under that condition. Not thread-safe.
 class StreamContext {
  public:
   /// Allocates: not while the stream captures. Borrows the device.
@@ -118,7 +118,7 @@ class StreamContext {
   void* bytes(Scratch purpose, std::size_t bytes);
   float* floats(Scratch purpose, std::size_t size);
 
-  /// `from` itself if it is_aligned(), or a copy of its `size` numbers: parameters and grains are only
+  /// `from` itself if it is_aligned(), or a copy of its `size` numbers. Parameters and grains are only
   /// aligned to 4 bytes. None of Net's and LeNet's is copied.
   const float* aligned(Scratch purpose, const float* from, std::size_t size);
 

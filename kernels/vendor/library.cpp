@@ -25,7 +25,7 @@ cudaStream_t Library::handle_of(Stream& stream) {
 
 Conv2d& Library::layer(const Conv2dShape& shape) {
   const auto& [batch, channels, height, width, out, kernel_height, kernel_width, stride, padding, groups,
-               dilation, pool] = shape;  // whose gradients cuDNN computes as of all of y
+               dilation, pool] = shape;  // cuDNN computes gradients for all of y
   const std::array key = {batch,        channels, height,  width,  out,     kernel_height,
                           kernel_width, stride,   padding, groups, dilation};
   return convolutions_.try_emplace(key, shape, algorithms_).first->second;
@@ -102,15 +102,15 @@ void Conv2d::backward_weights(StreamContext& context, const float* x, const floa
                           Operand{w_.get(), dw});
 }
 
-// cuBLAS counts elements down the columns, so a matrix of ours [rows][columns] is for it the transpose, of
-// `columns` rows: x is I by N, w is I by O, y is O by N.
+// cuBLAS counts elements down the columns, so our matrix [rows][columns] is for it the transpose, of
+// `columns` rows. x is I by N, w is I by O, y is O by N.
 
 namespace {
 
 /// A matrix as it lies in memory, and whether its transpose is meant.
 struct Factor {
   const float* data;
-  int rows;  ///< as cuBLAS counts, of what lies in memory
+  int rows;  ///< rows in cuBLAS's order, of the matrix in memory
   cublasOperation_t as = CUBLAS_OP_N;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The layers in cuDNN's and cuBLAS's terms, made when they are first used and kept, and a context for each
+/// The layers in cuDNN's and cuBLAS's terms, made at their first use and kept, and a context for each
 /// stream.
 #pragma once
 
@@ -69,7 +69,7 @@ class Linear {
   ChannelBias bias_;
 };
 
-// Which of cuDNN's algorithms computes a convolution. The three directions have the same functions under
+// The cuDNN algorithm of a convolution. The three directions have the same functions under
 // different names: here they are one, with the description of the direction as parameter.
 
 /// y from x and w.
@@ -77,7 +77,7 @@ struct ForwardApi {
   using Algorithm = cudnnConvolutionFwdAlgo_t;
   using Ranked = cudnnConvolutionFwdAlgoPerf_t;
   static constexpr int kAlgorithms = CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
-  /// Sums of products as they stand in the formula; the first one takes every shape.
+  /// Sums of products in the formula's order; the first one accepts every shape.
   static constexpr Algorithm kPlain[] = {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
                                          CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
                                          CUDNN_CONVOLUTION_FWD_ALGO_GEMM};
@@ -143,7 +143,7 @@ std::vector<typename Api::Ranked> ranking(cudnnHandle_t handle, VendorAlgorithms
   return ranked;
 }
 
-/// What the direction's operation on a, b and c uses. Not while the handle's stream captures.
+/// The algorithm for the direction's operation on a, b and c. Not while the handle's stream captures.
 template <typename Api, typename A, typename B, typename C>
 Conv2dAlgorithm<Api> choose_algorithm(cudnnHandle_t handle, VendorAlgorithms algorithms, A a, B b,
                                       cudnnConvolutionDescriptor_t convolution, C c) {
@@ -196,9 +196,9 @@ class Library {
   /// @throws DeviceError if the libraries cannot be used on it
   Library(Device& device, VendorAlgorithms algorithms);
 
-  /// What the stream's work is queued with. Makes the device the calling thread's current one.
+  /// The context that the stream's work is queued with. Makes the device the calling thread's current one.
   StreamContext& on(Stream& stream);
-  /// The same for work that needs nothing of the libraries: no context is made.
+  /// The stream for work that needs nothing of the libraries: no context is made.
   cudaStream_t handle_of(Stream& stream);
 
   Conv2d& layer(const Conv2dShape& shape);

@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-/// Which of a library's algorithms a convolution may take. All compute in fp32 without TF32.
+/// Choice of a library's algorithms for convolutions. All compute in fp32 without TF32.
 enum class VendorAlgorithms {
-  /// The library's first choice among those that add up plain products in an order that is always the same;
-  /// shape and GPU decide, nothing is timed.
+  /// The library's first choice among those that add plain products in an order that never changes.
+  /// Shape and GPU decide, nothing is timed.
   kReproducible,
-  /// Whatever was the fastest when tried: Winograd, FFT, atomic additions. For benchmarks.
+  /// The fastest one when tried: Winograd, FFT, atomic additions. For benchmarks.
   kFastest,
 };
 
@@ -27,7 +27,7 @@ enum class VendorAlgorithms {
 /// parameters are computed grain by grain, each added to the exact sums once.
 ///
 /// The first call for each shape on each stream allocates, so it cannot be captured in a graph. Every stream
-/// has memory of its own; streams may run side by side.
+/// has separate memory; streams may run side by side.
 class VendorOps : public DeviceOps {
  public:
   std::string_view name() const override { return "vendor"; }
@@ -51,14 +51,14 @@ class VendorOps : public DeviceOps {
 };
 
 /// Loads the libraries. Borrows the device.
-/// @throws DeviceError  one line with what to do: the device is no GPU, or the plugin, cuDNN or cuBLAS is
+/// @throws DeviceError  one line with what to do. The device is no GPU, or the plugin, cuDNN or cuBLAS is
 ///                      missing or cannot be used
 std::unique_ptr<VendorOps> make_vendor_ops(Device& device,
                                            VendorAlgorithms algorithms = VendorAlgorithms::kReproducible);
 
 }  // namespace lockstep
 
-/// What lockstep_vendor.so exports. The caller owns the result.
+/// The function that lockstep_vendor.so exports. The caller owns the result.
 extern "C" lockstep::VendorOps* lockstep_make_vendor_ops(lockstep::Device& device,
                                                          lockstep::VendorAlgorithms algorithms);
 
@@ -66,7 +66,7 @@ namespace lockstep::vendor {
 
 // The ops of a device by cuDNN and cuBLAS: the oracle of the native kernels, and their rival in benchmarks.
 
-/// What the plugin's function returns: lockstep::make_vendor_ops() without loading anything.
+/// The plugin's result: lockstep::make_vendor_ops() without loading anything.
 std::unique_ptr<VendorOps> make_ops(Device& device, VendorAlgorithms algorithms);
 
 }  // namespace lockstep::vendor

@@ -22,8 +22,8 @@ std::size_t size_of(const ImageShape& image, int batch) {
   return static_cast<std::size_t>(image.features()) * static_cast<std::size_t>(batch);
 }
 
-/// [sample][channel] is one dimension for a pool, and a batch of one has nothing inside of it: so the
-/// hand-written pools take this layout too.
+/// [sample][channel] is one dimension for a pool, and a batch of one has nothing inside of it. So the
+/// hand-written pools accept this layout too.
 template <typename Shape>
 Shape samples_as_channels(Shape shape) {
   shape.channels *= shape.batch;
@@ -274,7 +274,7 @@ class Ops final : public VendorOps {
                              mask);
   }
 
-  /// A copy to where cuDNN takes it would be a launch of its own before the addition, which the race would
+  /// An aligned copy for cuDNN would be a launch before the addition, which the race would
   /// hold against cuDNN.
   template <typename Layer>
   static void add_bias(StreamContext& context, const Layer& layer, const float* b, float* y) {

@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# What every machine with numpy has: PEP 600 allows a wheel to need them.
+# Libraries of every machine with numpy: PEP 600 allows a wheel to need them.
 OF_THE_SYSTEM = re.compile(r"^(libstdc\+\+|libgcc_s|libz)\.so")
 LEFT_OUT = re.compile(r"^(bin|tests|launch)/|^libexec/(mpirun|orted|environment\.sh)$|^(VERSION|LICENSE)$")
 TIME = (1980, 1, 1, 0, 0, 0)

@@ -121,7 +121,7 @@ void DeviceExecution::plan_gradient(Unit& unit, const Unit* next) {
       next == nullptr || &unit == &input_ ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
   unit.gradient = unit.gradient_memory.data();
   if (next != nullptr && next->stage.passes_gradient()) {
-    unit.dy = next->gradient;  // the same numbers
+    unit.dy = next->gradient;  // equal numbers
   } else {
     unit.dy = unit.detour.size() > 0 ? unit.detour.data() : unit.has_epilogue() ? nullptr : unit.gradient;
   }

@@ -45,8 +45,8 @@ struct DeviceGradient {
   std::int64_t* refusals = nullptr;      ///< [tensors][kRefusalKinds], Refusals::of_tensor; may be null
 };
 
-/// Called in backward when everything that this rank adds to [offset, offset + size) of the arena is
-/// queued on `stream`. In backward order.
+/// Called in backward when this rank's additions to [offset, offset + size) of the arena are queued on
+/// `stream`. In backward order.
 using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offset, std::size_t size)>;
 
 /// Sums of a cut (models/batch_layer.hpp) that are to become those over all ranks; device memory.
@@ -61,7 +61,7 @@ struct CutSums {
 class DeviceExecution {
  public:
   enum class Purpose { kTraining, kEvaluation };
-  /// @param part  runs these layers alone, exactly as among the others: the bits are the same. Then no layer needs
+  /// @param part  runs these layers alone, exactly as among the others: the bits are the same. No layer of it may need
   ///              sums over the global batch, and weights, gradients and what DeviceGradientReady is told are
   ///              those of the part: its first parameter comes first
   /// @throws ShapeError   see check_device_limits
@@ -84,7 +84,7 @@ class DeviceExecution {
   /// Null without such room.
   float* next_input() { return next_input_.data(); }
   std::int32_t* next_labels() { return next_labels_.data(); }
-  /// Behind all that this pass reads: they take the place of this one's.
+  /// After all that this pass reads: they replace this one's.
   void take_next_input();
 
   /// Returns the output, which is the logits [classes, batch], or their gradient if the pass has a loss. Valid until
@@ -134,7 +134,7 @@ class DeviceExecution {
     bool adds_to_dbranch =
         false;            ///< another head with this branch, after this one, has written its gradient
     float* dy = nullptr;  ///< gradient of y; null: stored_through
-    /// [before_epilogue, batch]: its own memory, or another's with the same numbers
+    /// [before_epilogue, batch]: separate memory, or another's with equal numbers
     float* gradient = nullptr;
     std::unique_ptr<Event> ready;  ///< its gradient is there
     EpilogueBackward way_back;    ///< through its epilogue; in the shape that the unit after it sees, if that
@@ -149,7 +149,7 @@ class DeviceExecution {
   /// The one whose output unit i reads.
   Unit& unit_before(std::size_t i) { return i == 0 ? input_ : units_[i - 1]; }
   void make_units(Device& device, const Network& network, const NetworkPart& part, bool training);
-  /// Zeroes the stand-ins for missing biases.
+  /// Zeroes the replacements of missing biases.
   void fill_stand_ins(Device& device);
   /// Plans the place of each gradient, and the way back through each epilogue.
   void plan_gradients();
@@ -191,7 +191,7 @@ class DeviceExecution {
   DeviceBuffer<std::int32_t> next_labels_;
   std::vector<Unit> units_;
   DeviceBuffer<float> output_gradient_;
-  std::size_t first_trained_ = 0;  ///< where backward ends
+  std::size_t first_trained_ = 0;  ///< layer at which backward ends
   std::unique_ptr<Event> side_done_;
   std::vector<Cut> cuts_, backward_cuts_;
   std::size_t parameters_;            ///< elements
@@ -217,7 +217,7 @@ class DeviceExecution {
 struct StageMemory {
   std::uint64_t y = 0;              ///< numbers: the output
   std::uint64_t mask = 0;           ///< bytes: of the epilogue, or what a layer without one saves
-  std::uint64_t gradient = 0;       ///< numbers: its own gradient before the epilogue; 0: another's, or none
+  std::uint64_t gradient = 0;       ///< numbers: the gradient before the epilogue; 0: another's, or none
   std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring
   std::uint64_t detour =
       0;  ///< numbers: the gradient of y, where the stage after it cannot store through the epilogue
@@ -231,11 +231,11 @@ std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, boo
 /// Memory that DeviceExecution keeps for the two ends of a part, for each sample.
 struct PartEnds {
   std::uint64_t input = 0;            ///< numbers
-  std::uint64_t input_gradient = 0;   ///< numbers: in memory of its own; 0: in another's, or not wanted
+  std::uint64_t input_gradient = 0;   ///< numbers: in separate memory; 0: in another's, or not wanted
   std::uint64_t from_branches = 0;    ///< numbers: the gradient that branches of the input bring
   std::uint64_t output_gradient = 0;  ///< numbers: as others bring it
 };
-/// @param stages  of the part
+/// @param stages  stages of the part
 PartEnds plan_part_ends(const Network& network, const NetworkPart& part, const std::vector<Stage>& stages,
                         bool training);
 
@@ -244,16 +244,16 @@ std::size_t longest_missing_bias(const Network& network);
 /// Sums for the gradient of such a bias, and one word more; 0: all layers have their biases.
 std::size_t unread_sums_of(const Network& network);
 
-/// Bytes of activations, masks and gradients for that many samples at a time, and of the stand-ins for missing biases.
+/// Bytes of activations, masks and gradients for that many samples at a time, and of replacements of missing biases.
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part = {});
 
 /// Bytes that make_room_for_next_input() takes.
 std::uint64_t next_input_bytes(const Network& network, std::int64_t samples);
 
-/// @throws ShapeError  a tensor or a convolution of this network is larger than GPU kernels can number, with
-/// so many samples of one rank at a time: which layer, the limit, and what helps
-/// @param fewer  what makes them fewer: "lower the batch"; empty: a smaller global batch
+/// @throws ShapeError  for so many samples of one rank at a time, a tensor or a convolution of this network is larger
+/// than GPU kernels can number. It names the layer, the limit, and what helps
+/// @param fewer  advice to make them fewer: "lower the batch"; empty: a smaller global batch
 void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer = {});
 
 }  // namespace lockstep

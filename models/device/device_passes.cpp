@@ -15,7 +15,7 @@ namespace lockstep {
 
 float* DeviceExecution::forward_training(Stream& stream, const float* weights, const DevicePass& pass) {
   LOCKSTEP_CHECK(cuts_.empty() && pass.batch > 0);
-  begin_training(const_cast<float*>(weights), pass);  // which only cuts write to
+  begin_training(const_cast<float*>(weights), pass);  // only cuts write to them
   forward_to_cut(stream);
   return logits();
 }

@@ -35,9 +35,9 @@ std::string convolution_in_words(const char* kind, int outputs, const Conv2dShap
 }
 
 /// Numbers that the kernels of a convolution keep. They are its input in a frame of zeros, or what a stride leaves of
-/// it, its filters in another order, the places of its taps, the terms of its gradient, a part of dy, of 1x1 filters
-/// what a tile reads, and with a stride what the pixels of a row read.
-/// @param parameters  of the layer
+/// it, its filters in another order, the places of its taps, the terms of its gradient, a part of dy. For 1x1 filters
+/// also what a tile reads, and with a stride what the pixels of a row read.
+/// @param parameters  number of the layer's parameters
 std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, std::size_t parameters) {
   constexpr int kPacked = 208 * 1024, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64,
                 kRows = 96 * 1024;
@@ -53,6 +53,29 @@ std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, 
                      s.stride > 1 ? kRows : 0);
 }
 
+/// Options that both kinds read, as a convolution of batch 1. @param is_transposed  its input is the layer's output
+/// @throws ConfigError  if an option is wrong
+Conv2dShape read_convolution(const LayerOptions& options, const LayerPlace& place, bool is_transposed) {
+  const KernelSize kernel = options.kernel();
+  Conv2dShape shape;
+  shape.batch = 1;
+  shape.in_channels = place.input.channels;
+  shape.out_channels = options.outputs();
+  shape.kernel_height = kernel.height;
+  shape.kernel_width = kernel.width;
+  shape.stride = options.integer("stride", 1, kMaxKernel, 1);
+  shape.groups = options.common_divisor("groups", shape.in_channels, shape.out_channels);
+  shape.dilation = options.integer("dilation", 1, kMaxKernel, 1);
+  shape.padding = options.integer("padding", 0, std::min(shape.reach_height(), shape.reach_width()) - 1, 0);
+  if (is_transposed) std::swap(shape.in_channels, shape.out_channels);
+  return shape;
+}
+
+/// @throws ShapeError  there are too many
+void require_filters(const LayerOptions& options, const Conv2dShape& s) {
+  options.require_weights(checked_product(s.out_channels, s.group_inputs(), s.kernel_height, s.kernel_width));
+}
+
 // The layer `conv2d: {out, kernel, stride: 1, padding: 0, dilation: 1, groups: 1, bias: true}`.
 
 /// A two-dimensional convolution; NAME.weight [out, in / groups, height, width], NAME.bias [out].
@@ -66,22 +89,12 @@ class Conv2dLayer final : public WeightedLayer {
         shape_(shape) {}
   /// @throws ConfigError, ShapeError  if an option is wrong or the kernel is larger than the padded image
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    const KernelSize kernel = options.kernel();
-    Conv2dShape shape;
-    shape.batch = 1;
-    shape.in_channels = place.input.channels;
+    Conv2dShape shape = read_convolution(options, place, /*is_transposed=*/false);
     shape.in_height = place.input.height;
     shape.in_width = place.input.width;
-    shape.out_channels = options.outputs();
-    shape.kernel_height = kernel.height;
-    shape.kernel_width = kernel.width;
-    shape.stride = options.integer("stride", 1, kMaxKernel, 1);
-    shape.groups = options.common_divisor("groups", shape.in_channels, shape.out_channels);
-    shape.dilation = options.integer("dilation", 1, kMaxKernel, 1);
-    shape.padding = options.integer("padding", 0, std::min(shape.reach_height(), shape.reach_width()) - 1, 0);
-    options.require_fit(kernel, shape.padding, place.input, shape.dilation);
-    options.require_weights(
-        checked_product(shape.out_channels, shape.group_inputs(), kernel.height, kernel.width));
+    options.require_fit({shape.kernel_height, shape.kernel_width}, shape.padding, place.input,
+                        shape.dilation);
+    require_filters(options, shape);
     return std::make_unique<Conv2dLayer>(place, shape, options.yes_or_no("bias", true));
   }
 
@@ -101,7 +114,7 @@ class Conv2dLayer final : public WeightedLayer {
     return checked_sum(convolution_scratch(shape_, columns, terms, parameter_size()),
                        stand_in_numbers(terms));
   }
-  /// Not with padding, for which each call of the gradient copies the input; nor where a unit is of all channels.
+  /// False with padding, where each call of the gradient copies the input, or where a unit is of all channels.
   bool splits_outputs() const override { return shape_.padding == 0 && shape_.groups == 1 && !is_int16(); }
   ImagePart reads_for(const ImagePart& of_output) const override {
     const auto pixels = [&](int outputs, int reach, int image) {
@@ -160,11 +173,7 @@ class Conv2dLayer final : public WeightedLayer {
   }
 
  private:
-  Conv2dShape shape_of(int batch) const {
-    Conv2dShape shape = shape_;
-    shape.batch = batch;
-    return shape;
-  }
+  Conv2dShape shape_of(int batch) const { return with_batch(shape_, batch); }
   Conv2dShape shape_before(const Epilogue& epilogue, int batch) const {
     Conv2dShape shape = shape_of(batch);
     const auto with_windows = [&](int size) { return size / epilogue.pool * epilogue.pool; };
@@ -204,28 +213,18 @@ class ConvTranspose2dLayer final : public WeightedLayer {
         convolution_(convolution) {}
   /// @throws ConfigError, ShapeError  if an option is wrong or the output is empty or too large
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    const KernelSize kernel = options.kernel();
-    Conv2dShape shape;
-    shape.batch = 1;
-    shape.in_channels = options.outputs();
-    shape.out_channels = place.input.channels;
-    shape.kernel_height = kernel.height;
-    shape.kernel_width = kernel.width;
-    shape.stride = options.integer("stride", 1, kMaxKernel, 1);
-    shape.groups = options.common_divisor("groups", shape.out_channels, shape.in_channels);
-    shape.dilation = options.integer("dilation", 1, kMaxKernel, 1);
-    shape.padding = options.integer("padding", 0, std::min(shape.reach_height(), shape.reach_width()) - 1, 0);
+    Conv2dShape shape = read_convolution(options, place, /*is_transposed=*/true);
     const int output_padding = options.integer("output_padding", 0, kMaxKernel, 0);
     if (output_padding >= shape.stride)
       options.fail_shape(fmt::format(
-          "output_padding {} is not smaller than stride {}, so that its pixels are of no input; use a "
+          "output_padding {} is not smaller than stride {}, so some pixels would have no input; use a "
           "smaller output_padding or a larger stride",
           output_padding, shape.stride));
     const auto side = [&](int inputs, int reach) {
       const std::int64_t size =
           (std::int64_t{inputs} - 1) * shape.stride + reach - 2 * shape.padding + output_padding;
       return static_cast<int>(
-          std::min(size, static_cast<std::int64_t>(kMaxFeatures) + 1));  // which is refused
+          std::min(size, static_cast<std::int64_t>(kMaxFeatures) + 1));  // a larger one is refused
     };
     shape.in_height = side(place.input.height, shape.reach_height());
     shape.in_width = side(place.input.width, shape.reach_width());
@@ -233,8 +232,7 @@ class ConvTranspose2dLayer final : public WeightedLayer {
       options.fail_shape(
           fmt::format("padding {} leaves nothing of what an input of {} becomes; use less padding",
                       shape.padding, to_string(place.input)));
-    options.require_weights(
-        checked_product(shape.out_channels, shape.group_inputs(), kernel.height, kernel.width));
+    require_filters(options, shape);
     return std::make_unique<ConvTranspose2dLayer>(place, shape, options.yes_or_no("bias", true));
   }
 
@@ -325,11 +323,7 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   }
 
  private:
-  Conv2dShape convolution_of(int batch) const {
-    Conv2dShape shape = convolution_;
-    shape.batch = batch;
-    return shape;
-  }
+  Conv2dShape convolution_of(int batch) const { return with_batch(convolution_, batch); }
   /// A 1x1 convolution of each channel of y by itself: the gradient of its bias is this layer's.
   Conv2dShape bias_sums(int batch) const {
     const ImageShape& y = output();

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The kinds of layers. Each file here has a table of its own, after its classes, which stay private to it.
+/// The kinds of layers. Each file here has a table, after its classes, which stay private to it.
 #pragma once
 
 #include "models/layer.hpp"
@@ -19,6 +19,13 @@ inline constexpr std::array<std::string_view, 1> kNameOnly{"name"};
 template <typename Kind>
 std::unique_ptr<Layer> make_without_options(const LayerOptions& /*options*/, const LayerPlace& place) {
   return std::make_unique<Kind>(place);
+}
+
+/// The shape with so many samples.
+template <typename Shape>
+Shape with_batch(Shape shape, int batch) {
+  shape.batch = batch;
+  return shape;
 }
 
 std::span<const LayerKind> convolution_kinds();  ///< convolutions.cpp

@@ -26,8 +26,8 @@ const BatchNormChannel* channels_in(const std::byte* statistics) {
   return reinterpret_cast<const BatchNormChannel*>(statistics);
 }
 
-/// y = (x - mean) / sqrt(variance + eps) * weight + bias, channel by channel, with mean and variance of the
-/// global batch in training and the running ones in evaluation. NAME.weight and NAME.bias [channels] are
+/// y = (x - mean) / sqrt(variance + eps) * weight + bias, channel by channel. Training uses mean and variance of the
+/// global batch, evaluation the running ones. NAME.weight and NAME.bias [channels] are
 /// trained, unless `affine: false`; NAME.running_mean and NAME.running_var [channels] are kept.
 class BatchNormLayer final : public Layer, public BatchLayer {
  public:
@@ -95,7 +95,7 @@ class BatchNormLayer final : public Layer, public BatchLayer {
     pass.ops.batch_norm_forward(pass.stream, shape_of(pass), tensors.x, channels_in(tensors.statistics),
                                 weight_of(tensors.weights), bias_of(tensors.weights), tensors.y);
   }
-  /// As on a CPU, the rank with the first sample of the global batch brings the sums.
+  /// The rank with the first sample of the global batch brings the sums, as on a CPU.
   void device_backward_weights(const DeviceLayerPass& pass,
                                const DeviceLayerTensors& tensors) const override {
     if (!pass.has_first_sample) return;
@@ -203,10 +203,10 @@ float* statistics_in(std::uint8_t* saved) {
   return reinterpret_cast<float*>(saved);
 }
 
-/// y = (x - mean) / sqrt(variance + eps) weight + bias, with mean and variance of some neighbouring channels of one
-/// sample, in training as in evaluation: as PyTorch's GroupNorm, or of all its numbers, as PyTorch's LayerNorm over
-/// [channels, height, width]. NAME.weight and NAME.bias, of each channel or of each number, are trained, unless
-/// `affine: false`. What is kept between the passes is mean and 1 / deviation of each group.
+/// y = (x - mean) / sqrt(variance + eps) weight + bias, with statistics of neighbouring channels of one sample.
+/// So it is in training as in evaluation: as PyTorch's GroupNorm, or of all its numbers, as PyTorch's LayerNorm
+/// over [channels, height, width]. NAME.weight and NAME.bias, of each channel or of each number, are trained,
+/// unless `affine: false`. Kept between the passes are mean and 1 / deviation of each group.
 class GroupNormLayer final : public Layer {
  public:
   GroupNormLayer(const LayerPlace& place, const GroupNormOp& options)
@@ -276,11 +276,7 @@ class GroupNormLayer final : public Layer {
   }
 
  private:
-  GroupNormShape shape_of(int batch) const {
-    GroupNormShape shape = options_.shape;
-    shape.batch = batch;
-    return shape;
-  }
+  GroupNormShape shape_of(int batch) const { return with_batch(options_.shape, batch); }
   const float* weight_of(const float* weights) const { return options_.affine ? weights : nullptr; }
   const float* bias_of(const float* weights) const {
     return options_.affine ? weights + options_.shape.channels : nullptr;

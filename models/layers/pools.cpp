@@ -34,17 +34,13 @@ class WindowPoolLayer : public Layer {
       : Layer(std::move(place), {shape.channels, shape.out_height(), shape.out_width()}), shape_(shape) {}
 
   const Pool2dShape& shape() const { return shape_; }
-  Pool2dShape shape_of(int batch) const {
-    Pool2dShape shape = shape_;
-    shape.batch = batch;
-    return shape;
-  }
+  Pool2dShape shape_of(int batch) const { return with_batch(shape_, batch); }
   Pool2dShape shape_of(const LayerPass& pass) const {
     Pool2dShape shape = shape_of(pass.batch);
     shape.channels = pass.channels.of(shape.channels);
     return shape;
   }
-  /// An epilogue has pools of 2 x 2 side by side; others are stages of their own.
+  /// An epilogue has pools of 2 x 2 side by side; others are separate stages.
   DeviceForm form_of(EpilogueKind kind) const {
     const bool halves = shape_.kernel == 2 && shape_.stride == 2 && shape_.padding == 0;
     return halves ? DeviceForm::epilogue_step({.kind = kind}, 2) : DeviceForm{};
@@ -159,11 +155,7 @@ class AdaptiveAvgPoolLayer final : public Layer {
   }
 
  private:
-  AdaptivePoolShape shape_of(int batch) const {
-    AdaptivePoolShape shape = shape_;
-    shape.batch = batch;
-    return shape;
-  }
+  AdaptivePoolShape shape_of(int batch) const { return with_batch(shape_, batch); }
 
   AdaptivePoolShape shape_;
 };

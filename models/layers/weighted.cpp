@@ -64,7 +64,7 @@ ExactGradient WeightedLayer::device_gradient(const DeviceLayerTensors& tensors) 
 
 namespace {
 
-/// y = w x + b over all features of the input, whatever its shape; NAME.weight [out, in], NAME.bias [out].
+/// y = w x + b over all features of the input, of any shape; NAME.weight [out, in], NAME.bias [out].
 class LinearLayer final : public WeightedLayer {
  public:
   LinearLayer(const LayerPlace& place, int outputs, bool has_bias)

@@ -28,7 +28,7 @@ class WeightedLayer : public Layer {
 
   // On a CPU: memory of the calling thread, where there is no bias.
   const float* bias(const LayerTensors& tensors) const;
-  /// @param terms  of the gradient, at a distance of tensors.term_stride
+  /// @param terms  terms of the gradient, at a distance of tensors.term_stride
   float* bias_gradient(const LayerTensors& tensors, int terms) const;
   /// Memory of the calling thread for terms that are of nothing.
   static float* unread_terms(std::size_t size, std::size_t term_stride, int terms);

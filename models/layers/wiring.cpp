@@ -15,31 +15,22 @@
 namespace lockstep {
 namespace {
 
-// The layer `add: {from: NAME}`, also written `add: NAME`: a residual connection.
-
-/// y = x + the output of an earlier layer; the gradient flows to both.
-class AddLayer final : public Layer {
+/// A layer whose second input is the output of an earlier one.
+class BranchLayer : public Layer {
  public:
-  AddLayer(const LayerPlace& place, std::string from, std::size_t branch)
-      : Layer(place, place.input), from_(std::move(from)), branch_(branch) {}
-  /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output has another
-  /// shape
-  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    const EarlierLayer from = options.earlier_layer("from", place.input);
-    return std::make_unique<AddLayer>(place, from.name, from.index);
-  }
+  std::string describe() const override { return kind_ + (" " + from_.name); }
+  std::optional<std::size_t> branch() const override { return from_.index; }
+  DeviceForm device_form() const override { return {}; }
 
-  std::string describe() const override { return "add " + from_; }
-  LayerOp op() const override { return AddOp{}; }
-  std::optional<std::size_t> branch() const override { return branch_; }
-  OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
-  bool passes_gradient_to_branch() const override { return true; }
-  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::add(size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
+ protected:
+  BranchLayer(const char* kind, const LayerPlace& place, const ImageShape& output, EarlierLayer from)
+      : Layer(place, output), kind_(kind), from_(std::move(from)) {}
+
+  static std::size_t size_of(const ImageShape& shape, int batch) {
+    return std::size_t{1} * shape.features() * batch;
   }
-  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    const std::size_t size = size_of(pass.batch);
-    if (tensors.dx != tensors.dy) std::copy_n(tensors.dy, size, tensors.dx);
+  /// The first so many numbers of dy are the branch's gradient, where one is wanted, or a summand of it.
+  static void pass_on(const LayerTensors& tensors, std::size_t size) {
     if (tensors.dbranch == nullptr) return;
     if (tensors.adds_to_dbranch) {
       cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
@@ -47,25 +38,52 @@ class AddLayer final : public Layer {
       std::copy_n(tensors.dy, size, tensors.dbranch);
     }
   }
-  DeviceForm device_form() const override { return {.passes_gradient = true}; }
-  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.add(pass.stream, size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
-  }
-  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+  static void pass_on(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors, std::size_t size) {
     if (tensors.dbranch == nullptr) return;
-    const std::size_t size = size_of(pass.batch);
     if (tensors.adds_to_dbranch) {
       pass.ops.add(pass.stream, size, tensors.dbranch, tensors.dy, tensors.dbranch);
     } else {
       pass.stream.copy_on_device(tensors.dbranch, tensors.dy, size * sizeof(float));
     }
   }
+  const ImageShape& branch_shape() const { return from_.output; }
 
  private:
-  std::size_t size_of(int batch) const { return std::size_t{1} * output().features() * batch; }
+  const char* kind_;
+  EarlierLayer from_;
+};
 
-  std::string from_;
-  std::size_t branch_;
+// The layer `add: {from: NAME}`, also written `add: NAME`: a residual connection.
+
+/// y = x + the output of an earlier layer; the gradient flows to both.
+class AddLayer final : public BranchLayer {
+ public:
+  AddLayer(const LayerPlace& place, EarlierLayer from)
+      : BranchLayer("add", place, place.input, std::move(from)) {}
+  /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output has another
+  /// shape
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    return std::make_unique<AddLayer>(place, options.earlier_layer("from", place.input));
+  }
+
+  LayerOp op() const override { return AddOp{}; }
+  OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
+  bool passes_gradient_to_branch() const override { return true; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    cpu::add(size_of(output(), pass.batch), tensors.x, tensors.branch, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    const std::size_t size = size_of(output(), pass.batch);
+    if (tensors.dx != tensors.dy) std::copy_n(tensors.dy, size, tensors.dx);
+    pass_on(tensors, size);
+  }
+  DeviceForm device_form() const override { return {.passes_gradient = true}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass.ops.add(pass.stream, size_of(output(), pass.batch), tensors.x, tensors.branch, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    pass_on(pass, tensors, size_of(output(), pass.batch));
+  }
 };
 
 // The layer `multiply: {from: NAME}`, also written `multiply: NAME`: a gate.
@@ -74,14 +92,12 @@ bool is_vector(const ImageShape& shape) {
   return shape.height == 1 && shape.width == 1;
 }
 
-/// y = x times the output of an earlier layer, number by number; or one of both is [channels, 1, 1] and scales each
-/// channel of the other. The gradient flows to both.
-class MultiplyLayer final : public Layer {
+/// y = x times the output of an earlier layer, number by number. One of both may be [channels, 1, 1] and
+/// scales each channel of the other. The gradient flows to both.
+class MultiplyLayer final : public BranchLayer {
  public:
   MultiplyLayer(const LayerPlace& place, const EarlierLayer& from)
-      : Layer(place, is_vector(place.input) ? from.output : place.input),
-        from_(from.name),
-        branch_(from.index),
+      : BranchLayer("multiply", place, is_vector(place.input) ? from.output : place.input, from),
         same_shape_(place.input == from.output),
         input_scales_(!same_shape_ && is_vector(place.input)) {}
   /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output does not fit
@@ -95,9 +111,7 @@ class MultiplyLayer final : public Layer {
     return std::make_unique<MultiplyLayer>(place, options.earlier_layer("from", x, fits, such));
   }
 
-  std::string describe() const override { return "multiply " + from_; }
   LayerOp op() const override { return MultiplyOp{shape_of(1), input_scales_}; }
-  std::optional<std::size_t> branch() const override { return branch_; }
   bool needs_input() const override { return true; }
   bool needs_branch() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
@@ -117,7 +131,6 @@ class MultiplyLayer final : public Layer {
       if (tensors.dbranch != nullptr) cpu::sum_products(shape, tensors.dy, tensors.x, adds, tensors.dbranch);
     }
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     const float *x = tensors.x, *scale = tensors.branch;
     if (input_scales_) std::swap(x, scale);
@@ -142,8 +155,6 @@ class MultiplyLayer final : public Layer {
     return {batch, output().channels, output().height * output().width};
   }
 
-  std::string from_;
-  std::size_t branch_;
   bool same_shape_;
   bool input_scales_;
 };
@@ -151,12 +162,12 @@ class MultiplyLayer final : public Layer {
 // The layer `concat: {from: NAME}`, also written `concat: NAME`: channels of two layers.
 
 /// y = the channels of an earlier layer's output and after them those of x, as torch.cat([earlier, x], 1).
-class ConcatLayer final : public Layer {
+class ConcatLayer final : public BranchLayer {
  public:
   ConcatLayer(const LayerPlace& place, const EarlierLayer& from)
-      : Layer(place, {from.output.channels + place.input.channels, place.input.height, place.input.width}),
-        from_(from.name),
-        branch_(from.index) {}
+      : BranchLayer("concat", place,
+                    {from.output.channels + place.input.channels, place.input.height, place.input.width},
+                    from) {}
   /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output has another
   /// height or width
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
@@ -168,63 +179,46 @@ class ConcatLayer final : public Layer {
     return std::make_unique<ConcatLayer>(place, options.earlier_layer("from", x, fits, such));
   }
 
-  std::string describe() const override { return "concat " + from_; }
   LayerOp op() const override { return ConcatOp{}; }
-  std::optional<std::size_t> branch() const override { return branch_; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    const std::size_t first = std::size_t{1} * branch_features() * pass.batch;
+    const std::size_t first = size_of(branch_shape(), pass.batch);
     std::copy_n(tensors.branch, first, tensors.y);
-    std::copy_n(tensors.x, std::size_t{1} * input().features() * pass.batch, tensors.y + first);
+    std::copy_n(tensors.x, size_of(input(), pass.batch), tensors.y + first);
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    const std::size_t first = std::size_t{1} * branch_features() * pass.batch;
-    std::copy_n(tensors.dy + first, std::size_t{1} * input().features() * pass.batch, tensors.dx);
-    if (tensors.dbranch == nullptr) return;
-    if (tensors.adds_to_dbranch) {
-      cpu::add(first, tensors.dbranch, tensors.dy, tensors.dbranch);
-    } else {
-      std::copy_n(tensors.dy, first, tensors.dbranch);
-    }
+    const std::size_t first = size_of(branch_shape(), pass.batch);
+    std::copy_n(tensors.dy + first, size_of(input(), pass.batch), tensors.dx);
+    pass_on(tensors, first);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    const int first = branch_features(), rest = input().features(), all = output().features();
+    const int first = branch_shape().features(), rest = input().features(), all = output().features();
     pass.ops.copy_features(pass.stream, {pass.batch, first, first, 0, all, 0}, tensors.branch, false,
                            tensors.y);
     pass.ops.copy_features(pass.stream, {pass.batch, rest, rest, 0, all, first}, tensors.x, false, tensors.y);
   }
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    const int first = branch_features(), rest = input().features(), all = output().features();
+    const int first = branch_shape().features(), rest = input().features(), all = output().features();
     pass.ops.copy_features(pass.stream, {pass.batch, rest, all, first, rest, 0}, tensors.dy, false,
                            tensors.dx);
     if (tensors.dbranch == nullptr) return;
     pass.ops.copy_features(pass.stream, {pass.batch, first, all, 0, first, 0}, tensors.dy,
                            tensors.adds_to_dbranch, tensors.dbranch);
   }
-
- private:
-  int branch_features() const { return output().features() - input().features(); }
-
-  std::string from_;
-  std::size_t branch_;
 };
 
 // The layer `route: {from: NAME}`, also written `route: NAME`: the list goes on from an earlier layer.
 
 /// y = the output of an earlier layer; what comes before is not read, unless a later layer names it.
-class RouteLayer final : public Layer {
+class RouteLayer final : public BranchLayer {
  public:
-  RouteLayer(const LayerPlace& place, std::string from, std::size_t branch, const ImageShape& shape)
-      : Layer(place, shape), from_(std::move(from)), branch_(branch) {}
+  RouteLayer(const LayerPlace& place, const EarlierLayer& from)
+      : BranchLayer("route", place, from.output, from) {}
   /// @throws ConfigError  there is no such layer before this one
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    const EarlierLayer from = options.earlier_layer("from");
-    return std::make_unique<RouteLayer>(place, from.name, from.index, from.output);
+    return std::make_unique<RouteLayer>(place, options.earlier_layer("from"));
   }
 
-  std::string describe() const override { return "route " + from_; }
   LayerOp op() const override { return RouteOp{}; }
-  std::optional<std::size_t> branch() const override { return branch_; }
   bool reads_layer_before() const override { return false; }
   bool passes_gradient_to_branch() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
@@ -232,40 +226,19 @@ class RouteLayer final : public Layer {
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     std::fill_n(tensors.dx, size_of(input(), pass.batch), 0.0F);
-    if (tensors.dbranch == nullptr) return;
-    const std::size_t size = size_of(output(), pass.batch);
-    if (tensors.adds_to_dbranch) {
-      cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
-    } else {
-      std::copy_n(tensors.dy, size, tensors.dbranch);
-    }
+    pass_on(tensors, size_of(output(), pass.batch));
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.stream.copy_on_device(tensors.y, tensors.branch, size_of(output(), pass.batch) * sizeof(float));
   }
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.stream.fill_zero(tensors.dx, size_of(input(), pass.batch) * sizeof(float));
-    if (tensors.dbranch == nullptr) return;
-    const std::size_t size = size_of(output(), pass.batch);
-    if (tensors.adds_to_dbranch) {
-      pass.ops.add(pass.stream, size, tensors.dbranch, tensors.dy, tensors.dbranch);
-    } else {
-      pass.stream.copy_on_device(tensors.dbranch, tensors.dy, size * sizeof(float));
-    }
+    pass_on(pass, tensors, size_of(output(), pass.batch));
   }
-
- private:
-  std::size_t size_of(const ImageShape& shape, int batch) const {
-    return std::size_t{1} * shape.features() * batch;
-  }
-
-  std::string from_;
-  std::size_t branch_;
 };
 
 // The layer `flatten`: [channels, height, width] becomes a plain vector of features. Nothing moves in
-// memory, and `linear` does it by itself; it is there for those who like to write it.
+// memory, and `linear` does it by itself; it is there for networks that write it.
 
 class FlattenLayer final : public Layer {
  public:

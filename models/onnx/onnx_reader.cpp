@@ -84,12 +84,12 @@ std::uint64_t number_in(const std::string& text, const NamedTensor& tensor) {
   const char* end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stopped != end || text.empty())
-    tensor.refuse(fmt::format("lies in another file, at {}, which is no number; export the model again",
+    tensor.refuse(fmt::format("lies in another file, at {}, which is not a number; export the model again",
                               quoted_text(text)));
   return value;
 }
 
-/// @param bytes  what the tensor's shape takes
+/// @param bytes  size by the tensor's shape
 OuterRange outer_range(const NamedTensor& tensor, std::size_t bytes) {
   OuterRange range{"", 0, bytes};
   for (const onnx::StringStringEntryProto& field : tensor.proto.external_data()) {
@@ -100,7 +100,7 @@ OuterRange outer_range(const NamedTensor& tensor, std::size_t bytes) {
   return range;
 }
 
-/// The plain file of that plain name in the model's own folder. A model can name nothing else of the disk.
+/// The plain file of that plain name in the model's folder. A model can name nothing else of the disk.
 std::string outer_path(const std::string& location, const NamedTensor& tensor) {
   if (location.empty() || location == "." || location == ".." ||
       location.find_first_of(std::string_view("/\0", 2)) != location.npos)
@@ -143,7 +143,7 @@ class OuterFiles {
       read_;  ///< by location: where it begins, and its bytes
 };
 
-/// Finds or appends the numbers of a tensor; those of fp64 are not taken. False: they are not as many as its shape says.
+/// Finds or appends the numbers of a tensor; not those of fp64. False: they are not as many as its shape says.
 bool place_numbers(const NamedTensor& tensor, SafetensorsEntry& entry, OuterFiles& outer,
                    std::vector<std::byte>& numbers) {
   std::size_t bytes = 0;
@@ -168,7 +168,7 @@ SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file)
   onnx::ModelProto model;
   if (bytes.size() > INT_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !model.has_graph())
-    throw DataError(fmt::format("{}: is no ONNX model, or one that is cut off; export it again", file));
+    throw DataError(fmt::format("{}: is not an ONNX model, or one that is cut off; export it again", file));
   std::vector<std::byte>& numbers = bytes;
   numbers.clear();
   std::vector<SafetensorsEntry> entries;

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <onnx_schema.pb.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
@@ -102,7 +101,7 @@ class GraphWriter {
     return add_tensor(own(what), {}, std::span(&value, 1));
   }
 
-  /// Whole numbers of the layer's own, such as a shape.
+  /// Whole numbers of the layer, such as a shape.
   std::string integers(const char* what, std::initializer_list<std::int64_t> values) {
     onnx::TensorProto& tensor = *graph_.add_initializer();
     tensor.set_name(own(what));
@@ -345,18 +344,14 @@ class GraphWriter {
     set_number(node, "epsilon", static_cast<float>(op.eps));
     return {output_name(), is_vector};
   }
-  Value add(const AddOp& /*op*/, const Value& x) {
+  Value add_of_two(const char* op, const Value& x) {
     const Value& branch = outputs_[*layer_->branch()];
     const bool is_flat = x.is_flat && branch.is_flat;
-    add_node("Add", is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)});
+    add_node(op, is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)});
     return {output_name(), is_flat};
   }
-  Value add(const MultiplyOp& /*op*/, const Value& x) {
-    const Value& branch = outputs_[*layer_->branch()];
-    const bool is_flat = x.is_flat && branch.is_flat;
-    add_node("Mul", is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)});
-    return {output_name(), is_flat};
-  }
+  Value add(const AddOp& /*op*/, const Value& x) { return add_of_two("Add", x); }
+  Value add(const MultiplyOp& /*op*/, const Value& x) { return add_of_two("Mul", x); }
   Value add(const ConcatOp& /*op*/, const Value& x) {
     const Value& branch = outputs_[*layer_->branch()];
     const bool is_flat = x.is_flat || branch.is_flat;

@@ -35,7 +35,7 @@ PROGRAM = os.environ.get("LOCKSTEP_PROGRAM", f"{HERE}/../../build/release/lockst
 
 
 def make_pictures(place, count, side):
-    """The same pictures as folders/HALF/CLASS/NAME.jpg and as entries of tars/HALF-N.tar, a label beside each."""
+    """Writes the same pictures as folders/HALF/CLASS/NAME.jpg and as entries of tars/HALF-N.tar, a label beside each."""
     random = numpy.random.default_rng(1)
     os.makedirs(f"{place}/tars")
     for half, pictures in (("train", count), ("test", 8)):

@@ -33,19 +33,19 @@ class Attempt {
 
   /// Process ids of the ranks, or of the only process; empty while there is none.
   std::vector<pid_t> ranks() const;
-  /// What rank 0 has said until now on standard output or standard error.
+  /// Text of rank 0 until now on standard output or standard error.
   std::string out() const;
   std::string err() const;
-  /// What rank 0 has added to its log since the start.
+  /// Lines that rank 0 has added to its log since the start.
   std::string log() const;
-  /// The step in a line of output, or of the log, like "going on from step 120 in ..."; nothing if it was not
+  /// The step in a line of output, or of the log, like "going on from step 120 in ...". Nothing if it was not
   /// said. (An mpirun that was told to end no longer hands on what its ranks print.)
   std::optional<std::int64_t> step_after(const std::string& words) const;
 
   /// Waits for the end, of the launcher and of all it started, and returns the exit code.
   /// @throws Violation if something is alive and has got no further in two minutes
   int wait();
-  /// The same after a blow. Open MPI's mpirun can then hang in its own end, after all ranks are gone (a
+  /// As wait(), after a blow. Open MPI's mpirun can then hang in its own end, after all ranks are gone (a
   /// deadlock in PMIx_server_finalize, seen in 4.1.4 when a rank dies while it connects): it is killed.
   int wait_after_blow();
   bool launcher_hung() const { return launcher_hung_; }
@@ -67,7 +67,7 @@ std::string train_undisturbed(const ChaosJob& job, const LifeDirectories& direct
 
 // One run from its first start to its end, disturbed on the way as often as the dice say.
 
-/// What all lives of one test share.
+/// Settings that all lives of one test share.
 struct World {
   const ChaosJob& job;
   Result reference;
@@ -110,7 +110,7 @@ class RestartedRun {
   RecordDamage damage_;
 };
 
-// What a chaos test throws when the program broke a promise.
+// Error that a chaos test throws when the program broke a promise.
 
 /// Names the promise and what was seen instead.
 class Violation : public std::runtime_error {

@@ -27,7 +27,7 @@ int run_campaign(const Options& options, const std::string& name, const Disturba
 void live_side_by_side(const Options& options, const std::function<bool()>& goes_on,
                        const std::function<void(std::int64_t)>& live);
 
-// What a chaos test counts, printed at its end.
+// Counters of a chaos test, printed at its end.
 
 /// May be used by several threads.
 class Tally {
@@ -98,7 +98,7 @@ class Dice {
 
 // How long a test waits before it calls something a hang.
 
-/// Counts time in which this process was awake and asking: one that was stopped and continued, or starved,
+/// Counts time in which this process was awake and asking. One that was stopped and continued, or starved,
 /// has lost no patience meanwhile.
 class Patience {
  public:

@@ -24,8 +24,8 @@ constexpr const char* kModel =
     "  - relu\n"
     "  - linear: classes\n";
 
-/// Two buffers of the optimiser, a rate and a momentum of their own at each step, an uneven last
-/// batch that leaves ranks without work, every step in metrics.jsonl.
+/// Job with two optimiser buffers, and a rate and a momentum of its own at each step. An uneven last batch
+/// leaves ranks without work, and every step is in metrics.jsonl.
 constexpr const char* kJob =
     "model: ./model.yaml\n"
     "data: {set: synthetic, train_samples: 2375, test_samples: 200, global_batch: 60}\n"

@@ -15,7 +15,7 @@ class Attempt;  // tests/chaos/attempt.hpp
 inline constexpr std::int64_t kCheckpointInterval = 6;
 inline constexpr std::int64_t kStepsInEpoch = 40;
 
-/// Where a run is computed. None of it may leave a trace in the result.
+/// Placement of a run's ranks. None of it may leave a trace in the result.
 struct Placement {
   enum class Start {
     kMpirun,
@@ -41,7 +41,7 @@ struct Placement {
 Placement random_placement(Dice& dice);
 /// Most of the time a pipeline of 2 to 4 stages, interleaved, or once, or twice; sometimes as above.
 Placement random_stages(Dice& dice);
-/// The same, every second time on the emulated device.
+/// As random_stages, every second time on the emulated device.
 Placement random_stages_on_devices(Dice& dice);
 
 /// Files and settings shared by all runs of one test.
@@ -57,7 +57,7 @@ class ChaosJob {
   std::int64_t steps() const { return epochs_ * kStepsInEpoch; }
   /// The command line that trains in `run_dir`.
   std::vector<std::string> train_command(const Placement& placement, const std::string& run_dir) const;
-  /// What a run in `run_dir` is called where it is a Slurm job.
+  /// Name of a run in `run_dir` as a Slurm job.
   static std::string slurm_name(const std::string& run_dir);
 
  private:
@@ -66,8 +66,8 @@ class ChaosJob {
   std::vector<std::string> settings_;
 };
 
-/// What Open MPI needs: permission to run as root and on few cores; its session files in `temporary` and
-/// shared memory in `shared_memory`, because a killed launcher removes nothing.
+/// Environment for Open MPI: permission to run as root and on few cores. Its session files go to `temporary`
+/// and shared memory to `shared_memory`, because a killed launcher removes nothing.
 Environment launcher_environment(const std::string& temporary, const std::string& shared_memory);
 
 // The ways to disturb a run, behind one interface.
@@ -88,9 +88,9 @@ class Disturbance {
   Disturbance(const Disturbance&) = delete;
   Disturbance& operator=(const Disturbance&) = delete;
 
-  /// Where the next start of a run is computed.
+  /// Placement of the run's next start.
   virtual Placement place(Dice& dice) const { return random_placement(dice); }
-  /// Whether its network has layers that look at the whole global batch.
+  /// True if its network has layers that look at the whole global batch.
   virtual bool normalises() const { return true; }
   /// Length of the job that is disturbed.
   virtual std::int64_t epochs() const = 0;
@@ -99,22 +99,22 @@ class Disturbance {
   /// Strikes a running attempt, waits until all of it has ended and checks how. Adds to `story` what it did.
   /// @throws Violation
   virtual Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const = 0;
-  /// Whether records are damaged between two starts, and files of others put beside them.
+  /// True if records are damaged between two starts, and files of others put beside them.
   virtual bool damages_records() const { return false; }
-  /// Whether the run leaves the same set of checkpoints as the undisturbed one (a stop adds one of its own).
+  /// True if the run leaves the undisturbed run's set of checkpoints (a stop adds one of its own).
   virtual bool keeps_checkpoint_set() const = 0;
 };
 
 /// SIGKILL: one rank, all ranks, the launcher, or everything at the same time.
 std::unique_ptr<Disturbance> make_kill();
-/// The same, and between two starts metrics.jsonl and trail.bin are damaged, and files of others lie beside them.
+/// Kills, and damages metrics.jsonl and trail.bin between two starts, with files of others beside them.
 std::unique_ptr<Disturbance> make_damage();
-/// The same, and runs go on in other shapes: stages and replicas of a pipeline, or plain ranks.
+/// Kills, and goes on in other shapes: stages and replicas of a pipeline, or plain ranks.
 std::unique_ptr<Disturbance> make_stage_kill();
-/// The same, and runs go on from CPU cores to the emulated device and back.
+/// Kills, and goes on from CPU cores to the emulated device and back.
 std::unique_ptr<Disturbance> make_device_kill();
-/// One to three of SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, up to two seconds apart: to the launcher, to
-/// GNU timeout, to one rank, or through Slurm's scancel.
+/// Sends one to three of SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, up to two seconds apart. They go to
+/// the launcher, to GNU timeout, to one rank, or through Slurm's scancel.
 /// @param slurm  a Slurm is running here ($SLURM_CONF)
 std::unique_ptr<Disturbance> make_signal(bool slurm);
 
@@ -132,7 +132,7 @@ int run_prove_ranks_campaign(const Options& options);
 
 // One false number in the files of a run, with all checksums made good.
 
-/// What is forged, for the tally.
+/// Forgeries by name, for the tally.
 std::vector<std::string> forgery_labels();
 
 /// Forges something of the kind `label` in a run of chaos prove. @returns what, in words

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A program running in a session of its own, so that everything it started can be found, struck and cleared
-/// away, even after it has died itself.
+/// Child program in a session of its own, so that everything it started can be found and cleared away. That
+/// holds even after it has died itself.
 #pragma once
 
 #include "tests/support/prelude.hpp"
@@ -25,9 +25,9 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  /// Nothing while it runs; then its exit code, 128 + n if signal n ended it, as a shell has it.
+  /// Nothing while it runs. Then its exit code, 128 + n if signal n ended it, as a shell has it.
   std::optional<int> exit_code();
-  /// The same after waiting for at most `limit`.
+  /// Exit code after waiting for at most `limit`.
   std::optional<int> wait(std::chrono::milliseconds limit);
 
   /// Living processes of its session whose executable is called `name`, in order of their ids.
@@ -52,8 +52,8 @@ std::vector<pid_t> descendants();
 /// Orphans of sessions become children of this process, which then knows when they are gone. Call once.
 void adopt_orphans();
 
-// A campaign and its guard, two processes that watch each other: whichever ends first, and be it by SIGKILL, nothing
-// that the campaign started lives on.
+// A campaign and its guard, two processes that watch each other. Whichever ends first, and be it by SIGKILL,
+// nothing that the campaign started lives on.
 
 /// Runs `campaign` in a process of its own and returns what it returns. If this one is told to end (TERM, INT, HUP),
 /// the campaign is killed, with all its descendants, its scratch directories are removed, and this process ends by

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The frame of all campaigns: lives side by side, each in directories and with dice of its own, until all rounds are taken; what
-/// broke a promise and how to see it again; the tally.
+/// The frame of all campaigns. Lives side by side, each in directories and with dice of its own, until all
+/// rounds are taken; what broke a promise and how to see it again; the tally.
 #pragma once
 
 #include "tests/chaos/attempt.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// chaos kill | damage | stages | devices | signal | prove: disturbs training runs at random and checks that this
-/// leaves no trace. chaos wrong-rank: that the ranks name whose numbers are wrong. chaos poison: that no
+/// chaos kill | damage | stages | devices | signal | prove. Disturbs training runs at random and checks that
+/// this leaves no trace. chaos wrong-rank: that the ranks name whose numbers are wrong. chaos poison: that no
 /// checkpoint has them. chaos watchdog: that they name who is lost, and leave.
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"

@@ -156,8 +156,8 @@ std::vector<nlohmann::json> lines_kept_aside(const std::string& run_dir) {
   return lines;
 }
 
-/// After a loss lines may be missing, and one may tell of it; no other is new, or in another place, but those that were
-/// said to be changed.
+/// After a loss lines may be missing, and one may tell of it. No other is new, or in another place, but those
+/// that were said to be changed.
 void require_part(const std::vector<nlohmann::json>& mine, const std::vector<nlohmann::json>& reference,
                   const std::vector<nlohmann::json>& kept_aside, std::vector<std::string>* differences) {
   auto at = reference.begin();

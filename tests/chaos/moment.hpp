@@ -18,15 +18,15 @@ struct KillTime {
   std::string describe() const;
 };
 
-/// A quarter of them in the first 0.7 s, a third when a save is seen under way, the others anywhere; steps
-/// are counted from `first_step`, where the run goes on.
+/// Draws a moment: a quarter in the first 0.7 s, a third during a save, the others anywhere. Steps are
+/// counted from `first_step`, where the run goes on.
 KillTime random_moment(Dice& dice, std::int64_t first_step);
 
 /// Returns when the moment has come: true; or when the process has ended: false.
 /// @throws Violation if neither happens and no step is logged in two minutes
 bool await(const KillTime& moment, ChildProcess& process, const std::string& run_dir);
 
-// What a run directory shows to a reader at any moment.
+// View of a run directory at any moment, for a reader.
 
 struct RunFacts {
   std::int64_t newest_checkpoint = 0;  ///< the highest step that has its final name; 0: none
@@ -42,17 +42,17 @@ RunFacts look_at(const std::string& run_dir);
 /// The last step in metrics.jsonl, from its last lines only: cheap enough to ask a thousand times a second.
 std::int64_t last_logged_step(const std::string& run_dir);
 
-/// Whether a checkpoint is being written at this moment.
+/// True if a checkpoint is being written at this moment.
 bool is_saving(const std::string& run_dir);
 
 // The undisturbed run, and how another one differs from it.
 
-/// Which records of a run were never damaged.
+/// Records of a run that were never damaged.
 struct WholeRecords {
   bool metrics = true, trail = true;
 };
 
-/// What must be equal, byte for byte, however often a run was disturbed.
+/// Files that must be equal, byte for byte, however often a run was disturbed.
 class Result {
  public:
   /// Reads a finished run of so many steps. @throws Violation if a part is missing or no JSON

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A round: train on 2 to 4 ranks while a bit of what one of them holds flips, or its processor errs, between saves. The
-/// same command, or launch/run by itself, must then end in the calm run's weights, trail and sound checkpoints, or refuse.
-/// A proof must refute whatever the ranks cannot see.
+/// A round. Train on 2 to 4 ranks while a bit of what one of them holds flips, or its processor errs, between
+/// saves. The same command, or launch/run by itself, must then end in the calm run's weights, trail and sound
+/// checkpoints, or refuse. A proof must refute whatever the ranks cannot see.
 #include "common/machine.hpp"
 #include "tests/chaos/fault_campaign.hpp"
 #include "tests/support/prelude.hpp"
@@ -139,7 +139,7 @@ void PoisonCampaign::place(FlippedRun& life, Dice& dice) const {
       dice.between(1, 3));
 }
 
-/// The same command again after each exit code 72; at most as often as faults strike, and once more.
+/// Repeats the command after each exit code 72; at most as often as faults strike, and once more.
 void PoisonCampaign::strike(const FlippedRun& life, Dice& dice, std::string& story) {
   const auto fault = [&](std::int64_t step, const std::string& what) {
     story += fmt::format(", {} on rank {} in step {}", what, life.rank, step);

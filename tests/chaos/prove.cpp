@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A round: train with a fault, or damage a file of an honest run, or do neither; then prove, on another number of
-/// ranks. Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the
+/// A round: train with a fault, or damage a file of an honest run, or do neither. Then prove, on another number
+/// of ranks. Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the
 /// verdict. Or forge a number in a file of an honest run, with its checksums: then it must be refuted.
 #include "common/json_text.hpp"
 #include "tests/chaos/fault_campaign.hpp"
@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Short runs, of which a thousand are quick; the last of four grains of the last batch is small, and checkpoints stand
-// behind steps 6, 12 and 13.
+// Short runs, of which a thousand are quick. The last of four grains of the last batch is small, and
+// checkpoints stand behind steps 6, 12 and 13.
 constexpr std::int64_t kSteps = 13;
 const std::vector<std::string> kShortRun = {"data.train_samples=770", "data.test_samples=20",
                                             "run.print_loss_every_steps=3"};
@@ -28,7 +28,7 @@ constexpr std::int64_t kFirstForgery = 1'000'000;
 /// A proof of a forgery takes no longer.
 constexpr int kMostSeconds = 60;
 
-/// Where a bit is flipped.
+/// Places of a flipped bit.
 struct FlippedAt {
   const char* label;
   const char* fault;  ///< of inject.what; null: a file of the finished run
@@ -72,7 +72,7 @@ void flip_in_file(const std::string& path, std::uint64_t byte, unsigned bit) {
   testing::write_text(path, bytes);
 }
 
-/// What must come out.
+/// Expected verdict.
 struct Expected {
   std::int64_t step = 0;  ///< 0: proved
   std::string what;       ///< empty: any
@@ -255,7 +255,7 @@ void ProveCampaign::disturb_and_prove(std::int64_t number, const LifeDirectories
   if (expected.bit) tally_.add(kExact);
 }
 
-/// Which step is named does not matter: some forgeries show in more than one place.
+/// Accepts any step in the verdict: some forgeries show in more than one place.
 void ProveCampaign::forge_and_prove(const LifeDirectories& directories, Dice& dice, std::string& story) {
   copy_honest_run(directories.run(), dice, story);
   const auto label = dice.pick(forgery_labels());

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A round: train on 2 to 8 ranks while numbers of one of them become wrong, by faults that no step sees: the run ends
+/// A round. Train on 2 to 8 ranks while numbers of one of them become wrong, by faults that no step sees: the run ends
 /// before its next save, or not at all. Then one rank proves it, and must name the step, that rank and its host.
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
@@ -18,7 +18,7 @@ constexpr std::int64_t kEpochsProved = 2, kStepsOfAnEpoch = 7;
 constexpr const char* kPixelWithoutTrace =
     "a training sample, in pixels that no number depends on (not a round)";
 
-/// What is done to a rank.
+/// Fault of a rank.
 struct UnseenThing {
   const char* label;
   const char* fault;             ///< of inject.what; {} is element and bit
@@ -93,7 +93,7 @@ void ProveRanksCampaign::live(std::int64_t /*number*/, const LifeDirectories& di
   // In an epoch's last step a rank may have no work.
   const auto step =
       dice.between(0, kEpochsProved - 1) * kStepsOfAnEpoch + dice.between(1, kStepsOfAnEpoch - 1);
-  constexpr int kMantissaBits = 22;  // what is no number fails the step
+  constexpr int kMantissaBits = 22;  // what is not a number fails the step
   const std::string fault = aimed(thing.fault, dice, kMantissaBits);
   story = fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
   const auto outcome =

@@ -76,7 +76,7 @@ void RecordDamage::damage(const std::string& file, Dice& dice, Tally& tally, std
     story += fmt::format(", a bit of byte {} of {} in {} changed", at, text.size(), file);
     text[at] = static_cast<char>(text[at] ^ (1 << dice.between(0, 6)));
     testing::write_text(path, text);
-    // What is changed once more up to a step whose loss was told, no start tells or keeps.
+    // Copies the file: damage up to a step whose loss was told is neither told nor kept by a start.
     if (counts == 0) testing::write_text(fmt::format("{}.damaged-again-{}", path, ++kept_aside_), text);
     lost = at < counts;
   } else {

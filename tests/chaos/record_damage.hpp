@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What happens to a run's records between two starts: they are lost, cut or changed, and others put files beside them.
+/// Damage to a run's records between two starts: lost, cut or changed, and others put files beside them.
 #pragma once
 
 #include "tests/chaos/campaign.hpp"
@@ -15,19 +15,19 @@ inline constexpr const char* kTrailLost = "trail.bin up to the checkpoint lost, 
 inline constexpr const char* kNothingLost = "records changed behind the checkpoint only: nothing to tell";
 inline constexpr const char* kForeign = "files of others, all untouched after each start";
 
-/// Of one life.
+/// Damage of one life.
 class RecordDamage {
  public:
   explicit RecordDamage(std::string run_dir);
 
   /// Strikes one record, and puts one to four files of others into the run's directory. No start is under way.
   void strike(Dice& dice, Tally& tally, std::string& story);
-  /// Whether the next start owes a word, which a launcher that is killed would not hand on.
+  /// True if the next start must report a loss, which a killed launcher would not pass on.
   bool is_owed_a_word() const { return !owed_.empty(); }
   /// After each start. @throws Violation  a file of others is not as it was, or a loss was passed over
   void check(const Attempt& attempt, Tally& tally);
 
-  /// Whether the file was never damaged.
+  /// True if the file was never damaged.
   bool is_whole(const std::string& file) const { return !damaged_.contains(file); }
 
  private:

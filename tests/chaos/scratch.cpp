@@ -87,7 +87,7 @@ namespace {
 constexpr std::chrono::milliseconds kPollDeaths{5};
 constexpr std::chrono::seconds kMostForDeaths{30};
 
-/// What asks for an end. What is ignored, as nohup and shells have it for their background, stays ignored.
+/// Signals that ask for an end. Ignored ones, as nohup and shells leave them to their background, stay ignored.
 std::vector<int> ending_signals() {
   std::vector<int> signals;
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {

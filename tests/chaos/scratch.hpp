@@ -30,7 +30,7 @@ class Scratch {
   std::string files_, shared_memory_;
 };
 
-/// Of a process that cannot remove them itself; without those that are kept.
+/// Scratch of a process that cannot remove it itself; without the kept folders.
 std::vector<std::string> scratch_of(pid_t process);
 
 }  // namespace lockstep::chaos

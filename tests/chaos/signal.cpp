@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The signals that ask for a stop, and how a run must end after them: exit code 75 only with a checkpoint of
+/// The signals that ask for a stop, and how a run must end after them. Exit code 75 only with a checkpoint of
 /// that very stop.
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
@@ -28,8 +28,8 @@ struct SignalSeries {
   bool announced = false;  ///< rank 0 had spoken before the first: all ranks were catching signals by then
   std::int64_t step = 0;   ///< the last one logged then
 
-  /// A launcher was told to end itself, or Slurm to end the job: then it may kill ranks, and its exit code
-  /// says nothing about them. So it is if a signal came to it when it had nothing left to pass it to, and ended it.
+  /// A launcher was told to end itself, or Slurm to end the job. Then it may kill ranks, and its exit code says
+  /// nothing about them. So it is if a signal came to it when it had nothing left to pass it to, and ended it.
   bool ends_launcher(int exit_code) const;
   std::string describe() const;
 };
@@ -77,14 +77,14 @@ void check_stopped(const Attempt& attempt) {
                   *said, after.newest_checkpoint, after.last_logged));
 }
 
-/// Exit code 0: the signals came too late to matter, or so early that a launcher had no process to pass them to.
+/// Exit code 0. The signals came too late to matter, or so early that a launcher had no process to pass them to.
 const char* judge_done(const Attempt& attempt, const SignalSeries& series) {
   if (attempt.placement().has_launcher() && !series.announced) return kUnheard;
   if (std::max(series.step, attempt.before().newest_checkpoint) >= attempt.job().steps() / 2) return kDone;
   throw Violation("the signals were ignored: it ran to its end");
 }
 
-/// A launcher's own verdict does not count: told to end by SIGTERM, SIGINT or SIGHUP, mpirun sends its ranks
+/// A launcher's own verdict does not count. Told to end by SIGTERM, SIGINT or SIGHUP, mpirun sends its ranks
 /// SIGTERM after one second and SIGKILL after another, whatever they do, and returns 1, whatever they return.
 const char* judge_ended_launcher(const Attempt& attempt, const SignalSeries& series) {
   if (attempt.out().find("weights sha256") != std::string::npos) return kDone;

@@ -22,7 +22,7 @@ constexpr const char* kOfPipelines = "of the faults, on ranks of pipelines";
 constexpr const char* kWithBatchNorm = "of the faults, in networks with batch_norm";
 constexpr const char* kWithThreads = "of the faults, on ranks of two threads";
 
-/// Where a fault can be seen.
+/// Observer of a fault.
 enum class Seen {
   kAlways,
   kBetweenStages,    ///< on ranks of pipelines
@@ -31,7 +31,7 @@ enum class Seen {
   kByThreeProcesses  ///< the same, whose memory is apart
 };
 
-/// What is done to a rank, and how the run names it.
+/// Fault of a rank, and the name that the run gives it.
 struct WrongThing {
   const char* label;
   const char* fault;     ///< of inject.what; {} is element and bit
@@ -43,12 +43,12 @@ struct WrongThing {
 constexpr const char* kSent = "sent other sums of";
 constexpr const char* kArrived = "what arrived at ";
 constexpr const char* kNotTheSum = "is not the sum of";
-constexpr const char* kNotTheMessage = " sent: a link or the memory behind it changed it";
+constexpr const char* kNotTheMessage = " sent: a link or memory at its end changed it";
 constexpr const char* kWeights = "its weights are not those of the others";
 constexpr const char* kSamples = "its training samples are not those of the others";
 constexpr const char* kProcessor = "its processor computed wrongly";
 constexpr int kBitsOfSums = 48;  // of several sums, higher ones may cancel modulo 2^64 (docs/trail-format.md)
-constexpr int kMantissaBits = 22;  // a weight that is no number fails the step
+constexpr int kMantissaBits = 22;  // a weight that is not a number fails the step
 constexpr std::array kThings{
     WrongThing{"a bit of its sums in memory", "flip-bit sums {}", "", kSent},
     WrongThing{"four bits of a sum in memory", "flip-bits sums {}", "", kSent},
@@ -152,7 +152,7 @@ void WrongRankCampaign::train_wrongly(const Round& round, Dice& dice, std::strin
   const Placement& placement = round.placement;
   auto rank = dice.between(0, placement.ranks - 1);
   const auto step = dice.between(1, thing.seen == Seen::kAlways ? kStepsTaken : kStepsTaken - 1);
-  // Of a pipeline the first stage reads the samples.
+  // Skip to the first stage of a pipeline, which reads the samples.
   if (thing.seen == Seen::kByThreeProcesses && placement.stages > 0) rank -= rank % placement.stages;
   const std::string fault = aimed(thing.fault, dice, thing.most_bits);
   story += fmt::format(", {} on rank {} in step {}", fault, rank, step);

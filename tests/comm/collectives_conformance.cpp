@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Each function of comm/collectives.hpp, on any backend and any number of ranks: pieces of equal and unequal
+/// Each function of comm/collectives.hpp, on any backend and any number of ranks. Pieces of equal and unequal
 /// length, empty ones, every root.
 #include "comm/agreement.hpp"
 #include "comm/collectives.hpp"
@@ -18,7 +18,7 @@ std::vector<float> numbers(std::size_t count) {
   return values;
 }
 
-/// Of `count` in `ranks` pieces: equal ones, some of them empty, and all in the last.
+/// Cuts of `count` in `ranks` pieces: equal ones, some of them empty, and all in the last.
 std::vector<std::vector<std::size_t>> cuts_of(std::size_t count, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   std::vector<std::vector<std::size_t>> cuts(3, std::vector<std::size_t>(n));

@@ -178,7 +178,7 @@ void gathers_in_rank_order(Communicator& comm) {
   }
 }
 
-/// Every rank to every rank, itself included, several on a lane and several lanes: all under way at once,
+/// Every rank to every rank, itself included, several on a lane and several lanes. All under way at once,
 /// with a sum in between, and waited for from the last to the first.
 void carries_messages_in_order(Communicator& comm) {
   constexpr std::size_t kBytes[] = {3, 0, 100000, 3};

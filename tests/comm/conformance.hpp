@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What every backend of Communicator must do: one body of checks, run by each backend's test.
+/// Contract of every backend of Communicator: one body of checks, run by each backend's test.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -17,7 +17,7 @@ struct ConformanceCase {
 };
 
 const std::vector<ConformanceCase>& conformance_cases();
-/// Of the functions of comm/collectives.hpp.
+/// Cases for the functions of comm/collectives.hpp.
 const std::vector<ConformanceCase>& collective_cases();
 
 // A made-up training job for the reducer: grains with known gradients, spread over ranks and threads.
@@ -37,14 +37,14 @@ struct ReducerJob {
   bool sums_before_gradients = true;
   std::vector<std::int16_t> exponents = {};  ///< the units of kTensors tensors; empty: the first ones
   int gradient_exponent = 0;                 ///< all gradients are 2^this times as large
-  /// Which rank computes a grain.
+  /// Rank that computes a grain.
   std::function<int(int grain, int ranks)> owner = [](int grain, int ranks) { return grain % ranks; };
 };
 
-/// Of a job's arena: of sizes that fit neither buckets nor pieces.
+/// Tensors of a job's arena, of sizes that fit neither buckets nor pieces.
 inline constexpr std::size_t kTensors = 4;
 
-/// What a rank knows after a step.
+/// Results of a step on a rank.
 struct StepResult {
   std::vector<float> gradient;
   std::int64_t samples = 0, correct = 0;
@@ -63,7 +63,7 @@ BucketPlan even_plan(std::size_t parameters, std::size_t buckets);
 StepResult run_step(Communicator& comm, const ReducerJob& job, int rank);
 /// Runs it on threads and expects every rank to know the same, bit for bit.
 StepResult run_on_threads(int ranks, const ReducerJob& job);
-/// What must come out under `determinism: world`, summed here in plain 64-bit arithmetic.
+/// Expected result under `determinism: world`, summed here in plain 64-bit arithmetic.
 StepResult reference_step(const ReducerJob& job);
 
 /// The sum of the losses in double.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What every DeviceAllReduce must do: one body of checks, run by each implementation's tests.
+/// Contract of every DeviceAllReduce: one body of checks, run by each implementation's tests.
 #pragma once
 
 #include "comm/device/device_all_reduce.hpp"

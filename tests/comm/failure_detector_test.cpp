@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is concluded from signs of life, at which moment, and in which words.
+/// Verdicts from signs of life, their moments, and their words.
 #include "comm/watch/failure_detector.hpp"
 
 #include "tests/support/messages.hpp"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kStart = 1000 * kSecond;
 
-/// Ranks two by two on hosts, all alive, all in the sums of step 100, looked at by one of them.
+/// Ranks in pairs on hosts, all alive, all in the sums of step 100, seen by one of them.
 class FailureDetectorTest : public ::testing::Test {
  protected:
   explicit FailureDetectorTest(int count = 4) {

@@ -85,7 +85,7 @@ TEST_P(ReducerRanksTest, GradientsOfAnySizeHaveTheSameDigits) {
   }
 }
 
-/// Up to the largest a grain can have: 64 samples of the largest float, and more grains than one counter
+/// Up to the largest a grain can have. 64 samples of the largest float, and more grains than one counter
 /// takes.
 TEST_P(ReducerRanksTest, HugeLossesAddUpInBothModes) {
   ReducerJob job;
@@ -144,7 +144,7 @@ TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
   });
 }
 
-/// Of a term that one rank has alone, all ranks know for which units it is too large.
+/// Refusals of a term that one rank has alone: all ranks know for which units it is too large.
 TEST(GradientReducerTest, RefusalsOfOtherUnitsAreForeseenByAllRanks) {
   run_thread_ranks(3, [](Communicator& comm) {
     GradientUnits units = one_tensor(2, 3);

@@ -72,7 +72,7 @@ class HeartbeatTest : public ::testing::Test {
   }
   asio::ip::port_type port() const { return static_cast<asio::ip::port_type>(ranks[0].peers[0].who.port); }
 
-  /// Whether the other side has hung up.
+  /// True if the other side has hung up.
   /// @param heard  grows by the bytes that it sent before
   static bool is_closed(tcp::socket& socket, std::size_t& heard) {
     std::array<char, 4096> bytes{};
@@ -271,7 +271,7 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   EXPECT_FALSE(runs_this_program(::getppid()));
 }
 
-// What travels between watchdogs comes out as it went in; nothing else comes out at all.
+// Packets between watchdogs arrive as they were sent; nothing else arrives at all.
 
 Beat sample_beat() {
   Beat beat{.sent_ns = 12, .where = {.step = 5, .phase = Phase::kReducing}};

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// late_rank WHERE, under mpirun: MPI's start and end with a deadline of one second, to which the last rank
+/// late_rank WHERE, under mpirun. MPI's start and end with a deadline of one second, to which the last rank
 /// does not come. WHERE is init, init-stopped, finalize or nowhere.
 #include "comm/launcher.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds kShort{1};   ///< where a rank will not come
 constexpr std::chrono::seconds kLong{100};  ///< where all will, however slow the machine is
 
-/// What a rank is that hangs somewhere in code of its own. The tests' deadline ends it.
+/// Hangs as a rank in code of its own. The tests' deadline ends it.
 void stay_away() {
   while (true) pause();
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the environment says about the launcher.
+/// Facts about the launcher from the environment.
 #include "comm/launcher.hpp"
 
 #include "comm/mpi/mpi_all_reduce.hpp"
@@ -90,7 +90,7 @@ TEST(LauncherTest, AloneIsOneWithoutALauncherAmongNoOthers) {
   EXPECT_FALSE(launch_in({{"SLURM_STEP_NUM_TASKS", "2"}}).is_alone());
 }
 
-// Who has not come is named as well as the processes of the host tell.
+// Missing ranks are named as well as the processes of the host tell.
 
 Absence four_ranks(std::vector<LaunchedProcess> processes) {
   return {.rank = 0,
@@ -304,7 +304,7 @@ TEST(AllReduceScheduleTest, SmallBufferCrossesBetweenHostsOnceForEachDoublingOfT
   }
 }
 
-/// 11 are 3 groups of three with two more ranks, 13 are 3 groups of four with one, 23 are 5 with three.
+/// Groups: 11 are 3 of three with two more ranks, 13 are 3 of four with one, 23 are 5.
 TEST(AllReduceScheduleTest, RanksThatNoGroupTakesKeepNoPart) {
   for (const auto& [ranks, guests] : {std::pair(11, 2), std::pair(13, 1), std::pair(23, 3)}) {
     int without = 0;

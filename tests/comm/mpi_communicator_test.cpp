@@ -45,7 +45,7 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   EXPECT_EQ(comm->backend(), "mpi");
 }
 
-/// As on hosts of any size, the last of which may not be full: its ranks have several messages under way at once.
+/// As on hosts of any size, the last of which may not be full. Its ranks have several messages under way at once.
 TEST(MpiCommunicatorTest, SumsAreRightWhereTheLastHostIsNotFull) {
   const auto comm = make_comm();
   for (int per_host = 1; per_host <= comm->size(); ++per_host) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums that change on their way: no rank goes on with them, and all know whose memory or which link it was.
+/// Sums that change on their way. No rank goes on with them, and all know whose memory or which link it was.
 #include "comm/reduce/sum_check.hpp"
 
 #include "comm/reduce/gradient_reducer.hpp"
@@ -15,14 +15,34 @@ constexpr std::size_t kParameters = 3000;
 const std::vector<std::size_t> kSizes = {1000, 7, 1993};
 constexpr int kRanks = 5;
 
-/// One step on each rank, of which one has a probe.
+using See = std::function<void(const ShownSums&)>;
+
+/// Changes sums as these two do.
+class Saboteur final : public SumObserver {
+ public:
+  explicit Saboteur(See leaving, See arrived = {})
+      : leaving_(std::move(leaving)), arrived_(std::move(arrived)) {}
+  bool sees_sums() const override { return true; }
+  void sums_leave(const ShownSums& sums) override {
+    if (leaving_) leaving_(sums);
+  }
+  void sums_arrived(const ShownSums& sums) override {
+    if (arrived_) arrived_(sums);
+  }
+
+ private:
+  See leaving_, arrived_;
+};
+
+/// One step on each rank, of which one is sabotaged.
 /// @returns what all ranks find, if it is the same on all
-SumFault fault_of(int odd_rank, const SumProbe& probe) {
+SumFault fault_of(int odd_rank, const See& leaving, const See& arrived = {}) {
+  Saboteur saboteur(leaving, arrived);
   std::vector<SumFault> found(kRanks);
   run_thread_ranks(kRanks, [&](Communicator& comm) {
     const GradientUnits units(kSizes, kRanks);
     GradientReducer reducer(comm, even_plan(kParameters, 3), units, Determinism::kWorld);
-    if (comm.rank() == odd_rank) reducer.probe_next_step(probe);
+    if (comm.rank() == odd_rank) reducer.show_to(saboteur);
     std::vector<float> gradient;
     for (std::size_t i = 0; i < kParameters; ++i) gradient.push_back(gradient_of(comm.rank(), i));
     reducer.begin_step(1, false);
@@ -44,7 +64,7 @@ SumFault fault_of(int odd_rank, const SumProbe& probe) {
 }
 
 /// Adds to one element of the arena.
-std::function<void(const ShownSums&)> change(std::size_t element, std::int64_t by) {
+See change(std::size_t element, std::int64_t by) {
   return [=](const ShownSums& shown) {
     if (element - shown.first < shown.sums.size()) shown.sums[element - shown.first] += by;
   };
@@ -52,7 +72,7 @@ std::function<void(const ShownSums&)> change(std::size_t element, std::int64_t b
 
 TEST(SumCheckTest, MemoryThatChangesWhatARankSendsIsThatRanks) {
   for (const int rank : {0, 3, 4}) {
-    const SumFault fault = fault_of(rank, {.leaving = change(1003, std::int64_t{1} << 40)});
+    const SumFault fault = fault_of(rank, change(1003, std::int64_t{1} << 40));
     EXPECT_EQ(fault.where, SumFault::Where::kMemory);
     EXPECT_EQ(fault.ranks, std::vector{rank});
     EXPECT_EQ(fault.tensor, 1);
@@ -61,33 +81,32 @@ TEST(SumCheckTest, MemoryThatChangesWhatARankSendsIsThatRanks) {
 
 TEST(SumCheckTest, WhatArrivesWronglyIsTheLinkOfItsRank) {
   for (const int rank : {0, 2}) {
-    const SumFault fault = fault_of(rank, {.arrived = change(2999, 1)});
+    const SumFault fault = fault_of(rank, {}, change(2999, 1));
     EXPECT_EQ(fault.where, SumFault::Where::kLink);
     EXPECT_EQ(fault.ranks, std::vector{rank});
     EXPECT_EQ(fault.tensor, 2);
   }
 }
 
-/// What the fingerprint's multipliers cannot hide: sums that have changed places.
+/// Swapped sums, which the fingerprint's multipliers cannot hide.
 TEST(SumCheckTest, SwappedSumsAreNoticed) {
-  const SumFault fault = fault_of(1, {.arrived = [](const ShownSums& shown) {
-                                    if (shown.first == 0) std::swap(shown.sums[0], shown.sums[1]);
-                                  }});
+  const SumFault fault = fault_of(1, {}, [](const ShownSums& shown) {
+    if (shown.first == 0) std::swap(shown.sums[0], shown.sums[1]);
+  });
   EXPECT_EQ(fault.ranks, std::vector{1});
   EXPECT_EQ(fault.tensor, 0);
 }
 
 TEST(SumCheckTest, WhatArrivesAsInTheStepBeforeIsNoticed) {
   std::vector<std::int64_t> before;
-  const SumProbe stale{.leaving =
-                           [&](const ShownSums& shown) {
-                             if (shown.first == 0) before.assign(shown.before.begin(), shown.before.end());
-                           },
-                       .arrived =
-                           [&](const ShownSums& shown) {
-                             if (shown.first == 0) std::ranges::copy(before, shown.sums.begin());
-                           }};
-  const SumFault fault = fault_of(2, stale);
+  const SumFault fault = fault_of(
+      2,
+      [&](const ShownSums& shown) {
+        if (shown.first == 0) before.assign(shown.before.begin(), shown.before.end());
+      },
+      [&](const ShownSums& shown) {
+        if (shown.first == 0) std::ranges::copy(before, shown.sums.begin());
+      });
   EXPECT_EQ(fault.where, SumFault::Where::kLink);
   EXPECT_EQ(fault.ranks, std::vector{2});
 }
@@ -97,7 +116,11 @@ TEST(SumCheckTest, TheStepCanBeComputedAgain) {
   run_thread_ranks(2, [](Communicator& comm) {
     const GradientUnits units(std::vector<std::size_t>{1}, 2);
     GradientReducer reducer(comm, even_plan(1, 1), units, Determinism::kWorld);
-    if (comm.rank() == 0) reducer.probe_next_step({.leaving = change(0, 1)});
+    bool spoils = true;
+    Saboteur saboteur([&](const ShownSums& shown) {
+      if (std::exchange(spoils, false)) change(0, 1)(shown);
+    });
+    if (comm.rank() == 0) reducer.show_to(saboteur);
     for (const bool fails : {true, false}) {
       const float gradient = 1;
       reducer.begin_step(1, false);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A large job, in which watchers tell each other of the ranks that talk to them: who hears whom, and who is found dead
-/// when members and watchers die, are silent or are cut off.
+/// A large job, in which watchers tell each other of the ranks that talk to them. Who hears whom, and who is
+/// found dead when members and watchers die, are silent or are cut off.
 #include "comm/watch/failure_detector.hpp"
 #include "comm/watch/heartbeat.hpp"
 #include "tests/support/prelude.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A disk in memory, for tests: a base, what was written and not synced, power losses, and faults of its calls.
+/// A disk in memory, for tests. A base, what was written and not synced, power losses, and faults of its calls.
 #include "tests/common/memory_env.hpp"
 
 #include "common/error.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A disk in memory, for tests: a base, what was written and not synced, power losses, and faults of its calls.
+/// A disk in memory, for tests. A base, what was written and not synced, power losses, and faults of its calls.
 #pragma once
 
 #include "common/env.hpp"
@@ -56,8 +56,8 @@ struct PowerLoss {
   static PowerLoss variant(std::uint32_t index);
 };
 
-/// The disk that is found after a power loss at the end of `ops`, which started from a fully synced `base`. A
-/// name lasts once its directory was synced after the change; data last once their file was synced after the
+/// Disk after a power loss at the end of `ops`, which started from a fully synced `base`. A name lasts
+/// once its directory was synced after the change; data last once their file was synced after the
 /// write. What was not synced may be there, not there, or, for data, there up to some byte, or there as
 /// zeros.
 MemoryDisk after_power_loss(const MemoryDisk& base, std::span<const DiskOp> ops, const PowerLoss& loss);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What plugin_test and the plugin it loads agree on.
+/// Interface between plugin_test and the plugin it loads.
 #pragma once
 
 #include <string>

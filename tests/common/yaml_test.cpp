@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What strict YAML accepts, and what it refuses with which position.
+/// Strict YAML: texts that it accepts, and positions of those that it refuses.
 #include "common/yaml.hpp"
 
 #include "common/error.hpp"
@@ -101,8 +101,7 @@ TEST(StrictYamlTest, SecondDocumentIsRefused) {
 }
 
 TEST(StrictYamlTest, TextAfterTheDocumentIsRefused) {
-  const std::string cause =
-      "this does not belong to what stands before it; check quotes, brackets and indentation";
+  const std::string cause = "this does not fit the text before it; check quotes, brackets and indentation";
   EXPECT_EQ(error_of("[a, b] c\n"), "job.yaml:1:8: " + cause);
   EXPECT_EQ(error_of("a: 1\n...\nb: 2\n"), "job.yaml:3:1: " + cause);
 }
@@ -178,7 +177,7 @@ TEST(StrictYamlLimitsTest, BytesThatAreNotTextAreRefusedWithTheirPlace) {
   EXPECT_EQ(error_of("a: \x1b[31m\n"), "job.yaml:1:4: a control character" + fix);
   EXPECT_EQ(error_of("a: \xc2\x9b\n"), "job.yaml:1:4: a control character" + fix);
   EXPECT_EQ(error_of("a: 1\rb: 2\n"), "job.yaml:1:5: a carriage return without a line feed" + fix);
-  EXPECT_EQ(error_of("a: \xef\xbf\xbf\n"), "job.yaml:1:4: a code point that is no character" + fix);
+  EXPECT_EQ(error_of("a: \xef\xbf\xbf\n"), "job.yaml:1:4: a code point that is not a character" + fix);
 }
 
 /// yaml-cpp takes byte 4 for the end of the file: what follows would be dropped without a word.

@@ -300,7 +300,7 @@ TEST(AugmentationTest, AShiftReachesItsShareRoundedToPixels) {
 
 const List kAll = {kCrop, kFlip, kRotate, kResizedCrop, kShift, kScale, kJitter, kErase, kCutout};
 
-/// What GPUs compute, byte by byte, is what CPUs compute, row by row.
+/// GPUs compute the same bytes one by one as CPUs row by row.
 TEST(AugmentationTest, RowsHaveTheBytesOfTheDefinition) {
   for (const List& list : {List{kCrop, kFlip}, List{kRotate}, List{kScale, kErase},
                            List{kFlip, kBrighter, kCutout}, List{kColourful}, kAll}) {

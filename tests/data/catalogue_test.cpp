@@ -72,12 +72,12 @@ TEST(CatalogueTest, AWrongLineIsNamed) {
     expect_error<ConfigError>([&] { parse_catalogue(text); }, {part});
   };
   fails("set a idx\nset a idx\n", "line 2: set 'a' is there already");
-  fails("\nmean a 1\n", "line 2: no line 'set a ...' stands before it");
-  fails("set a idx 1x2\n", "line 1: '1x2' is no CHANNELSxHEIGHTxWIDTH");
+  fails("\nmean a 1\n", "line 2: no line 'set a ...' before it");
+  fails("set a idx 1x2\n", "line 1: '1x2' is not CHANNELSxHEIGHTxWIDTH");
   fails("set a idx 1x2x0 1 1\n", "'1x2x0'");
-  fails("set a idx 1x2x3 0 1\n", "'0' is no number of training samples");
+  fails("set a idx 1x2x3 0 1\n", "'0' is not a number of training samples");
   fails("set a idx 1x2x3 7\n", "number of test samples is missing");
-  fails("set a idx\nmean a 0.1 x\n", "line 2: 'x' is no number");
+  fails("set a idx\nmean a 0.1 x\n", "line 2: 'x' is not a number");
   fails("set a idx\npictures a big\n", "'big' is none of");
   fails("set a idx\ncolour a red\n", "unknown kind of line 'colour'");
   fails("set\n", "the set is missing");
@@ -105,7 +105,7 @@ TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
   fails(many, {"line 257: more than 256 classes"});
 }
 
-// Where data sets are looked for, and in which order.
+// Order of the folders in which data sets are looked for.
 
 namespace fs = std::filesystem;
 using test::ScopedVariable;

@@ -144,9 +144,9 @@ TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
   says("\"a\"\n", "it names fewer");
   says("\"a\"\n\"b\"\n\"c\"\n", "it names more");
   says("\"a\"\n\"b\"", "its last line has no end");
-  says("\"a\"\n[[[[\n", "line 2 is no name");
-  says("\"a\"\n7\n", "line 2 is no name");
-  says("\"" + std::string(40'000, 'x') + "\"\n\"b\"\n", "line 1 is no name");
+  says("\"a\"\n[[[[\n", "line 2 is not a name");
+  says("\"a\"\n7\n", "line 2 is not a name");
+  says("\"" + std::string(40'000, 'x') + "\"\n\"b\"\n", "line 1 is not a name");
   fs::remove(path("t10k-names.jsonl"));
   fs::create_directory(path("t10k-names.jsonl"));
   EXPECT_NE(read_sample_names(Env::posix(), path("t10k-names.jsonl"), 2).warning, "");
@@ -257,15 +257,15 @@ TEST_F(ConversionTest, HalvesAreKnownByTheirNamesInAnyCase) {
   fs::rename(path("pictures"), path("halves/Training"));
   EXPECT_EQ(found().test.size(), 4U) << "alone, a fifth of it is for testing";
   EXPECT_EQ(remarks_on(found()).front(),
-            "train/ has neither test/ nor val/ beside it: a part of it is for testing");
+            "train/ has neither test/ nor val/ beside it: a part of it becomes the test half");
   write("halves/test/1.ppm", ppm(4, 3, 1, 2, 3));
   refused(
       {"halves/test: its pictures have no classes; sort them into folders called as those in 'Training'"});
   write("halves/Valid/bees/x.ppm", ppm(4, 3, 1, 2, 3));
   EXPECT_EQ(found().test.size(), 1U);
-  EXPECT_EQ(remarks_on(found()), (std::vector<std::string>{"Valid/ is for testing, since there is no test/",
-                                                           "left out 1 file: 1 folder; the first is " +
-                                                               path("halves/test").string()}));
+  EXPECT_EQ(remarks_on(found()),
+            (std::vector<std::string>{"Valid/ is the test half, since there is no test/",
+                                      "left out: 1 folder; the first is " + path("halves/test").string()}));
   write("halves/TEST/bees/y.ppm", ppm(4, 3, 1, 2, 3));
   EXPECT_EQ(found().validation.size(), 1U);
   write("halves/Testing/bees/y.ppm", ppm(4, 3, 1, 2, 3));
@@ -353,7 +353,7 @@ TEST_F(ConversionTest, ADamagedPictureIsNamed) {
   expect_failure<DataError>(options(), {"half.png: is an IDX file"});
 }
 
-/// Cut short, of another format than its name says, empty, no picture at all: each in the middle of a class.
+/// Cut short, of another format than its name says, empty, no picture at all. Each in the middle of a class.
 TEST_F(ConversionTest, AllDamagedPicturesAreToldAtOnceOrLeftOut) {
   const TrainTestData without = converted(options());
   Bytes cut = ppm(4, 3, 1, 2, 3);
@@ -477,11 +477,10 @@ TEST_F(ConversionTest, WhatIsNoPictureIsLeftOutAndCounted) {
                                                                               {"broken link", 1},
                                                                               {"device", 1},
                                                                               {"hidden file", 2}}));
-  EXPECT_EQ(
-      remarks_on(done.pictures),
-      std::vector<std::string>{"left out 7 files: 1 .db file, 1 .tif file (not read: save as PNG), 1 .txt "
-                               "file, 1 broken link, 1 device, 2 hidden files; the first is " +
-                               path("pictures/__MACOSX").string()});
+  EXPECT_EQ(remarks_on(done.pictures),
+            std::vector<std::string>{"left out: 1 .db file, 1 .tif file (not read: save as PNG), 1 .txt "
+                                     "file, 1 broken link, 1 device, 2 hidden files; the first is " +
+                                     path("pictures/__MACOSX").string()});
   write("pictures/cows/1.tiff", {1});
   expect_error<MissingDataError>(
       [&] { find_sorted_pictures(path("pictures"), {}); },
@@ -564,7 +563,7 @@ TEST_F(ConversionTest, APlaceThatIsNoDirectoryIsAUsageError) {
   write("file", {1});
   ConversionOptions onto = options();
   onto.to = path("file").string();
-  expect_error<UsageError>([&] { convert(onto); }, {"file: is no directory"});
+  expect_error<UsageError>([&] { convert(onto); }, {"file: is not a directory"});
 }
 
 TEST_F(ConversionTest, ColoursAreReadFromEveryFormat) {

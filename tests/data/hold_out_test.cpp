@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which samples are held out or left out, and that all others, and only they, are left to train on.
+/// Held-out and left-out samples: all others, and only they, are left to train on.
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "tests/data/idx_fixture.hpp"
@@ -44,7 +44,7 @@ TEST(HoldOutTest, AllOrNoneIsRefused) {
   refused({.share = 0.01}, {"validation: 0.01 of 20 training samples is none"});
 }
 
-/// The same on every machine: these are numbers of Philox.
+/// Numbers of Philox, the same on every machine.
 TEST(HoldOutTest, TheSeedAloneChooses) {
   EXPECT_EQ(held_out_samples(20, 5, 1234), (Places{1, 2, 3, 4, 15}));
   EXPECT_NE(held_out_samples(20, 5, 1), held_out_samples(20, 5, 2));
@@ -167,7 +167,7 @@ TEST(HoldOutTest, FiveThousandOfMnistAreNeverInABatch) {
 
 // A part of the samples of a set in files: data.train_samples, data.test_samples.
 
-/// The same on every machine: these are numbers of Philox.
+/// Numbers of Philox, the same on every machine.
 TEST(SubsetTest, TheSeedAloneChooses) {
   EXPECT_EQ(training_subset(20, 5, 1234, {}), (Places{3, 7, 8, 11, 12}));
   EXPECT_EQ(test_subset(20, 5, 1234), (Places{4, 5, 9, 10, 15}));

@@ -181,8 +181,8 @@ TEST(GzipTest, EveryBitFlipIsDetectedOrHarmless) {
       ++detected;
     }
   }
-  // Harmless: the 8 header bytes of time stamp, flags, level and system, and unused bits at the end of the
-  // last block.
+  // Harmless: the 8 header bytes of time stamp, flags, level and system, and unused bits of the last
+  // block.
   EXPECT_GT(detected, (file.size() - 10) * 8);
 }
 

@@ -51,7 +51,7 @@ TEST(LeaveOutListTest, OrderCommentsAndSpacesDoNotCount) {
 
 TEST(LeaveOutListTest, MistakesAreNamedWithFileAndLine) {
   expect_error<DataError>([] { parse_leave_out("1\n2\n1\n", "out.txt"); },
-                          {"out.txt: line 3: '1' stands on line 1 already"});
+                          {"out.txt: line 3: '1' is on line 1 already"});
   expect_error<DataError>([] { parse_leave_out("1\n\xff\n", "out.txt"); },
                           {"out.txt: line 2: is not printable"});
   expect_error<DataError>([] { parse_leave_out("# none\n", "out.txt"); }, {"out.txt: names no samples"});
@@ -88,9 +88,9 @@ TEST_F(LeaveOutTest, NoneIsHeldOutAndTheOthersStayInTheirPart) {
 }
 
 TEST_F(LeaveOutTest, SamplesThatThereAreNotAreRefused) {
-  expect_refused("3\n20\n", {"leave_out: out.txt: line 2: '20' is no place", "0 to 19"});
-  expect_refused("99999999999999999999\n", {"line 1", "is no place"});
-  expect_refused("3\n4\n03\n", {"line 3: sample 3 stands on line 1 already"});
+  expect_refused("3\n20\n", {"leave_out: out.txt: line 2: '20' is not a place", "0 to 19"});
+  expect_refused("99999999999999999999\n", {"line 1", "is not a place"});
+  expect_refused("3\n4\n03\n", {"line 3: sample 3 is on line 1 already"});
   expect_refused("cat/1.png\n", {"line 1: 'cat/1.png' is a name, and the samples of this set have none"});
   std::string all;
   for (int i = 0; i < 20; ++i) all += std::to_string(i) + "\n";
@@ -126,12 +126,13 @@ TEST_F(NamedSetTest, PicturesAreLeftOutByTheirNames) {
                                        {kTrain, {5, 6}, 0, "cat/1.png"},
                                        {kTest, {7, 8}, 0, "cat/9.png"}};
   EXPECT_EQ(write(samples, {.leave_out = list_of("dog/1.png\n0")}).train.places, Places{2});
-  expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("cat/9.png")}); },
-                                   {"'cat/9.png' is no picture of the training half, which has 'cat/1.png'"});
+  expect_error<DatasetOptionError>(
+      [&] { write(samples, {.leave_out = list_of("cat/9.png")}); },
+      {"'cat/9.png' is not a picture of the training half, which has 'cat/1.png'"});
   expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("cat/1.png")}); },
                                    {"'cat/1.png' is the name of 2 samples"});
   expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("1\ndog/1.png")}); },
-                                   {"line 2: sample 1 stands on line 1 already"});
+                                   {"line 2: sample 1 is on line 1 already"});
 }
 
 TEST_F(NamedSetTest, EqualSamplesOfTwoHalvesOrLabelsAreCounted) {

@@ -98,7 +98,7 @@ TEST(SyntheticSetTest, IsAsBrightAsMnistSoThatItsNormalisationFits) {
   EXPECT_NEAR(std::sqrt(squares - sum * sum), 1, 0.15);
 }
 
-/// Nearest of the ten mean images: a crude classifier, far better than chance if the digits are what their
+/// Nearest of the ten mean images. A crude classifier, far better than chance if the digits are what their
 /// labels say.
 TEST(SyntheticSetTest, MeanImagesTellDigitsApart) {
   const TrainTestData data = load_dataset({.set = "synthetic"});

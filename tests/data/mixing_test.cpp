@@ -29,7 +29,7 @@ std::vector<std::int32_t> order_of(std::int32_t count) {
   return epoch_permutation(count, kSeed, 3);
 }
 
-/// Of Beta(alpha, alpha), where there is a formula: below which the share is with this probability.
+/// Quantile of Beta(alpha, alpha), where there is a formula: the share is below it with this probability.
 double quantile(double alpha, double probability) {
   if (alpha == 1) return probability;
   if (alpha == 0.5) return std::pow(std::sin(probability * kPi / 2), 2);
@@ -56,7 +56,7 @@ TEST(BetaSharesTest, RiseAndAreSymmetricForEveryAlpha) {
     EXPECT_EQ(shares.back(), kShareOne);
     EXPECT_TRUE(std::ranges::is_sorted(shares)) << alpha;
     for (std::size_t i = 0; i < shares.size(); ++i) EXPECT_EQ(shares[i] + shares[1024 - i], kShareOne);
-    // The mean of the squared distance from a half, by the trapezoidal rule, is the variance 1 / (8 alpha + 4).
+    // Integrates the squared distance from a half by the trapezoidal rule. The mean is the variance 1 / (8 alpha + 4).
     double sum = 0;
     for (std::size_t i = 0; i < 1024; ++i)
       for (const std::size_t end : {i, i + 1})
@@ -90,7 +90,7 @@ TEST(SampleMixerTest, SharesAndBoxesAreTheirDefinitionInDoublePrecision) {
       for (std::uint32_t place = 0; place < 5000; ++place) {
         const augment::Draws draws = augment::draws_of(kSeed, 4, place, 0);
         const double wanted = quantile(alpha, std::ldexp(draws[2], -32));
-        // Where the density begins at 0 its quantiles begin too steep for a line.
+        // Tolerance: a density that begins at 0 has quantiles that begin too steep for a line.
         const double off = alpha > 1 ? 0.005 : 2e-5;
         const SampleMix& b = blended[place];
         ASSERT_NEAR(std::ldexp(b.share, -kShareBits), wanted, off) << alpha << ", " << place;

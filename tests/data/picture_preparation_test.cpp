@@ -14,7 +14,7 @@ PreparedPicture prepared(const Picture& picture, Polarity polarity = Polarity::k
   return prepare_picture(picture, 28, 28, {}, polarity);
 }
 
-/// Of 784 pixels, in grey levels.
+/// Mean over 784 pixels, in grey levels.
 double mean_difference(const Picture& a, const Picture& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(a.pixels[i] - b.pixels[i]);

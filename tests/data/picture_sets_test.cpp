@@ -97,7 +97,7 @@ class PictureSetsTest : public ::testing::Test {
                            picture(static_cast<unsigned>(16 * label + 4 * (half[0] == 'v') + i), i % 2 == 0));
   }
   fs::path path(const std::string& name) const { return directory_.path() / name; }
-  /// The same pictures in the same order, the halves in archives of five samples.
+  /// Writes the same pictures in the same order, the halves in archives of five samples.
   void write_tars() const {
     for (const std::string half : {"train", "val"}) {
       std::vector<std::string> archives;
@@ -237,8 +237,8 @@ TEST_F(PictureSetsTest, WhatASetLeavesUnsaidIsForTheStart) {
   test::write_file(path("photos/.DS_Store"), {1});
   const TrainTestData data = load("pictures");
   ASSERT_EQ(data.remarks.size(), 2U);
-  EXPECT_EQ(data.remarks[0], "val/ is for testing, since there is no test/");
-  EXPECT_TRUE(contains(data.remarks[1], {"left out 2 files: 1 .txt file, 1 hidden file; the first is "}));
+  EXPECT_EQ(data.remarks[0], "val/ is the test half, since there is no test/");
+  EXPECT_TRUE(contains(data.remarks[1], {"left out: 1 .txt file, 1 hidden file; the first is "}));
 }
 
 TEST_F(PictureSetsTest, PicturesOf16BitsAreCountedWhereAllAreRead) {
@@ -319,7 +319,7 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   std::string damaged = good;
   damaged[1030] ^= 1;
   fails(damaged, "a header is damaged");
-  fails(std::string(2048, 'x'), "or this is no tar archive");
+  fails(std::string(2048, 'x'), "or this is not a tar archive");
   fails(tar_sample("1", 0) + tar_sample("2", 1) + tar_sample("1", 0) + kTarEnd, "sample 1 is there twice");
   fails(tar_entry("1.png", "a") + tar_entry("1.png", "b") + kTarEnd, "a second picture");
   fails(tar_entry("1.cls", "1") + tar_entry("1.cls", "1") + kTarEnd, "a second .cls");
@@ -332,14 +332,14 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(tar_entry("1.png", "", {.type = '3'}) + kTarEnd, "1.png is a device");
   fails(tar_entry("1.png", "", {.type = '?'}) + kTarEnd, "an entry of the unknown kind 63");
   fails(tar_entry("1.png", "", {.size = "77777777777"}) + kTarEnd, "8589934591 bytes should follow");
-  fails(tar_entry("1.png", "", {.size = std::string(12, '\xff')}) + kTarEnd, "size is no number of bytes");
+  fails(tar_entry("1.png", "", {.size = std::string(12, '\xff')}) + kTarEnd, "size is not a number of bytes");
   fails(tar_entry("1.png", "", {.size = "\x80" + std::string(11, '\x7f')}) + kTarEnd,
-        "size is no number of bytes");
+        "size is not a number of bytes");
   fails(pax("size", "-4") + tar_entry("1.png", "") + kTarEnd, "pax header's size");
   fails(tar_entry("x", "99 path=a\n", {.type = 'x'}) + kTarEnd, "a pax header is damaged");
   fails(tar_entry("L", std::string((1 << 20) + 1, 'n'), {.type = 'L'}) + kTarEnd,
         "a header of 1048577 bytes");
-  fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "is no line");
+  fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "has more than one line");
 }
 
 TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
@@ -440,8 +440,8 @@ TEST_F(PictureSetsTest, AnArchiveThatBecomesShorterIsNamed) {
 TEST_F(PictureSetsTest, AValidationHalfThatIsForTestingIsSaid) {
   write_tars();
   for (const auto& [set, root, part] :
-       {std::tuple{"pictures", "photos", "val/ is for testing, since there is no test/; add test/"},
-        {"webdataset", "tars", "val*.tar is for testing, since there is no test*.tar; add test*.tar"}})
+       {std::tuple{"pictures", "photos", "val/ is the test half, since there is no test/; add test/"},
+        {"webdataset", "tars", "val*.tar is the test half, since there is no test*.tar; add test*.tar"}})
     expect_error<DatasetOptionError>(
         [&, set = set, root = root] {
           load_dataset(

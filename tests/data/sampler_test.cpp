@@ -34,7 +34,7 @@ std::vector<DistributedSampler> all_ranks(Options options, int world_size, std::
   return samplers;
 }
 
-/// What all ranks together compute in a step, in rank order.
+/// Samples of all ranks in a step, in rank order.
 Order samples_of_step(const std::vector<DistributedSampler>& ranks, std::int64_t step) {
   Order result;
   for (const DistributedSampler& rank : ranks)
@@ -166,7 +166,7 @@ TEST(SamplerTest, ARankWithoutWorkIsAnErrorThatNamesTheLargestNumberOfRanks) {
   EXPECT_NO_THROW(DistributedSampler({.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 3}));
 }
 
-/// The advice must hold: global_batch is no key of such a job, and fewer ranks have fewer samples.
+/// The advice must hold: global_batch is not a key of such a job, and fewer ranks have fewer samples.
 TEST(SamplerTest, WithABatchForEachRankTheAdviceIsAboutThatBatch) {
   const DistributedSampler::Options options{
       .samples = 60000, .global_batch = 5 * 40, .grain = 64, .world_size = 5, .per_rank_batch = 40};
@@ -267,8 +267,8 @@ TEST(PermutationTest, TheOrderIsPinned) {
   EXPECT_EQ(hash(epoch_permutation(60000, 1234, 1)), 0xD0B537C490FAE4E5U);
 }
 
-// The same implementation: of this epoch's draws two, 3140 and 36953, would make small numbers likelier and are drawn
-// again.
+// Draws again the two words of this epoch that would make small numbers likelier, 3140 and
+// 36953.
 TEST(PermutationTest, WordsThatWouldMakeSmallNumbersLikelierAreDrawnAgain) {
   EXPECT_EQ(hash(epoch_permutation(60000, 1234, 14)), 0xBA30BF70C928AF05U);
 }
@@ -300,7 +300,7 @@ TEST(PermutationTest, AllOrdersOfFourAreEquallyLikely) {
 
 // An order that has each class equally often.
 
-/// Of five classes of 2,000 to 572 samples; a sixth to tenth have none.
+/// Labels of five classes of 2,000 to 572 samples; a sixth to tenth have none.
 std::vector<std::int32_t> uneven_labels() {
   std::vector<std::int32_t> labels;
   for (std::int32_t i = 0; i < 6000; ++i) labels.push_back(i % 3 == 0 ? 9 : i * i % 7);

@@ -324,7 +324,7 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":1)",
           "several_labels is not true");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":true)", "label_count is missing");
-  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"validation":7)", "is no JSON object");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"validation":7)", "is not a JSON object");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":2)", "sample is missing");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":2,"sample":"float64")",
           R"(sample is not "float32")");
@@ -343,9 +343,9 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(R"("samples":100)", R"("samples":1e2)", "train.samples");
   refused(R"("samples":100)", R"("samples":18446744073709551615)", "train.samples");
   refused(R"("samples":100)", R"("samples":2147483647)", "more than 100000 files");
-  refused(R"("samples":100)", R"("samples":10)", "sums of no such pixels");
-  refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "no SHA-256");
-  refused(head, "[]", "no JSON object");
+  refused(R"("samples":100)", R"("samples":10)", "not sums of such pixels");
+  refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "not a SHA-256");
+  refused(head, "[]", "not a JSON object");
 }
 
 TEST_F(ShardsTest, ALabelThatThereIsNoClassForIsRefused) {

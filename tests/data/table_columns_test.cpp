@@ -88,11 +88,12 @@ TEST_F(TableColumnsTest, EachValueOfAOneHotColumnBecomesOneInSortedOrder) {
 TEST_F(TableColumnsTest, NewRowsAreReadByNameAndUnknownValuesAreNamed) {
   table_.one_hot = {"colour"};
   convert(kWords);
-  EXPECT_EQ(read_new("colour,size\nred,7\n\"light, green\",8\npurple,9\n,9\n"),
-            (std::vector<std::string>{"7.0 0.0 0.0 1.0 ", "8.0 0.0 1.0 0.0 ",
-                                      "column 1 (colour): 'purple' is no value that this column had when the "
-                                      "set was made",
-                                      "column 1 (colour): '' is missing"}));
+  EXPECT_EQ(
+      read_new("colour,size\nred,7\n\"light, green\",8\npurple,9\n,9\n"),
+      (std::vector<std::string>{"7.0 0.0 0.0 1.0 ", "8.0 0.0 1.0 0.0 ",
+                                "column 1 (colour): 'purple' is not a value that this column had when the "
+                                "set was made",
+                                "column 1 (colour): '' is missing"}));
   EXPECT_EQ(read_new("7,red\n"), (std::vector<std::string>{"7.0 0.0 0.0 1.0 "}));  // without names, by place
   EXPECT_EQ(read_new(kWords, {"y"}).front(), "1.0 0.0 0.0 1.0 ");
   expect_error<DataError>([&] { read_new("colour,weight\nred,7\n"); }, {"has no column 'size'"});
@@ -197,7 +198,7 @@ TEST_F(TableColumnsTest, AllColumnsOfTextAreToldAtOnce) {
   table_ = {.drop = {"name"}, .one_hot = {"colour"}};
   EXPECT_EQ(convert(text).shape.channels, 3);
   table_.one_hot = {"name"};
-  expect_error<UsageError>([&] { convert(text); }, {"--one-hot: column 1 (name) is no feature"});
+  expect_error<UsageError>([&] { convert(text); }, {"--one-hot: column 1 (name) is not a feature"});
 }
 
 TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tables: rows of text and of arrays become a set, the same from each format, and what is no number is named.
+/// Tables: rows of text and of arrays become equal sets, whatever the format; other cells are named.
 #include "data/tables/table.hpp"
 
 #include "common/env.hpp"
@@ -53,9 +53,9 @@ TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
   }
   for (const char* text : {"", " ", "NaN", "?", "NA"}) EXPECT_STREQ(read_feature(text, value), "is missing");
   for (const char* text : {"inf", "1e39", "-1e400"})
-    EXPECT_STREQ(read_feature(text, value), "is no number that fp32 has");
+    EXPECT_STREQ(read_feature(text, value), "is not a number that fp32 has");
   for (const char* text : {"1,5", "0x10", "1 2", "+-1"})
-    EXPECT_STREQ(read_feature(text, value), "is no number");
+    EXPECT_STREQ(read_feature(text, value), "is not a number");
 }
 
 /// An array as numpy.save writes it.
@@ -203,7 +203,7 @@ TEST_F(TableTest, DamagedRowsAreNamedOrLeftOut) {
   write("bad.csv", "w,kind\n1,b\n2,b\n,a\n3,a\nx,a\n4,a,5\n\"4\"x,a\n4,a\n9,\n");
   expect_error<DataError>(
       [&] { convert("bad.csv", "set"); },
-      {"bad.csv: line 4: column 1 (w): '' is missing", "line 6: column 1 (w): 'x' is no number",
+      {"bad.csv: line 4: column 1 (w): '' is missing", "line 6: column 1 (w): 'x' is not a number",
        "line 7: 3 columns", "line 8: text follows a closing quote",
        "line 10: column 2 (kind): the label is missing", "--skip-damaged"});
   EXPECT_FALSE(fs::exists(path("set")));

@@ -12,8 +12,8 @@ namespace lockstep::fuzz {
 
 inline constexpr std::size_t kLargest = std::size_t{128} << 10;
 
-/// Byte 2, which no text has, and two more, a and b, stand for the a + 1 bytes before them, 64 * b times
-/// over; the whole never gets longer than kLargest by that.
+/// Expands runs: byte 2, which no text has, and two more, a and b, repeat bytes. They stand for the a + 1
+/// bytes before them, 64 * b times over; the whole never gets longer than kLargest by that.
 inline std::string expand(const std::uint8_t* data, std::size_t size) {
   std::string text;
   for (std::size_t at = 0; at < size; ++at) {

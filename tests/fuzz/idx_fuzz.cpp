@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Any bytes as an IDX file and as one of CIFAR's: as they are, and packed by gzip, which must come to the
+/// Any bytes as an IDX file and as one of CIFAR's. As they are, and packed by gzip, which must come to the
 /// same.
 #include "common/error.hpp"
 #include "data/idx.hpp"

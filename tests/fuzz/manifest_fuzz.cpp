@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Arbitrary text as a manifest, as it is and with a correct seal put on: refused with DataError, or read
+/// Arbitrary text as a manifest, as it is and with a correct seal put on. Refused with DataError, or read
 /// such that writing it gives a manifest that reads the same. Then the same text as the manifest of a
 /// checkpoint whose files are good: all that commands do with one.
 #include "common/error.hpp"
@@ -66,7 +66,7 @@ void use_as_checkpoint(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string text = lockstep::fuzz::expand(data, size);
   use(text);
-  // Behind the seal: what stands for the text before it is everything up to the last line that could be one.
+  // Behind the seal. What stands for the text before it is everything up to the last line that could be one.
   const std::size_t seal = lockstep::manifest_seal("").size();
   if (text.size() > seal && text.ends_with("\"\n}\n")) text.resize(text.size() - seal);
   text += lockstep::manifest_seal(text);

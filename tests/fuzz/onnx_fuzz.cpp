@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Arbitrary bytes as the ONNX file of a small network: refused with one line, or read, as a whole or in part; then what
-/// is written of it is read again to the same bits.
+/// Arbitrary bytes as the ONNX file of a small network. Refused with one line, or read, as a whole or in
+/// part; then what is written of it is read again to the same bits.
 #include "common/error.hpp"
 #include "models/foreign_weights.hpp"
 #include "models/network.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Any bytes as the index of a set in shards: as they are, and as a head whose SHA-256 is right. What is accepted is
-/// written and read again, and is the same.
+/// Any bytes as the index of a set in shards. As they are, and as a head whose SHA-256 is right. What is
+/// accepted is written and read again, and is the same.
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "data/sets/shards.hpp"

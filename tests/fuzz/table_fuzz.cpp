@@ -77,7 +77,7 @@ void check_array(std::unique_ptr<lockstep::ByteSource> source) {
         rows.next_label(label);
       else if (rows.next(row) < 0)
         for (const float value : row)
-          if (!std::isfinite(value)) report("an element that is no number\n");
+          if (!std::isfinite(value)) report("an element that is not a number\n");
     }
   } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): the expected answer to most inputs
   }

@@ -54,7 +54,7 @@ void read_archive(std::span<const std::uint8_t> tar) {
   }
 }
 
-/// With the checksum that its header should have, so that the fuzzer gets behind it; and a mark at the end.
+/// Adds the checksum of its header, so that the fuzzer gets past it, and a mark at the end.
 std::vector<std::uint8_t> with_checksums(std::span<const std::uint8_t> bytes) {
   std::vector<std::uint8_t> tar(bytes.begin(), bytes.end());
   tar.resize((tar.size() + kBlock - 1) / kBlock * kBlock + 2 * kBlock);

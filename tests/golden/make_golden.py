@@ -288,7 +288,7 @@ def hard_losses(labels):
 
 
 def mixed_losses():
-    """The same, of targets that are probabilities."""
+    """Loss for targets that are probabilities."""
     return {
         "mixed": lambda z, y: F.cross_entropy(z, y),
         "mixed_smoothed": lambda z, y: F.cross_entropy(z, y, label_smoothing=0.1),

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# What tests/gpu/run starts, from a build folder or from a bundle (launch/bundle), and how long it lets it run.
+# Programs that tests/gpu/run starts, from a build folder or from a bundle (launch/bundle), and their time limits.
 # To be sourced, after launch/lib.sh and tests/results.sh; sets $lockstep, $mpirun, $with_libraries, $logs and $work.
 # shellcheck disable=SC2034,SC2154  # variables of other files
 

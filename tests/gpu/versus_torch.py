@@ -267,7 +267,7 @@ def parse_arguments():
 
 
 def multiply_int8(device, rounds=20):
-    """What the library's int8 product of each shape reaches: rows x columns x inner."""
+    """Speed of the library's int8 product of each shape: rows x columns x inner."""
     for rows, columns, inner in INT8_PRODUCTS:
         a, b = (torch.randint(-128, 128, (n, inner), dtype=torch.int8, device=device) for n in (rows, columns))
         for turn in range(2 * rounds):

@@ -19,7 +19,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const std::size_t kSizes[] = {0, 1, 3, 15, 16, 17, 31, 32, 63, 64, 100, 1024, 4321};
 
-/// Which numbers are positive, as relu_forward remembers it; behind it a byte that must stay.
+/// Signs of numbers, as relu_forward remembers them, followed by a byte that must stay.
 struct Signs {
   explicit Signs(std::size_t size) : bytes(sign_bytes(size) + 1, 0xA5) {}
   std::uint8_t* data() { return bytes.data(); }
@@ -106,7 +106,7 @@ TEST(ReluTest, BitsAreTheSameOnEverySimdTarget) {
 
 namespace lockstep::smooth_activation_test {
 
-// Activations with a curve on the CPU, against double: how far they are off in units of the last place, what
+// Activations with a curve on the CPU, against double. How far they are off in units of the last place, what
 // they do at the ends of the numbers, and that bits do not depend on the SIMD target.
 
 namespace {

@@ -116,7 +116,7 @@ TEST(GatherImagesTest, PixelsArriveAtTheirPlacesOnEverySimdTarget) {
   }
 }
 
-/// Of images of 3 channels of 16 x 17 pixels.
+/// Images of 3 channels of 16 x 17 pixels.
 TEST(GatherImagesTest, AugmentedImagesAreNormalisedLikeOthersOnEverySimdTarget) {
   AugmentPlan plan = {
       .seed = 3, .channels = 3, .height = 16, .width = 17, .count = 4, .mixes_channels = 1, .steps = {}};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A convolution in 16-bit integers, drawn at random, and its results by loops in 64-bit integers, which follow the
-/// definition and nothing else.
+/// Convolution in 16-bit integers, drawn at random, and its results by plain loops in 64-bit integers,
+/// straight from the definition.
 #pragma once
 
 #include "tests/kernels/reference/layers.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Units and rounding of 16-bit integers: the largest number of a column, totals that no double holds, and what rounds to
-/// zero.
+/// Units and rounding of 16-bit integers. The largest number of a column, totals that no double holds, and
+/// what rounds to zero.
 #include "kernels/cpu/int16/operands.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/int16/rounding.hpp"
@@ -82,7 +82,7 @@ TEST(Int16RoundingTest, BiasGradientsOfManyPixelsOverflowNothing) {
   }
 }
 
-/// The unit of 1 is 2^-14: half of it is rounded to 0, and what is a little more is not.
+/// The unit of 1 is 2^-14. Half of it is rounded to 0, and what is a little more is not.
 TEST(Int16RoundingTest, WhatRoundsToZeroIsCounted) {
   constexpr float kHalf = 0x1p-15F, kMore = 0x1.000002p-15F, kLeast = 0x1p-149F;
   Numbers dy(32);

@@ -25,7 +25,7 @@ void clear_padding(const Problem& p, Results& results) {
       if (is_padding(p, i)) (*numbers)[i] = 0;
 }
 
-/// With an odd number of samples the first op that reads an operand finds its maxima for all; otherwise each op its own.
+/// With an odd number of samples the first op that reads an operand finds its maxima for all. Otherwise each op its own.
 Results by_ops(const Problem& p) {
   const Conv2dShape& s = p.shape;
   Results results = room_for(p);
@@ -82,7 +82,7 @@ TEST(Int16Test, RandomShapesHaveTheBitsOfTheDefinition) {
   for (int i = 0; i < test::effort(1000, 50); ++i) expect_definition(draw_problem(random));
 }
 
-/// More channels and filters than a tile has, and such as leave the last one part empty; few enough products to test.
+/// More channels and filters than a tile has, and such as leave the last one part empty. Few enough products to test.
 Problem draw_wide_problem(std::mt19937& random) {
   const int channels[] = {15, 16, 17, 32, 48, 64, 65, 96, 130};
   for (;;) {
@@ -134,8 +134,8 @@ TEST(Int16Test, NumbersThatAreNotFiniteMakeTheirUnitsResultsNaN) {
   }
 }
 
-/// Sums of 32 bits are as large as they may be, and flushed: 16,384 products of the largest numbers and digits in y,
-/// 14,400 in dw.
+/// Sums of 32 bits are as large as they may be, and flushed. They have 16,384 products of the largest numbers
+/// and digits in y, 14,400 in dw.
 TEST(Int16Test, LargestNumbersDoNotOverflow) {
   const Conv2dShape many_taps{.batch = 32,
                               .in_channels = 1024,

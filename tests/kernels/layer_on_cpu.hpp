@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What holds for every kernel of a layer with weights on a CPU: it agrees with naive loops, and its bits depend on no
-/// instruction set, no earlier call and no padding column.
+/// Contract of every kernel of a layer with weights on a CPU: it agrees with naive loops. Its bits depend on
+/// no instruction set, no earlier call and no padding column.
 #pragma once
 
 #include "tests/kernels/layer_problem.hpp"
@@ -31,7 +31,7 @@ bool same_bits(const CpuRoom<Shape>& a, const CpuRoom<Shape>& b) {
   return same_bits(a.y, b.y) && same_bits(a.dx, b.dx) && same_bits(a.dw, b.dw) && same_bits(a.db, b.db);
 }
 
-/// What the naive loops make of it.
+/// Results of the naive loops.
 template <class Shape>
 struct NaiveSums {
   explicit NaiveSums(const LayerProblem<Shape>& p)
@@ -42,8 +42,8 @@ struct NaiveSums {
   reference::Sums y, dx, dw, db;
 };
 
-/// Of every fourth shape under sanitizers, with which naive loops take minutes: what the kernels read and write of all
-/// shapes they see where the bits of every width are compared.
+/// Every fourth shape under sanitizers, with which naive loops take minutes. Reads and writes of all shapes
+/// are checked where the bits of every width are compared.
 /// @tparam Layer  has Shape, kShapes and Results, a CpuRoom that its constructor fills from a CpuProblem
 template <class Layer>
 void expect_naive_loops() {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Layers with weights and numbers to compute them from: what tests of convolutions and fully connected layers share,
-/// on CPUs and on devices.
+/// Layers with weights and numbers to compute them from. What tests of convolutions and fully connected
+/// layers share, on CPUs and on devices.
 #pragma once
 
 #include "common/buffers.hpp"
@@ -57,7 +57,7 @@ struct LayerProblem {
       : LayerProblem(s, reference::random_numbers(kProblemSeed, 1, input_size(s)),
                      reference::random_numbers(kProblemSeed, 4, output_size(s))) {}
 
-  /// The same layer on columns [first, first + count).
+  /// Layer on columns [first, first + count).
   LayerProblem columns(int first, int count) const {
     LayerProblem part = *this;
     part.shape.batch = count;
@@ -70,8 +70,8 @@ struct LayerProblem {
     return test::columns_of(from, shape.batch, first, count);
   }
 
-  /// Weights and biases one after another, as in a model; from the second number on, so that neither is aligned to
-  /// more than a float.
+  /// Weights and biases one after another, as in a model. From the second number on, so that neither is
+  /// aligned to more than a float.
   std::vector<double> arena() const {
     std::vector<double> numbers = {NAN};
     numbers.insert(numbers.end(), w.begin(), w.end());
@@ -142,7 +142,7 @@ inline std::vector<double> add_columns(const std::vector<double>& from, int colu
   return to;
 }
 
-/// Whether `wide` [rows, wide_columns] holds narrow [rows, columns] in its first columns, bit for bit.
+/// True if `wide` [rows, wide_columns] holds narrow [rows, columns] in its first columns, bit for bit.
 inline bool same_columns(const PoisonedTensor& narrow, int columns, const PoisonedTensor& wide,
                          int wide_columns) {
   const auto width = static_cast<std::size_t>(columns), step = static_cast<std::size_t>(wide_columns);

@@ -121,7 +121,7 @@ const std::vector<Conv2dShape> Convolution::kShapes = {
     {48, 18, 4, 6, 5, 3, 3, 2, 1},
     {16, 16, 6, 9, 11, 3, 3, 1, 1},
     {32, 8, 6, 6, 16, 1, 1, 1, 1},
-    // Groups, among them one for each channel; taps that are apart, with strides that share a factor with that and not.
+    // Groups, among them one for each channel. Taps that are apart, with strides that share a factor with that and not.
     {32, 12, 7, 9, 8, 3, 3, 1, 1, 4},
     {16, 22, 5, 6, 26, 1, 1, 1, 0, 2},
     {64, 5, 9, 11, 5, 3, 3, 1, 1, 5},
@@ -142,7 +142,7 @@ TEST(Conv2dTest, BitsAreTheSameForEverySimdWidth) {
   test::expect_same_bits_for_every_width<Convolution>();
 }
 
-/// Units that are read in parts: so many rows at a time as fit the cache, which is another number for each
+/// Units that are read in parts. So many rows at a time as fit the cache, which is another number for each
 /// instruction set.
 TEST(Conv2dTest, RowsThatDoNotFitTheCacheMakeNoDifference) {
   constexpr Conv2dShape kUnits[] = {{32, 64, 14, 30, 80, 1, 2, 1, 0}, {48, 70, 30, 29, 72, 1, 1, 1, 0}};
@@ -171,7 +171,7 @@ void for_each_output(const Conv2dShape& s, const ImagePart& part, const Use& use
   }
 }
 
-/// What gradients would read there is NaN, and without it they are those of zeros there.
+/// Marks unread outputs: gradients that would read there get NaN; without it they are those of zeros there.
 TEST(Conv2dTest, WhatIsNotReadOfTheOutputIsLeftOut) {
   for (const Conv2dShape& shape : Convolution::kShapes) {
     const int rows = shape.out_height(), columns = shape.out_width();

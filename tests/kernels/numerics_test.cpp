@@ -187,7 +187,7 @@ Case random_case(std::uint32_t number) {
   const Philox4 bits = philox(42, {{number, 0, 0, 0}});
   const float a = std::bit_cast<float>(bits.value[0]), b = std::bit_cast<float>(bits.value[1]);
   if (number % 2 == 0) return {a, b, std::bit_cast<float>(bits.value[2])};
-  // (1 + i u)(1 - i u) = 1 - i^2 u^2 is next to 1, which beside 2^24 is half a unit: the middle of two floats.
+  // (1 + i u)(1 - i u) = 1 - i^2 u^2 is next to 1. Beside 2^24 that is half a unit: the middle of two floats.
   constexpr int kDistances[] = {24, -24, 23, -25, 25, 0};
   const auto few = [&](int word, float unit) {
     return 1.0F + static_cast<float>(bits.value[word] % 8) * unit;

@@ -26,7 +26,7 @@ const Pool2dShape kShapes[] = {
     {112, 3, 5, 7, 3, 1, 0}, {16, 2, 1, 9, 1, 2, 0}, {16, 2, 6, 6, 2, 4, 0},    {32, 1, 5, 5, 2, 2, 1},
 };
 
-/// What the kernel makes of x, in vectors.
+/// Result of the kernel for x, in vectors.
 struct MaxPooled {
   std::vector<float> y;
   std::vector<std::uint8_t> argmax;
@@ -43,8 +43,8 @@ AlignedBuffer<float> dirty(std::size_t size) {
   return random_tensor(size, 99);
 }
 
-/// Normal numbers, in which no two are equal; the same rounded, of which the first of equals wins; and with NaN, which
-/// beats every number.
+/// Normal numbers, in which no two are equal; the same rounded, of which the first of equals wins. And with
+/// NaN, which beats every number.
 std::vector<AlignedBuffer<float>> tried_images(const Pool2dShape& shape) {
   std::vector<AlignedBuffer<float>> images;
   for (const unsigned seed : {1, 2, 3}) images.push_back(random_tensor(shape.in_size(), seed));

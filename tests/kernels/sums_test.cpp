@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Exact sums: rounding half to even, any order gives the same bits, what does not fit is reported and left
+/// Exact sums. Rounding half to even, any order gives the same bits, what does not fit is reported and left
 /// out.
 #include "kernels/numerics/sums.hpp"
 
@@ -185,8 +185,8 @@ TEST(FloatSumTest, AccumulateAddsAndMeanDivides) {
 
 namespace lockstep {
 
-// Long sums against integers of 128 bits and exact values, in any order, from the least float's square to the
-// largest float.
+// Long sums against 128-bit integers and exact values, in any order, from the least to the largest
+// float.
 
 namespace {
 
@@ -273,7 +273,7 @@ WideSum sum_of(const std::vector<double>& terms) {
   return sum;
 }
 
-/// Of both signs and of every size up to 2^bits.
+/// Terms of both signs and of every size up to 2^bits.
 std::vector<double> random_terms(int count, int bits, unsigned seed) {
   std::mt19937_64 engine(seed);
   std::vector<double> terms;

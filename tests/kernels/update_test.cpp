@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The optimiser step on the CPU: SGD against its formula in double, and for every rule alignment, ranges and
+/// The optimiser step on the CPU. SGD against its formula in double, and for every rule alignment, ranges and
 /// SIMD targets. What the other rules compute is compared with PyTorch by
 /// tests/trainer/training/weight_update_test.cpp.
 #include "gtest/gtest.h"

@@ -40,7 +40,7 @@ in_root() {
     in_root "$root" "$@"
 }
 
-# What a machine with a GPU is sent: the archive, the tree and build/nccl, which takes 5.9 MiB where it does not lie here.
+# A machine with a GPU gets the archive, the tree and build/nccl, which takes 5.9 MiB where it does not lie here.
 Bundle_travels_with_the_tree_and_nccl_in_60_mebibytes() {
   local archive tree nccl=6144 sum
   archive=$(du -k "$made/bundle.tar.gz" | cut -f 1)

@@ -42,7 +42,7 @@ Slurm_burn_takes_only_names_and_exit_codes_from_its_environment() {
   expect_contains "$output" "LOCKSTEP_BURN_FILE is no longer there"
   LOCKSTEP_BURN_DRAIN='*' expect_exit 2 "$hooks/slurm-burn"
   SLURMD_NODENAME='node7 state=down' expect_exit 2 "$hooks/slurm-burn"
-  expect_contains "$output" "SLURMD_NODENAME is no name of a node"
+  expect_contains "$output" "SLURMD_NODENAME is not a name of a node"
   expect_no_file executed
   expect_no_file calls
 }
@@ -142,9 +142,9 @@ What_went_is_refused_with_what_to_use_instead() {
   for went in "--memory 25%" --memory=8MiB "--prometheus burn.prom" "--junit burn.xml" "--without products" \
     "--without jobs,memory" --without=copies,links; do
     expect_exit 2 "$LOCKSTEP_PROGRAM" burn $went
-    expect_contains "$output" "is no longer there: use "
+    expect_contains "$output" "was removed: use "
   done
-  expect_contains "$output" "burn --without=copies is no longer there: use burn without that word"
+  expect_contains "$output" "burn --without=copies was removed: use burn without that word"
   expect_exit 2 "$LOCKSTEP_PROGRAM" burn --memory 80%
   expect_contains "$output" "use memtester for a host's memory"
 }

@@ -43,7 +43,7 @@ Recipes_name_only_what_is_there() {
   done
 }
 
-# What RUN, %post and the like would run, as the shell reads it.
+# Commands of RUN, %post and the like, as the shell reads them.
 Recipes_are_shell_where_they_must_be() {
   local name
   instructions "$containers/Dockerfile" | sed -n 's/^RUN //p' >run.sh
@@ -58,7 +58,7 @@ Recipes_are_shell_where_they_must_be() {
   done
 }
 
-# What tests/launch/containers does for real.
+# Stages that tests/launch/containers builds for real.
 Compilers_stay_behind_in_the_first_stage() {
   local last
   last=$(instructions "$containers/Dockerfile" | awk '/^FROM /{ text = "" } { text = text $0 "\n" } END { print text }')

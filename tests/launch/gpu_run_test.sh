@@ -6,8 +6,8 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-# What the stand-in for the program says. A training writes the weights, and losses that fall a little; ODD names the key=value that makes
-# another result, BROKEN and ABSENT those that end with exit codes 70 and 69.
+# Stand-in for the program. A training writes the weights, and losses that fall a little; ODD names the key=value that
+# makes another result, BROKEN and ABSENT those that end with exit codes 70 and 69.
 program='
 case "$1 ${2:-}" in
   "--version "*) echo "lockstep 0.0.0"; exit ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# What onnxruntime computes of exported networks, and what is computed here of networks that PyTorch has trained.
+# Exported networks computed by onnxruntime, and networks trained by PyTorch computed here.
 # $LOCKSTEP_PYTHON, or a virtual environment in build/onnx-python, or python3 has what it takes:
 #   python3 -m venv build/onnx-python && build/onnx-python/bin/pip install numpy onnx onnxruntime safetensors
 #   build/onnx-python/bin/pip install torch onnxscript        # gigabytes; without, what comes from PyTorch is skipped

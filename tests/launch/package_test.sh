@@ -140,7 +140,7 @@ Package_says_what_is_missing() {
   expect_exit 2 "$repo/launch/package" --rpm
 }
 
-# What it names exists in Spack; Spack itself is not asked. A stand-in for it notes what the recipe says.
+# Names in the recipe exist in Spack; Spack itself is not asked. A stand-in for it notes what the recipe says.
 Recipe_for_spack_names_what_the_build_looks_for() {
   skip_without python3
   mkdir -p spack spack_repo/builtin/build_systems

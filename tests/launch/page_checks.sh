@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# What docs_test.sh looks at without running it: commands, keys, Python and names on the pages. To be sourced, behind
+# Checks of docs_test.sh that run nothing: commands, keys, Python and names on the pages. To be sourced, after
 # harness.sh, with build/release/lockstep and the folders of the repository in the current one.
 # shellcheck disable=SC2016,SC2154  # backticks of the pages; the harness sets repo
 
@@ -53,7 +53,7 @@ help_of() {
 # check_key WORD WHERE: "train.epochs=2" and "train.epochs: 2" name a key or a section of a job, and where that has choices, one.
 check_key() {
   local key=${1%%[=:]*} value line
-  help_of build/release/lockstep train
+  help=${keys_help:=$(COLUMNS=10000 timeout 20 build/release/lockstep help keys </dev/null 2>&1)}
   line=$(grep -E "^${key//./\\.}([. ]|\$)" <<<"$help" | head -n 1) || fail "no key '$key', in: $2"
   value=$(sed -E "s/^[^=:]*(=|: ?)?//; s/'\$//" <<<"$1")
   [[ $line = "$key "* && $value =~ ^[a-z0-9_-]+$ && $line =~ \(one\ of\ ([^\)]*)\) ]] || return 0

@@ -125,8 +125,8 @@ class TrainingOnArrays(InAFolder):
         x, y, x_test, y_test = self.data
         sets = np.eye(2, dtype=np.uint8)
         for labels, labels_test in ((y, y_test), (sets[y], sets[y_test])):
-            for names, sentence in ((["one"], "classes: 1 of 2 names, and labels go up to 1"), (["a", "a"], "'a' is no name of one class"),
-                                    (["a", "b\nc"], "is no name of one class")):
+            for names, sentence in ((["one"], "classes: 1 of 2 names, and labels go up to 1"), (["a", "a"], "'a' is not a name of one class"),
+                                    (["a", "b\nc"], "is not a name of one class")):
                 with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
                     files.write_set((x, labels, x_test, labels_test), names)
         self.assertRaisesRegex(lockstep.UsageError, "names the classes of arrays", lockstep.train, "mnist", classes=["a"], quiet=True)
@@ -371,7 +371,7 @@ assert "weights sha256 " + run.sha256 in sys.stdout.getvalue()
                 ("nosuch", {}, lockstep.UsageError, 2, "there is no job 'nosuch'.*mnist"),
                 ("nosuch.yaml", {}, lockstep.MissingDataError, 66, "nosuch.yaml: no such file"),
                 ("mnist", {"data": {"set": "idx", "root": "nowhere"}}, lockstep.MissingDataError, 66, "nowhere"),
-                ("mnist", {"train__epochs": None}, lockstep.UsageError, 2, "None is no value of a job"),
+                ("mnist", {"train__epochs": None}, lockstep.UsageError, 2, "None is not a value of a job"),
                 ({"model": "net", "data": 1, "data.set": "mnist"}, {}, lockstep.UsageError, 2, "a value and a section"),
                 ("mnist", dict(SHORT, train__optimizer__lr=1e6, run__dir="nan"), lockstep.InternalError, 70, "NaN or infinite")):
             with self.subTest(sentence), self.assertRaisesRegex(kind, sentence) as caught:
@@ -392,7 +392,7 @@ assert "weights sha256 " + run.sha256 in sys.stdout.getvalue()
             self.assertEqual((named.state, named.verify()["good"], named.best.evaluate()["format"]), ("finished", True, 1))
             self.assertTrue(named.report("-page.html").is_file())
         self.assertEqual(len(lockstep.runs("-run")), 1)
-        self.assertRaisesRegex(lockstep.UsageError, "--version is no key", lockstep.train, "mnist", **{"--version": 1})
+        self.assertRaisesRegex(lockstep.UsageError, "--version is not a key", lockstep.train, "mnist", **{"--version": 1})
 
     def test_what_is_no_file_is_not_waited_for(self):
         os.mkdir("fifos")

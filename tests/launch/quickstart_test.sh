@@ -63,7 +63,7 @@ Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
   make_repository
   for ranks in 'a[$(touch executed)0]' '2 --help' 0 x -1; do
     RANKS=$ranks expect_exit 2 'a place/launch/quickstart' train.epochs=1
-    expect_contains "$output" "RANKS '$ranks' is no whole number"
+    expect_contains "$output" "RANKS '$ranks' is not a whole number"
   done
   printf '#!/bin/sh\nenv | grep include >environment\nexit 1\n' >mpirun && chmod +x mpirun
   OMPI_MCA_oob_tcp_if_include='lo touch executed' PATH=$PWD:$PATH expect_exit 1 'a place/launch/quickstart' train.epochs=1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# What the program says of itself: help, the pages of docs/reference, shell completion.
+# Texts of the program about itself: help, the pages of docs/reference, shell completion.
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
@@ -44,7 +44,7 @@ Help_in_a_pipe_has_80_columns_or_as_many_as_COLUMNS_says() {
   for columns in 40 60 100 160; do
     [ "$(COLUMNS=$columns widest lockstep train --help)" -le "$columns" ] || fail "it is wider than COLUMNS=$columns"
   done
-  [ "$(COLUMNS=160 widest lockstep train --help)" -gt 110 ] || fail "a wide page is not used"
+  [ "$(COLUMNS=160 widest lockstep help keys)" -gt 110 ] || fail "a wide page is not used"
 }
 
 Help_lists_every_key_at_any_width() {
@@ -52,9 +52,16 @@ Help_lists_every_key_at_any_width() {
   keys=$(sed -n 's/^### //p' "$repo/docs/reference/keys.md")
   [ "$(wc -l <<<"$keys")" -gt 60 ] || fail "the page has few keys"
   for columns in 50 80 200; do
-    missing=$(comm -23 <(sort <<<"$keys") <(COLUMNS=$columns lockstep train --help | sed 's/ .*//' | sort))
+    missing=$(comm -23 <(sort <<<"$keys") <(COLUMNS=$columns lockstep help keys | sed 's/ .*//' | sort))
     expect_equal "$columns columns lack: $missing" "$columns columns lack: "
   done
+}
+
+Help_of_train_fits_a_screen_and_names_the_way_to_the_keys() {
+  COLUMNS=80 expect_exit 0 lockstep train --help
+  [ "$(wc -l <<<"$output")" -le 24 ] || fail "it has $(wc -l <<<"$output") lines"
+  expect_contains "$output" "lockstep help keys"
+  expect_contains "$output" "lockstep help train.optimizer.lr"
 }
 
 Help_tells_all_of_a_key_a_section_or_a_command() {
@@ -92,7 +99,7 @@ Options_and_what_they_mean_are_columns_of_help() {
 
 The_command_that_went_is_told_with_what_to_use() {
   expect_exit 2 lockstep reference completion bash
-  expect_contains "$output" "reference is no longer there: use lockstep help, the pages in docs/reference, or launch/completion"
+  expect_contains "$output" "reference was removed: use lockstep help, the pages in docs/reference, or launch/completion"
 }
 
 # typed SHELL-LINE: what bash would put in place of the word at its end, a line each.

@@ -92,7 +92,7 @@ Run_starts_no_job_that_the_program_refuses() {
   expect_file calls
 }
 
-# What Open MPI 4.1 says of ranks that ended.
+# Banners of Open MPI 4.1 about ranks that ended.
 write_banners() {
   local dashes
   dashes=$(printf -- '-%.0s' {1..74})
@@ -215,7 +215,8 @@ Run_leaves_out_a_host_whose_numbers_are_wrong() {
   stand_in getent ''
   stand_in agent ''
   export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
-  echo 'lockstep: step 17: rank 2 on nodeb.example (cpu (AVX-512)) sent other sums of fc.weight than it had added up' >words
+  mkdir run && printf '{\n "version": 1,\n "state": "failed",\n "step": 17,\n "exclude_hosts": [\n  "nodeb.example"\n ]\n}\n' >run/status.json
+  echo run >run-file && export LOCKSTEP_RUN_FILE=$PWD/run-file
   printf '72\n0\n' >codes
   printf '%s slots=2\n' nodea nodeb nodec >hosts
   expect_exit 0 "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
@@ -361,7 +362,7 @@ Mpirun_trains_to_the_weights_of_one_process() {
   expect_equal "$(tail -n 1 <<<"$output")" "$("$program" train job.yaml run.dir=alone train.max_steps=20 | tail -n 1)"
 }
 
-# What the shell would carry out in its arithmetic, and what ssh would take for an option.
+# Texts that the shell would carry out in its arithmetic, and that ssh would take for an option.
 Run_executes_nothing_that_a_hostfile_holds() {
   local line
   make_world 8

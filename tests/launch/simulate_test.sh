@@ -51,7 +51,7 @@ What_does_not_fit_is_refused() {
   expect_contains "$output" "far-first"
   expect_exit 2 simulate --ranks 4 --model nets
   expect_exit 2 simulate --ranks 4 --gbit 0
-  expect_contains "$output" "'0' is no number above 0"
+  expect_contains "$output" "'0' is not a number above 0"
   expect_exit 66 simulate --ranks 4 --allreduce not-there
   echo nonsense >table
   expect_exit 65 simulate --ranks 4 --allreduce table

@@ -5,7 +5,7 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
-lines() { seq 40 | sed 's|.*|// line &|'; }
+lines() { seq 40 | sed 's|.*|// Line &.|'; }
 
 # A small tree that keeps every rule, in tree/.
 make_tree() {
@@ -63,7 +63,7 @@ A_core_that_needs_the_rest_is_refused() {
 
 Retired_names_are_refused() {
   make_tree
-  echo 'class Lookout;  // a Judge in a comment is no name' >>tree/common/error.hpp
+  echo 'class Lookout;  // a Judge in a comment is not a name' >>tree/common/error.hpp
   expect_refused "name: common/error.hpp:41: 'Lookout' was given up"
   expect_lacks "$output" Judge
 }
@@ -89,6 +89,39 @@ References_to_what_is_not_there_are_refused() {
   echo '// See error.hpp, and lost.hpp.' >>tree/common/error.hpp
   expect_refused "reference: common/error.hpp:41: 'error.hpp' is this file itself"
   expect_contains "$output" "common/error.hpp:41: there is no 'lost.hpp'"
+}
+
+Comments_that_do_not_name_the_thing_are_refused() {
+  local word
+  make_tree
+  for word in Of What Whose Who Whether Which Where Likewise Then 'The same' 'As above'; do
+    { echo "/// $word the ranks do." && lines; } >tree/models/network.hpp
+    expect_refused "comment: models/network.hpp:1: it begins with '$word': begin with a verb or with the thing itself"
+  done
+  lines >tree/models/network.hpp
+  { echo 'int x = 0;  ///< Of a rank' && echo "char c = '\"';  // What is sent" && echo 'auto s = "// Of text, not a comment";'; } >>tree/tests/common/small_test.cpp
+  expect_refused "comment: tests/common/small_test.cpp:2: it begins with 'Of'"
+  expect_contains "$output" "tests/common/small_test.cpp:3: it begins with 'What'"
+  expect_equal "$(wc -l <<<"$output")" 2
+  make_tree
+  mkdir -p tree/launch
+  printf '#!/bin/sh\n# Whether it is there.\n' >tree/launch/run
+  printf '"""%s Python"""\nx = 1  # %s Python\n' Whose Of >tree/launch/lines.py
+  echo '# What CMake builds' >tree/CMakeLists.txt
+  expect_refused "comment: CMakeLists.txt:1: it begins with 'What'"
+  expect_contains "$output" "launch/run:2: it begins with 'Whether'"
+  expect_contains "$output" "launch/lines.py:1: it begins with 'Whose'"
+  expect_contains "$output" "launch/lines.py:2: it begins with 'Of'"
+}
+
+Long_first_sentences_are_refused() {
+  local words
+  words=$(seq -s ' ' 20)
+  make_tree
+  { echo "/// $words." && echo "/// @param x  $words $words" && echo "/// - $words 21" && echo "/// x    $words 21" && lines; } >tree/models/network.hpp
+  expect_exit 0 "$repo/tests/style" tree
+  { echo "/// ${words% 20}" && echo '/// runs on. And on.' && lines; } >tree/models/network.hpp
+  expect_refused "comment: models/network.hpp:1: its first sentence has 21 words, at most 20 may be"
 }
 
 Style_says_what_is_missing_or_wrong() {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Whole passes on a device against the CPU's Execution, which stands on finite differences and PyTorch: the
+/// Whole passes on a device against the CPU's Execution, which stands on finite differences and PyTorch. The
 /// same logits, losses and gradients, dropout masks included.
 #include "models/device/device_execution.hpp"
 
@@ -67,8 +67,8 @@ Result on_cpu(const Problem& problem) {
   return result;
 }
 
-/// Forward, loss and backward on the device, part by part, with copies of what goes from one to the next; all in one
-/// graph if `captured`.
+/// Forward, loss and backward on the device, part by part, with copies of the tensors between them. All are
+/// in one graph if `captured`.
 /// @param loss_in_pass  then there are no logits
 Result in_parts(DeviceRig& rig, const Problem& problem, int grain, const std::vector<NetworkPart>& parts,
                 bool captured = false, bool loss_in_pass = false) {
@@ -201,9 +201,9 @@ const char* const kNetworks[] = {
     "  - dropout: 0.1\n  - relu\n  - dropout: 0.2\n  - relu\n  - dropout: 0.3\n  - relu\n  - linear: "
     "classes\n",
     "  - linear: classes\n",
-    // Convolutions behind flatten, whose input has another shape than the epilogue in front of them: without
-    // a
-    // pool, with one, through an epilogue alone, and twice in a row.
+    // Convolutions behind flatten, whose input has another shape than the epilogue in
+    // front of them. Without a pool, with one, through an epilogue alone, and twice in a
+    // row.
     "  - conv2d: {out: 10, kernel: [1, 6]}\n  - relu\n  - flatten\n  - conv2d: {out: 5, kernel: 1}\n"
     "  - linear: classes\n",
     "  - conv2d: {out: 3, kernel: 2}\n  - dropout: 0.5\n  - max_pool: 2\n  - flatten\n"
@@ -215,7 +215,7 @@ const char* const kNetworks[] = {
     "  - conv2d: {out: 4, kernel: 3}\n  - avg_pool: 2\n  - flatten\n"
     "  - max_pool: {kernel: 3, stride: 1, padding: 1}\n  - relu\n  - conv2d: {out: 3, kernel: 1}\n"
     "  - linear: classes\n",
-    // Curves, whose derivative is computed of what they saved, and branches: over an epilogue, over two of
+    // Curves, whose derivative is computed of what they saved, and branches. Over an epilogue, over two of
     // them, from the layer before, from what is itself a sum, twice from one, and from in front of the first
     // trained layer.
     "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - tanh\n  - dropout: 0.2\n"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What holds for every pass: grains, padding, evaluation, dropout, and the order in which gradients get
+/// Contract of every pass: grains, padding, evaluation, dropout, and the order in which gradients get
 /// ready.
 #include "common/error.hpp"
 #include "models/tensor_plan.hpp"
@@ -138,8 +138,8 @@ std::vector<float> trained_with(TrainingRig& rig, int side, float number) {
   return numbers;
 }
 
-/// Of 5 x 5 the second pool drops a row and a column, so that nothing reads the last ones of the first pool's output,
-/// the last two of the first convolution's, nor of the input.
+/// Drops a row and a column of 5 x 5 in the second pool. So the last ones of the first pool's output are not
+/// read, nor the last two of the first convolution's, nor of the input.
 TEST(ExecutionTest, WhatPoolsDropIsNotComputed) {
   TrainingRig rig(
       "  - conv2d: {out: 7, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: {out: 6, kernel: 2}\n"
@@ -166,9 +166,9 @@ std::string in_single_layers(std::string layers) {
   return layers;
 }
 
-/// More channels than are computed at a time, whose tensors share memory as they may; first layers, whose input needs
-/// no gradient, and later ones; pools before and behind activations; blocks of residual networks, whose sums and relus
-/// run with the batch norm before them.
+/// More channels than are computed at a time, whose tensors share memory as they may. First layers, whose
+/// input needs no gradient, and later ones; pools before and behind activations; blocks of residual networks,
+/// whose sums and relus run with the batch norm before them.
 TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
   for (const std::string layers :
        {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: "

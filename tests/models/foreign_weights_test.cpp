@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tensors of a file become those of one name; words that the names begin with count for nothing, numbers of 16 bits are
-/// widened, and files that do not fit are refused with what both have.
+/// Tensors of a file become those of one name. Words that the names begin with count for nothing, numbers of
+/// 16 bits are widened, and files that do not fit are refused with what both have.
 #include "models/foreign_weights.hpp"
 
 #include "common/error.hpp"

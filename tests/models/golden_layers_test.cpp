@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// 100 steps of training networks with branches and curves, of the pieces of networks for pictures, and of transposed
-/// convolutions, on the CPU and on a device, against PyTorch in double: tests/golden/make_golden.py made the
+/// 100 steps of networks with branches and curves, of networks for pictures, and of transposed convolutions.
+/// They run on the CPU and on a device, against PyTorch in double: tests/golden/make_golden.py made the
 /// files.
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -18,7 +18,7 @@ namespace {
 constexpr int kBatch = 16, kSamples = 64, kSteps = 100, kClasses = 4;
 constexpr double kMomentum = 0.5;
 
-/// What is trained, and the file of tests/golden with what comes out.
+/// Network to train, and the file of tests/golden with the results.
 struct GoldenNetwork {
   const char *name, *file;
   ImageShape image;
@@ -95,7 +95,7 @@ layers:
   - linear: classes
 )"}};
 
-/// What a pass over one batch gives.
+/// Results of a pass over one batch.
 struct Sums {
   double loss = 0;
   std::vector<double> gradients;  ///< arena order

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Every way in which a network file can be wrong, and the one line that says so: network_errors.txt, and what is no text.
+/// Every way in which a network file can be wrong, and its message: network_errors.txt, and binary files.
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which layers become one stage.
+/// Stages: layers that are joined.
 #include "models/stages.hpp"
 
 #include "models/layer.hpp"

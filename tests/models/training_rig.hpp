@@ -28,8 +28,8 @@ class TrainingRig {
 
   /// Puts samples [first, first + count) into the execution's input; padding columns get `padding`.
   void load(int first, int count, float padding = 0);
-  /// Loads and runs these samples, which are the whole global batch for layers that look at it; loss sum of the real
-  /// ones. Keeps the gradient of the logits for backward().
+  /// Loads and runs these samples, which are the whole global batch for layers that look at it. Loss sum of
+  /// the real ones. Keeps the gradient of the logits for backward().
   double forward(int first, int count, float padding = 0);
   /// GradientReady, with the gradients as they are at that moment.
   using OnReady = std::function<void(std::size_t offset, std::size_t size, const float* gradients)>;

@@ -44,7 +44,7 @@ class Play {
     std::size_t count;
     double seconds;  ///< on its way
   };
-  /// What one rank sends to another, in order; one message a round at most.
+  /// Messages of one rank to another, in order; one message a round at most.
   struct Channel {
     std::vector<Message> sent, received;
   };

@@ -26,7 +26,7 @@ std::string text_of(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Of arithmetic alone, or as it was measured.
+/// Profile from arithmetic alone, or as it was measured.
 StepProfile profile_of(const Network& network, const SimulationOptions& options) {
   if (options.step_file.empty()) {
     const double flops = options.gflops > 0

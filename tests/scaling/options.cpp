@@ -18,7 +18,7 @@ constexpr int kMostRanks = 4096;
 std::string above_zero(const std::string& text) {
   double value = 0;
   const bool is_number = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
-  return is_number && value > 0 ? "" : fmt::format("'{}' is no number above 0", text);
+  return is_number && value > 0 ? "" : fmt::format("'{}' is not a number above 0", text);
 }
 
 /// A number given in a unit of people.

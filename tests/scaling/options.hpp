@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the command line of the simulation says.
+/// Options of the simulation's command line.
 #pragma once
 
 #include "kernels/shapes.hpp"

@@ -26,7 +26,7 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 32);
 }
 
-/// What a member adds: a multiple of the element's number, so that the sum of all is known without their terms.
+/// Term of a member: a multiple of the element's number, so that the sum is known without the terms.
 struct Term {
   std::uint64_t factor, shift;
   std::int64_t at(std::uint64_t element) const {
@@ -76,8 +76,8 @@ int tell(std::size_t wrong, const std::string& what) {
   return wrong == 0 ? 0 : 1;
 }
 
-/// In each round the ranks are divided at random into two parts, each of which adds up, both at once; then all add up as
-/// on hosts of a random size, the last of which is mostly not full.
+/// In each round the ranks are divided at random into two parts, each of which adds up, both at once. Then
+/// all add up as on hosts of a random size, the last of which is mostly not full.
 int check(const MpiRuntime& runtime, int rounds, std::uint64_t seed) {
   const auto all = make_mpi_communicator(runtime, kDeadline);
   std::int64_t wrong = 0;

@@ -84,7 +84,7 @@ TEST(AlphaBetaTest, AllReduceIsNearTheBoundForAnyNumberOfRanksOfAHost) {
     EXPECT_LE(times_bound(ranks, ranks), 1.5) << ranks;
 }
 
-/// Whether the last host is full or not. (All numbers of ranks were tried once: docs/scaling.md.)
+/// Hosts of any size, the last one full or not. (All numbers of ranks were tried once: docs/scaling.md.)
 TEST(AlphaBetaTest, AllReduceIsNearTheBoundOnHostsOfAnySize) {
   for (const int per_host : {8, 24, 48, 96, 192}) {
     for (const int hosts : {2, 3, 5, 7, 10, 11, 21, 128}) {

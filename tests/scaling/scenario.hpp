@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A row of the table: a number of ranks, a way to all-reduce and a number of buckets, by the model and by
+/// A row of the table. A number of ranks, a way to all-reduce and a number of buckets, by the model and by
 /// simulation.
 #pragma once
 
@@ -37,8 +37,8 @@ SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, dou
 
 // Scenarios as lines for people.
 
-/// A head and a line for each, at most 79 columns; then how far the model is off, and how many times the bound of one
-/// all-reduce is exposed at most.
+/// A head and a line for each, at most 79 columns. Then how far the model is off, and how many times the
+/// bound of one all-reduce is exposed at most.
 std::vector<std::string> scaling_table(std::span<const Scenario> scenarios);
 
 // The alpha-beta model: what an all-reduce takes if each message takes a latency and then its bytes over a
@@ -50,18 +50,18 @@ std::vector<std::string> scaling_table(std::span<const Scenario> scenarios);
 double all_reduce_seconds(ReduceKind kind, const Cluster& cluster, std::size_t count,
                           std::size_t bytes_per_element);
 
-/// What no schedule falls short of by much, whatever the number of ranks: halves and back, inside the nodes and between
-/// them. Twice as many messages as it takes to reach all, every byte twice through each rank's and each node's way but
-/// for its own part, and each element added once.
+/// Lower bound that no schedule misses by much: halves and back, inside the nodes and between them. Twice as
+/// many messages as it takes to reach all, every byte twice through each rank's and each node's way but for
+/// its own part, and each element added once.
 double all_reduce_bound(const Cluster& cluster, std::size_t count, std::size_t bytes_per_element);
 
 /// all_reduce_seconds() for the sizes that measure_latency() measures: what `bucket_bytes: auto` plans with.
 std::vector<LatencyPoint> latency_of_model(ReduceKind kind, const Cluster& cluster, std::size_t max_bytes,
                                            std::size_t bytes_per_element);
 
-// What `lockstep bench` measured, read from what it printed, and the constants that follow from it.
+// Measurements of `lockstep bench`, read from its output, and the constants that follow from it.
 
-/// Of `bench allreduce`: int64, in place.
+/// Row of `bench allreduce`: int64, in place.
 struct MeasuredAllReduce {
   int ranks = 0;
   std::vector<LatencyPoint> points;  ///< ascending in bytes
@@ -69,7 +69,7 @@ struct MeasuredAllReduce {
 /// @throws DataError  it is not what `lockstep bench allreduce` prints, or one rank's
 MeasuredAllReduce read_allreduce_table(std::string_view text, const std::string& file);
 
-/// Of `bench step`: the line "world".
+/// Row of `bench step`: the line "world".
 struct MeasuredStep {
   int ranks = 0, threads = 1;
   double seconds = 0;              ///< of a step
@@ -82,8 +82,8 @@ struct MeasuredStep {
 /// @throws DataError  it is not what `lockstep bench step` prints on a CPU
 MeasuredStep read_step_table(std::string_view text, const std::string& file);
 
-/// The latency and bandwidth inside a node with which the model comes closest to what was measured there, in
-/// relative terms; what adding up takes is that of `start`.
+/// Fits latency and bandwidth inside a node to the measurements there, in relative terms. Time for adding up
+/// is that of `start`.
 /// @param most_bytes  larger sums are left out: they do not fit the same caches
 NetworkConstants fit_local(const MeasuredAllReduce& measured, const NetworkConstants& start,
                            std::size_t most_bytes);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Training steps of many ranks in one process, under SimGrid's MPI: the trainer's own MpiPendingSum sends, and
-/// time passes where the trainer would compute. Reads a StepPlan, prints a SimulatedStep.
+/// Training steps of many ranks in one process, under SimGrid's MPI. The trainer's own MpiPendingSum sends,
+/// and time passes where the trainer would compute. Reads a StepPlan, prints a SimulatedStep.
 #include "comm/communicator.hpp"
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
@@ -25,8 +25,8 @@ namespace {
 namespace s4u = simgrid::s4u;
 
 constexpr const char* kInstance = "step";
-/// What the buckets of all ranks may take together; where they would take more, all ranks have the same ones, and
-/// nothing is added up but time.
+/// Limit on the buckets of all ranks together. Above it all ranks share the same ones, and only time is added
+/// up.
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
 /// Ranks that wait for each other in a circle would wait for ever.
@@ -198,8 +198,8 @@ int main(int argc, char** argv) {
 
 namespace lockstep {
 
-// A link of a node has the network's bandwidth and each link a share of the latency; what the ends cost stands
-// before and behind them as links that are never full.
+// A link of a node has the network's bandwidth and each link a share of the latency. What the ends cost
+// stands before and behind them as links that are never full.
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// What a message costs: a latency, then its bytes over a bandwidth. Seconds, bytes a second.
+/// Cost of a message: a latency, then its bytes over a bandwidth. Seconds, bytes a second.
 struct NetworkConstants {
   double latency = 1.93e-6;       ///< of a message between two nodes, both ends' software included
   double link_latency = 0.1e-6;   ///< more for each of the links on its way
@@ -39,7 +39,7 @@ struct Cluster {
   }
 };
 
-// What is handed to a simulated step and what it hands back: JSON on standard input and output.
+// Input and output of a simulated step: JSON on standard input and output.
 
 // The all-reduces that are simulated: the trainer's own, and others that it might have.
 
@@ -58,8 +58,8 @@ ReduceKind reduce_named(const std::string& name);
 std::vector<Exchange> reduce_rounds(ReduceKind kind, const Cluster& cluster, int rank, std::size_t count,
                                     std::size_t bytes_per_element);
 
-// What a rank computes in a step, and when which gradients are there: from the network's arithmetic at a given
-// speed, as `bucket_bytes: auto` reckons it.
+// Computation of a rank in a step, and the times of its gradients. They follow from the network's arithmetic
+// at a given speed, as `bucket_bytes: auto` reckons it.
 
 /// Computing without a look at messages; behind it, ranges that are done leave, and messages are polled.
 struct Stretch {
@@ -76,7 +76,7 @@ struct StepProfile {
 /// @param grains  of this rank; only the last one's gradients can be on their way while it computes
 StepProfile profile_step(const Network& network, int grain, int grains, double flops_per_second);
 
-/// The same step with the times that were measured: stretches up to the completion of each range are stretched alike.
+/// Stretches a profile to measured times: the time up to the completion of each range is stretched alike.
 /// @param done  seconds from the step's start to the completion of each range; ascending, as many as there are ranges
 StepProfile with_measured(StepProfile profile, std::span<const double> done);
 

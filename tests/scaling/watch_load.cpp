@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What watching many ranks costs rank 0: its own watchdog, as in training, and the heartbeats of all other ranks in one
-/// thread, over real sockets. Prints which share of a core the thread of rank 0 takes, and how many connections it has.
+/// Cost for rank 0 of watching many ranks: its own watchdog, and the heartbeats of all others in one thread. The
+/// sockets are real. Prints which share of a core the thread of rank 0 takes, and how many connections it has.
 ///
 ///     lockstep_watch_load [RANKS...]      default 16 64 256 1024
 #include "comm/thread/thread_ranks.hpp"
@@ -27,7 +27,7 @@ std::int64_t thread_time_ns() {
   return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-/// Of the thread that runs the context.
+/// Processor time of the thread that runs the context.
 std::int64_t time_of_watchdog(asio::io_context& context) {
   std::promise<std::int64_t> time;
   asio::post(context, [&] { time.set_value(thread_time_ns()); });

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Leaks of ours under AddressSanitizer, without those of Open MPI, which leaves thousands of blocks behind
-/// in plug-ins that it has already unloaded when the process ends. In other builds all of this does nothing.
+/// Leaks of ours under AddressSanitizer, without the thousands of blocks that Open MPI leaves in unloaded
+/// plug-ins at the end. In other builds all of this does nothing.
 #pragma once
 
 namespace lockstep::testing {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Tables of wrong texts and what is said of them, as files beside their tests.
 ///
-/// A line is a text ("\n" in it begins another line), and below, indented, is the whole message; one that ends in "..."
-/// begins so. Texts above one message share it. "# TITLE" begins a section. "with A@B" puts each text in place of its "@",
-/// and "at A" goes before each message, until the section ends.
+/// A line is a text ("\n" in it begins another line), and below, indented, is the whole message. One that
+/// ends in "..." begins so. Texts above one message share it. "# TITLE" begins a section. "with A@B" puts
+/// each text in place of its "@", and "at A" goes before each message, until the section ends.
 #pragma once
 
 #include "tests/support/prelude.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// main() of tests that run under mpirun: rank 0 reports as usual, the others only their failures, and all
+/// main() of tests that run under mpirun. Rank 0 reports as usual, the others only their failures, and all
 /// ranks return the same exit code: 0, 1 if any rank failed, 77 if every test was skipped.
 #include "comm/mpi/mpi_runtime.hpp"
 #include "tests/support/leak_check.hpp"
@@ -16,7 +16,7 @@ namespace {
 constexpr int kSkippedExitCode = 77;
 const MpiRuntime* the_runtime = nullptr;
 
-/// What ranks other than 0 say.
+/// Printer of ranks other than 0.
 class FailurePrinter final : public ::testing::EmptyTestEventListener {
  public:
   explicit FailurePrinter(int rank) : rank_(rank) {}

@@ -31,8 +31,8 @@ class SmallDisk {
   rlimit before_{};
 };
 
-/// While it lives, this process gets no further thread, or only two or three: there is no memory for more stacks.
-/// Not under AddressSanitizer, which needs that memory itself.
+/// While it lives, this process gets no further thread, or only two or three. There is no memory for more
+/// stacks. Not under AddressSanitizer, which needs that memory itself.
 class NoMoreThreads {
  public:
   enum class Spare { kNone, kTwoOrThree };

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a test is told from outside: where the sources are, and how much it tries.
+/// Settings of a test from outside: the folder of the sources, and its effort.
 #pragma once
 
 #include "tests/support/prelude.hpp"

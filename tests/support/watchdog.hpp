@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Ends a test process that hangs: a test of communication fails by waiting forever more often than by a
+/// Ends a test process that hangs. A test of communication fails by waiting forever more often than by a
 /// wrong number.
 #pragma once
 

@@ -59,7 +59,7 @@ class Burn {
       : comm_(comm),
         options_(options),
         start_(Clock::now()),
-        device_(choose_device(parallel_section(), comm)),
+        device_(choose_device(options.parallel, comm)),
         progress_(ProgressBar::Style::kPlain, options.shows_progress && comm.rank() == 0),
         rank_{comm, options_, device_, threads_of(comm, options),
               [this](std::string_view check) { show_progress(check); }} {
@@ -89,13 +89,6 @@ class Burn {
                     {fmt::format("{} left", format_duration(std::max(0.0, options_.seconds - passed))), 4}},
                    std::min(passed / options_.seconds, 1.0));
   }
-  ParallelSection parallel_section() const {
-    ParallelSection parallel;
-    parallel.device = options_.device;
-    parallel.backend = options_.backend;
-    return parallel;
-  }
-
   void one_round() {
     const double left = options_.seconds - seconds_since(start_);
     const double seconds = std::max(0.0, std::min({left, options_.seconds / 4, 60.0}));
@@ -133,7 +126,7 @@ class Burn {
     return result;
   }
 
-  /// What has neither done nor found anything was not tested.
+  /// Marks a check without a result and without findings as not tested.
   static void add_report(const BurnCheck& check, const std::string& name, RankResult& result) {
     const std::size_t findings = result.findings.size();
     check.report(result);

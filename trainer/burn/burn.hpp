@@ -41,10 +41,9 @@ struct BurnOptions {
   std::vector<std::string> without;  ///< names of checks
   BurnFault fault;
   bool shows_progress = true;
-  std::string device = "auto";  ///< as parallel.device
-  std::string backend = "auto";
+  ParallelSection parallel;  ///< device, backend, ranks
 };
-/// Of a level. @throws UsageError  there is no such level
+/// Duration of a level. @throws UsageError  there is no such level
 double seconds_of_level(int level);
 
 /// From good to bad.
@@ -59,18 +58,18 @@ struct BurnFinding {
   std::string fix;   ///< one line
 };
 
-/// What a rank has seen of another.
+/// Observations of one rank about another.
 struct LinkView {
   int with = 0;                 ///< the other rank
   std::int64_t received = 0;    ///< messages from it
   std::int64_t damaged = 0;     ///< of those, that were not what it should have sent
-  std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone that came to something else
+  std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone with a wrong result
   double seconds = 0;           ///< of the quickest exchange of a message each way; 0: none
   std::int64_t bytes = 0;       ///< of that message
   double latency = 0;           ///< seconds of the quickest 8 bytes there and an answer; 0: none
 };
 
-/// What a rank says of itself at the end.
+/// Result of one rank, sent to rank 0 at the end.
 struct RankResult {
   int rank = 0;
   std::string host, device, uuid, processor, simd;
@@ -84,7 +83,7 @@ struct RankResult {
   std::int64_t wrong_sums_of_all = 0, wrong_jobs_of_all = 0;
 };
 
-/// What came of it all, on rank 0.
+/// Result of the whole burn, on rank 0.
 struct BurnReport {
   std::vector<RankResult> ranks;  ///< findings: those that follow from a comparison of ranks, too
   int level = 1;
@@ -99,7 +98,7 @@ struct BurnReport {
   std::size_t hosts() const;
 };
 
-/// Of a rank: the worst of its findings.
+/// Worst grade among a rank's findings.
 Grade grade_of(const RankResult& result);
 /// 0 PASS, 1 WRONG, 3 SLOW, 69 NOT TESTED, 75 stopped by a signal before the end. The worst of all ranks decides.
 int exit_code_of(const BurnReport& report);
@@ -115,7 +114,7 @@ BurnReport run_burn(Communicator& comm, const BurnOptions& options);
 
 // A report for people and for programs: report.cpp.
 
-/// A table with a row a rank, what was exercised, what is wrong and what to do; the last line is the verdict.
+/// Table with one row per rank, the checks done, the faults and their cures; the last line is the verdict.
 std::string to_text(const BurnReport& report, int columns);
 nlohmann::ordered_json to_json(const BurnReport& report);
 /// A row for docs/machines.md, with no name of a host in it.

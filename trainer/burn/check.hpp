@@ -15,7 +15,7 @@
 
 namespace lockstep::burn {
 
-/// What every check of a rank works with. All is borrowed.
+/// Context of a check on one rank. All references are borrowed.
 struct BurnRank {
   Communicator& comm;
   const BurnOptions& options;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What shows only beside the other ranks: who sends damaged messages, whose sums are wrong, who is slow. Speeds are
-/// the best of many short tries, since other programs may share a core; those on like processors are compared.
+/// Compares ranks: senders of damaged messages, wrong sums, slow ranks and links. Speeds are the best of many
+/// short tries, since other programs may share a core; only ranks on like processors are compared.
 #include "common/text_layout.hpp"
 #include "trainer/burn/burn.hpp"
 
@@ -46,7 +46,7 @@ std::vector<Accusations> accusations_of(const Ranks& ranks) {
   return all;
 }
 
-/// The ranks of which `count` says more than of any other; all of them if it says the same of all.
+/// Ranks with the highest `count`; all of them if all have the same count.
 std::vector<int> most_accused(const std::vector<Accusations>& all, int Accusations::*count) {
   int most = 0;
   for (const Accusations& one : all) most = std::max(most, one.*count);
@@ -82,9 +82,9 @@ void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
     const Accusations& mine = all[static_cast<std::size_t>(rank)];
     ranks[static_cast<std::size_t>(rank)].findings.push_back(
         {Grade::kWrong, "sum",
-         fmt::format("an all-reduce of it and one other rank came to wrong integers, with {} of {}{}",
+         fmt::format("an all-reduce of it and one other rank gave wrong integers, with {} of {}{}",
                      mine.in_sums, counted(mine.partners, "partner"),
-                     accused.size() > 1 ? "; it cannot be told which of the two is at fault" : ""),
+                     accused.size() > 1 ? "; either of the two may be at fault" : ""),
          kMessageFix});
   }
   const bool all_sums =
@@ -92,7 +92,7 @@ void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
   if (!all_sums || !accused.empty()) return;
   for (RankResult& result : ranks)
     result.findings.push_back({Grade::kWrong, "sum",
-                               "the all-reduce of all ranks came to wrong integers, that of no pair did",
+                               "the all-reduce of all ranks gave wrong integers, that of no pair did",
                                "start it on half of the hosts, then on the other half"});
 }
 
@@ -122,14 +122,14 @@ std::vector<double> trainings_of_likes(const Ranks& ranks, const RankResult& min
   return values;
 }
 
-/// Whether a rank had the cores that it computed on nearly to itself.
+/// True if the rank had its cores nearly to itself.
 bool has_its_cores(const RankResult& result) {
   constexpr double kNearly = 0.8;
   const auto share = result.measures.find("share of core");
   return !result.oversubscribed && (share == result.measures.end() || share->second >= kNearly);
 }
 
-/// Where its cores are shared, the limit is twice as far above 1.
+/// Doubles the tolerance above 1 for a rank that shares its cores.
 void name_slow_ranks(Ranks& ranks) {
   constexpr double kLimit = 1.5;
   for (RankResult& result : ranks) {
@@ -152,7 +152,7 @@ bool is_between_hosts(const Ranks& ranks, const RankResult& from, const LinkView
   return host_of(ranks, link.with) != from.host;
 }
 
-/// What of a link is compared. Where cores are shared, messages wait for a core now and then, however often one tries.
+/// Comparison of one property of links. On shared cores some messages always wait for a core, however many tries.
 struct LinkRule {
   double LinkView::*seconds;
   double least_difference, least_difference_on_shared_cores;  ///< seconds

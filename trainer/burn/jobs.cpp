@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Trainings of known outcome: digits drawn in memory, so that no data is needed, and weights whose SHA-256 is known
-/// for every processor. Each rank trains for itself, and all ranks train together.
+/// Trainings of known outcome: digits drawn in memory, and weights whose SHA-256 is known for every
+/// processor. Each rank trains alone, then all ranks train together.
 #include "comm/agreement.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/burn/check.hpp"
 #include "trainer/checkpoint/state.hpp"
+#include "trainer/ranks/checks.hpp"
 #include "trainer/run/stop_signal.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/data_parallel.hpp"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <fstream>
 
 namespace lockstep::burn {
@@ -49,13 +49,6 @@ Job job_of(const KnownJob& known) {
       "burn");
 }
 
-/// Time that this thread had a core for: what others take of it does not count.
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 /// Time that this thread waited for a core, as the kernel counts it; 0 where it does not.
 double waited_seconds() {
   std::ifstream schedstat("/proc/thread-self/schedstat");
@@ -73,6 +66,7 @@ class PreparedJob {
   /// Collective. @returns on rank 0 of the communicator the SHA-256 of the weights; empty: it was stopped
   std::string train(bool spoilt) {
     const auto strategy = make_data_parallel(setup_, comm_);
+    check_ranks(*strategy, setup_, comm_);
     const std::span<float> weights = strategy->whole_state().weights;
     setup_.network.initialise(job_.train.seed, weights, job_.train.initial_scale);
     if (spoilt) weights[weights.size() / 2] += 1;
@@ -181,7 +175,7 @@ class Jobs final : public BurnCheck {
   Job on_all_ranks(const KnownJob& known) const {
     Job job = job_of(known);
     job.parallel.device = rank_.device.kind;
-    job.parallel.backend = rank_.options.backend;
+    job.parallel.backend = rank_.options.parallel.backend;
     job.parallel.threads = rank_.threads;
     return job;
   }

@@ -111,7 +111,7 @@ class Links final : public BurnCheck {
     }
   }
 
-  /// Two exchanges, of which the second begins with what the first one brought: however late one of the two came, both
+  /// Makes two exchanges; the second one begins with the data of the first. However late a rank arrives, both
   /// wait for a message that was not under way before.
   void measure_latency(int partner, LinkView& view) {
     constexpr int kTries = 8;

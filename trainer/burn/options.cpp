@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is typed after `lockstep burn`, and what its verdicts mean.
+/// Options of `lockstep burn` and the meaning of its verdicts.
 #include "common/error.hpp"
 #include "trainer/burn/burn.hpp"
 
@@ -49,7 +49,7 @@ double parse_time(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const auto unit = units.find(std::string_view(text).substr(static_cast<std::size_t>(end - text.data())));
   if (error != std::errc() || unit == units.end() || !(number >= 0) || number * unit->second > kMost)
-    throw UsageError(fmt::format("--time '{}' is no time as 90s, 10m or 2h, up to 720h", text));
+    throw UsageError(fmt::format("--time '{}' is not a time as 90s, 10m or 2h, up to 720h", text));
   return number * unit->second;
 }
 

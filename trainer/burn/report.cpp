@@ -23,7 +23,7 @@ const BurnFinding& worst_of(const RankResult& result) {
   return *std::ranges::max_element(result.findings, {}, &BurnFinding::grade);
 }
 
-/// Of one check of a rank: the finding of it, or else whether it was done.
+/// State of one check on one rank: its finding, or else whether it was done.
 struct CheckState {
   Grade grade = Grade::kPass;
   std::string what;
@@ -83,7 +83,7 @@ std::string table_of(const BurnReport& report) {
   return align_columns(rows, {0});
 }
 
-/// What rank 0 has done; the others have done the like.
+/// Checks done by rank 0; the other ranks did the same ones.
 std::string exercised_lines(const BurnReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const std::string_view check : checks()) {

@@ -80,8 +80,8 @@ void publish(Env& env, const std::string& temporary, const std::string& target) 
   env.remove_directory(aside, checkpoint_files());
 }
 
-/// Where to write: the usual name without what a crash left there, or another where something else has that
-/// name.
+/// Directory to write to: the usual name, cleared of a crashed save's files. Another one if that name is
+/// taken.
 std::string temporary_directory(Env& env, const std::string& parent, const std::string& name) {
   const std::string usual = parent + "/" + kTemporaryPrefix + name;
   env.remove_directory(usual, checkpoint_files());

@@ -47,7 +47,7 @@ struct Manifest {
 /// The facts as the manifest has them.
 nlohmann::ordered_json facts_json(const CheckpointFacts& facts);
 
-/// The same manifest always gives the same text.
+/// Formats a manifest. Equal manifests give equal text.
 std::string write_manifest(Manifest manifest);
 
 /// Treats the text as hostile: seal, structure, sizes and ranges are checked; memory is proportional to the
@@ -55,7 +55,7 @@ std::string write_manifest(Manifest manifest);
 /// @throws DataError naming `file` and the key; ConfigError if another version of this program wrote it
 Manifest read_manifest(std::string_view text, const std::string& file);
 
-/// What ends every manifest: the SHA-256 of all text before it. Used by the writer, the reader and its
+/// Last line of every manifest: the SHA-256 of all text before it. Used by the writer, the reader and its
 /// fuzzer.
 std::string manifest_seal(std::string_view body);
 
@@ -77,7 +77,7 @@ Manifest load_manifest(Env& env, const std::string& path);
 /// @throws MissingDataError if there is no such directory; IoError
 std::vector<Damage> verify_checkpoint(Env& env, const std::string& path);
 
-// Which checkpoints of a run stay: the job's `run.keep`.
+// Retention of a run's checkpoints: the job's `run.keep`.
 
 struct KeepPolicy {
   std::int64_t last = 3;         ///< the newest so many; at least 1
@@ -85,13 +85,13 @@ struct KeepPolicy {
   bool best = true;              ///< and the one with the highest test accuracy, the older among equals
 };
 
-/// What a process knows of checkpoints without reading them back, because it wrote or read them before.
-/// Pruning after each save would otherwise cost more than the save.
+/// Facts about checkpoints that this process wrote or read, so that they are not read again. Pruning after
+/// each save would otherwise cost more than the save.
 struct KnownCheckpoints {
   std::map<std::string, std::optional<double>> accuracy;  ///< path → test accuracy
   std::string good;                                       ///< path of one that is whole: just written
-  /// RunState::replayed of the newest: the newest up to it stays, to go on from if a later replay finds a rank
-  /// that computes wrongly.
+  /// RunState::replayed of the newest checkpoint. The newest checkpoint up to this step is kept, in case a
+  /// later replay finds a wrong rank.
   std::int64_t replayed = 0;
 };
 
@@ -108,13 +108,13 @@ double best_accuracy(Env& env, const std::string& run_dir);
 
 // Writes checkpoints while training goes on.
 
-/// Takes a snapshot by value and writes it on a background thread, or on the caller's where the system gives no other;
-/// afterwards removes what the policy does
-/// not keep. At most one save is in flight: the next one waits for it, so that a checkpoint that was asked
-/// for is always written.
+/// Takes a snapshot by value and writes it on a background thread. If no thread can be started, it
+/// writes on the caller's. Then it removes the checkpoints that the policy does not keep. At most
+/// one save is in flight: the next one waits for it, so that a requested checkpoint is always
+/// written.
 ///
-/// An error of a background save is thrown once, by the next save() or finish(), in place of what that
-/// call was to do: save() has then not taken the new snapshot. Called by one thread.
+/// Errors of a background save are thrown once, by the next save() or finish(), in place of that call's work.
+/// Called by one thread.
 class AsyncCheckpointer {
  public:
   /// @param before_each  runs on the background thread before each save: what must be on disk before the

@@ -19,40 +19,20 @@
 namespace lockstep {
 namespace {
 
-/// Of the evaluations that a run's metrics tell of.
-struct EvaluationsTold {
-  std::int64_t count = 0;
-  std::int64_t epoch = 0;  ///< of the best; 0: within an epoch
-  std::int64_t step = 0;   ///< of the best
-  double accuracy = -1;    ///< the best, the first among equals; -1: none is told
-  bool validated = false;  ///< on held-out samples
-};
-
 /// @param on_epoch  is called with the number and the step of each epoch; may be empty
-EvaluationsTold evaluations_told(const std::string& run_dir,
+/// @returns the evaluations that the run's metrics tell of, without those in doubt
+ToldEvaluations evaluations_told(const std::string& run_dir,
                                  const std::function<void(std::int64_t, std::int64_t)>& on_epoch = {}) {
-  EvaluationsTold told;
-  std::int64_t evaluated = -1;  // the step of the last evaluation: "end" tells of it again
+  ToldEvaluations told;
   try {
     const auto doubt = read_doubt(Env::posix(), run_dir);
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
-      const bool epoch = event.name() == "epoch", end = event.name() == "end";
-      if (!epoch && !end && event.name() != "evaluation") return;
-      const std::int64_t step = event.integer("step").value_or(0),
-                         number = epoch ? event.integer("epoch").value_or(0) : 0;
+      const bool epoch = event.name() == "epoch";
+      if (!epoch && event.name() != "end" && event.name() != "evaluation") return;
+      const std::int64_t step = event.integer("step").value_or(0);
       if (doubt && step > doubt->sure_step) return;
-      if (epoch && on_epoch) on_epoch(number, step);
-      const ToldEvaluation found = told_evaluation(event);
-      const auto accuracy = found.accuracy();
-      if (!accuracy || (end && step == evaluated)) return;
-      evaluated = step;
-      ++told.count;
-      if (*accuracy > told.accuracy)
-        told = {.count = told.count,
-                .epoch = number,
-                .step = step,
-                .accuracy = *accuracy,
-                .validated = found.validation_accuracy.has_value()};
+      if (epoch && on_epoch) on_epoch(event.integer("epoch").value_or(0), step);
+      told.add(event);
     });
   } catch (const Error&) {
     return {};
@@ -109,19 +89,19 @@ std::string of_step(const std::string& path, const std::string& what, std::optio
 
 std::string best_of(const std::string& path, const std::string& run_dir,
                     const std::vector<CheckpointSummary>& checkpoints) {
-  const EvaluationsTold told = evaluations_told(run_dir);
+  const auto told = evaluations_told(run_dir).best_accuracy;
   const CheckpointSummary* const best = best_checkpoint(checkpoints);
-  const auto of_told = std::ranges::find(checkpoints, told.step, &CheckpointSummary::step);
-  if (best != nullptr && *best->accuracy() >= told.accuracy) return best->path;
-  if (told.accuracy >= 0 && of_told != checkpoints.end()) return of_told->path;
-  if (told.accuracy < 0)
+  if (best != nullptr && (!told || *best->accuracy() >= told->value)) return best->path;
+  if (!told)
     throw MissingDataError(
         fmt::format("{}: no checkpoint of this run was evaluated; {}", path, those_there_are(checkpoints)));
+  const auto of_told = std::ranges::find(checkpoints, told->step, &CheckpointSummary::step);
+  if (of_told != checkpoints.end()) return of_told->path;
   const std::string when =
-      told.epoch > 0 ? fmt::format("epoch {}", told.epoch) : fmt::format("step {}", told.step);
+      told->epoch > 0 ? fmt::format("epoch {}", told->epoch) : fmt::format("step {}", told->step);
   throw MissingDataError(fmt::format(
       "{}: the best of this run, {:.2f} % after {}, was not kept; {}; run.keep.best=true keeps it", path,
-      100 * told.accuracy, when, those_there_are(checkpoints)));
+      100 * told->value, when, those_there_are(checkpoints)));
 }
 
 /// 3 of "epoch:3"; nothing for other texts.
@@ -162,18 +142,17 @@ const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& n
 }
 
 std::string best_line(Env& env, const std::string& run_dir) {
-  const EvaluationsTold told = evaluations_told(run_dir);
+  const ToldEvaluations told = evaluations_told(run_dir);
   if (told.count < 2) return "";
+  const auto [epoch, step, accuracy] = *told.best_accuracy;
   const bool kept =
-      env.exists(fmt::format("{}/{}/{}", run_dir, kCheckpointsDirectory, checkpoint_name(told.step)));
-  const std::string name =
-      told.epoch > 0 ? fmt::format("epoch:{}", told.epoch) : fmt::format("step:{}", told.step);
-  return fmt::format("best: {}accuracy {:.2f} % after {}, {}", told.validated ? "validation " : "",
-                     100 * told.accuracy,
-                     told.epoch > 0 ? fmt::format("epoch {}", told.epoch)
-                                    : fmt::format("step {}", with_thousands(told.step)),
-                     kept ? fmt::format("checkpoint {}@{}", run_dir, name)
-                          : std::string("not kept (run.keep.best=true keeps it)"));
+      env.exists(fmt::format("{}/{}/{}", run_dir, kCheckpointsDirectory, checkpoint_name(step)));
+  return fmt::format(
+      "best: {}accuracy {:.2f} % after {}, {}", told.validation_accuracy ? "validation " : "", 100 * accuracy,
+      epoch > 0 ? fmt::format("epoch {}", epoch) : fmt::format("step {}", with_thousands(step)),
+      !kept       ? "not kept (run.keep.best=true keeps it)"
+      : epoch > 0 ? fmt::format("checkpoint {}@epoch:{}", run_dir, epoch)
+                  : fmt::format("checkpoint {}@step:{}", run_dir, step));
 }
 
 NamedAverage split_average(Env& env, const std::string& path) {
@@ -213,9 +192,8 @@ std::string named_checkpoint(Env& env, const std::string& path) {
   const bool has_run = is_run(env, run_dir) || !list_checkpoints(env, run_dir).empty();
   if (!is_name && !has_run) return path;
   if (!is_name)
-    throw UsageError(
-        fmt::format("{}: behind @ of a run stands best, last, epoch:N, step:N, ema or swa, not {}", path,
-                    quoted_text(name)));
+    throw UsageError(fmt::format("{}: after @ write best, last, epoch:N, step:N, ema or swa, not {}", path,
+                                 quoted_text(name)));
   if (!has_run) throw MissingDataError(why_no_run(env, run_dir));
   if (name == "last") return run_dir;
   const auto checkpoints = summarise_checkpoints(env, run_dir);

@@ -56,7 +56,7 @@ void AsyncCheckpointer::write(const CheckpointState& state) {
 
 namespace {
 
-/// What is known of one that cannot be read at this moment: nothing, so it stays.
+/// Condition of a checkpoint. One that cannot be read at this moment is kUnknown and is kept.
 enum class Condition { kGood, kDamaged, kUnknown };
 
 std::optional<double> accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoints& known) {

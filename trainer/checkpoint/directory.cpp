@@ -28,8 +28,8 @@ std::string last_component(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// A name that only a save or a removal of ours gives: .tmp-step-N, .tmp-removed-step-N, with a number behind
-/// it where that was taken.
+/// Matches only names that our saves and removals give: .tmp-step-N and .tmp-removed-step-N. A further number
+/// follows where the name was taken.
 bool is_temporary_name(std::string_view name) {
   if (!name.starts_with(kTemporaryPrefix)) return false;
   name.remove_prefix(std::string_view(kTemporaryPrefix).size());
@@ -74,7 +74,7 @@ std::string some_of(const std::vector<std::string>& runs) {
                      left_out == 0 ? "" : fmt::format(" and {} more", left_out));
 }
 
-/// What may have been meant by a path that is no run: those beside it, or in runs/.
+/// Suggests runs for a path that is no run: those in the same folder, or in runs/.
 std::string runs_beside(Env& env, const std::string& path) {
   const std::size_t end = path.find_last_not_of('/'), slash = path.rfind('/', end);
   const std::string parent = slash == path.npos || slash == 0 ? "." : path.substr(0, slash);
@@ -131,7 +131,7 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
   for (const std::string& name : names)
     if (const auto step = checkpoint_step(name))
       entries.push_back({*step, fmt::format("{}/{}", directory, name)});
-  // Of two with the same step the plain name comes first: it is the newer one.
+  // Sorts the plain name first among equal steps: it is the newer one.
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return a.step != b.step ? a.step > b.step : a.path < b.path;
   });
@@ -196,8 +196,8 @@ std::string why_no_run(Env& env, const std::string& path) {
   if (env.entry(path).kind == EntryKind::kFile)
     return fmt::format("{}: is a file; give the directory of a run{}", path, runs_beside(env, path));
   if (const auto runs = runs_in(env, path); !runs.empty())
-    return fmt::format("{}: is no run, but holds some; say which: {}", path, some_of(runs));
-  return fmt::format("{}: is no run, which has job.yaml and checkpoints{}", path, runs_beside(env, path));
+    return fmt::format("{}: is not a run, but holds some; say which: {}", path, some_of(runs));
+  return fmt::format("{}: is not a run, which has job.yaml and checkpoints{}", path, runs_beside(env, path));
 }
 
 std::string why_no_checkpoint(Env& env, const std::string& path) {

@@ -73,8 +73,8 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
                                            std::vector<std::string>* damaged = nullptr,
                                            Weights accepted = Weights::kUsable);
 
-/// What a command is given, read and verified: a checkpoint's directory, a run's, whose newest good checkpoint is
-/// meant, or one of a run by its name (named_checkpoint), perhaps with an average of its weights (split_average).
+/// Opens and verifies a checkpoint's directory, or a run's newest good one. A name within a run works, too
+/// (named_checkpoint), perhaps with an average of its weights (split_average).
 /// @throws MissingDataError if it is neither; DataError, also where all checkpoints of a run are damaged; IoError; as
 /// named_checkpoint
 FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged,
@@ -83,14 +83,14 @@ FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamag
 // An average of the weights in place of the weights: RUN@ema, RUN@best@swa, CHECKPOINT@ema.
 
 struct NamedAverage {
-  std::string path;  ///< what stands in front of it
+  std::string path;  ///< the text before it
   std::string name;  ///< "": none is named
 };
-/// What is there under such a name itself is meant as it is.
+/// Splits off the name of an average. An existing file of the whole name takes precedence.
 NamedAverage split_average(Env& env, const std::string& path);
 
-/// Makes this average the weights; what is kept beside the parameters stays. What was measured is of other weights
-/// then.
+/// Makes this average the weights; other tensors of the model stay. Measurements of the old weights are dropped
+/// (they would be of other weights).
 /// @throws MissingDataError  the checkpoint, which lies at `path`, has none
 void take_average(CheckpointState& state, const std::string& average, const std::string& path);
 
@@ -99,10 +99,10 @@ void take_average(CheckpointState& state, const std::string& average, const std:
 /// The directory that is meant. RUN@best is the checkpoint of the highest accuracy, the older among equals: on the
 /// held-out samples of a run that has some, otherwise on the test set;
 /// RUN@last is RUN itself, whose newest good one is meant; RUN@epoch:3 is the one after three epochs. Any other path,
-/// and one that is there under such a name, is returned as it is. The average that is named behind it (split_average)
-/// stays behind the directory.
+/// and one that is there under such a name, is returned as it is. The name of an average (split_average)
+/// stays after the directory.
 /// @throws MissingDataError  the run has no such checkpoint: says which there are, and how to keep one
-/// @throws UsageError        of a run, but behind @ stands something else
+/// @throws UsageError        of a run, but with something else after @
 std::string named_checkpoint(Env& env, const std::string& path);
 
 /// A checkpoint as its manifest tells of it; its other files are not looked at.
@@ -120,15 +120,15 @@ const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& n
 /// than two evaluations tell of an accuracy.
 std::string best_line(Env& env, const std::string& run_dir);
 
-/// Whether there is a checkpoint's directory, good or damaged.
+/// True if a checkpoint's directory is there, good or damaged.
 bool is_checkpoint(Env& env, const std::string& path);
 
-/// Whether `path` is the directory of a run; one with a user's own job file is none.
+/// True if `path` is the directory of a run; a folder with a user's own job file is not.
 bool is_run(Env& env, const std::string& path);
 
 /// Why `path` is no run, and which runs may have been meant: for MissingDataError.
 std::string why_no_run(Env& env, const std::string& path);
-/// The same where a checkpoint would do, too.
+/// As why_no_run, for commands that accept a checkpoint, too.
 std::string why_no_checkpoint(Env& env, const std::string& path);
 
 /// Takes damaged checkpoints out of the way, to step-N.damaged (or .damaged-2, ...), and says what became of
@@ -141,12 +141,12 @@ void set_aside_damaged(Env& env, const std::string& run_dir, const std::vector<s
 /// kTemporaryPrefix.
 void remove_checkpoints(Env& env, const std::string& run_dir, const std::vector<std::string>& paths);
 
-/// Whether a checkpoint is a directory of the run's own that holds nothing but a checkpoint's files: no
-/// symbolic link, and without foreign files. Only such a one is ever pruned.
+/// True if the directory is of the run's own and holds only a checkpoint's files. It has no symbolic link and
+/// no foreign files. Only such a one is ever pruned.
 bool is_own_checkpoint(Env& env, const std::string& path);
 
-/// Removes what interrupted saves and removals of this program left: only names that it gives, and in them
-/// only the files of a checkpoint. Call it with the run's lock held and no save in flight.
+/// Removes the leftovers of interrupted saves and removals. Only names given by this program are removed, and
+/// in them only the files of a checkpoint. Call it with the run's lock held and no save in flight.
 void remove_leftovers(Env& env, const std::string& run_dir);
 
 /// The names of the files of a checkpoint.

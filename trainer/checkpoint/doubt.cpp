@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// RUN/doubt.json: written when a run stops because numbers of a rank were wrong for longer than a step; removed when a
-/// run has gone on from a checkpoint before that.
+/// RUN/doubt.json: written when a run stops because a rank's numbers were wrong for longer than a step. It is
+/// removed when a run has gone on from an earlier checkpoint.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -33,7 +33,7 @@ CheckpointDoubt parsed_doubt(const std::vector<std::byte>& bytes, const std::str
   if (field("format") != kDoubtFormat || !version.is_number_integer() || !sure.is_number_integer() ||
       !found.is_number_integer() || !what.is_string() || sure < 0)
     throw DataError(fmt::format(
-        "{}: is damaged: it said which checkpoints of this run are in doubt, since numbers of a rank were "
+        "{}: is damaged: it listed the doubtful checkpoints of this run, since numbers of a rank were "
         "wrong; remove it if you are sure of them ('lockstep prove' tells)",
         path));
   if (version != kDoubtVersion)

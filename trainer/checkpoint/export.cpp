@@ -60,7 +60,7 @@ Bytes npy_header(const TensorView& tensor) {
   return header;
 }
 
-/// What a local header and the central directory say alike about an entry.
+/// Fields that a local header and the central directory share.
 struct ZipEntry {
   std::string name;
   std::uint32_t crc32 = 0, bytes = 0, offset = 0;

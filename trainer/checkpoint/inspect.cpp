@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is in a checkpoint, and how two of them differ.
+/// Describes a checkpoint, and the differences between two.
 #include "trainer/checkpoint/inspect.hpp"
 
 #include "common/json_text.hpp"
@@ -27,7 +27,7 @@ namespace lockstep {
 
 namespace {
 
-/// Two spaces at least stand between name and value, below which a terminal's next line begins.
+/// At least two spaces between name and value, under which a terminal's next line begins.
 std::string line(const std::string& name, const std::string& value) {
   return fmt::format("{:13}  {}\n", name, printable_line(value));
 }
@@ -277,7 +277,7 @@ std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFa
   }
   for (const auto& [key, value] : b.job)
     if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
-  // Where data lie makes no difference.
+  // Ignore the data's directory: moving data changes nothing.
   for (const auto& [key, value] : a.data)
     if (key != "directory" && both_have(a, b, key)) compare(("data " + key).c_str(), value, b.data.at(key));
   return result;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What can be done with a checkpoint beside going on from it: shown, compared, exported.
+/// Tools for checkpoints: show, compare, export.
 #pragma once
 
 #include "common/env.hpp"
@@ -20,18 +20,18 @@ namespace lockstep {
 /// Version of the JSON that `hash`, `inspect`, `verify` and `diff` print.
 inline constexpr int kInspectFormat = 1;
 
-// What is in a checkpoint, and how two of them differ.
+// Contents of a checkpoint, and the differences between two.
 
-// What is inside a checkpoint, for people: `lockstep inspect` and `lockstep verify`.
+// Describes a checkpoint for people: `lockstep inspect` and `lockstep verify`.
 
 /// Facts and a table of tensors with shape, smallest, largest and mean value, and the weights' SHA-256.
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state);
 
-/// The same for programs: facts, tensors, the weights' SHA-256.
+/// Describes a checkpoint for programs: facts, tensors, the weights' SHA-256.
 nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state);
 
-/// The checkpoints of a run, newest first, with step, epoch and test accuracy; which is the best, and how each is
-/// named. "" where there is none.
+/// Table of a run's checkpoints, newest first: name, step, epoch, test accuracy, and which is best. "" where
+/// there is none.
 std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first);
 
 /// A list of "step", "epoch", "step_in_epoch", "test_accuracy", "validation_accuracy" and "damage".

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The way between a struct and a JSON object: a list of its fields, and two archives, into JSON and out of one that may
-/// be hostile.
+/// Conversion between a struct and a JSON object: a list of fields, and two archives. One writes JSON, the
+/// other reads JSON that may be hostile.
 ///
 /// A list is a function `void fields(auto&& archive, Facts& facts)`. It calls archive(KEY, MEMBER) for each field in
 /// the order of the file, and archive.require(CONDITION, KEY, WHAT) for what must hold of those that were read.
@@ -62,7 +62,7 @@ class JsonFieldsReader {
   void object(const char* key, auto& value, const auto& fields) const {
     fields(JsonFieldsReader(at(key), file_, fmt::format("{}.{}", place_, key)), value);
   }
-  /// @param place  for messages: what stands before the number of an entry
+  /// @param place  for messages: the text before the number of an entry
   void list(const char* key, const std::string& place, auto& values, const auto& fields) const {
     require(at(key).is_array(), key, "a list");
     for (const nlohmann::json& entry : at(key)) {
@@ -78,7 +78,7 @@ class JsonFieldsReader {
 
  private:
   using Json = nlohmann::json;
-  /// Whether a value is one of the type of the second argument, and what that is.
+  /// Result of a type check, and the name of the expected type.
   using Check = std::pair<bool, const char*>;
 
   static Check check(const Json& json, const std::string&) { return {json.is_string(), "text"}; }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// manifest.json: the list of its fields, by which it is both written and read. What is added to CheckpointFacts is
+/// manifest.json: the list of its fields, used to write and to read it. What is added to CheckpointFacts is
 /// added to facts_fields().
 #include "common/digest.hpp"
 #include "common/error.hpp"
@@ -47,13 +47,13 @@ void loss_units_field(auto&& archive, const char* key, WideSum& sum) {
   std::ranges::copy(limbs, sum.limbs.begin());
 }
 
-/// What the lists of tensors so far come to.
+/// Running totals over the lists of tensors.
 struct TensorsSoFar {
   std::set<std::string> names;
   std::size_t bytes = 0;
 };
 
-/// Together they are no larger than a file may be, and no name is there twice: memory for all of them is asked for at
+/// Limits the sum of sizes to that of a file, and refuses a repeated name. Memory for all is allocated at
 /// once.
 void tensor_fields(auto&& archive, CheckpointParameter& tensor, TensorsSoFar& so_far) {
   archive("name", tensor.name);
@@ -241,7 +241,7 @@ void check_seal(std::string_view text, const std::string& file) {
         fmt::format("{}: its own checksum does not match: the manifest is damaged or cut off", file));
 }
 
-/// Parameters and what is kept are the tensors of the model file: one section each, behind that of the header.
+/// Tensors of the model file: parameters and kept tensors, one section each, after that of the header.
 void check_sections(const Manifest& manifest, const JsonFieldsReader& top) {
   std::map<std::string_view, std::size_t> bytes;
   const auto tensors = manifest.facts.tensors();

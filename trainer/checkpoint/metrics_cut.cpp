@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Where to cut metrics.jsonl.
+/// Finds the place at which to cut metrics.jsonl.
 #include "common/digest.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -23,7 +23,7 @@ bool belongs(std::string_view line, std::int64_t step, bool evaluated) {
   return !at || *at < step || (*at == step && (!of_evaluation || evaluated));
 }
 
-/// Whether an event "lost" says so of lines up to this step.
+/// True if an event "lost" already covers lines up to this step.
 bool was_told(std::string_view text, std::int64_t step) {
   for (std::size_t at = text.find("\"lost\""); at != text.npos; at = text.find("\"lost\"", at + 1)) {
     const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line
@@ -59,7 +59,7 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
                                         const CheckpointMetrics& noted) {
   if (noted.lines == 0) return std::nullopt;
   const std::string goes_on =
-      fmt::format("the run goes on, and its metrics with the steps behind {}", with_thousands(step));
+      fmt::format("the run goes on, and its metrics with the steps after {}", with_thousands(step));
   if (!read_patiently(env, [&] { return env.exists(path); })) {
     return fmt::format("{} is gone: its {} line{} up to step {} {} lost; {}", path,
                        with_thousands(noted.lines), noted.lines == 1 ? "" : "s", with_thousands(step),

@@ -1,21 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A scanner that checks a line and notes where its values stand; numbers and texts are made when they are asked for.
+/// Scanner that checks a line and notes the positions of its values. Numbers and texts are converted on request.
 #include "trainer/checkpoint/metrics_reader.hpp"
 
-#include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "data/byte_source.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 namespace lockstep {
 namespace {
@@ -28,7 +24,7 @@ class JsonScanner {
  public:
   explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
-  /// An object's keys, without their quotes, and values, as they stand there.
+  /// An object's keys, without their quotes, and values, as written.
   bool object(std::vector<std::pair<std::string_view, std::string_view>>* fields, int depth) {
     if (!take('{')) return false;
     if (take('}')) return true;
@@ -107,7 +103,7 @@ class JsonScanner {
     }
     return false;
   }
-  /// Of \u00e9 the digits are passed over by string().
+  /// Checks an escape. The digits of \u00e9 are left to string().
   bool escape() {
     if (++at_ == end_) return false;
     if (*at_ != 'u') return std::strchr("\"\\/bfnrt", *at_) != nullptr && *at_ != '\0';
@@ -135,44 +131,6 @@ class JsonScanner {
   bool wide_ = false;
 };
 
-/// A file that is read from its start to its end. A FIFO is not waited for.
-class ReadFile {
- public:
-  explicit ReadFile(const std::string& path)
-      : path_(path), fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
-    if (fd_ < 0 && (errno == ENOENT || errno == ENOTDIR))
-      throw MissingDataError(fmt::format("{}: is not there", path));
-    if (fd_ < 0) fail();
-    struct stat info {};
-    if (fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
-    close(fd_);
-    throw DataError(fmt::format("{}: is no regular file", path));
-  }
-  ~ReadFile() { close(fd_); }
-  ReadFile(const ReadFile&) = delete;
-  ReadFile& operator=(const ReadFile&) = delete;
-
-  /// Appends to `text`. False at the end.
-  bool read_block(std::string* text) {
-    const std::size_t before = text->size();
-    text->resize(before + kBlock);
-    ssize_t count = 0;
-    do count = ::read(fd_, text->data() + before, kBlock);
-    while (count < 0 && errno == EINTR);
-    if (count < 0) fail();
-    text->resize(before + static_cast<std::size_t>(count));
-    return count > 0;
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw IoError(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
-  }
-
-  const std::string& path_;
-  int fd_;
-};
-
 }  // namespace
 
 bool MetricsEvent::read(std::string_view line) {
@@ -188,7 +146,7 @@ bool MetricsEvent::read(std::string_view line) {
   return true;
 }
 
-/// Of two with one key the last counts, as JSON parsers have it.
+/// Returns the last value if a key is repeated, as JSON parsers do.
 std::string_view MetricsEvent::raw(std::string_view key) const {
   for (auto field = fields_.rbegin(); field != fields_.rend(); ++field)
     if (field->first == key) return field->second;
@@ -230,13 +188,32 @@ ToldEvaluation told_evaluation(const MetricsEvent& event) {
   return told;
 }
 
+void ToldEvaluations::add(const MetricsEvent& event) {
+  static_cast<ToldEvaluation&>(*this) = told_evaluation(event);
+  const std::int64_t epoch = event.name() == "epoch" ? event.integer("epoch").value_or(0) : 0,
+                     step = event.integer("step").value_or(0);
+  const auto keep_better = [&](std::optional<BestRecord>& best, std::optional<double> now, auto is_better) {
+    if (now && (!best || is_better(*now, best->value))) best = {epoch, step, *now};
+  };
+  keep_better(best_accuracy, accuracy(), std::greater());
+  keep_better(best_loss, loss(), std::less());
+  if (!accuracy() || (event.name() == "end" && step == counted_step_)) return;
+  counted_step_ = step;
+  ++count;
+}
+
 MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event) {
-  ReadFile file(path);
+  FileSource file(path);
   MetricsLines lines;
   MetricsEvent event;
   std::string text;
   bool in_long_line = false;  // whose beginning is dropped
-  while (file.read_block(&text)) {
+  while (true) {
+    const std::size_t kept = text.size();
+    text.resize(kept + kBlock);
+    const std::size_t got = file.read({reinterpret_cast<std::uint8_t*>(text.data()) + kept, kBlock});
+    text.resize(kept + got);
+    if (got == 0) break;
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
       const bool good = !in_long_line && event.read(std::string_view(text).substr(begin, end - begin));

@@ -20,20 +20,20 @@ namespace lockstep {
 /// One line that is a JSON object. A view: valid as long as the line that it was read from.
 class MetricsEvent {
  public:
-  /// Takes the place of the event that was read before. False, and no event, where the line is no JSON object.
+  /// Takes the place of the event that was read before. False, and no event, where the line is not a JSON object.
   bool read(std::string_view line);
 
-  /// What happened: "start", "step", "loss", "epoch", "end", ...; "" where the line does not say.
+  /// Event: "start", "step", "loss", "epoch", "end", ...; "" where the line has none.
   std::string_view name() const { return name_; }
-  /// A finite number; nothing where there is none under this key, such as null for a loss that is not finite.
+  /// Finite number under this key; nothing if there is none, such as null for a loss that is not finite.
   std::optional<double> number(std::string_view key) const;
   std::optional<std::int64_t> integer(std::string_view key) const;
   std::optional<bool> truth(std::string_view key) const;
   /// May hold any characters: to be printed by common/output.hpp.
   std::optional<std::string> text(std::string_view key) const;
-  /// The value as it stands in the line, lists and objects among them; "" where there is none.
+  /// The value as written in the line, lists and objects among them; "" where there is none.
   std::string_view raw(std::string_view key) const;
-  /// All keys and values as they stand in the line, in its order.
+  /// All keys and values as written in the line, in its order.
   const std::vector<std::pair<std::string_view, std::string_view>>& fields() const { return fields_; }
   std::string_view line() const { return line_; }
 
@@ -47,11 +47,30 @@ struct ToldEvaluation {
   std::optional<double> test_loss, test_accuracy, validation_loss, validation_accuracy;
   std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
 
-  /// By which a run is judged: on what is held out, or on the test set.
+  /// Accuracy that a run is judged by: on held-out samples, or on the test set.
   std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
   std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
 };
 ToldEvaluation told_evaluation(const MetricsEvent& event);
+
+/// Position and value of the best number.
+struct BestRecord {
+  std::int64_t epoch = 0;  ///< 0: within an epoch
+  std::int64_t step = 0;
+  double value = 0;
+};
+
+/// The last evaluation that events tell of, how many there are, and the best: by accuracy(), the first among equals.
+struct ToldEvaluations : ToldEvaluation {
+  std::int64_t count = 0;  ///< with an accuracy; what "end" says again of the last step is not counted
+  std::optional<BestRecord> best_accuracy, best_loss;
+
+  /// @param event  "epoch", "evaluation" or "end"
+  void add(const MetricsEvent& event);
+
+ private:
+  std::int64_t counted_step_ = -1;
+};
 
 using OnMetricsEvent = std::function<void(const MetricsEvent&)>;
 
@@ -61,19 +80,18 @@ inline constexpr std::size_t kLongestMetricsLine = std::size_t{1} << 20;
 struct MetricsLines {
   std::int64_t whole = 0;
   std::int64_t damaged = 0;  ///< no JSON objects
-  bool torn =
-      false;  ///< behind the last line feed something follows: it is being written, or a crash left it
+  bool torn = false;  ///< text follows the last line feed: a line being written, or one that a crash cut
   friend bool operator==(const MetricsLines&, const MetricsLines&) = default;
 };
 
 /// Calls `on_event` for each whole line in its order. Memory is bounded for a file of any size.
-/// @throws MissingDataError: it is not there; DataError: it is no regular file; IoError
+/// @throws MissingDataError: it is not there; DataError: it is not a regular file; IoError
 MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event);
 
 // Back to the checkpoint that a run goes on from, so that no step appears twice: metrics_cut.cpp.
 
 /// Compares metrics.jsonl with what the checkpoint that a run goes on from noted of it. Lines that are lost were told
-/// at an earlier start if an event "lost" of this step or a later one stands in the file.
+/// at an earlier start if the file has an event "lost" of this step or a later one.
 /// @returns what is lost and what goes on, in one line; nothing: all that was noted is there
 /// A file whose noted lines were changed is first copied to metrics.jsonl.damaged.
 std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,
@@ -87,9 +105,9 @@ struct MetricsCut {
   std::size_t dropped_lines = 0;  ///< a torn last line counts
 };
 
-/// Keeps the lines from the start of metrics.jsonl up to the first that comes after `step`: one whose "step"
-/// is larger, {"event":"end"}, or text that is no JSON object (the torn end that a crash leaves). A line
-/// without "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
+/// Keeps the lines of metrics.jsonl before the first one that comes after `step`. That is one whose "step" is
+/// larger, {"event":"end"}, or text that is not a JSON object (the torn end that a crash leaves). A line without
+/// "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
 /// `step` stays only if `evaluated`: the checkpoint was taken after that evaluation.
 ///
 /// The file is replaced in one step, and only if something must go. A file that is not there is an empty one.

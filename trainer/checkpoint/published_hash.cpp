@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A computation is known by a digest of what decides its weights; the table says what it comes to.
+/// A computation is identified by a digest of all that decides its weights; the table has its result.
 #include "trainer/checkpoint/published_hash.hpp"
 
 #include "common/digest.hpp"
@@ -68,7 +68,7 @@ std::string computation_digest(const CheckpointFacts& facts) {
   const std::string labels = value_of(facts.data, "train_labels_sha256");
   if (samples.empty() || labels.empty()) return "";
   auto job = facts.job;
-  job.erase("model");  // a name or a path: what it stands for is in facts.model
+  job.erase("model");  // a name or a path: facts.model has its meaning
   std::string text;
   add_entries(text, "job", job);
   add_entries(text, "model", facts.model);
@@ -118,7 +118,7 @@ PublishedComparison compare_with_published(const CheckpointFacts& facts, const s
   std::optional<PublishedHash> published;
   try {
     published = find_published(published_hashes(), facts);
-  } catch (const std::exception& error) {  // no reason for a run to fail that has come to its end
+  } catch (const std::exception& error) {  // no reason for a finished run to fail
     return {.same = std::nullopt, .line = fmt::format("the published hash: not known: {}", error.what())};
   }
   if (!published) return {};

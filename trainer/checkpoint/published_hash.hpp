@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Published hashes: what known computations come to on every machine, so that a user can see whether his
-/// computes the same. The table is launch/jobs/hashes.txt, four columns a row:
+/// Published hashes: the results of known computations, equal on every machine, so that a user can check his
+/// own. The table is launch/jobs/hashes.txt, four columns a row:
 ///
 ///   COMPUTATION STEP WEIGHTS what it is: anything up to the end of the line
 ///

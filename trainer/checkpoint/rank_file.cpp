@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One JSON object a line; each ends with a seal over what stands before it.
+/// One JSON object a line; each ends with a seal over the text before it.
 #include "trainer/checkpoint/rank_file.hpp"
 
 #include "common/digest.hpp"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which rank computed what: ranks.jsonl beside the trail, which is the same on any ranks. docs/trail-format.md.
+/// Assignment of work to ranks: ranks.jsonl, next to the trail, which is the same on any ranks. docs/trail-format.md.
 ///
-/// A step has two numbers more than its trail, however many ranks took it: sums over ranks r of (r + 1) times a
+/// Steps have two numbers more than in the trail, however many ranks took them. They are sums over ranks r of (r + 1) times a
 /// fingerprint of each. Where one rank alone is wrong by d, they are off by (r + 1) d, and d is known from the trail.
 #pragma once
 
@@ -26,7 +26,7 @@ struct RankPlace {
   std::string host, device;
   std::string uuid = {};  ///< of a GPU; "" elsewhere
   std::int64_t first_grain = 0, grains = 0;
-  /// Of a pipeline: which of the network's tensors it holds, in arena order; nothing: all.
+  /// Tensors of the network that a pipeline's rank holds, in arena order; nothing: all.
   std::optional<std::vector<std::int64_t>> tensors = {};
 
   bool holds(std::int64_t tensor) const;
@@ -36,7 +36,7 @@ struct RankPlace {
 /// "rank 2 on node3 (cpu (AVX-512))"
 std::string describe(int rank, const RankPlace& place);
 
-/// What ranks tell each other. @throws nlohmann::json::exception  the text is of something else
+/// Message between ranks. @throws nlohmann::json::exception  the text is of something else
 std::string to_text(const RankPlace& place);
 RankPlace place_from_text(const std::string& text);
 
@@ -48,7 +48,7 @@ struct RankStretch {
   friend bool operator==(const RankStretch&, const RankStretch&) = default;
 };
 
-/// Of a step, sums over ranks modulo 2^64, each rank's number times rank_weight().
+/// Sums of a step over ranks modulo 2^64, each rank's number times rank_weight().
 struct RankSums {
   std::int64_t step = 0;     ///< counted from 1
   std::uint64_t copies = 0;  ///< of all fingerprints that it would write into the trail
@@ -64,8 +64,8 @@ std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weigh
 /// In the hands of rank 0 while the run is under way.
 class RankFile {
  public:
-  /// Goes on with RUN/ranks.jsonl, or begins one: what stands there of `stretch.from` and later steps, and a torn last
-  /// line, is cut off; other lines stay as they are.
+  /// Opens or begins RUN/ranks.jsonl. Entries from `stretch.from` on and a torn last line are cut off; other
+  /// lines stay as they are.
   /// @throws IoError
   RankFile(Env& env, const std::string& run_dir, const RankStretch& stretch);
 
@@ -79,10 +79,10 @@ class RankFile {
   std::unique_ptr<AppendFile> file_;
 };
 
-/// Where a run goes on without one: cuts off what is there of steps from `from` on.
+/// Cuts off the entries from step `from` on, for a run that goes on without this file.
 void cut_rank_file(Env& env, const std::string& run_dir, std::int64_t from);
 
-/// What the file of a run knows of a step.
+/// Entries of a run's file about one step.
 struct RecordedRanks {
   RankStretch stretch;
   std::optional<RankSums>
@@ -92,7 +92,7 @@ struct RecordedRanks {
 /// Any bytes may come; a line whose seal is wrong counts as none. Memory is bounded for a file of any size.
 /// @param path  of the file
 /// Nothing: no file, as of older runs; one of a later version; or no good line of that start.
-/// @throws IoError, DataError: it is no regular file
+/// @throws IoError, DataError: it is not a regular file
 std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t step);
 
 /// For `lockstep verify`: what the file says, in lines; and whether all of it is as it was written.

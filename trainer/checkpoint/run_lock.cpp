@@ -13,7 +13,6 @@
 
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -27,8 +26,8 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Field 22 of /proc/PID/stat; 0 if there is no such process, or it has ended, all threads, and only waits for its parent
-/// to ask how: a container's first process may never do so. Field 2, the name, may hold anything but ends with ')'.
+/// Field 22 of /proc/PID/stat; 0 if there is no such process, or all its threads have ended. An ended process may wait
+/// for its parent for ever, if that is a container's first. Field 2, the name, may hold anything but ends with ')'.
 std::uint64_t start_ticks_of(std::int64_t pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
   const std::size_t name_end = stat.rfind(')');

@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-/// Who holds a run directory, as written into RUN/lock. A process is known by pid and start time, a machine
-/// by its name and by the kernel's boot id.
+/// Owner of a run directory, as written into RUN/lock. A process is known by pid and start time, a machine by
+/// its name and by the kernel's boot id.
 struct LockOwner {
   std::string host;
   std::string boot_id;
@@ -53,8 +53,8 @@ struct LockPatience {
 /// machine was restarted) is taken over. One of another host is not: it cannot be seen here whether that job is
 /// still running.
 ///
-/// Ranks outlive a launcher that was killed by a second or two, and a run that was told to stop saves first:
-/// so a lock of this machine is waited for a little before it is refused.
+/// Waits a little for a lock of this machine before it refuses. Ranks outlive a killed launcher by a second
+/// or two, and a run that was told to stop saves first.
 class RunLock {
  public:
   /// @throws RunInUseError naming the owner and the file to delete
@@ -64,7 +64,7 @@ class RunLock {
           const std::function<bool(const LockOwner&)>& running, const LockPatience& patience = {});
   /// Empties the file, so that another host may go on at once.
   ~RunLock();
-  /// What is written by the directory's name must reach the directory that is locked.
+  /// Checks that the directory of this name is still the locked one.
   /// @throws IoError  the directory, or its lock, was removed, renamed or replaced meanwhile
   void require_same_directory() const;
   RunLock(const RunLock&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a checkpoint holds: a position in a deterministic run, and the numbers that got there.
+/// Content of a checkpoint: a position in a deterministic run, and the numbers at that position.
 #pragma once
 
 #include "common/safetensors.hpp"
@@ -32,7 +32,7 @@ struct CheckpointUnits {
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
 
-/// Sums of training since it was last told: exact, so that neither ranks nor a resume in between change a digit.
+/// Sums of training since the last report: exact, so that neither ranks nor a resume change a digit.
 struct LossWindow {
   std::int64_t steps = 0, samples = 0;
   std::int64_t correct = 0;  ///< samples whose answer was right, as they were trained on
@@ -49,8 +49,8 @@ struct LossWindow {
   friend bool operator==(const LossWindow&, const LossWindow&) = default;
 };
 
-/// Which sums the steps behind a checkpoint were made of (kernels/sum_cuts.hpp): who computes them again gets the
-/// same bits from `since` on.
+/// Composition of the sums in the steps before a checkpoint (kernels/sum_cuts.hpp). A replay with the same
+/// composition gets the same bits from `since` on.
 struct CheckpointArithmetic {
   std::int64_t version = kArithmeticVersion;  ///< the writing program's
   std::int64_t since = 0;                     ///< the step from which on all were computed by that version
@@ -64,18 +64,18 @@ struct CheckpointTrail {
   friend bool operator==(const CheckpointTrail&, const CheckpointTrail&) = default;
 };
 
-/// Where the run's metrics.jsonl stood: its lines, and the SHA-256 of their bytes.
+/// Position in the run's metrics.jsonl: its lines, and the SHA-256 of their bytes.
 struct CheckpointMetrics {
   std::int64_t lines = 0;
   std::string sha256;  ///< 64 hexadecimal digits
   friend bool operator==(const CheckpointMetrics&, const CheckpointMetrics&) = default;
 };
 
-/// What train.patience has seen: evaluations after epochs and within them.
+/// Record for train.patience: evaluations after epochs and within them.
 struct CheckpointPatience {
   double best = -1;                 ///< the highest accuracy; -1: none was measured yet
   std::int64_t without_better = 0;  ///< evaluations since then
-  std::int64_t counted_from = 0;    ///< those behind this step: train.patience was given there
+  std::int64_t counted_from = 0;    ///< those after this step: train.patience was given there
 
   void count(double accuracy) {
     without_better = accuracy > best ? 0 : without_better + 1;
@@ -94,8 +94,8 @@ struct RunState {
   /// Sums over the steps of the epoch under way.
   std::int64_t epoch_samples = 0, epoch_correct = 0;
   WideSum epoch_loss_units;  ///< in units of 2^-32 nats: neither ranks nor pauses leave a trace
-  /// Steps of the epoch under way since run.print_loss_every_steps printed: in a checkpoint without their answers;
-  /// nothing where its run prints none.
+  /// Steps of this epoch since run.print_loss_every_steps last printed. A checkpoint has them without the
+  /// answers; nothing where its run prints none.
   std::optional<LossWindow> unprinted = LossWindow();
   LossWindow unlogged;  ///< since the last event "step": in a checkpoint without their loss
   CheckpointArithmetic arithmetic;
@@ -143,16 +143,16 @@ struct CheckpointFacts : RunState {
       model;  ///< what it takes to build the network again: YAML, input, classes
   std::map<std::string, std::string> data;   ///< the set that the run is trained on
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
-  /// Where the weights are not those that were trained but an average of them: its name. Of no manifest.
+  /// Name of the average these weights are ("ema", "swa"); empty for trained weights. Not stored.
   std::string average;
   std::string bucket_plan;  ///< for people
   /// Parameters in each bucket of that plan, in the order in which they leave; empty: not known.
   std::vector<std::size_t> bucket_sizes;
   std::vector<CheckpointParameter> parameters;
-  /// What the model keeps beside them, such as running statistics: no optimiser knows of it.
+  /// Further tensors of the model, such as running statistics; the optimiser does not change them.
   std::vector<CheckpointParameter> kept;
 
-  /// All of the model file: parameters, then what is kept.
+  /// All tensors of the model file: parameters, then the kept ones.
   std::vector<CheckpointParameter> tensors() const;
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
@@ -165,7 +165,7 @@ struct OptimizerBuffer {
   friend bool operator==(const OptimizerBuffer&, const OptimizerBuffer&) = default;
 };
 
-/// A complete checkpoint. Weights lie in arena order, too, what is kept behind the parameters.
+/// A complete checkpoint. Weights are in arena order, too, kept tensors after the parameters.
 struct CheckpointState {
   CheckpointFacts facts;
   std::vector<float> weights;
@@ -182,23 +182,23 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
 /// The tensors of one of the optimiser's buffers: "momentum.conv1.weight".
 std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& parameters,
                                    const OptimizerBuffer& buffer);
-/// What stands before the names of a buffer's tensors: "momentum.".
+/// Prefix of the names of a buffer's tensors: "momentum.".
 std::string tensor_prefix(const std::string& buffer);
 
-/// Which of these numbers no network can compute with: those that are NaN or infinite, and negative ones of a running
-/// variance. "3 of 250 numbers of conv1.weight are NaN or infinite"; "" if there are none.
+/// Describes numbers that no network can compute with: NaN, infinite, or a negative running variance. "3 of
+/// 250 numbers of conv1.weight are NaN or infinite"; "" if there are none.
 std::string unusable_numbers(const std::string& tensor, std::span<const float> numbers);
-/// The same of all tensors of the weights, for a message.
+/// As unusable_numbers for all tensors of the weights, for a message.
 std::string unusable_weights(const std::vector<CheckpointParameter>& tensors, std::span<const float> weights);
 
-/// Which weights are taken from a file: those without unusable numbers, or any, to be looked at.
+/// Weights accepted from a file: those without unusable numbers, or any, to be looked at.
 enum class Weights { kUsable, kAny };
 
 /// SHA-256 of the weights in arena order as little-endian fp32: the last line of a training run.
 std::string weights_sha256(std::span<const float> weights);
 
-// What a manifest knows of a file: its size, its SHA-256, and a CRC-32 for every 64 KiB of every tensor, by
-// which damage is found and named.
+// Record of a file in a manifest: size, SHA-256, and a CRC-32 for every 64 KiB of every tensor. The CRCs
+// locate damage.
 
 inline constexpr std::size_t kChecksumBlockBytes = 65536;
 
@@ -235,7 +235,7 @@ std::size_t checksum_blocks(std::size_t bytes);
 /// The record of a safetensors file with these bytes.
 FileRecord record_of(const std::string& name, std::span<const std::byte> safetensors);
 
-/// What is wrong with a file of another size than recorded: names the first tensor that is not whole.
+/// Describes a file of another size than recorded: names the first tensor that is not whole.
 Damage size_damage(const FileRecord& record, std::uint64_t size, const std::string& path);
 
 /// Compares; empty if every byte is as recorded.

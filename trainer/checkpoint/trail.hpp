@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// trail.bin: what each step of a run was computed from and came to, in fingerprints. A head that says of which
+/// trail.bin: inputs and results of each step of a run, as fingerprints. A head that says of which
 /// job, then a record for each step, all of one size, each with the SHA-256 of the one before it and itself.
 /// docs/trail-format.md describes every byte.
 #pragma once
@@ -32,8 +32,8 @@ inline constexpr std::array<char, 8> kTrailMagic = {'L', 'S', 'T', 'R', 'A', 'I'
 inline constexpr std::uint32_t kTrailVersion = 1;
 inline constexpr std::size_t kMaxTrailHeadBytes = std::size_t{64} << 20;
 
-/// Of which job, network and data a trail is. The same for any number of ranks. The file knows tensors by name and
-/// number of elements: what was read has one dimension.
+/// Job, network and data of a trail. Equal for any number of ranks. The file knows tensors by name and number
+/// of elements: tensors read from it have one dimension.
 struct TrailHead {
   std::vector<CheckpointParameter> trained, kept;  ///< in arena order; kept: without gradients
   std::vector<std::string> buffers;                ///< what the optimiser remembers, by name
@@ -45,8 +45,8 @@ struct TrailHead {
   friend bool operator==(const TrailHead&, const TrailHead&) = default;
 };
 
-/// What two heads say differently: "job.train.seed (7 there, 8 here)". What only one of them knows of is
-/// no difference: it may be younger.
+/// Lists the differences of two heads: "job.train.seed (7 there, 8 here)". A key in only one of them is no
+/// difference: it may be younger.
 std::vector<std::string> differences(const TrailHead& a, const TrailHead& b);
 
 struct TrailRecord {
@@ -57,21 +57,21 @@ struct TrailRecord {
   friend bool operator==(const TrailRecord&, const TrailRecord&) = default;
 };
 
-/// Where a trail stands: after so many records, and the SHA-256 that the last of them ends with (of none: the
-/// head's).
+/// Position in a trail: a number of records, and the SHA-256 that the last one ends with. (At 0 it is the
+/// head's.)
 struct TrailPosition {
   std::int64_t records = 0;
   Sha256Digest chain{};
   friend bool operator==(const TrailPosition&, const TrailPosition&) = default;
 };
 
-/// The bytes of a head, and of a record behind a position, which moves on.
+/// Bytes of a head, and of a record after a position, which advances.
 std::vector<std::byte> write_trail_head(const TrailHead& head);
 std::vector<std::byte> write_trail_record(const TrailHead& head, const TrailRecord& record,
                                           TrailPosition& position);
-/// What a record ends with: the SHA-256 of `before` and of the record's bytes before it.
+/// End of a record: the SHA-256 of `before` and of the record's bytes before it.
 Sha256Digest chain_trail(const Sha256Digest& before, std::span<const std::byte> body);
-/// Of a trail that begins with these bytes.
+/// Position at the start of a trail with this head.
 TrailPosition trail_start(std::span<const std::byte> head);
 
 // Numbers and texts of a trail as bytes, and back. For this room alone.
@@ -128,16 +128,16 @@ class TrailBytesReader {
 
 // The trail of a run that is under way, in the hands of rank 0.
 
-/// Where a run goes on without a trail: cuts off what the one that is there says of later steps, which will be taken
-/// anew. Leaves alone what is no trail.
+/// Cuts off the records of later steps, which a run without a trail will take again. Leaves a file alone that
+/// is not a trail.
 void cut_trail(Env& env, const std::string& run_dir, std::int64_t step);
 
 class TrailFile {
  public:
-  /// Goes on with RUN/trail.bin behind `step`, or begins one. What stands there of later steps is cut off. A trail
+  /// Goes on with RUN/trail.bin after `step`, or begins one. Records of later steps are cut off. A trail
   /// that is damaged up to there, or that is not this run's, is kept aside as trail.bin.damaged, and a new one
   /// begins.
-  /// @param expected  where the checkpoint of that step says that the trail stood; nothing: it does not say
+  /// @param expected  the trail's position in the checkpoint of that step; nothing: it has none
   /// @param say       is told what was kept aside, and why
   /// @throws IoError
   TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::int64_t step,
@@ -148,7 +148,7 @@ class TrailFile {
   /// As AppendFile::sync.
   void sync() { file_->sync(); }
   bool is_complete() const { return file_->is_complete(); }
-  /// Behind all that was appended.
+  /// Position after all that was appended.
   const TrailPosition& position() const { return position_; }
 
  private:
@@ -182,7 +182,7 @@ class Trail {
   std::size_t head_bytes() const { return head_bytes_; }
   std::int64_t records() const { return records_; }
   TrailRecord record(std::int64_t i) const;
-  /// Of a damaged record, the step that it should be of.
+  /// Step of record i; for a damaged record, the step that it should have.
   std::int64_t step(std::int64_t i) const;
   /// After so many records, as the last of them says.
   TrailPosition position(std::int64_t records) const;
@@ -213,7 +213,7 @@ class Trail {
   std::vector<TrailDamage> damage_;
 };
 
-/// Reads a trail, its head and at most so many records: memory is bounded by what the job can have left, however long
+/// Reads the head of a trail and at most so many records. Memory is bounded by the job's length, however long
 /// the file is. @throws as Trail; IoError, MissingDataError
 Trail read_trail(Env& env, const std::string& path, std::int64_t most_records);
 

@@ -38,7 +38,7 @@ struct Found {
   std::uint64_t bytes = 0;
 };
 
-/// Where the run goes on in the file that is there; nothing, and `why`, if it cannot.
+/// Finds the place in the existing file at which the run goes on; nothing, and `why`, if it cannot.
 std::optional<Found> look_into(Env& env, const std::string& path, const TrailHead& head, std::int64_t step,
                                const std::optional<TrailPosition>& expected, std::string& why) {
   try {
@@ -53,7 +53,7 @@ std::optional<Found> look_into(Env& env, const std::string& path, const TrailHea
   return std::nullopt;
 }
 
-/// What stands under the name, by a file system that may be away for a moment.
+/// Kind of the entry of this name; the file system may be away for a moment.
 EntryKind kind_of(Env& env, const std::string& path) {
   return read_patiently(env, [&] { return env.entry(path).kind; });
 }
@@ -92,7 +92,7 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
       say(fmt::format("{}; kept as {}, and a new trail begins with step {}", why, aside, step + 1));
     }
   } else if (expected) {
-    say(fmt::format("{} is gone: a new trail begins with step {}", path, step + 1));
+    say(fmt::format("{} is missing: a new trail begins with step {}", path, step + 1));
   }
   file_ = std::make_unique<AppendFile>(path, found ? found->bytes : 0);
   env.sync_directory(run_dir);
@@ -148,7 +148,7 @@ void Trail::read_head(const std::string& file) {
   const bool is_trail = bytes_.size() >= kTrailMagic.size() &&
                         std::memcmp(bytes_.data(), kTrailMagic.data(), kTrailMagic.size()) == 0;
   if (!is_trail)
-    throw DataError(fmt::format("{}: is no trail of a run, or its first bytes are damaged", file));
+    throw DataError(fmt::format("{}: is not a trail of a run, or its first bytes are damaged", file));
   in.raw(kTrailMagic.size());
   const std::uint32_t version = in.u32();
   head_bytes_ = in.u32();
@@ -212,8 +212,8 @@ TrailPosition Trail::position(std::int64_t records) const {
   return {records, digest_at(bytes_, end_of(records) - sizeof(Sha256Digest))};
 }
 
-/// Behind a damaged record the chain goes on from what it says and from what it should have said: whichever of them
-/// was hit, the next record is good.
+/// Continues the chain after a damaged record from both values: the recorded and the computed one. Whichever
+/// of them was hit, the next record is good.
 void Trail::check_chain() {
   std::vector<Sha256Digest> before = {position(0).chain};
   std::int64_t last_step = 0;

@@ -28,7 +28,7 @@ std::string described(const TrailHead& head) {
                      head.buffers.empty() ? "nothing" : fmt::format("{}", fmt::join(head.buffers, ", ")));
 }
 
-/// Of a network's text, how long it is.
+/// Shortens a network's text to its length.
 std::string shortened(const std::string& value) {
   constexpr std::size_t kMost = 80;
   return value.size() <= kMost && value.find('\n') == value.npos

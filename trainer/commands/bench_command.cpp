@@ -22,29 +22,8 @@
 namespace lockstep {
 namespace {
 
-RankFacts option_facts(const bench::AllreduceOptions& options) {
-  return {{FactKind::kJob, "--min-bytes", std::to_string(options.min_bytes)},
-          {FactKind::kJob, "--max-bytes", std::to_string(options.max_bytes)},
-          {FactKind::kJob, "--factor", std::to_string(options.factor)},
-          {FactKind::kJob, "--iterations", std::to_string(options.iterations)},
-          {FactKind::kJob, "--warmup", std::to_string(options.warmup)},
-          {FactKind::kJob, "--backend", options.backend},
-          {FactKind::kJob, "--device", options.device}};
-}
-
 CLI::Option* add_json(CLI::App& command, bool& json) {
-  return command.add_flag("--json", json, "One JSON object in place of tables");
-}
-
-RankFacts demo_facts(bool demo) {
-  return {{FactKind::kJob, "--demo", demo ? "given" : "not given"}};
-}
-
-RankFacts option_facts(const bench::StepOptions& options) {
-  return {{FactKind::kJob, "--rounds", std::to_string(options.rounds)},
-          {FactKind::kJob, "--steps", std::to_string(options.steps_per_round)},
-          {FactKind::kJob, "--explain", options.explain ? "given" : "not given"},
-          {FactKind::kJob, "--trace", options.trace.empty() ? "not given" : "given"}};
+  return command.add_flag("--json", json, "Print one JSON object");
 }
 
 /// "4K", "16MiB" or a plain number.
@@ -81,7 +60,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->capture_default_str();
   command
       ->add_option("-n,--iterations,--repetitions", options->iterations,
-                   "Of each size and type; medians are printed")
+                   "Repetitions of each size and type; medians are printed")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("-w,--warmup", options->warmup, "All-reduces before those, not timed")
@@ -91,7 +70,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->check(CLI::IsMember(backend_texts()))
       ->capture_default_str();
   command
-      ->add_option("--device", options->device, "Where the buffers are; auto: cuda with nccl, otherwise cpu")
+      ->add_option("--device", options->device, "Place of the buffers; auto: cuda with nccl, otherwise cpu")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulated"}))
       ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread, or nccl between threads: how many")
@@ -116,8 +95,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       parallel->backend = options->backend;
       hash_program_in_advance();
       return run_on_ranks(*parallel, [&](Communicator& comm) {
-        expect_equal_ranks(
-            comm, program_facts("bench allreduce", comm) + option_facts(*options) + demo_facts(*demo));
+        expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*command));
         if (*demo) {
           bench::show_allreduce(comm, *options);
           return 0;
@@ -136,7 +114,7 @@ void add_step(CLI::App& bench, Action& action) {
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job_path, "Job file, e.g. launch/jobs/mnist.yaml")->required();
   command->add_option("overrides", *overrides, "key=value, e.g. model=lenet");
-  command->add_option("--rounds", options->rounds, "Turns of which the median is taken")
+  command->add_option("--rounds", options->rounds, "Repetitions; the median counts")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command->add_option("--steps", options->steps_per_round, "Steps a turn")
@@ -154,7 +132,7 @@ void add_step(CLI::App& bench, Action& action) {
       hash_program_in_advance();
       const auto data = load_in_advance(job, DataCopy::kOfHost);
       return run_on_ranks(job.parallel, [&](Communicator& comm) {
-        expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*options));
+        expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*command));
         Job on_ranks;
         agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
         bench::bench_step(comm, on_ranks, data, *options);

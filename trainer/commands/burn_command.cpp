@@ -13,8 +13,6 @@
 #include "trainer/run/stop_signal.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <memory>
 #include <string>
@@ -43,20 +41,11 @@ struct Shown {
   bool json = false, share = false;
 };
 
-RankFacts option_facts(const burn::BurnOptions& options) {
-  return {{FactKind::kJob, "--time", std::to_string(options.seconds)},
-          {FactKind::kJob, "--level", std::to_string(options.level)},
-          {FactKind::kJob, "--without", fmt::format("{}", fmt::join(options.without, ","))},
-          {FactKind::kJob, "--inject", fmt::format("{}@{}", options.fault.kind, options.fault.rank)},
-          {FactKind::kJob, "--device", options.device},
-          {FactKind::kJob, "--backend", options.backend}};
-}
-
-int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& options, const Shown& shown) {
+int burn_on_ranks(const burn::BurnOptions& options, const Shown& shown, const CLI::App& command) {
   catch_stop_signals();
   hash_program_in_advance();
-  return run_on_ranks(parallel, [&](Communicator& comm) {
-    expect_equal_ranks(comm, program_facts("burn", comm) + option_facts(options));
+  return run_on_ranks(options.parallel, [&](Communicator& comm) {
+    expect_equal_ranks(comm, program_facts("burn", comm) + option_facts(command));
     burn::BurnReport report = burn::run_burn(comm, options);
     agree(comm, [&] {
       if (comm.rank() != 0) return;
@@ -71,35 +60,32 @@ int burn_on_ranks(const ParallelSection& parallel, const burn::BurnOptions& opti
 }  // namespace
 
 void add_burn_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("burn", "Is this machine fit to train on? Trains and sends what has a known answer");
+  auto* command = app.add_subcommand("burn", "Test this machine: trains and sends data with known answers");
   auto options = std::make_shared<burn::BurnOptions>();
   auto shown = std::make_shared<Shown>();
-  auto parallel = std::make_shared<ParallelSection>();
   auto time = std::make_shared<std::string>(), fault = std::make_shared<std::string>();
   command->add_option("--level", options->level, "1: a minute, 2: ten minutes, 3: four hours")
       ->check(CLI::Range(1, 3))
       ->capture_default_str();
-  command->add_option("--time", *time,
-                      "How long in place of that: 90s, 10m, 2h; one round is made in any case");
+  command->add_option("--time", *time, "Duration instead: 90s, 10m, 2h; at least one round is made");
   command
       ->add_option("--without", options->without, "Checks to leave out, by commas; they show as NOT TESTED")
       ->delimiter(',')
       ->check(CLI::IsMember(std::vector<std::string>(burn::checks().begin(), burn::checks().end())));
   command
-      ->add_option("--device", options->device,
+      ->add_option("--device", options->parallel.device,
                    "cpu, cuda, cuda:N or emulated; auto: a GPU where there is one")
       ->capture_default_str();
   command
       ->add_option("--threads", options->threads,
-                   "Of each rank; default: its share of the cores that it may use")
+                   "Threads of each rank; default: its share of the cores that it may use")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
+  command->add_option("--backend", options->parallel.backend, "auto, mpi, nccl or thread")
       ->check(CLI::IsMember({"auto", "mpi", "nccl", "thread"}))
       ->capture_default_str();
-  command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
+  command->add_option("--ranks", options->parallel.ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", shown->json, "One JSON object in place of the table");
+  command->add_flag("--json", shown->json, "Print one JSON object");
   command->add_flag("--share", shown->share,
                     "Also print a block for docs/machines.md, without names of hosts");
   command->add_option("--inject", *fault,
@@ -110,9 +96,7 @@ void add_burn_command(CLI::App& app, Action& action) {
       options->seconds = time->empty() ? burn::seconds_of_level(options->level) : burn::parse_time(*time);
       if (!fault->empty()) options->fault = burn::parse_fault(*fault);
       options->shows_progress = !shown->json;
-      parallel->device = options->device;
-      parallel->backend = options->backend;
-      return burn_on_ranks(*parallel, *options, *shown);
+      return burn_on_ranks(*options, *shown, *command);
     };
   });
 }

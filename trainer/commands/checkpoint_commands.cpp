@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep hash, inspect, verify, diff, export, import: what is in a checkpoint, is it whole, how do others get it,
-/// and how is one made of what others trained?
+/// Commands for checkpoints: lockstep hash, inspect, verify, diff, export, import. They show one, check it,
+/// compare two, and convert to and from other programs' files.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -32,7 +32,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -74,7 +73,7 @@ int hash(const std::string& path, bool json) {
   return 0;
 }
 
-/// Of a run its checkpoints, and the newest good one in full.
+/// Shows a checkpoint; for a run, its list of checkpoints and the newest good one in full.
 int inspect(const std::string& path, bool json) {
   const FoundCheckpoint found = open(path);
   const std::string network = recorded_network(found.state.facts, found.path).summary();
@@ -206,7 +205,7 @@ int export_to(const ExportOptions& options) {
 
 using OneCheckpoint = int (*)(const std::string&, bool json);
 
-constexpr const char* kJsonHelp = "One JSON object in place of lines";
+constexpr const char* kJsonHelp = "Print one JSON object";
 
 void add_simple(CLI::App& app, Action& action, const std::string& name, const std::string& help,
                 OneCheckpoint run) {
@@ -224,8 +223,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   add_simple(app, action, "hash",
              "SHA-256 over all parameters, as training prints it last, and whether it is the published one",
              hash);
-  add_simple(app, action, "inspect",
-             "What is inside a checkpoint, as a table; of a run, which checkpoints it has", inspect);
+  add_simple(app, action, "inspect", "Show a checkpoint as a table; for a run, its checkpoints", inspect);
   add_simple(
       app, action, "verify",
       "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite; say on "
@@ -233,7 +231,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
       verify);
 
   auto* difference =
-      app.add_subcommand("diff", "How two checkpoints differ: tensors, elements, largest difference");
+      app.add_subcommand("diff", "Compare two checkpoints: tensors, elements, largest difference");
   auto a = std::make_shared<std::string>();
   auto b = std::make_shared<std::string>();
   difference->add_option("a", *a, kCheckpointHelp)->required();

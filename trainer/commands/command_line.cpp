@@ -20,6 +20,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -37,8 +38,8 @@ namespace lockstep {
 
 namespace {
 
-/// As the shell has it for a program that a SIGPIPE ended: where that is ignored, this is how quietly a
-/// command ends whose output has no reader any more.
+/// Exit code that a shell reports for a program that SIGPIPE ended. Where SIGPIPE is ignored, a command whose
+/// reader is gone ends with it, too.
 constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 constexpr const char* kDescription =
@@ -94,7 +95,7 @@ GivenCommand given_command(const CLI::App& app) {
   return given;
 }
 
-/// Whether it takes key=value behind its job file.
+/// True if the command takes key=value after its job file.
 bool takes_job_keys(const CLI::App& app) {
   return given_command(app).command->get_option_no_throw("overrides") != nullptr;
 }
@@ -149,7 +150,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, ch
   return end_with(ExitCode::kUsage, usage_message(app, error, {argv + 1, argv + argc}));
 }
 
-/// What a command is beside its arguments.
+/// Properties of a command other than its arguments.
 struct Kind {
   bool of_all_ranks =
       false;  ///< train, eval, prove, bench: the processes that a launcher started are its ranks
@@ -242,9 +243,28 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
         return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
       })
       ->capture_default_str();
-  command.add_option("--threads", parallel.threads, "Of each rank")
+  command.add_option("--threads", parallel.threads, "Threads of each rank")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+}
+
+RankFacts option_facts(const CLI::App& command) {
+  constexpr std::array<std::string_view, 6> kOfEachRank{"--data",  "--threads", "--json",
+                                                        "--force", "--share",   "--ranks"};
+  RankFacts facts;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->get_positional() || option == command.get_help_ptr() ||
+        std::ranges::find(kOfEachRank, name) != kOfEachRank.end())
+      continue;
+    const bool is_given = option->count() > 0, is_file = name == "--trace",
+               says_more = !is_file && option->get_items_expected_max() > 0;
+    facts.push_back({FactKind::kJob, name,
+                     !says_more ? is_given ? "given" : "not given"
+                     : is_given ? fmt::format("{}", fmt::join(option->results(), ","))
+                                : option->get_default_str()});
+  }
+  return facts;
 }
 
 CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, const char* otherwise) {
@@ -264,13 +284,13 @@ CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, c
 
 namespace {
 
-/// Which help has more: that of the command, if there is one.
+/// Command whose help has more: the one that was typed, if there is one.
 std::string where_help_is(const CLI::App& app) {
   const std::string command = given_command(app).name;
   return "; see 'lockstep " + (command.empty() ? std::string() : command + " ") + "--help'";
 }
 
-/// What was given and no option of the command takes, in its order; CLI11's own message has it backwards.
+/// Arguments that no option of the command takes, in their order; CLI11's own message reverses it.
 std::vector<std::string> not_expected(const CLI::App& app, const CLI::ParseError& error) {
   const bool has_extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   return has_extras ? app.remaining(true) : std::vector<std::string>{};
@@ -285,7 +305,7 @@ std::string meant_as_override(const CLI::App& app, const std::vector<std::string
              : "";
 }
 
-/// The sentence for the first word, option, or option with a value of its list, that earlier versions took; "" if there
+/// Sentence for the first word, option, or option with a listed value that earlier versions took. "" if there
 /// is none.
 std::string what_went(const CLI::App& app, const std::vector<std::string>& arguments) {
   const std::string command = given_command(app).name;
@@ -303,7 +323,7 @@ std::string what_went(const CLI::App& app, const std::vector<std::string>& argum
   return "";
 }
 
-/// What is wrong, in our words where CLI11's help less.
+/// Describes the mistake, in our words where CLI11's help less.
 std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& extras) {
   if (!extras.empty()) return fmt::format("not expected: {}", fmt::join(extras, " "));

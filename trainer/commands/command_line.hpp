@@ -6,6 +6,7 @@
 #include "data/pictures/picture.hpp"
 #include "data/tables/table.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -30,7 +31,7 @@ struct Duplicates;  // data/sets/duplicates.hpp
 
 // The commands of the program. Each adds itself to the command line and says what to run when it is chosen.
 
-/// What main runs after parsing; returns the exit code.
+/// Function that main runs after parsing; returns the exit code.
 using Action = std::function<int()>;
 
 void add_train_command(CLI::App& app, Action& action);
@@ -54,13 +55,17 @@ void add_complete_command(CLI::App& app,
 
 // Picks the command that a command line names, and turns errors into one line and an exit code.
 
-/// What main() does with its arguments. @return the exit code; every error has been said
+/// Runs the command in main()'s arguments. @return the exit code; every error has been printed
 int run_command_line(int argc, char** argv);
 
-// What commands that compute on a trained run let users choose: --device and --threads.
+// Options shared by commands that compute on a trained run: --device and --threads.
 
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
+
+/// The options of a command as facts that are the same on all ranks. Files and folders, which may be elsewhere on another
+/// host, and how a rank shows and computes are left out.
+RankFacts option_facts(const CLI::App& command);
 
 /// --fit, of commands that give pictures the size of a set's images. Writes into `fit`, which must outlive the parsing.
 CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, const char* otherwise);
@@ -73,16 +78,16 @@ void add_table_options(CLI::App& command, TableOptions& table);
 /// --missing and --one-hot, of convert.
 void add_recipe_options(CLI::App& command, TableOptions& table);
 
-/// @throws UsageError  one of these, or --label, was given for what is no table. @param what  for the message
+/// @throws UsageError  one of these, or --label, was given for something other than a table. @param what  for the message
 void refuse_table_options(const CLI::App& command, const std::string& what);
 
 /// lockstep convert TABLE DIR. @param json  one object in place of lines
 int convert_table_and_say(const TableConversionOptions& options, bool json);
-/// The same of a whole set: data/tables/npz_set.hpp.
+/// Converts a whole set: data/tables/npz_set.hpp.
 int convert_npz_set_and_say(const TableConversionOptions& options, bool json);
 
-/// A line for each class, of few: how many samples there are to train on, to validate, if there are any, and to test with.
-/// Warns of those without the last.
+/// Prints a line for each class, if there are few: its samples to train, validate and test. Warns of classes
+/// without test samples.
 void say_samples_of_classes(const std::vector<std::string>& names, const std::vector<std::int64_t>& train,
                             const std::vector<std::int64_t>& test,
                             const std::vector<std::int64_t>& validation);
@@ -99,22 +104,15 @@ Duplicates duplicates_in(const std::string& set, const std::string& directory, b
 
 // help_command.cpp: how help looks.
 
-/// Stands in a footer for all keys of a job.
-inline constexpr std::string_view kKeysHere = "{keys}";
-/// Stands in front of them.
-inline constexpr const char* kKeysHeading =
-    "\n\nKeys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
-    "key, and their own defaults):\n{keys}";
-
-/// --help that is as wide as the page; of commands with keys, all of them.
+/// Formats --help, as wide as the page.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
-/// All that there is to know of a key of a job, or of those of a section; "" where there is none of that name.
+/// Help on a key of a job, or on the keys of a section; "" if the name is unknown.
 std::string help_of_key(const std::string& question);
 
-// What is wrong with a command line, in one line.
+// Messages about a wrong command line, in one line.
 
-/// What is wrong, and what would help: the key=value that was meant, or the command whose --help has more.
+/// Describes the mistake and the cure: the key=value that was meant, or the command whose --help has more.
 /// @param arguments  the command line that `app` could not parse, without the program's name
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& arguments);

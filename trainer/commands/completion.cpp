@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What may come next in a command line: commands, options, keys and their values, jobs, runs.
+/// Completion of a command line: commands, options, keys and their values, jobs, runs.
 #include "common/error.hpp"
 #include "common/output.hpp"
-#include "common/yaml.hpp"
+#include "common/printable.hpp"
 #include "data/sets/catalogue.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -38,24 +38,31 @@ struct Completion {
   void ask_for(std::string_view kind) { lines.push_back(fmt::format(":{}\n", kind)); }
 };
 
+/// The entries of a folder, with its path (or "") before their names. None if it cannot be read.
+std::vector<std::string> entries_of(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+    paths.push_back(folder + entries->path().filename().string());
+  std::ranges::sort(paths);
+  return paths;
+}
+
 bool is_run(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path / "checkpoints", ignored) || fs::is_regular_file(path / "job.yaml", ignored);
 }
 
-/// The runs whose names may go on from what was typed: in its folder, and where there is none in runs/, too.
+/// Runs whose names begin with the typed text: in its folder, and if there is none also in runs/.
 std::vector<std::string> runs_from(const std::string& typed) {
   const std::size_t slash = typed.rfind('/');
   std::vector<std::string> folders = {slash == typed.npos ? "" : typed.substr(0, slash + 1)};
   if (folders.front().empty()) folders.emplace_back("runs/");
   std::vector<std::string> runs;
-  for (const std::string& folder : folders) {
-    std::error_code error;
-    fs::directory_iterator entries(folder.empty() ? "." : folder, error);
-    for (; !error && entries != fs::directory_iterator(); entries.increment(error))
-      if (is_run(entries->path())) runs.push_back(folder + entries->path().filename().string());
-  }
-  std::ranges::sort(runs);
+  for (const std::string& folder : folders)
+    for (const std::string& path : entries_of(folder))
+      if (is_run(path)) runs.push_back(path);
   return runs;
 }
 
@@ -75,20 +82,15 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
   answer.ask_for("folders");
 }
 
-/// Job files of the folder that is typed, and jobs that come with the program by name; any file where neither goes on
-/// from what was typed.
+/// Job files of the typed folder, and jobs that come with the program by name. Any file, if neither matches
+/// the typed text.
 void add_jobs(Completion& answer) {
   const std::size_t slash = answer.typed.rfind('/');
   const std::string folder = slash == answer.typed.npos ? "" : answer.typed.substr(0, slash + 1);
-  std::vector<std::string> files;
-  std::error_code error;
-  fs::directory_iterator entries(folder.empty() ? "." : folder, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    const fs::path name = entries->path().filename();
-    const bool is_yaml = name.extension() == ".yaml" || name.extension() == ".yml";
-    if (is_yaml && !find_unprintable(name.string())) files.push_back(folder + name.string());
-  }
-  std::ranges::sort(files);
+  std::vector<std::string> files = entries_of(folder);
+  std::erase_if(files, [](const fs::path& file) {
+    return (file.extension() != ".yaml" && file.extension() != ".yml") || find_unprintable(file.string());
+  });
   if (folder.empty())
     for (const std::string& job : shipped_jobs())
       if (const std::string name = fs::path(job).stem();
@@ -119,6 +121,7 @@ void add_keys(Completion& answer, std::string_view behind = "=") {
 void add_topics(Completion& answer, const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands(nullptr))
     if (!command->get_group().empty()) answer.add(command->get_name(), command->get_description());
+  answer.add("keys", "all keys of a job file");
   add_keys(answer, "");
 }
 
@@ -165,7 +168,7 @@ std::vector<CommandOption> options_of(const CLI::App& command) {
   return options;
 }
 
-/// What options and arguments of some names take. Others take files.
+/// Completions by the name of an option or argument. Others take files.
 using AddValues = void (*)(Completion&);
 constexpr auto kValues = std::to_array<std::pair<std::string_view, AddValues>>({
     {"job", add_jobs},
@@ -227,7 +230,7 @@ std::pair<const CLI::App*, std::size_t> command_in(const CLI::App& app,
   return {command, count};
 }
 
-/// The argument that stands at the end of these words, or null: none is expected there.
+/// The argument at the end of these words, or null: none is expected there.
 const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
                                      const std::vector<std::string>& words, std::size_t first) {
   std::size_t number = 0;
@@ -247,7 +250,7 @@ const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
 
 /// Candidates for the last word, a line each: the word, a tab, its meaning. A line ":files" or ":folders" asks the
 /// shell for those, too.
-/// @param words  behind the program's name, up to the cursor; the last one may be empty
+/// @param words  after the program's name, up to the cursor; the last one may be empty
 std::string completions(const CLI::App& app, const std::vector<std::string>& words) {
   Completion answer{words.empty() ? "" : words.back()};
   const auto [command, first] = command_in(app, words);
@@ -272,9 +275,9 @@ std::string completions(const CLI::App& app, const std::vector<std::string>& wor
 }  // namespace
 
 void add_complete_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("complete", "What may come next in a command line")->group("");
+  auto* command = app.add_subcommand("complete", "Complete a command line")->group("");
   auto words = std::make_shared<std::vector<std::string>>();
-  command->add_option("words", *words, "Of the command line, up to the cursor");
+  command->add_option("words", *words, "Words of the command line, up to the cursor");
   command->callback([=, &app, &action] {
     action = [=, &app] {
       print("{}", completions(app, *words));

@@ -5,7 +5,6 @@
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
@@ -19,7 +18,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -154,7 +152,7 @@ void require_readable_twice(const std::string& path) {
                     path));
 }
 
-/// What is for pictures alone is refused.
+/// Refuses options that are for pictures alone.
 int convert_rows(const ConversionOptions& options, TableConversionOptions table, const CLI::App& command,
                  bool json) {
   for (const char* option : {"--size", "--fit", "--colour", "--grey", "--threads"})
@@ -205,7 +203,7 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
   auto* share = command
                     .add_option_function<double>(
                         "--test-share", [=](double part) { choose_tests({.share = part}); },
-                        "Of each class, taken to test with")
+                        "Share of each class for testing")
                     ->check([](const std::string& text) {
                       const auto number = parse_double(text);
                       return number && *number > 0 && *number < 1
@@ -216,7 +214,7 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
   auto* count = command
                     .add_option_function<std::int64_t>(
                         "--test-count", [=](std::int64_t samples) { choose_tests({.samples = samples}); },
-                        "So many pictures of each class instead")
+                        "Number of pictures of each class instead")
                     ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
                     ->excludes(share);
   command
@@ -231,10 +229,10 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
       .add_option_function<std::string>(
           "--validation",
           [&choice](const std::string& text) { choice.validation = *read_share_of_class(text); },
-          "So much of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
+          "Part of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
           "files; default: none")
       ->check(is_share);
-  command.add_option("--seed,--split-seed", choice.seed, "Of the choice of test and validation samples")
+  command.add_option("--seed,--split-seed", choice.seed, "Seed of the choice of test and validation samples")
       ->check([](const std::string& text) {
         return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
       })
@@ -257,7 +255,7 @@ void add_convert_command(CLI::App& app, Action& action) {
           "is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps with .gz, or "
           ".npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
       ->required();
-  command->add_option("directory", options->to, "Where the files of the new set go")->required();
+  command->add_option("directory", options->to, "Folder for the files of the new set")->required();
   auto* size_option =
       command
           ->add_option("--size", *size,
@@ -286,7 +284,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   add_recipe_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "One JSON object in place of lines");
+  command->add_flag("--json", *json, "Print one JSON object");
   command->footer(
       "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
       "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"

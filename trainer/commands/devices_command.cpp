@@ -97,7 +97,7 @@ void add_devices_command(CLI::App& app, Action& action) {
   });
 }
 
-// What runtime, driver and /proc say, laid out as tables.
+// Lays out the answers of runtime, driver and /proc as tables.
 
 namespace {
 

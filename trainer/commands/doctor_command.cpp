@@ -115,13 +115,11 @@ int examine(const Options& options) {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("doctor", "What is wrong with how ranks are started, and how to mend it");
+  auto* command = app.add_subcommand("doctor", "Find faults in how ranks are started, and their cures");
   auto options = std::make_shared<Options>();
   command->add_option("job", options->job, "Job file of the run; default: no data are compared");
   command->add_option("overrides", options->overrides, "key=value, as for train");
-  command->add_option("--log", options->log, "What a launcher has printed, '-': standard input")
-      ->excludes("job");
+  command->add_option("--log", options->log, "Log of a launcher; '-': standard input")->excludes("job");
   command->add_option(
       "--take-over", options->locked_run,
       "A run directory whose lock a job on this host left behind: frees it if that job is gone; "

@@ -46,7 +46,7 @@ struct EvaluationData {
   std::string relation;
 };
 
-/// What to load: the run's own data unless the options name others.
+/// Data to load: the run's own unless the options name others.
 DatasetOptions data_options(const EvalOptions& options, const SavedModel& model) {
   DatasetOptions wanted = model.data.options;
   if (!options.set.empty() && options.set != wanted.set) {
@@ -150,7 +150,7 @@ ClassEvaluation evaluate_classes_of_all(Communicator& comm, const ParallelSectio
                                          {.rank = comm.rank(), .ranks = comm.size()}));
 }
 
-/// What rank 0 says at the end.
+/// Report of rank 0 at the end.
 struct EvaluationReport {
   const SavedModel& model;
   const EvaluationData& loaded;
@@ -186,16 +186,6 @@ std::string evaluation_json(const EvaluationReport& report) {
   return json_text_in_ascii(json) + "\n";
 }
 
-RankFacts option_facts(const EvalOptions& options) {
-  return {{FactKind::kJob, "--set", options.set},
-          {FactKind::kJob, "--train", options.train_set ? "given" : "not given"},
-          {FactKind::kJob, "--validation", options.validation ? "given" : "not given"},
-          {FactKind::kJob, "--whole", options.whole ? "given" : "not given"},
-          {FactKind::kJob, "--classes", options.classes ? "given" : "not given"},
-          {FactKind::kJob, "--device", options.parallel.device},
-          {FactKind::kJob, "--threads", std::to_string(options.parallel.threads)}};
-}
-
 /// While a run goes on, two ranks may find two newest checkpoints.
 RankFacts model_facts(const SavedModel& model) {
   return RankFacts{{FactKind::kCheckpoint, "the sha256 of the weights", weights_sha256(model.weights.span()),
@@ -203,8 +193,8 @@ RankFacts model_facts(const SavedModel& model) {
          network_facts(model.network);
 }
 
-int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
-  expect_equal_ranks(comm, program_facts("eval", comm) + option_facts(options));
+int evaluate_checkpoint(const EvalOptions& options, const CLI::App& command, Communicator& comm) {
+  expect_equal_ranks(comm, program_facts("eval", comm) + option_facts(command));
   std::optional<SavedModel> model;
   EvaluationData loaded;
   agree(comm, [&] { model = load_saved_model(options.checkpoint); });
@@ -252,8 +242,8 @@ void add_eval_command(CLI::App& app, Action& action) {
       "--data,--root", options->data,
       "A directory to take the set from, whatever the run was trained on; default: where the run "
       "had it, then as data.root=auto, and the data must be those that it was trained on");
-  auto* train = command->add_flag("--train", options->train_set,
-                                  "What it was trained on, the training half, instead of the test half");
+  auto* train =
+      command->add_flag("--train", options->train_set, "Evaluate the training half instead of the test half");
   command
       ->add_flag("--validation", options->validation,
                  "The samples that the run held out of the training half (data.validation), or those of the "
@@ -263,9 +253,9 @@ void add_eval_command(CLI::App& app, Action& action) {
                     "All samples of that half, where the run took a part of them (data.test_samples, "
                     "data.train_samples)");
   command->add_flag("--classes", options->classes,
-                    "Also precision and recall of each class, which class is taken for which, and the "
+                    "Also precision and recall of each class, which class is mistaken for which, and the "
                     "surest mistakes (on the processor, whatever --device says)");
-  command->add_flag("--json", options->json, "One JSON object in place of lines (docs/report.md)");
+  command->add_flag("--json", options->json, "Print one JSON object (docs/report.md)");
   add_parallel_options(*command, options->parallel);
   command->footer(
       "The data are those that the run was trained on: looked for where it had them, compared by SHA-256, "
@@ -278,7 +268,7 @@ void add_eval_command(CLI::App& app, Action& action) {
     action = [=] {
       hash_program_in_advance();
       return run_on_ranks(options->parallel,
-                          [&](Communicator& comm) { return evaluate_checkpoint(*options, comm); });
+                          [&](Communicator& comm) { return evaluate_checkpoint(*options, *command, comm); });
     };
   });
 }

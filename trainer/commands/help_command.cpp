@@ -27,14 +27,14 @@ constexpr int kWidestText = 100;  ///< lines of prose become no longer, however 
 struct TextPiece {
   std::string text;       ///< without a line break at the end
   bool as_is = false;     ///< examples, output
-  bool is_apart = false;  ///< an empty line stands in front of it
+  bool is_apart = false;  ///< an empty line precedes it
 };
 
 bool opens_a_piece(const std::string& line) {
-  return line.starts_with("Example") || line.starts_with("Exit code") || line.starts_with(kKeysHere);
+  return line.starts_with("Example") || line.starts_with("Exit code");
 }
 
-/// Lines that begin with a space stay; others are joined up to an empty line, an "Example" or an "Exit code".
+/// Splits a text: lines that begin with a space stay. Others are joined up to an empty line, an "Example" or an "Exit code".
 std::vector<TextPiece> pieces_of(const std::string& text) {
   std::vector<TextPiece> pieces;
   std::istringstream lines(text);
@@ -89,11 +89,7 @@ class HelpFormatter : public CLI::Formatter {
     std::string page;
     for (const TextPiece& piece : pieces_of(text)) {
       if (piece.is_apart) page += "\n";
-      const bool keys = piece.text == kKeysHere;
-      page += keys          ? schema_help(columns)
-              : piece.as_is ? piece.text
-                            : fill(piece.text, std::min(columns, kWidestText));
-      if (!keys) page += "\n";
+      page += (piece.as_is ? piece.text : fill(piece.text, std::min(columns, kWidestText))) + "\n";
     }
     return page;
   }
@@ -128,13 +124,18 @@ std::string help_of_key(const std::string& question) {
 
 namespace {
 
+constexpr const char* kAllKeys = "keys";
+constexpr const char* kKeysHeading =
+    "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
+    "key, and their own defaults):";
+
 [[noreturn]] void refuse_topic(const std::vector<NamedCommand>& commands, const std::string& topic) {
   std::vector<std::string_view> known;
   for (const NamedCommand& command : commands) known.push_back(command.name);
   std::string hint = topic.find('.') == topic.npos ? did_you_mean(topic, known) : key_hint(topic);
-  throw UsageError(fmt::format(
-      "there is no command, key or section {}{}; see 'lockstep --help' and 'lockstep train --help'",
-      quoted_text(topic), hint));
+  throw UsageError(
+      fmt::format("there is no command, key or section {}{}; see 'lockstep --help' and 'lockstep help keys'",
+                  quoted_text(topic), hint));
 }
 
 int help(const CLI::App& app, const std::vector<std::string>& about) {
@@ -145,6 +146,8 @@ int help(const CLI::App& app, const std::vector<std::string>& about) {
   std::string text;
   if (topic.empty()) {
     text = app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+  } else if (topic == kAllKeys) {
+    text = fill(kKeysHeading, page_columns()) + "\n" + schema_help(page_columns());
   } else if (command != commands.end()) {
     const std::string before = "lockstep " + command->name;
     text = command->command->help(before.substr(0, before.rfind(' ')));
@@ -160,13 +163,14 @@ int help(const CLI::App& app, const std::vector<std::string>& about) {
 
 void add_help_command(CLI::App& app, Action& action) {
   auto* command =
-      app.add_subcommand("help", "Say all of a command, of a key of a job, or of a section of keys");
+      app.add_subcommand("help", "Describe a command, all keys of a job, a section of them, or one");
   auto about = std::make_shared<std::vector<std::string>>();
   command->add_option("about", *about,
-                      "train, bench step, train.optimizer.lr, train.schedule, batch_size, ...");
+                      "keys, train, bench step, train.optimizer.lr, train.schedule, batch_size, ...");
   command->footer(
       "A key may be named as other programs name it.\n"
       "Examples:\n"
+      "  lockstep help keys                  all keys of a job file\n"
       "  lockstep help bench step\n"
       "  lockstep help train.optimizer.lr\n"
       "  lockstep help parallel");

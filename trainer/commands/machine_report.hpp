@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the program says of itself and of the machine. lockstep --version --verbose: what a bug report should say.
+/// Facts about the program and the machine. lockstep --version --verbose: the facts that a bug report should give.
 #pragma once
 
 #include "kernels/device.hpp"
@@ -29,7 +29,7 @@ std::string version_line();
 /// That line, and one for each fact: build, MPI, instruction sets, GPUs and their libraries, places of files. Loads the
 /// plugins that are there.
 std::string version_report();
-/// The same for programs, on one line.
+/// Version for programs, on one line.
 std::string version_json();
 
 // lockstep devices: GPUs, and the processors that ranks compute on without any.
@@ -40,17 +40,17 @@ struct DeviceReport {
   std::vector<std::vector<PeerLink>> links;
 };
 
-/// The processors that ranks compute on where there is no GPU: {"model": ..., "cores": ..., "simd": ..., "int16": ...,
-/// "memory_free_bytes": ...}. The model is the architecture where Linux does not say; cores are those that this process
-/// may use.
+/// Processors for ranks without a GPU: {"model": ..., "cores": ..., "simd": ..., "int16": ...,
+/// "memory_free_bytes": ...}. The model is the architecture where Linux does not say; cores are those that
+/// this process may use.
 /// @param root  where /proc lies
 nlohmann::json processors_json(const std::filesystem::path& root = "/");
-/// The same for people.
+/// Describes the processors for people.
 std::string processors_text(const nlohmann::json& processors);
 
-/// @param nvml  null: free memory is asked of CUDA, which occupies some for that; and what can be told of
-///              NVLink is whether atomics work across a link
-/// @throws DeviceError  why there is no device and what to do
+/// @param nvml  null: ask CUDA for free memory, which occupies some.
+/// Then of NVLink only this is known: whether atomics work across a
+/// link
 DeviceReport report_devices(const Platform& platform, const Nvml* nvml);
 
 /// Tables with aligned columns.

@@ -292,7 +292,7 @@ void add_options(CLI::App& command, PredictOptions& options) {
       .add_flag("--csv", options.csv,
                 "A table for spreadsheets: picture, class, probability (of mse: output), not_sure")
       ->excludes(json);
-  command.add_flag("--summary", options.summary, "How many pictures of each class, for each file");
+  command.add_flag("--summary", options.summary, "Count the pictures of each class, for each file");
 }
 
 }  // namespace
@@ -304,7 +304,8 @@ void add_predict_command(CLI::App& app, Action& action) {
   command->footer(
       "Pictures are made like the training images. Where those are written figures, the ink is found, cut\n"
       "out, scaled and centred, with full contrast; otherwise they are scaled, in grey or colour as the\n"
-      "network has learnt it. What was done stands behind the answer. 'not sure' says why an answer may be\n"
+      "network has learnt it. The steps of preparation follow the answer. 'not sure' says why an answer may "
+      "be\n"
       "wrong: no class has 90 % (after train.loss: mse: leads by 0.5), and of figures: nothing is on the\n"
       "picture, it touches the edge, or it looks like two. Images of IDX files are taken as they are; a\n"
       "file with many of them gives a line for each.\n"

@@ -65,9 +65,9 @@ int list_runs(const RunsOptions& options) {
 }  // namespace
 
 void add_runs_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("runs", "List the runs in a folder, with what they came to");
+  auto* command = app.add_subcommand("runs", "List the runs in a folder, with their results");
   auto options = std::make_shared<RunsOptions>();
-  command->add_option("directory", options->directory, "Where the runs are, or one of them")
+  command->add_option("directory", options->directory, "Folder of runs, or one of them")
       ->capture_default_str();
   command
       ->add_option("--sort", options->sort, "The best or newest first; accuracy is the best, last the last")
@@ -82,13 +82,11 @@ void add_runs_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "One JSON object, with all numbers and the whole jobs");
   command->footer(
-      "States: running, finished, interrupted (saved on request), failed (ended with an\n"
-      "error), lost (its process, or a rank, is gone), damaged, no run. 'best % @' is the\n"
-      "best accuracy, on held-out samples (data.validation) or the test set, and its\n"
-      "epoch: 'lockstep eval RUN@best' takes that checkpoint.\n"
-      "On a narrow terminal some columns are left out; a file or pipe gets all.\n"
+      "States: running, finished, interrupted (saved on request), failed, lost (its\n"
+      "process or a rank is gone), damaged, no run. 'best % @' is the best accuracy, on\n"
+      "held-out samples or the test set, and its epoch (RUN@best). A narrow terminal\n"
+      "leaves columns out.\n"
       "Examples:\n"
-      "  lockstep runs\n"
       "  lockstep runs --sort accuracy --where model=net --where train.optimizer.lr=0.05\n"
       "  lockstep runs runs/sweep --json | jq '.runs[].best_accuracy'");
   command->callback([=, &action] { action = [=] { return list_runs(*options); }; });
@@ -118,17 +116,16 @@ int compare(const std::vector<std::string>& paths, bool json) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("compare", "Runs beside each other: jobs, curves, results, first difference");
+  auto* command = app.add_subcommand("compare", "Compare runs: jobs, curves, results, first difference");
   auto paths = std::make_shared<std::vector<std::string>>();
   auto json = std::make_shared<bool>(false);
   command->add_option("runs", *paths, "Run directories, two or more")->required()->expected(2, 1000);
   command->add_flag("--json", *json, "One JSON object, with every epoch of each run");
   command->footer(
-      "Shows the keys whose values differ, what the runs came to, the first step whose\n"
+      "Shows the keys whose values differ, the results of the runs, the first step whose\n"
       "fingerprints (trail.bin) differ from those of the first run, and the curves of\n"
       "accuracy and loss: in braille where the terminal is UTF-8, otherwise ASCII.\n"
-      "How the weights of two checkpoints differ, 'lockstep diff' says.\n"
+      "'lockstep diff' compares the weights of two checkpoints.\n"
       "Example:\n"
       "  lockstep compare runs/mnist runs/mnist-2");
   command->callback([=, &action] { action = [=] { return compare(*paths, *json); }; });
@@ -138,7 +135,7 @@ void add_compare_command(CLI::App& app, Action& action) {
 
 namespace {
 
-/// Of more runs at once the curves are compared, and checkpoints are not read.
+/// Limit above which only the curves are compared, and no checkpoints are read.
 constexpr std::size_t kMostModels = 4;
 
 struct ReportCommandOptions {
@@ -201,7 +198,7 @@ int follow(const ReportCommandOptions& options) {
   }
 }
 
-/// A folder with an event file for each run, by which TensorBoard tells them apart.
+/// A folder with an event file for each run, which TensorBoard shows as separate runs.
 int write_for_tensorboard(const ReportCommandOptions& options) {
   if (options.output.empty())
     throw UsageError("--format tensorboard writes a folder for each run: name one for them with -o DIR");
@@ -268,7 +265,7 @@ void add_report_command(CLI::App& app, Action& action) {
                       "The directory that holds the data; default where the runs had them");
   command->footer(
       "The page is one file that loads nothing: it can be sent, printed and read on a phone.\n"
-      "Of up to four runs, the newest checkpoint is evaluated on the test set: confusion matrix,\n"
+      "For up to four runs, the newest checkpoint is evaluated on the test set: confusion matrix,\n"
       "precision and recall of each class, the 36 surest mistakes as pictures.\n"
       "Examples:\n"
       "  lockstep report runs/mnist\n"

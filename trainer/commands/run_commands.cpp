@@ -15,7 +15,7 @@
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
@@ -61,36 +61,21 @@ void add_train_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("train", "Train as a job file says, alone or under mpirun or srun");
   auto job = std::make_shared<std::string>();
   auto overrides = std::make_shared<std::vector<std::string>>();
-  command
-      ->add_option(
-          "job", *job,
-          "Job file, e.g. launch/jobs/mnist.yaml, or the name of one that comes with the program, e.g. mnist")
+  command->add_option("job", *job, "Job file, or the name of one that comes with the program, e.g. mnist")
       ->required();
   command->add_option("overrides", *overrides,
-                      "key=value, in place of what the file says, e.g. train.epochs=2; the value is taken as "
-                      "it is, unless it begins with a quote or bracket: then it is YAML");
+                      "key=value instead of the file's; a value that begins with a quote or bracket is YAML");
   command->footer(
       "Examples:\n"
       "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"
       "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml\n"
       "  lockstep train JOB.yaml parallel.backend=thread parallel.ranks=3\n\n"
-      "Without run.dir it trains in runs/JOB. Run again, it goes on from the last\n"
-      "checkpoint, on any number of ranks; where that run is finished, or this one\n"
-      "would have other weights, a new one starts in runs/JOB-2. The first line says\n"
-      "which and why. With run.dir=DIR it goes on in DIR, on the data that it was\n"
-      "trained on; a run with nothing left to do says so and touches nothing. A\n"
-      "directory that holds other files and no run is refused.\n\n"
-      "Ranks that differ in program, libraries, job, network or data are refused\n"
-      "before the first step.\n\n"
-      "SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU (ulimit -S -t) save and\n"
-      "stop all ranks at the same step (exit code 75, once that step is on disk). What\n"
-      "comes within a second counts once; the third request, or one after five\n"
-      "seconds, leaves unsaved (128 + signal).\n\n"
-      "On a terminal lines are as wide as that is: in ASCII unless LC_ALL, LC_CTYPE\n"
-      "or LANG is UTF-8, without escape sequences where NO_COLOR is set, plain where\n"
-      "TERM is dumb.\n\n"
-      "'lockstep help KEY' says more of a key, such as train.optimizer.lr, or of all keys of a section." +
-      std::string(kKeysHeading));
+      "The run is in runs/JOB, or in run.dir. The same command resumes it, on any\n"
+      "number of ranks, or begins runs/JOB-2 if it is finished or would have other\n"
+      "weights. Ctrl-C or SIGTERM saves and stops (exit code 75).\n\n"
+      "Keys of a job:\n"
+      "  lockstep help keys                  all; a section: help train.optimizer\n"
+      "  lockstep help train.optimizer.lr    one of them");
   command->callback([=, &action] { action = [=] { return train_and_report(load_job(*job, *overrides)); }; });
 }
 
@@ -155,7 +140,7 @@ nlohmann::ordered_json job_json(const Job& job, const Network& network, const Se
   const DataSizes sizes = sizes_of(job, data);
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
   return {{"format", kValidateFormat},
-          {"job", flat_job(to_yaml(job), "job")},
+          {"job", texts_of_keys(job)},
           {"model", network.name()},
           {"parameters", network.parameters().size},
           {"train_samples", sizes.train_samples},
@@ -264,15 +249,14 @@ void add_validate_command(CLI::App& app, Action& action) {
       ->excludes(launch)
       ->type_name("FILE.png");
   command->add_flag("--force", options->force, "Replace that file if it is there already");
-  command->footer(kKeysHeading);
+  command->footer("Keys of a job: lockstep help keys, lockstep help KEY");
   command->callback([=, &action] { action = [=] { return validate(*options); }; });
 }
 
 // lockstep prove RUN
 
 void add_prove_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("prove", "Replay steps of a run and say whether it was computed as it says");
+  auto* command = app.add_subcommand("prove", "Replay steps of a run and check its recorded results");
   auto options = std::make_shared<ProveOptions>();
   auto steps = std::make_shared<std::string>();
   auto ranks = std::make_shared<int>(0);
@@ -281,15 +265,15 @@ void add_prove_command(CLI::App& app, Action& action) {
       command->add_option("--steps", *steps, "7, 1..100, 400.. or ..100, counted from 1; default all");
   command
       ->add_option("--sample", options->question.sample,
-                   "So many of those steps, at random, always the last one and that of the last checkpoint; "
+                   "Number of those steps, at random, always the last one and that of the last checkpoint; "
                    "each is replayed from the nearest checkpoint before it")
       ->check(CLI::Range(1, 1000000000));
   auto* seed =
-      command->add_option("--seed", options->question.seed, "Of the sample; default another each time");
+      command->add_option("--seed", options->question.seed, "Seed of the sample; default: another each time");
   command->add_option(
       "--data", options->data,
       "The directory that holds its data; default where the run had them, then as data.root=auto");
-  command->add_flag("--json", options->json, "One JSON object in place of lines");
+  command->add_flag("--json", options->json, "Print one JSON object");
   add_parallel_options(*command, options->parallel);
   auto kernels = std::make_shared<std::string>(spelt(Kernels::kNative));
   command->add_option("--kernels", *kernels, "On a GPU: native or vendor, as parallel.kernels")
@@ -300,13 +284,13 @@ void add_prove_command(CLI::App& app, Action& action) {
                    "Seconds that a rank waits for others before it gives up, as parallel.timeout_seconds")
       ->check(CLI::Range(1e-3, 1e9))
       ->capture_default_str();
-  command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
+  command->add_option("--ranks", *ranks, "Ranks as threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));
   command->footer(
       "Ranks take the intervals between checkpoints in turns, or share one where there are\n"
-      "more ranks than intervals; any number of them, on any machine, comes to the same.\n\n"
+      "more ranks than intervals; any number of them, on any machine, gives the same result.\n\n"
       "Losses, accuracies and the hash of metrics.jsonl, and the labels and sums of manifests, are\n"
-      "compared with what the replayed steps come to.\n\n"
+      "compared with the results of the replayed steps.\n\n"
       "Exit codes: 0 all steps asked for are proved, 1 the run is refuted: the first step that\n"
       "differs is named, with what differs in it and the likely cause; 2 usage, 65 the data found\n"
       "are not those of the run, or its trail cannot be read, 66 there is no trail, or nothing to\n"

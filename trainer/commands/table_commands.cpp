@@ -15,7 +15,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -127,10 +126,10 @@ void refuse_table_options(const CLI::App& command, const std::string& what) {
 void add_table_options(CLI::App& command, TableOptions& table) {
   command
       .add_option("--drop", table.drop,
-                  "Of text: a column that is no feature, by name or by number from 1; may be given again")
+                  "For text: a column that is not a feature, by name or by number from 1; may be given again")
       ->allow_extra_args(false);
   command.add_option("--separator", table.separator,
-                     "Of text: the character between columns; default: a comma, in .tsv a tabulator");
+                     "For text: the character between columns; default: a comma, in .tsv a tabulator");
   command
       .add_option_function<std::string>(
           "--header",
@@ -139,7 +138,7 @@ void add_table_options(CLI::App& command, TableOptions& table) {
                            : answer == "no" ? TableHeader::kNo
                                             : TableHeader::kAuto;
           },
-          "Of text: whether the first row has the columns' names; auto: it has if a feature in it is no "
+          "For text: whether the first row has the columns' names; auto: it has if a feature in it is no "
           "number")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->default_str("auto");
@@ -149,7 +148,7 @@ void add_recipe_options(CLI::App& command, TableOptions& table) {
   command
       .add_option(
           "--one-hot", table.one_hot,
-          "Of text: a column of words, by name or by number from 1, of which each value becomes a column "
+          "For text: a column of words, by name or by number from 1, of which each value becomes a column "
           "of 0 and 1, called COLUMN=VALUE; may be given again")
       ->allow_extra_args(false);
   command
@@ -160,7 +159,7 @@ void add_recipe_options(CLI::App& command, TableOptions& table) {
                             : answer == "median" ? MissingCells::kMedian
                                                  : MissingCells::kDropped;
           },
-          "Of text: what becomes of empty cells, and of NA, NaN, null, None and ?: the mean or median of "
+          "For text: treatment of empty cells, and of NA, NaN, null, None and ?: the mean or median of "
           "their column in the training half, which predict takes, too; drop leaves their rows out; default: "
           "they are refused")
       ->check(CLI::IsMember({"mean", "median", "drop"}));
@@ -211,8 +210,8 @@ void say_duplicates(const Duplicates& found) {
   if (found.under_two_labels > 0)
     print_error(fmt::format("warning: {} under two labels",
                             found.under_two_labels == 1
-                                ? "1 sample stands"
-                                : with_thousands(found.under_two_labels) + " samples stand"));
+                                ? "1 sample is"
+                                : with_thousands(found.under_two_labels) + " samples are"));
   for (const std::string& example : found.of_labels) print_error("  " + example);
 }
 

@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What `find` returns, or why it cannot.
+/// Returns the result of `find`, or the message of its error.
 std::string or_why_not(const std::function<std::string()>& find) {
   try {
     return find();
@@ -54,7 +54,7 @@ std::string plugin_state(const Plugin& plugin, const std::string& symbol) {
   });
 }
 
-/// What a library that is in memory says itself: 22809 for NCCL 2.28.9, 91900 for cuDNN 9.19.0; 0: nothing.
+/// Version that a loaded library reports: 22809 for NCCL 2.28.9, 91900 for cuDNN 9.19.0; 0: none.
 long own_version(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return 0;
@@ -68,7 +68,7 @@ long own_version(const std::string& path) {
   return version;
 }
 
-/// The libraries of GPUs that are in memory: their files, and behind them what they say.
+/// The libraries of GPUs that are in memory: their files, followed by their versions.
 std::vector<std::string> gpu_libraries() {
   std::vector<std::string> texts;
   for (const fs::path& file : loaded_libraries({"libcuda.so", "libnccl.so", "libcudnn.so", "libcublas.so"})) {

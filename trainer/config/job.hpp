@@ -74,7 +74,7 @@ struct ParallelSection : StepOptions, PipelineOptions {
   bool watchdog = true;                           ///< ranks under MPI watch each other
 };
 
-/// Which checkpoints stay; the newest good one always does.
+/// Checkpoints to keep; the newest good one is always kept.
 struct KeepSection {
   std::int64_t last = 3;         ///< the newest so many
   std::int64_t every_steps = 0;  ///< and those whose step is a multiple of this; 0: none
@@ -90,23 +90,24 @@ struct TracedSteps {
   bool holds(std::int64_t step) const { return is_given() && first <= step && step <= last; }
 };
 
-/// What the ranks of a run write down of so many steps fits in their memory.
+/// Limit at which the traces of all ranks still fit in their memory.
 inline constexpr std::int64_t kMostTracedSteps = 1000;
 
 struct RunSection {
   std::string dir = "auto";                   ///< auto: runs/NAME of the job, or runs/NAME-2 ...
   std::int64_t checkpoint_every_steps = 500;  ///< 0: only at the end
-  std::int64_t log_every_steps = 100;         ///< 0: only epochs
-  std::string resume = "auto";                ///< auto | never | a checkpoint directory
-  std::string on_save_error = "stop";         ///< stop | continue
-  double max_seconds = 0;                     ///< save and stop after so long; 0: no limit
-  std::int64_t print_loss_every_steps = 0;    ///< of an epoch: the mean loss of those; 0: never
-  bool print_shapes = false;                  ///< sizes of input and output, on each rank and together
-  bool trail = true;                          ///< fingerprints of each step in trail.bin
-  bool curve = false;                         ///< of the accuracy: on the terminal and as a picture
-  bool report = true;                         ///< report.html at the end
-  bool tensorboard = false;                   ///< event files for TensorBoard
-  TracedSteps trace = {};                     ///< steps whose course is written to trace.pftrace
+  static constexpr std::int64_t kAutoLogs = -1;
+  std::int64_t log_every_steps = kAutoLogs;  ///< log_spacing() says what auto is; 0: only epochs
+  std::string resume = "auto";               ///< auto | never | a checkpoint directory
+  std::string on_save_error = "stop";        ///< stop | continue
+  double max_seconds = 0;                    ///< save and stop after so long; 0: no limit
+  std::int64_t print_loss_every_steps = 0;   ///< of an epoch: the mean loss of those; 0: never
+  bool print_shapes = false;                 ///< sizes of input and output, on each rank and together
+  bool trail = true;                         ///< fingerprints of each step in trail.bin
+  bool curve = false;                        ///< of the accuracy: on the terminal and as a picture
+  bool report = true;                        ///< report.html at the end
+  bool tensorboard = false;                  ///< event files for TensorBoard
+  TracedSteps trace = {};                    ///< steps whose course is written to trace.pftrace
   KeepSection keep;
 };
 
@@ -121,7 +122,7 @@ struct InjectSection {
 
 struct Job {
   std::string name = "job";  ///< of the job file, without folder and .yaml; no key of it
-  /// Where each key that was given stands, as messages begin: "job.yaml:3:9: "; and of "" the file alone.
+  /// Place of each key that was given, as messages begin: "job.yaml:3:9: "; for "" the file alone.
   std::map<std::string, std::string, std::less<>> places = {};
   std::string model = "net";
   DataSection data;
@@ -130,7 +131,7 @@ struct Job {
   RunSection run;
   InjectSection inject = {};
 
-  /// Whether the file or an override gave this key.
+  /// True if the file or an override gave this key.
   bool gives(std::string_view key) const { return places.contains(key); }
 };
 
@@ -139,13 +140,13 @@ struct Job {
 /// @throws MissingDataError  the file is not there
 /// @throws ConfigError       one line: file:line:column, what is wrong, "did you mean"; or which override
 Job load_job(const std::string& path, const std::vector<std::string>& overrides);
-/// The same from text; `file` is for messages. `model` is left as written.
+/// Parses the text of a job; `file` is for messages. `model` is left as written.
 Job parse_job(const std::string& yaml, const std::string& file,
               const std::vector<std::string>& overrides = {});
-/// The job files that come with the program: where they are installed, or in the source tree it was built from.
+/// Job files that come with the program: where it is installed, or in its source tree.
 std::vector<std::string> shipped_jobs();
-/// What shows only when the job is carried out: "job.yaml:3:9: data.mean: " and the cause, or without the place
-/// if the key was not given.
+/// Error that shows only when the job is carried out: "job.yaml:3:9: data.mean: " and the cause. The place is
+/// left out if the key was not given.
 ConfigError key_error(const Job& job, std::string_view key, std::string_view cause);
 /// Every key of a job file: name, default, meaning and what it accepts. For --help. A line each where columns leave
 /// room for a table, otherwise name and default above the text.
@@ -153,7 +154,7 @@ std::string schema_help(int columns = kAnyWidth);
 /// All keys with their values, in order; parse_job of it gives the same job.
 std::string to_yaml(const Job& job);
 
-/// Where the job says this key, as messages begin: "mnist.yaml:7:3: "; "" where it does not.
+/// Place of this key in the job, as messages begin: "mnist.yaml:7:3: "; "" if it is not given.
 std::string place_of(const Job& job, std::string_view key);
 
 // Runs that leave a trail (trainer/checkpoint/trail.hpp).
@@ -163,12 +164,12 @@ inline bool keeps_trail(const Job& job) {
   return job.run.trail && job.parallel.determinism == Determinism::kWorld;
 }
 
-// What ranks and samples mean to a job: the batch that is given for each rank, what a batch costs, and on how many
-// ranks it may go on.
+// Meaning of ranks and samples to a job: each rank's batch, its cost, and the possible numbers of
+// ranks.
 
 /// The job on so many ranks: with data.per_rank_batch, data.global_batch is that times the ranks.
 /// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9. The message says
-///                      where it stands and what would be right
+///                      its place and the cure
 Job for_ranks(Job job, int ranks);
 
 /// How a run may go on when some of its ranks or hosts are lost.
@@ -182,8 +183,8 @@ RestartRule restart_rule(const Job& job);
 /// "run the same command again: it goes on from the last checkpoint, on any number of ranks"
 std::string restart_advice(const Job& job, int ranks);
 
-/// What people should know of a job's batches, a line each: one larger than the set, grains that are padded, and
-/// micro-batches that are no whole grains.
+/// Remarks on a job's batches, one line each. They name one larger than the set, padded grains, and
+/// micro-batches that are not whole grains.
 /// @param train_samples  of the job's set
 /// @param on_gpu         there nothing is padded
 std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu);

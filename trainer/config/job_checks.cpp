@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What must hold between the keys of a job: a function for each rule, called in the order of check_job.
+/// Conditions between the keys of a job: a function for each rule, called in the order of check_job.
 #include "comm/backend.hpp"
 #include "common/text_layout.hpp"
 #include "data/dataset.hpp"
@@ -51,7 +51,7 @@ void check_optimizer(const Job& job) {
            lr);
 }
 
-/// What becomes of the numbers of a group must be fp32 numbers, too.
+/// Checks that a group's rate and decay are fp32 numbers after scaling, too.
 void check_groups(const Job& job) {
   const OptimizerSection& section = job.train.optimizer;
   const double lr = scaled_lr(section, job.data.global_batch);
@@ -65,7 +65,7 @@ void check_groups(const Job& job) {
         group.weight_decay.value_or(0) / (section.weight_decay > 0 ? section.weight_decay : 1);
     if (group.weight_decay.value_or(0) > 0 && (share < 1e-30 || share > 1e30))
       refuse(job, "train.groups",
-             "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} are too far apart; "
+             "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} differ too much; "
              "give 0, or "
              "no more than 1e30 times the other",
              *group.weight_decay, group.match, section.weight_decay);
@@ -126,7 +126,7 @@ void check_root(const Job& job) {
          "data.set {} needs the directory that holds its files; set data.root", data.set);
 }
 
-/// What pictures become is said of pictures, and where labels are of archives.
+/// Refuses keys of pictures for other sets, and keys of an archive's labels likewise.
 void check_pictures(const Job& job) {
   const DataSection& data = job.data;
   if (data.label != DataSection().label && data.set != "webdataset")
@@ -142,7 +142,7 @@ void check_pictures(const Job& job) {
     refuse(job, "data.fit", "data.fit: {} fits pictures to data.size; set data.size too", spelt(data.fit));
 }
 
-/// Of people's own sets only the files know how many channels there are.
+/// Checks channels; only the files of people's own sets know how many there are.
 void check_channels(const Job& job) {
   const DataSection& data = job.data;
   const SetEntry& set = find_set(data.set);
@@ -189,7 +189,7 @@ void check_mixed_labels(const Job& job) {
 void check_partial(const Job& job) {
   if (job.train.partial && job.train.initial_weights.empty())
     refuse(job, "train.partial",
-           "train.partial: says what is taken of train.initial_weights, which is not given; add "
+           "train.partial: chooses tensors of train.initial_weights, which is not given; add "
            "train.initial_weights=RUN or a file, or remove it");
 }
 
@@ -288,7 +288,7 @@ void check_recompute(const Job& job) {
            job.parallel.strategy);
 }
 
-/// What is said of each rank's samples means nothing where ranks have layers.
+/// Refuses keys about each rank's samples where ranks have layers.
 void check_shares(const Job& job) {
   const std::string& name = job.parallel.strategy;
   if (find_strategy_kind(name).shares_batches) return;

@@ -36,7 +36,7 @@ ConfigError key_error(const Job& job, std::string_view key, std::string_view cau
 
 namespace {
 
-/// With a point in front of each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
+/// With a point before each exponent, without which YAML 1.1 readers (PyYAML) take a number for text: 1.0e-05.
 std::string with_points(std::string_view value) {
   enum { kStart, kDigits, kOther } scalar = kStart;  // the part read so far
   bool quoted = false;
@@ -77,8 +77,37 @@ std::string to_yaml(const Job& job) {
   return yaml;
 }
 
-// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks,
-// in words.
+namespace {
+
+/// In lists and maps, text is quoted only where it could be taken for several.
+std::string with_few_quotes(const YAML::Node& node, bool inside = false) {
+  if (node.IsScalar()) {
+    const bool is_one = !inside || node.Scalar().find_first_of(",:[]{}\"") == std::string::npos;
+    return is_one ? node.Scalar() : format_yaml_text(node.Scalar());
+  }
+  std::vector<std::string> items;
+  for (const auto& entry : node)
+    items.push_back(node.IsSequence() ? with_few_quotes(entry, true)
+                                      : fmt::format("{}: {}", with_few_quotes(entry.first, true),
+                                                    with_few_quotes(entry.second, true)));
+  return fmt::format("{1}{0}{2}", fmt::join(items, ", "), node.IsSequence() ? '[' : '{',
+                     node.IsSequence() ? ']' : '}');
+}
+
+}  // namespace
+
+std::map<std::string, std::string> texts_of_keys(const Job& job) {
+  std::map<std::string, std::string> texts;
+  for (const JobKey& key : job_schema()) {
+    if (!belongs(key, job)) continue;
+    const std::string text = with_points(key.write(job));
+    texts[key.path] = text.find('"') == text.npos ? text : with_few_quotes(YAML::Load(text));
+  }
+  return texts;
+}
+
+// Batch arithmetic: multiplies, and refuses a global batch that says something else. Describes a batch's cost
+// and the promise about ranks.
 
 namespace {
 
@@ -238,10 +267,10 @@ bool is_still_read(std::string_view what, std::string_view value) {
 
 std::string removed(std::string_view what) {
   const auto* row = std::ranges::find(kRemoved, what, &Removed::what);
-  return row == kRemoved.end() ? "" : fmt::format("{} is no longer there: use {}", what, row->instead);
+  return row == kRemoved.end() ? "" : fmt::format("{} was removed: use {}", what, row->instead);
 }
 
-// What an unknown key may have been meant to be.
+// Suggestions for an unknown key.
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What each kind of key accepts: how its values are read from YAML, written and described.
+/// Kinds of keys: how their values are read from YAML, written and described.
 #include "trainer/config/job_key.hpp"
 
 #include "common/printable.hpp"

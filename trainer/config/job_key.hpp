@@ -22,13 +22,13 @@ class Node;
 
 namespace lockstep {
 
-/// Whether two jobs that differ in this key may end in different weights.
+/// Influence of a key on the weights: whether two jobs that differ in it may end in different ones.
 /// kWeightsUnlessDefault is for a key that came later: jobs without it keep the digest of what they compute.
 enum class Determines { kNothing, kWeights, kWeightsInWorldMode, kWeightsUnlessDefault };
 
-/// What a refused value may have meant, or why it is refused: " (did you mean 'cpu'?)"; "" where nothing is known.
+/// Hint for a refused value, such as its correction or the reason. " (did you mean 'cpu'?)"; "" if there is none.
 using ValueHint = std::function<std::string(const std::string& value)>;
-/// What is wrong with a refused value of several parts, in words, and where; "": `expected` says it all.
+/// Fault in a refused value of several parts, in words, and its place; "": `expected` says it all.
 struct FoundFault {
   std::string text;
   int line = -1, column = -1;  ///< from 0; -1: where the value begins
@@ -43,7 +43,7 @@ struct JobKey {
   std::vector<std::string_view> choices = {};      ///< of an enumeration
   std::vector<std::string_view> other_names = {};  ///< what other programs call it; only for "did you mean"
   ValueHint hint = {};                             ///< null: the choice that is spelt nearly so
-  ValueFault fault = {};                           ///< null: what is `expected` says it all
+  ValueFault fault = {};                           ///< null: `expected` says it all
   std::string_view example = {};                   ///< a value other than the default; "": see example_of()
 
   /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
@@ -83,7 +83,7 @@ class Field {
 template <typename Access>
 Field(Access) -> Field<std::remove_reference_t<std::invoke_result_t<Access, Job&>>>;
 
-/// What a key accepts: the one place that reads its value from YAML, writes it and says what it looks like.
+/// Kind of value that a key accepts: the one place that reads it from YAML, writes and describes it.
 template <typename T>
 struct Kind {
   std::string expected;
@@ -99,14 +99,14 @@ template <typename Integer = std::int64_t>
 Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Integer> high);
 
 /// From 0, which auto is, too.
-/// @param automatic  what stands for auto; 0: then 0 is auto, too
+/// @param automatic  the value of auto; 0: then 0 is auto, too
 Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic = 0);
 
 struct RealRange {
   double low, high;
   bool open_low = false, open_high = false;  ///< whether the bound itself is excluded
 };
-/// Numbers are used as fp32: one that lies in the range, but would there be 0 or an excluded bound, is refused.
+/// Refuses a number within the range that as fp32 would be 0 or an excluded bound.
 Kind<double> real(RealRange range);
 
 Kind<bool> yes_or_no();
@@ -120,7 +120,7 @@ inline constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max(
 template <typename T>
 Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, std::size_t least = 1,
                              std::size_t most = kAnyLength);
-/// What the kind accepts, or auto, which is the empty list.
+/// Value of the kind, or auto, which is the empty list.
 template <typename T>
 Kind<std::vector<T>> or_auto(const Kind<std::vector<T>>& list);
 

@@ -23,9 +23,9 @@
 namespace lockstep {
 namespace {
 
-// What messages say of a node.
+// Descriptions of a node for messages.
 
-/// What stands there; lists of plain values only if they are short.
+/// Text of a node; lists of plain values only if they are short.
 std::string shown(const YAML::Node& node) {
   if (node.IsMap()) return "a map";
   if (node.IsNull()) return "nothing";
@@ -41,7 +41,7 @@ std::string shown(const YAML::Node& node) {
   return list.size() > kLongest ? "a list" : list;
 }
 
-/// What is to be said behind a value that a key refuses.
+/// Hint to append to the message about a refused value.
 std::string hint_for(const YAML::Node& node, const JobKey& key) {
   if (node.IsScalar()) return key.hint ? key.hint(node.Scalar()) : did_you_mean(node.Scalar(), key.choices);
   if (!node.IsSequence() || !key.hint) return "";
@@ -63,7 +63,7 @@ std::string key_that_takes(const YAML::Node& node, std::string_view section) {
 
 // The value of an override.
 
-/// Whether it is YAML: nothing, a list, a map, or text in quotes. Anything else is taken literally.
+/// True for YAML: nothing, a list, a map, or text in quotes. Anything else is taken literally.
 bool is_yaml_value(std::string_view value) {
   static constexpr std::array<std::string_view, 5> kNull = {"", "~", "null", "Null", "NULL"};
   return std::ranges::find(kNull, value) != kNull.end() || value.find_first_of("[{\"'") == 0;
@@ -85,7 +85,7 @@ YAML::Node load_yaml_value(const std::string& value, const std::string& source) 
   return load_strict_yaml(value, source);
 }
 
-/// What is named after the job file: "mnist" for "launch/jobs/mnist.yaml".
+/// Name derived from the job file: "mnist" for "launch/jobs/mnist.yaml".
 std::string name_of_job(const std::string& file) {
   const auto stem = std::filesystem::path(file).stem().string();
   return stem.empty() || stem.starts_with('.') ? Job().name : stem;
@@ -96,8 +96,8 @@ class JobReader {
  public:
   JobReader(const std::string& yaml, const std::string& file);
   void read_override(const std::string& text);
-  /// Gives keys that were not given the defaults of the optimiser, schedule and so on that was chosen, and checks what
-  /// must hold between keys.
+  /// Fills in the defaults of the chosen optimiser, schedule and so on. Then checks the conditions between
+  /// keys.
   Job finish();
 
   const Job& job() const { return job_; }
@@ -125,7 +125,7 @@ JobReader::JobReader(const std::string& yaml, const std::string& file) : source_
   if (const YAML::Node layers = root["layers"]; layers.IsDefined()) {
     fail(layers.Mark(),
          fmt::format("this file describes a network, not a job; a job names it: 'model: {}', or "
-                     "'model={}' behind another job file",
+                     "'model={}' after another job file",
                      file, file));
   }
   read_section(root, "");
@@ -189,7 +189,7 @@ void JobReader::read_value(const YAML::Node& node, const JobKey& key, const YAML
 Job JobReader::finish() {
   for (const JobKey& key : job_schema()) settle(key);
   check_job(job_);
-  // What `auto` stands for where that is known without the data: so a run's job.yaml says it.
+  // Replace `auto` where the value is known without the data, so that a run's job.yaml has it.
   const SetEntry& set = find_set(job_.data.set);
   if (job_.data.mean.empty()) job_.data.mean = set.mean;
   if (job_.data.std.empty()) job_.data.std = set.std;
@@ -212,8 +212,8 @@ void JobReader::settle(const JobKey& key) {
   if (!own->fallback.empty()) key.read(YAML::Load(std::string(own->fallback)), job_);
 }
 
-/// A key that another choice has is an error, unless the choice itself was overridden: then the file meant it
-/// for what it chose.
+/// Refuses a key of another choice, unless the choice was overridden: then the file meant it for its own
+/// choice.
 void JobReader::settle_foreign(const JobKey& key) {
   if (!job_.gives(key.path)) return;
   const JobKey& choice = *find_job_key(choice_path(key));
@@ -230,7 +230,7 @@ void JobReader::fail(const YAML::Mark& mark, const std::string& message) const {
   throw config_error(source_, is_override_ ? YAML::Mark::null_mark() : mark, message);
 }
 
-// Where job files and models are.
+// Search for job files and models.
 
 bool is_file(const std::filesystem::path& path) {
   std::error_code ignored;
@@ -243,8 +243,8 @@ std::string without_ending(const std::string& word) {
   return path.extension() == ".yaml" || path.extension() == ".yml" ? path.stem().string() : word;
 }
 
-/// " (did you mean 'mnist.yaml'?)" for the YAML file in its folder that `path` is most likely a misspelling of, or "" if
-/// none is near.
+/// " (did you mean 'mnist.yaml'?)": the YAML file in its folder whose name is nearest to that of `path`. ""
+/// if none is near.
 std::string near_file(const std::string& path) {
   const std::filesystem::path file = path, folder = file.has_parent_path() ? file.parent_path() : ".";
   std::vector<std::string> names;
@@ -264,13 +264,13 @@ std::string near_file(const std::string& path) {
   for (const std::string& job : shipped_jobs()) names.push_back(std::filesystem::path(job).stem().string());
   const std::vector<std::string_view> known(names.begin(), names.end());
   throw MissingDataError(
-      fmt::format("{}: no such file{}; with the program come the jobs {}; behind one, model=NAME and "
+      fmt::format("{}: no such file{}; jobs of the program: {}; after one, model=NAME and "
                   "data.set=NAME take others",
                   word, did_you_mean(without_ending(word), known), fmt::join(names, ", ")));
 }
 
-/// What `lockstep train mnist` means: a file of that name or else, unless mnist.yaml lies here, the job that comes
-/// with the program. @throws MissingDataError  mnist.yaml lies here, or there is nothing of that name
+/// Finds the job for `lockstep train mnist`: a file of that name, or else the job of the program. @throws
+/// MissingDataError  mnist.yaml lies here, or there is nothing of that name
 std::string find_job(const std::string& path) {
   if (path.empty() || is_file(path)) return path;
   for (const char* ending : {".yaml", ".yml"})
@@ -287,8 +287,8 @@ std::string find_job(const std::string& path) {
   return path;
 }
 
-/// The model, the data or the list that a job file names: beside that file if they are there, otherwise as written, which is
-/// relative to the current directory.
+/// Path of a model, data or list that a job file names: beside that file if it is there. Otherwise as
+/// written, relative to the current directory.
 std::string file_beside(const std::string& job_file, const std::string& name) {
   const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / name;
   return is_file(file) ? file.string() : name;

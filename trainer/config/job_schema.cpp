@@ -52,12 +52,12 @@ std::vector<JobKey> model_and_data_keys() {
         .also_called({"shuffle_buffer", "shuffle_buffer_size", "buffer_size", "window"}).such_as("65536"),
     KEY(data.in_memory, yes_or_no(), "read a set in shards or a table, or decode pictures, into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
     KEY(data.on_device, one_of<OnDevice>(), "on a GPU: whole copies the set there at the start; stream brings the samples of the coming steps there ahead of them, from memory or disk, so that the set may be larger than the GPU's memory; auto streams where the whole set would leave less than a tenth of what is free there"),
-    KEY(data.size, picture_size(), "of a set of pictures: what each is scaled to, width first; auto: they are all of one size", Determines::kWeightsUnlessDefault)
+    KEY(data.size, picture_size(), "for pictures: the size they are scaled to, width first; auto: they are all of one size", Determines::kWeightsUnlessDefault)
         .also_called({"image_size", "img_size", "resize"}).such_as("64x48"),
-    KEY(data.fit, one_of<PictureFit>(), "what data.size does to pictures of other proportions: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),
-    KEY(data.colour, yes_or_no(), "of a set of pictures: samples have red, green and blue; false: one grey channel", Determines::kWeightsUnlessDefault)
+    KEY(data.fit, one_of<PictureFit>(), "for pictures of other proportions than data.size: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),
+    KEY(data.colour, yes_or_no(), "for pictures: samples have red, green and blue; false: one grey channel", Determines::kWeightsUnlessDefault)
         .also_called({"color", "rgb"}),
-    KEY(data.label, word("cls, or a key of each sample's .json"), "of a set in WebDataset's archives: where labels are: cls: numbers or names in .cls; or this key of .json, whose value is a whole number, a name, or a list of them", Determines::kWeightsUnlessDefault)
+    KEY(data.label, word("cls, or a key of each sample's .json"), "for WebDataset archives, the place of the labels: cls: numbers or names in .cls; or this key of .json, whose value is a whole number, a name, or a list of them", Determines::kWeightsUnlessDefault)
         .also_called({"label_key", "target", "target_key"}).such_as("class_id"),
     KEY(data.balance_classes, yes_or_no(), "draw each class equally often in an epoch, which has as many samples as ever: those of small classes are repeated, those of large ones take turns over epochs", Determines::kWeightsUnlessDefault)
         .also_called({"balance", "balanced", "sampler", "weighted_sampler", "oversample"}),
@@ -92,26 +92,26 @@ std::vector<JobKey> train_keys() {
         "take those tensors of train.initial_weights whose name and shape fit, and start the others from the seed", Determines::kWeightsUnlessDefault)
         .also_called({"ignore_mismatched_sizes"}),
     KEY(train.recompute, yes_or_no(),
-        "less memory for activations on CPUs: backward makes most of them again, which takes up to a third longer and comes to the same bits")
+        "less memory for activations on CPUs: backward makes most of them again, which takes up to a third longer and gives the same bits")
         .also_called({"gradient_checkpointing", "activation_checkpointing", "checkpoint_activations"}),
     KEY(train.initial_scale, real({0, 1e6}), "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}).such_as("0.01"),
     KEY(train.loss, one_of<LossKind>(),
-        "what training makes small; cross_entropy: of the softmax; mse: the mean over the classes of squared differences to targets of 0 and 1; binary_cross_entropy: of each class by itself, as BCEWithLogitsLoss, where data may give a sample several labels",
+        "the loss to minimise; cross_entropy: of the softmax; mse: the mean over the classes of squared differences to targets of 0 and 1; binary_cross_entropy: of each class by itself, as BCEWithLogitsLoss, where data may give a sample several labels",
         Determines::kWeightsUnlessDefault)
         .also_called({"criterion", "loss_function", "objective"}),
     KEY(train.precision, one_of<Precision>(),
-        "in what convolutions and fully connected layers multiply; int16: operands are rounded to 16-bit integers, and sums are exact: docs/int16.md; on CPUs",
+        "type of the products in convolutions and fully connected layers; int16: operands are rounded to 16-bit integers, and sums are exact: docs/int16.md; on CPUs",
         Determines::kWeightsUnlessDefault)
         .also_called({"dtype", "mixed_precision", "amp", "autocast", "bf16", "fp16"}),
-    KEY(train.label_smoothing, real({0, 1, false, true}), "the share of each target that goes to all classes alike; training only", Determines::kWeightsUnlessDefault)
+    KEY(train.label_smoothing, real({0, 1, false, true}), "the share of each target that goes to all classes equally; training only", Determines::kWeightsUnlessDefault)
         .also_called({"smoothing"}).such_as("0.1"),
     KEY(train.class_weights, class_weights(),
-        "what samples of each class count in the cross-entropy, in the order of the labels; balanced: samples / (classes * samples of the class); training only",
+        "weights of the classes in the cross-entropy, in the order of the labels; balanced: samples / (classes * samples of the class); training only",
         Determines::kWeightsUnlessDefault)
         .also_called({"class_weight", "loss_weights"}).such_as("balanced"),
     KEY(train.ema, real({0, 1, false, true}),
-        "keep an average of the weights beside them, of which each step leaves this share and takes the rest from the new weights, such as 0.999: RUN@ema; 0: none", Determines::kWeightsUnlessDefault)
+        "keep an exponential moving average of the weights: each step keeps this share of it, such as 0.999, and adds the rest of the new weights: RUN@ema; 0: none", Determines::kWeightsUnlessDefault)
         .also_called({"ema_decay", "model_ema", "ema_weights"}).such_as("0.999"),
     KEY(train.swa.from_epoch, whole(0, kBillion),
         "keep the mean of the weights at the ends of this epoch and all later ones: RUN@swa; 0: none", Determines::kWeightsUnlessDefault)
@@ -119,7 +119,7 @@ std::vector<JobKey> train_keys() {
   };
 }
 
-/// What is done to gradients, and to which tensors, before an optimiser moves them.
+/// Keys that act on gradients before the optimiser does, and on which tensors.
 std::vector<JobKey> update_keys() {
   using namespace job_keys;
   return {
@@ -171,7 +171,7 @@ std::vector<JobKey> schedule_keys() {
     KEY(train.schedule.step_size, whole(1, kTrillion), "the rate falls whenever so many have passed", kWeights).such_as("10"),
     KEY(train.schedule.milestones, list_of(whole(1, kTrillion), "a list of whole numbers from 1 on such as [30, 80]"),
         "the rate falls when so many have passed", kWeights),
-    KEY(train.schedule.gamma, real({0, 1e6, true}), "what the rate is multiplied by when it falls", kWeights).also_called({"decay_rate"}).such_as("0.5"),
+    KEY(train.schedule.gamma, real({0, 1e6, true}), "factor of the rate at each fall", kWeights).also_called({"decay_rate"}).such_as("0.5"),
     KEY(train.schedule.power, real({0, 100, true}), "the exponent of the share of the schedule that is left", kWeights).such_as("2"),
     KEY(train.schedule.min_lr, real({0, 1e6}), "the rate at the end", kWeights).also_called({"eta_min", "end_lr"}).such_as("1e-5"),
     KEY(train.schedule.total, whole(0, kTrillion), "how long the schedule is, after its warm-up; 0: to the end of train.epochs", kWeights)
@@ -194,7 +194,7 @@ std::vector<JobKey> schedule_keys() {
 std::vector<JobKey> parallel_keys() {
   using namespace job_keys;
   return {
-    KEY(parallel.strategy, one_of(choices_of("parallel")), "what ranks share; data: the samples of a batch, each rank has the whole network; pipeline: the layers; hogwild: one set of weights, moved without locks")
+    KEY(parallel.strategy, one_of(choices_of("parallel")), "kind of parallelism; data: the samples of a batch, each rank has the whole network; pipeline: the layers; hogwild: one set of weights, moved without locks")
         .also_called({"mode", "type"}),
     KEY(parallel.stages, stages(),
         "where the network is cut; a number: so many stages of about equal work; auto: one for each rank").such_as("2"),
@@ -203,11 +203,11 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.schedule, one_of<PipelineOrder>(),
         "the order of a pipeline's passes; 1f1b: backward as soon as there is one, few grains in flight; gpipe: all forward passes first"),
     KEY(parallel.device, device(),
-        "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
+        "the device of each rank; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
         .also_called({"gpu"}).such_as("cpu"),
     KEY(parallel.backend, one_of(backend_names()),
         "how ranks talk; nccl: gradients stay on GPUs; thread: ranks are threads of one process"),
-    KEY(parallel.kernels, one_of<Kernels>(), "what computes on a GPU; native: our own kernels; vendor: cuDNN and cuBLAS"),
+    KEY(parallel.kernels, one_of<Kernels>(), "kernels on a GPU; native: our own kernels; vendor: cuDNN and cuBLAS"),
     KEY(parallel.graph, one_of<GraphUse>(), "on a GPU: launch whole steps as CUDA graphs"),
     KEY(parallel.ranks, whole<int>(0, 4096), "threads of one process, with backend thread or nccl; otherwise 0, and mpirun or srun says")
         .also_called({"world_size", "workers", "np"}).such_as("2"),
@@ -227,7 +227,7 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.replay_every_steps, whole_or_auto(kTrillion, ParallelSection::kAutoReplays), "after so many steps each rank computes the share of the next one again, or each pipeline that of the next pipeline, and a rank that computes wrongly is named before it moves a weight; 100 takes about 1 % of the time; auto: 128 on CPUs, 8192 on GPUs; 0: never").such_as("100"),
     KEY(parallel.timeout_seconds, real({0, 1e9, true}), "how long to wait for other ranks before giving up")
         .also_called({"timeout"}).such_as("60"),
-    KEY(parallel.watchdog, yes_or_no(), "ranks under MPI watch each other: who dies, stops or hangs is named at once"),
+    KEY(parallel.watchdog, yes_or_no(), "ranks under MPI watch each other: a rank that dies, stops or hangs is named at once"),
   };
 }
 
@@ -238,12 +238,12 @@ std::vector<JobKey> run_and_inject_keys() {
         "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")
         .also_called({"output", "output_dir", "out", "directory", "folder", "path", "name"}).such_as("runs/first"),
     KEY(run.checkpoint_every_steps, whole(0, kTrillion), "save after so many steps; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}).such_as("1000"),
-    KEY(run.log_every_steps, whole(0, kTrillion), "write a line to metrics.jsonl after so many steps; 0: only epochs")
+    KEY(run.log_every_steps, whole_or_auto(kTrillion, RunSection::kAutoLogs), "write a line to metrics.jsonl after so many steps; auto: after each of the first 100, then about each hundredth of those taken so far, at most 100 apart; 0: only epochs")
         .also_called({"log_interval"}).such_as("10"),
     KEY(run.resume, path("auto, never or a checkpoint directory"),
         "auto: go on from the newest checkpoint in run.dir; never: start anew; or a checkpoint directory").such_as("never"),
     KEY(run.on_save_error, one_of({"stop", "continue"}),
-        "where a checkpoint cannot be written; stop: with exit code 74; continue: warn and go on training"),
+        "if a checkpoint cannot be written; stop: with exit code 74; continue: warn and go on training"),
     KEY(run.max_seconds, real({0, 1e9}), "save and stop (exit code 75) after so long; 0: no limit; Slurm's end time always counts")
         .also_called({"max_time", "time_limit"}).such_as("3600"),
     KEY(run.print_loss_every_steps, whole(0, kTrillion),

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The keys of a job file: all of them, those of optimisers, schedules and strategies, those that a resume compares,
-/// and how messages spell them.
+/// Keys of a job file: all of them, those of each choice, and those that a resume compares. Also their
+/// spelling in messages.
 #pragma once
 
 #include "common/error.hpp"
@@ -17,33 +17,33 @@
 
 namespace lockstep {
 
-// The one table of all keys of a job file: parsing, messages, help, to_yaml and the resume check are made
-// from it.
+// Table of all keys of a job file. Parsing, messages, help, to_yaml and the resume check are made from
+// it.
 
-/// All keys in the order of the job file; the keys of a section stand together.
+/// All keys in the order of the job file; the keys of a section are together.
 const std::vector<JobKey>& job_schema();
 
 /// The key with this path, or null.
 const JobKey* find_job_key(std::string_view path);
 
-/// The key that has this name as its last part or in other programs: one of `section` before all, then one whose last
-/// part it is. Or null.
+/// Finds the key whose last part, or name in other programs, this is; null if none. Keys of `section` come
+/// first, then last parts.
 const JobKey* key_called(std::string_view name, std::string_view section = "");
 
-/// Whether `path` is a section: "train", "train.optimizer". "" is the whole job and counts.
+/// True if `path` is a section: "train", "train.optimizer". "" is the whole job and counts.
 bool is_job_section(std::string_view path);
 
 /// The names of the keys and sections directly in a section, in order.
 std::vector<std::string_view> names_in_section(std::string_view section);
 
-// Keys that not every job has: those of the optimiser, of the schedule, of the scaling rule, of the parallel
-// strategy that it chose, and of a fault on purpose.
+// Keys that not every job has. They belong to the chosen optimiser, schedule, scaling rule or strategy, or to
+// a deliberate fault.
 
-/// Whether the job's choice has this key. True for keys that belong to no choice; but those of `inject` only
+/// True if the job's choice has this key, or if the key belongs to no choice. Keys of `inject` count only
 /// where it is given.
 bool belongs(const JobKey& key, const Job& job);
 
-/// What the job's choice says of this key, or null.
+/// Description of this key by the job's choice, or null.
 const MemberKey* member_key(const JobKey& key, const Job& job);
 
 /// The path of the choice that the key depends on, "train.optimizer.kind"; "" if it depends on none.
@@ -59,23 +59,26 @@ struct KeyOwner {
   std::string_view fallback;  ///< "": that of the key
   bool required = false;
 };
-/// The choices that have the key; none for a key that belongs to no choice, or that all of them share.
+/// Choices that have the key; none for a key of no choice, or one that all of them share.
 std::vector<KeyOwner> owners_of(const JobKey& key);
 
 /// The names that a section's choice takes: of "train.optimizer", "train.optimizer.lr_scaling", "train.schedule" and
 /// "parallel".
 std::vector<std::string_view> choices_of(std::string_view section);
 
-// What must hold between keys.
+/// The keys that a job has, as one types them: "train.optimizer.lr" → "0.05"; a list is "[1, 2]".
+std::map<std::string, std::string> texts_of_keys(const Job& job);
+
+// Conditions between keys.
 
 /// @throws ConfigError  with the place of the key that does not go with the others
 void check_job(const Job& job);
 /// Throws ConfigError that points to where the key was given, or only to the file where it was not.
 [[noreturn]] void fail_at(const Job& job, std::string_view key, const std::string& message);
 
-// Which part of a job determines its weights: what must not change when a run is resumed.
+// Part of a job that determines its weights: it must not change when a run is resumed.
 
-/// The keys and values that decide which weights a run has at a given step: model, data order and scaling,
+/// Keys and values that determine a run's weights at a given step. They are model, data order and scaling,
 /// seed, optimiser, schedule, determinism, and under `determinism: world` the grain. Not how long it runs,
 /// unless a schedule is as long as the run, and not where: epochs, max_steps, ranks, threads, device,
 /// backend, buckets, directories and logging may change from one resume to the next.
@@ -93,13 +96,13 @@ void require_same_job(const std::map<std::string, std::string>& stored, const Jo
 
 // Removed keys, values, commands and options.
 
-/// "parallel.backend=peers is no longer there: use nccl" for a key, KEY=VALUE, command or "COMMAND --option[=VALUE]" that
-/// earlier versions had; "" for anything else.
+/// Message about something that earlier versions had: "parallel.backend=peers was removed: use nccl".
+/// `what` is a key, KEY=VALUE, command or "COMMAND --option[=VALUE]"; "" for anything else.
 std::string removed(std::string_view what);
 /// True if a removed key may have this value: it says what is done now.
 bool is_still_read(std::string_view what, std::string_view value);
 
-// What an unknown key, and --epochs 3, as other programs have it, mean here.
+// Suggestions for unknown keys, and for --epochs 3, as other programs have it.
 
 /// " (did you mean 'train.optimizer.lr'?)" for train.lr or learning_rate; "" where no key is near.
 std::string key_hint(const std::string& path);
@@ -107,9 +110,9 @@ std::string key_hint(const std::string& path);
 /// "unknown key 'trian' (did you mean 'train'?)" for a path that is neither a key nor a section.
 std::string unknown_key(const std::string& path);
 
-/// For the first of `arguments` that is an option, that the command does not know (it is among `unknown`), and
-/// that would be a key of a job file: what to write instead, "train.epochs=3". The value is what follows, or
-/// what stands behind '='; VALUE if there is none.
+/// Suggests an override for the first unknown option that would be a key of a job file: "train.epochs=3". The
+/// option is one of `arguments`, and among `unknown`. The value is the next argument or the text after '=';
+/// VALUE if there is none.
 std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
                                                const std::vector<std::string>& unknown);
 
@@ -120,26 +123,26 @@ struct KeyFact {
   std::string_view name;
   std::string text;
 };
-/// What it takes, its default, which choices read it, what becomes of a run that changes it, its names in other
-/// programs, and an example.
+/// Facts about a key: accepted values, default, choices that read it, effect on a run, other names, an
+/// example.
 std::vector<KeyFact> facts_of(const JobKey& key);
 
 /// A value that the key takes and that is not its default, as far as there is one.
 std::string example_of(const JobKey& key);
 
-/// Words that may stand behind "key=", for completion: choices, true and false, auto.
+/// Words that may follow "key=", for completion: choices, true and false, auto.
 std::vector<std::string> value_words(const JobKey& key);
-/// Whether a path may stand there.
+/// True if the value may be a path.
 bool takes_path(const JobKey& key);
 
-/// The keys that a question is about: those of a section, or those that have this name here or in other programs.
+/// Keys that a question is about: those of a section, or of this name here or elsewhere.
 std::vector<const JobKey*> keys_asked_for(const std::string& question);
-/// All that there is to know of a key, in lines of at most so many columns.
+/// Description of a key, in lines of at most so many columns.
 std::string key_help(const JobKey& key, int columns);
 
 // Advice from the rooms below, in the words of a job file.
 
-/// What advice is about, by the keys of a job file: as they can be given behind a command, too.
+/// Names of settings in advice: keys of a job file, which also work on the command line.
 inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
                                        .per_rank_batch = "data.per_rank_batch",
                                        .grain = "parallel.grain",
@@ -150,8 +153,8 @@ inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
                                        .timeout = "parallel.timeout_seconds",
                                        .run_directory = "run.dir"};
 
-/// The same for commands that take no job file but options (trainer/commands/command_line.hpp). What they
-/// have no option for keeps the name of the run's key.
+/// Names of settings for commands that take options (trainer/commands/command_line.hpp) in place of a job
+/// file. A setting without an option keeps the name of the run's key.
 inline constexpr Spelling kOptionSpelling{.global_batch = kJobSpelling.global_batch,
                                           .per_rank_batch = kJobSpelling.per_rank_batch,
                                           .grain = kJobSpelling.grain,

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What values of some keys mean: names of devices, faults and strategies, and paths below the home directory.
+/// Meaning of some keys' values: names of devices, faults and strategies, and paths below the home directory.
 #include "trainer/config/job_values.hpp"
 
 #include "common/env.hpp"
@@ -45,7 +45,7 @@ std::string device_hint(const std::string& text) {
   return did_you_mean(text, kNames);
 }
 
-// A word, for some with an amount behind it.
+// A word, for some followed by an amount.
 
 namespace {
 
@@ -100,7 +100,7 @@ Fault::Pattern pattern_of(std::string_view word) {
   return word == "stuck-bit" ? Fault::Pattern::kStuck : Fault::Pattern::kOne;
 }
 
-/// "weights", "gradient 1234:40": behind "flip-bit ".
+/// "weights", "gradient 1234:40": after "flip-bit ".
 std::optional<Fault> parse_flip(std::string_view text, Fault::Pattern pattern) {
   static constexpr std::array<std::pair<std::string_view, Fault::Target>, 8> kTargets = {
       {{"weights", Fault::Target::kWeights},

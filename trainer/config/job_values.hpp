@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What values of some keys mean: names of devices, faults and strategies, and paths below the home directory.
+/// Meaning of some keys' values: names of devices, faults and strategies, and paths below the home directory.
 #pragma once
 
 #include "trainer/training/optimizers/sections.hpp"
@@ -22,7 +22,7 @@ struct DeviceName {
   std::optional<int> index;  ///< of cuda:N
 };
 
-/// What all of them look like, for messages.
+/// Accepted names, for messages.
 inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda, cuda:N or emulated";
 
 /// nullopt if the text is none of them.
@@ -33,7 +33,7 @@ std::string device_hint(const std::string& text);
 
 // The faults that a job can ask for, as inject.what names them.
 
-/// What one rank does on purpose, so that people see what a job does then.
+/// Deliberate fault of one rank, to show how a job reacts.
 struct Fault {
   enum class Kind {
     kDie,           ///< SIGKILL to itself
@@ -47,10 +47,10 @@ struct Fault {
     kSwapped,       ///< the halves of the sums that arrive have changed places
     kWrongForward,  ///< the outputs of a forward pass are those of other classes
     kWrongLane,     ///< an output of one lane is wrong
-    kNan,           ///< one weight is no number
+    kNan,           ///< one weight is not a number
     kDesync,        ///< waits where the others do not
   };
-  /// What kFlipBit changes.
+  /// Target of kFlipBit.
   enum class Target {
     kWeights,
     kOptimizer,   ///< the optimiser's state, one buffer after the other
@@ -61,7 +61,7 @@ struct Fault {
     kLink,        ///< the sums over all ranks, as they arrive
     kMessage,     ///< activations or gradients, as they arrive from another stage
   };
-  /// Which bits of it.
+  /// Bits to change.
   enum class Pattern {
     kOne,
     kSeveral,  ///< of one word: the bit, and those 1, 3 and 7 above it
@@ -71,7 +71,7 @@ struct Fault {
   double amount = 0;  ///< kDelay: seconds; kSlow, kBusy: the share of a step that is added
   Target target = Target::kWeights;
   Pattern pattern = Pattern::kOne;
-  /// Which word (of kData: byte) and bit of it, both modulo what there is; nothing: the lowest bit in the middle.
+  /// Word (of kData: byte) and bit to change, both modulo their number; nothing: the lowest bit in the middle.
   std::optional<std::uint64_t> element = {};
   unsigned bit = 0;
 
@@ -80,8 +80,8 @@ struct Fault {
 
 inline constexpr std::string_view kNoFault = "none";
 
-/// "die", "delay 3s", "delay 500ms", "slow 10%", "busy 10%", "flip-bit", "flip-bit gradient", "flip-bit data 300:7",
-/// "flip-bits sums", "stuck-bit link"; nothing if it is none of them, or `none`.
+/// Parses a fault; nothing if it is unknown, or `none`. "die", "delay 3s", "delay 500ms", "slow 10%", "busy
+/// 10%", "flip-bit", "flip-bit gradient", "flip-bit data 300:7", "flip-bits sums", "stuck-bit link".
 std::optional<Fault> parse_fault(std::string_view name);
 
 /// Examples of all, and kNoFault.
@@ -89,16 +89,16 @@ std::vector<std::string_view> fault_names();
 
 // "~" in paths of a job file, as a shell reads it. In key=~/path no shell does.
 
-/// "~" and "~/..." begin with $HOME (or the home that the system knows), "~name" with that user's home; any
-/// other text stays as it is. nullopt if there is no such user or home. Reads the environment.
+/// Expands "~" and "~/..." to $HOME (or the home that the system knows), "~name" to that user's. Other text
+/// stays as it is. nullopt if there is no such user or home. Reads the environment.
 std::optional<std::string> expand_home(const std::string& path);
 
-// The parallel strategies by name, as far as a job file knows them: what they promise and which keys are
-// theirs. What they do is in trainer/setup/strategies.cpp.
+// Parallel strategies by name, as a job file knows them: their promises and their keys. Their work is in
+// trainer/setup/strategies.cpp.
 
 struct StrategyKind {
   std::string_view name;
-  /// Whether it ends in the weights of one rank, bit for bit, under `determinism: world`.
+  /// True if it ends in the weights of one rank, bit for bit, under `determinism: world`.
   bool same_bits = true;
   bool one_thread = false;  ///< each rank computes with one
   /// Each rank has samples of its own, so a batch may be given for each and cut in different ways.

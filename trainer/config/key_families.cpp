@@ -40,7 +40,7 @@ struct Family {
   std::vector<Member> members;
   std::string_view common = {};  ///< a key of all members, though one has another default
 
-  /// Whether all members have the key, as a key that none names.
+  /// True if all members have the key: either the common one, or a key that none names.
   bool shares(const JobKey& key) const {
     return key.leaf() == common ||
            std::ranges::none_of(members, [&](const Member& m) { return m.find(key); });
@@ -170,8 +170,8 @@ std::string ranks_that_would_do(const std::map<std::string, std::string>& then,
   return fmt::format("; with data.per_rank_batch {}, start {}, as then", each, counted(batch / each, "rank"));
 }
 
-/// Where the job leaves the length of its schedule to train.epochs: names that key, and what keeps the length. Another
-/// kind of schedule says it all.
+/// Explains a schedule whose length follows train.epochs: names that key, and how to keep the length. A
+/// change in the schedule's kind needs no further words.
 void name_who_decides_the_length(std::vector<std::string>& differences,
                                  const std::map<std::string, std::string>& then,
                                  const std::map<std::string, std::string>& now) {

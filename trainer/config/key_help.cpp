@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What people are told of the keys of a job: in --help, by `lockstep help KEY`, and on the reference pages.
+/// Help on the keys of a job: in --help, by `lockstep help KEY`, and on the reference pages.
 #include "common/text_layout.hpp"
 #include "trainer/config/job_schema.hpp"
 
@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kTrueOrFalse = "true or false";
-constexpr int kRoomForATable = 110;  ///< columns from which name, default and text stand beside each other
+constexpr int kRoomForATable = 110;  ///< columns from which name, default and text share a line
 constexpr int kIndent = 4;
 
 /// As on a command line: without the quotes of YAML, but of an empty text.

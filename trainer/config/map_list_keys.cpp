@@ -24,7 +24,7 @@ namespace lockstep::job_keys {
 
 namespace {
 
-/// What is wrong with a value, in words.
+/// Fault in a value, in words.
 struct Fault {
   std::string text;
 };
@@ -88,7 +88,7 @@ std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
   return static_cast<std::size_t>(found - names.begin());
 }
 
-/// What is missing, and what does nothing.
+/// Refuses missing options, and entries without effect.
 void check_options(const Augmentation& entry, const AugmentKindRow& row, const std::vector<bool>& given) {
   bool is_any_above_0 = false;
   for (std::size_t i = 0; i < row.options.size(); ++i) {
@@ -126,19 +126,19 @@ Augmentation read_entry(const YAML::Node& node) {
   return entry;
 }
 
-/// Pixels are moved first, all in one map; what changes them comes behind, and what mixes images last.
+/// Pixels are moved first, all in one map; then they are changed, and images are mixed last.
 void check_order(const std::vector<Augmentation>& before, const Augmentation& entry) {
   if (before.empty()) return;
   const Augmentation& last = before.back();
   const std::string_view name = row_of(entry.kind).name, last_name = row_of(last.kind).name;
   if (mixes_images(last.kind) && !mixes_images(entry.kind))
-    throw Fault{fmt::format("{} stands behind {}; put mixup and cutmix last", name, last_name)};
+    throw Fault{fmt::format("{} comes after {}; put mixup and cutmix last", name, last_name)};
   if (mixes_images(last.kind) && last.values[1][0] == 1)
-    throw Fault{fmt::format("{0} stands behind {1}, which mixes every image; give {1} a probability below 1",
+    throw Fault{fmt::format("{0} comes after {1}, which mixes every image; give {1} a probability below 1",
                             name, last_name)};
   if (moves_pixels(last.kind) || !moves_pixels(entry.kind)) return;
-  throw Fault{fmt::format("{} stands behind {}; put what moves pixels in front of jitter, erase and cutout",
-                          name, last_name)};
+  throw Fault{fmt::format("{} comes after {}; put geometric entries before jitter, erase and cutout", name,
+                          last_name)};
 }
 
 std::variant<std::vector<Augmentation>, Fault> parse(const YAML::Node& node) {

@@ -80,7 +80,7 @@ void DeviceArena::use_units() {
     std::fill(exponents.begin() + static_cast<std::ptrdiff_t>(units_.begin(i)),
               exponents.begin() + static_cast<std::ptrdiff_t>(units_.end(i)), units_.exponents()[i]);
   }
-  stream_.synchronize();  // What is queued may still read the old ones.
+  stream_.synchronize();  // queued work may still read the old ones
   exponents_ = DeviceBuffer<std::int16_t>(*gpu_.device, all_first ? 0 : parameters_);
   reducer_.set_exponents(exponents_.data());
   if (all_first) return;

@@ -104,7 +104,6 @@ class DeviceDataParallel final : public DataParallel {
  public:
   DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device, Communicator& comm);
 
-  std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
     return (part == EvaluatedPart::kTest ? evaluator_ : *validator_)
         .evaluate(comm_, arena_.weights(), leave, &unread_);
@@ -128,18 +127,16 @@ class DeviceDataParallel final : public DataParallel {
     put_weights();
     use_units();
   }
-  void probe_parts(const StepProbe& probe) override {
-    if (probe.sums || probe.outputs)
+  void require_sight(Sight part) const override {
+    DataParallel::require_sight(part);
+    if (part == Sight::kSums || part == Sight::kOutputs)
       throw ConfigError(fmt::format("inject.what: {} on a GPU cannot be reached; use parallel.device=cpu",
-                                    probe.sums ? "sums" : "outputs"));
-    if (probe.reduction.leaving || probe.reduction.arrived) arena_.reducer().probe_next_step(probe.reduction);
+                                    part == Sight::kSums ? "sums" : "outputs"));
+    if (part == Sight::kSumsOnTheirWay) arena_.reducer().require_compared_sums();
   }
-  bool prepare_shares(std::size_t /*most_grains*/) override {
-    return arena_.reducer().compares_sums() && cuts_of(setup_.network).empty();
-  }
-  SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
+  SumFingerprints gradients_of(const StepPosition& position, const std::vector<Grain>& grains);
   StepSizes step_sizes() const {
-    StepSizes sizes = sizes_of_steps(setup_.options, sampler_, longest_series_, comm_);
+    StepSizes sizes = sizes_of_steps(setup_.options, sampler_, series_.longest(), comm_);
     sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, comm_.rank(), sizes.max_columns);
     return sizes;
   }
@@ -161,7 +158,7 @@ class DeviceDataParallel final : public DataParallel {
   class WatchedStep;
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
   void append_own_sums(std::int64_t steps, StepSeries& series);
-  StepTotals reduce(const BatchShare& share);
+  StepTotals reduce(const StepPosition& position);
   std::vector<TensorRefusals> refusals_of_all();
   void use_units() {
     arena_.use_units();
@@ -181,9 +178,7 @@ class DeviceDataParallel final : public DataParallel {
   /// Kept here because graphs hold all-reduces. They must be gone before what makes those (NCCL's abort waits for
   /// them), in whatever order the strategy and the setup go.
   std::shared_ptr<Gpu> gpu_;
-  std::int64_t ring_steps_;      ///< 0: the set does not stream
-  std::int64_t longest_series_;  ///< however short steps are
-  SeriesLength series_;
+  std::int64_t ring_steps_;  ///< 0: the set does not stream
   DeviceStep step_;
   DeviceArena& arena_;
   StepGraphs graphs_;
@@ -197,11 +192,11 @@ class DeviceDataParallel final : public DataParallel {
 
 DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device,
                                        Communicator& comm)
-    : DataParallel(setup, comm, /*on_gpu=*/true),
+    : DataParallel(
+          setup, comm,
+          longest_series_for(device.gpu->device->kind() == "emulated", setup.options.batch.global_batch)),
       gpu_(device.gpu),
       ring_steps_(ring_steps(setup, device.streams, sampler_, comm.size())),
-      longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
-      series_(longest_series_),
       step_(setup, *gpu_, device.graph, step_sizes()),
       arena_(step_.arena()),
       graphs_(step_, device.graph),
@@ -212,6 +207,7 @@ DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceS
     validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, setup.options.loss.loss,
                        evaluated_at_once(), device.streams ? &comm : nullptr);
   step_.record_into(comm.activity().timeline());
+  arena_.reducer().show_to(observers_);
 }
 
 BatchShare DeviceDataParallel::share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
@@ -241,12 +237,12 @@ StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int6
 }
 
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
-  if (is_traced() || weighs_shares()) return 0;
-  most = std::min(most, longest_series_);
+  if (is_traced()) return 0;
+  most = std::min(most, series_.longest());
   if (ring_steps_ > 0) most = std::min(most, ring_steps_ / 2);
   std::int64_t steps = 0;
   while (steps < most && !arena_.units().is_refined_at(position.global_step + steps) &&
-         !is_replayed(position.global_step + steps))
+         !observers_.looks_at(position.global_step + steps))
     ++steps;
   return steps;
 }
@@ -314,14 +310,11 @@ class DeviceDataParallel::WatchedStep final : public StepWork {
   StepSums reduce() override {
     if (std::exchange(again_, true)) rank_.use_units();
     rank_.arena_.reducer().take_fingerprints_that_left();
-    const StepTotals totals = rank_.reduce(rank_.share_of(position_.step_in_epoch));
+    const StepTotals totals = rank_.reduce(position_);
     if (totals.refused > 0) refusals_ = rank_.refusals_of_all();
-    if (totals.refused == 0 && rank_.is_replayed(position_.global_step))
-      rank_.replay(position_, rank_.parts_of_share(rank_.arena_.reducer().own_fingerprints()));
     return {totals, refusals_};
   }
   void take(const StepTotals& /*totals*/) override {
-    if (rank_.weighs_shares()) rank_.compute_weighed_shares(position_);
     rank_.step_.queue_update();
     rank_.step_.queue_state_to_host();
     rank_.wait_for_stream();
@@ -330,6 +323,19 @@ class DeviceDataParallel::WatchedStep final : public StepWork {
   }
   bool has_units() const override { return true; }
   std::vector<double> largest_sums() override { return rank_.arena_.largest_sums(); }
+
+  const StepPosition& position() const override { return position_; }
+  SumFingerprints own_share() override {
+    return rank_.parts_of_share(rank_.arena_.reducer().own_fingerprints());
+  }
+  bool has_room_for(std::size_t /*grains*/) override {
+    return rank_.arena_.reducer().compares_sums() && cuts_of(rank_.setup_.network).empty();
+  }
+  SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
+    return rank_.gradients_of(position_, grains);
+  }
+  /// DeviceDataParallel::require_sight() refuses it.
+  void show_sums(const GradientReducer::SeeSums& /*see*/) override { LOCKSTEP_CHECK(false); }
 
  private:
   DeviceDataParallel& rank_;
@@ -346,7 +352,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
   unread_.take();  // of a series that was halted: it is tried again
   await_samples(position.global_step + 1);
   WatchedStep step(*this, position, series);
-  take_step(step, arena_.units(), position.global_step, comm_.activity().timeline(), series);
+  take_step(step, arena_.units(), observers_, comm_.activity().timeline(), series);
   step_.end_trace();
   if (compares_on_streams()) arena_.reducer().hold_buckets(false);
   if (series.failure) arena_.queue_zero_sums();
@@ -359,11 +365,12 @@ void DeviceDataParallel::append_own_sums(std::int64_t steps, StepSeries& series)
   series.own_sums.insert(series.own_sums.end(), left.begin(), left.begin() + count);
 }
 
-StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
+StepTotals DeviceDataParallel::reduce(const StepPosition& position) {
   arena_.queue_zero_sums();
   if (unread_.any()) step_.queue_refusal();
-  step_.queue_gradients(share, replays() || weighs_shares() ? DeviceStep::CutSumsFrom::kRanksNoted
-                                                            : DeviceStep::CutSumsFrom::kRanks);
+  step_.queue_gradients(share_of(position.step_in_epoch), observers_.looks_at(position.global_step)
+                                                              ? DeviceStep::CutSumsFrom::kRanksNoted
+                                                              : DeviceStep::CutSumsFrom::kRanks);
   if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
   if (compares_on_streams()) {
     arena_.reducer().launch_held(step_.stream());
@@ -375,8 +382,8 @@ StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
   return totals_of(step_.counters());
 }
 
-SumFingerprints DeviceDataParallel::compute_share(const StepPosition& position,
-                                                  const std::vector<Grain>& grains) {
+SumFingerprints DeviceDataParallel::gradients_of(const StepPosition& position,
+                                                 const std::vector<Grain>& grains) {
   arena_.queue_zero_sums();
   const std::int64_t begin_of_step = sampler_.place(position.step_in_epoch, {});
   step_.queue_gradients_of_others(share_of(grains, position.step_in_epoch), [&](const BatchShare& part) {

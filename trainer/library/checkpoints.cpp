@@ -111,7 +111,7 @@ std::string save_below(const std::string& folder, const CheckpointState& state) 
   return lockstep::save_checkpoint(Env::posix(), folder, state);
 }
 
-// Programs with weights of their own.
+// Checkpoints of programs with their own weights.
 
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
   CheckpointState state{.facts = {}, .weights = checkpoint.weights};

@@ -84,7 +84,7 @@ class FunctionStore final : public SampleStore {
       : features_(static_cast<std::size_t>(shape.features())), size_(size), make_(std::move(make)) {}
 
   std::int64_t size() const override { return size_; }
-  /// Nothing asks for those of features.
+  /// Nothing asks for it where samples are features.
   const PixelSums& sums() const override { return no_sums_; }
   void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override {
     std::vector<float> sample(features_);

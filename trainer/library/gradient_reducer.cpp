@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// GradientReducer for buffers of a program's own: a step is the core's, with terms that are remembered until it is taken.
+/// GradientReducer for a program's buffers: a step is the core's, and remembers terms until it is taken.
 #include "comm/reduce/gradient_reducer.hpp"
 
 #include "comm/agreement.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Trainer::save and load: from a strategy's state to a checkpoint of the program's form, and back.
+/// Facts that Trainer::save and load move between a strategy's state and a checkpoint of the program's form.
 #pragma once
 
 #include "models/network.hpp"

@@ -118,7 +118,7 @@ void require_network_for(const lockstep::Network& network, const lockstep::Datas
                   channels_rows_columns(data.shape), data.classes));
 }
 
-/// Facts that are the same on all ranks, in short. For samples that a function makes, the labels stand.
+/// Digest of all that must be equal on all ranks. Labels stand for samples that a function makes.
 std::string facts_of(const TrainingSetup& setup, const lockstep::Dataset& data) {
   const BatchOptions& batch = setup.options.batch;
   const OptimizerSection& optimizer = setup.options.update.optimizer;

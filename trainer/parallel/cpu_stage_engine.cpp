@@ -36,10 +36,7 @@ class CpuStageEngine final : public StageEngine {
 
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
-  void probe_next_reduction(const SumProbe& probe) override { arena_->reducer().probe_next_step(probe); }
-  void probe_next_outputs(const std::function<void(std::span<float>, int)>& probe) override {
-    outputs_probe_ = probe;
-  }
+  void require_sight(Sight /*part*/) const override {}
   SumFingerprints own_fingerprints() override {
     return fingerprints_of(arena_ ? &arena_->reducer() : nullptr);
   }
@@ -75,6 +72,7 @@ class CpuStageEngine final : public StageEngine {
   const float* weights_of(const HeldRange* range);
   /// The logits become their gradient.
   void take_loss(const StageVisit& visit, float* logits);
+  bool is_replaying() const { return into_ != nullptr && into_ != &arena_->reducer(); }
   void poll() {
     if (into_ != nullptr) into_->poll();
   }
@@ -87,7 +85,6 @@ class CpuStageEngine final : public StageEngine {
   GradientReducer* into_ = nullptr;      ///< where passes add gradients; null: there are none
   std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
   std::optional<GradientReducer> replayed_;
-  std::function<void(std::span<float>, int)> outputs_probe_;
   AlignedBuffer<float> gradients_;  ///< for the grain in work
   int columns_;                     ///< in a full grain
   std::vector<Slots> slots_;        ///< for each stage of the network; none for others'
@@ -110,6 +107,7 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
   if (parts.held.ranges.empty()) return;
   arena_.emplace(arena_part(), parts.replicas);
   into_ = &arena_->reducer();
+  into_->show_to(parts.observers);
   if (!replays()) return;
   alone_ = parts.replicas.split(parts.replicas.rank());
   replayed_.emplace(*alone_, held().buckets(), arena_->units(), Determinism::kWorld);
@@ -140,8 +138,8 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   const float* weights = weights_of(held().range_of(visit.stage));
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key, grain.samples())
                                  : execution.forward_evaluation(weights, columns);
-  if (visit.training && outputs_probe_ && visit.stage == plan().stages_of(parts_.rank).back())
-    std::exchange(outputs_probe_, {})({output, output_size(visit)}, columns);
+  if (visit.training && !is_replaying() && visit.stage == plan().stages_of(parts_.rank).back())
+    parts_.observers.outputs_computed({output, output_size(visit)}, columns);
   const bool is_last = visit.stage == plan().last();
   if (is_last) take_loss(visit, output);
   if (visit.training && into_ != nullptr) {

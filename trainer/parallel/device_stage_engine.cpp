@@ -59,9 +59,10 @@ class DeviceStageEngine final : public StageEngine {
 
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
-  void probe_next_reduction(const SumProbe& probe) override { arena_->reducer().probe_next_step(probe); }
-  void probe_next_outputs(const std::function<void(std::span<float>, int)>& /*probe*/) override {
-    throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+  void require_sight(Sight part) const override {
+    if (part == Sight::kOutputs)
+      throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+    if (part == Sight::kSumsOnTheirWay) arena_->reducer().require_compared_sums();
   }
   SumFingerprints own_fingerprints() override {
     return arena_ ? arena_->reducer().own_fingerprints() : SumFingerprints();
@@ -211,6 +212,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   if (parts.held.ranges.empty()) return;
   arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
   arena_->reducer().record_into(&timeline_);
+  arena_->reducer().show_to(parts_.observers);
   if (arena_->reducer().compares_sums() && !arena_->reducer().on_host()) arena_->reducer().hold_buckets(true);
 }
 

@@ -43,7 +43,8 @@ struct Hogwild::Share {
 };
 
 Hogwild::Hogwild(const TrainingSetup& setup, Communicator& comm)
-    : network_(setup.network),
+    : ParallelStrategy(sampler_options(setup, comm), kMostStepsBetweenMeetings),
+      network_(setup.network),
       setup_(setup),
       data_(*setup.data),
       comm_(comm),
@@ -51,8 +52,6 @@ Hogwild::Hogwild(const TrainingSetup& setup, Communicator& comm)
       seed_(setup.options.seed),
       loss_kind_(setup.options.loss.loss),
       loss_(setup.options, setup.data->train),
-      sampler_(sampler_options(setup, comm)),
-      series_(kMostStepsBetweenMeetings),
       loader_(setup.data->train, setup.augment_plan()),
       pool_(1),
       threads_(one_thread(setup)),

@@ -49,16 +49,16 @@ class Hogwild final : public ParallelStrategy {
   Hogwild(const TrainingSetup& setup, Communicator& comm);
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
-  std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override;
 
   TrainedState whole_state() override { return arena_.state(); }
   void distribute() override;
   void collect() override;
-  void check_copies(std::int64_t /*step*/) override {}  // there is one
+  TrainedState own_state() override { return whole_state(); }
+  void own_state_changed() override { LOCKSTEP_CHECK(false); }  // its weights are those of all
+  Teams teams() const override { return {.held = held_tensors(network_.parameters())}; }
 
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
-  const DistributedSampler& sampler() const override { return sampler_; }
   StrategyDescription describe() const override;
 
  private:
@@ -81,8 +81,6 @@ class Hogwild final : public ParallelStrategy {
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< for the step under way
   MixedShare mixed_;    ///< for the step under way
-  DistributedSampler sampler_;
-  SeriesLength series_;
   BatchLoader loader_;
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;  ///< one

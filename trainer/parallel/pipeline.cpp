@@ -32,15 +32,17 @@ std::vector<std::span<float>> spans_of(const TrainedState& state, std::size_t fi
 }  // namespace
 
 Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, const DeviceSetup& device,
-                   Communicator& comm)
-    : options_(options),
+                   Communicator& comm, StagePlan plan)
+    : ParallelStrategy(pipeline_sampling(setup.options, setup.data->train, plan, comm.rank()),
+                       /*longest_series=*/1),
+      options_(options),
       setup_(setup),
       device_(device),
       comm_(comm),
-      plan_(plan_stages(options, setup.network, comm.size())),
+      plan_(std::move(plan)),
       rank_(comm.rank() % plan_.width),
       replicas_(comm.split(rank_)),
-      sampler_(pipeline_sampling(setup.options, setup.data->train, plan_, comm.rank())),
+      members_(plan_.replicas > 1 ? comm.split(replica()) : nullptr),
       units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
       update_(setup.options, setup.network.parameters(), sampler_.steps_per_epoch()),
       held_(held_layout(setup.network, plan_, rank_)),
@@ -52,19 +54,16 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
                                                                                .sampler = sampler_,
                                                                                .comm = comm,
                                                                                .replicas = *replicas_,
-                                                                               .unread = unread_})),
+                                                                               .unread = unread_,
+                                                                               .observers = observers_})),
       links_(make_stage_links(plan_, comm, device.gpu.get(), engine_->message_stream())),
-      worker_(options.schedule, plan_, rank_, *links_, *engine_, comm.activity().timeline()),
+      worker_(options.schedule, plan_, rank_, *links_, *engine_, observers_, comm.activity().timeline()),
       checks_({.setup = setup,
                .plan = plan_,
                .held = held_,
-               .sampler = sampler_,
                .comm = comm,
                .replicas = *replicas_,
-               .update = update_,
-               .engine = *engine_,
-               .worker = worker_,
-               .on_gpu = device.gpu != nullptr}),
+               .worker = worker_}),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
       whole_buffers_(update_.buffer_names(), whole_weights_.size()),
       slots_of_row_(setup.options.fingerprints
@@ -101,6 +100,18 @@ class Pipeline::Step final : public StepWork {
   bool has_units() const override { return rank_.setup_.options.step.determinism == Determinism::kWorld; }
   std::vector<double> largest_sums() override { return rank_.of_all_tensors(rank_.engine_->largest_sums()); }
 
+  const StepPosition& position() const override { return position_; }
+  SumFingerprints own_share() override { return rank_.checks_.share(rank_.engine_->own_fingerprints()); }
+  /// Its memory is for the shares that pipelines have.
+  bool has_room_for(std::size_t grains) override {
+    return grains <= static_cast<std::size_t>(rank_.sampler_.most_grains_of(rank_.replica()));
+  }
+  SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
+    return rank_.gradients_of(position_, grains);
+  }
+  /// Pipeline::require_sight() refuses it.
+  void show_sums(const GradientReducer::SeeSums& /*see*/) override { LOCKSTEP_CHECK(false); }
+
  private:
   Pipeline& rank_;
   const StepPosition& position_;
@@ -110,7 +121,7 @@ class Pipeline::Step final : public StepWork {
 
 void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
   Step step(*this, position, stop_requested, series);
-  take_step(step, units_, position.global_step, comm_.activity().timeline(), series);
+  take_step(step, units_, observers_, comm_.activity().timeline(), series);
 }
 
 void Pipeline::update(const StepPosition& position, const StepTotals& totals, StepSeries& series) {
@@ -128,12 +139,6 @@ StepSums Pipeline::reduce(const StepPosition& position, bool stop_requested) {
   comm_.activity().begin_step(position.global_step + 1);
   const StageSums own = compute(position);
   const StepSums sums = sum_over_all(own, stop_requested, position.global_step + 1);
-  if (checks_.is_replayed(position.global_step) && sums.totals.refused == 0) {
-    checks_.replay(position, [&](int pipeline) {
-      train(position, pipeline, [this](int grains) { engine_->begin_replay(grains); });
-      return engine_->end_replay();
-    });
-  }
   wall_seconds_ += seconds_since(start);
   return sums;
 }
@@ -142,7 +147,9 @@ StageSums Pipeline::compute(const StepPosition& position) {
   sampler_.set_epoch(position.epoch);
   const bool counts = counts_rounding(setup_.network, sampler_, position);
   if (counts) cpu::int16::begin_count();
-  train(position, replica(), [&](int grains) { engine_->begin_step(position, units_, grains); });
+  const std::vector<Grain> share = sampler_.local_grains(position.step_in_epoch);
+  engine_->begin_step(position, units_, static_cast<int>(share.size()));
+  train(position, share);
   rounding_ = counts ? std::optional(cpu::int16::take_count()) : std::nullopt;
   StageSums sums;
   try {
@@ -154,8 +161,13 @@ StageSums Pipeline::compute(const StepPosition& position) {
   return sums;
 }
 
-void Pipeline::train(const StepPosition& position, int pipeline, const std::function<void(int)>& begin) {
-  const auto share = sampler_.grains_of(pipeline, position.step_in_epoch);
+SumFingerprints Pipeline::gradients_of(const StepPosition& position, const std::vector<Grain>& grains) {
+  engine_->begin_replay(static_cast<int>(grains.size()));
+  train(position, grains);
+  return checks_.share(engine_->end_replay());
+}
+
+void Pipeline::train(const StepPosition& position, const std::vector<Grain>& share) {
   const MixedShare mixed = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, share);
   std::vector<StageGrain> grains;
   for (const Grain& grain : share) {
@@ -166,7 +178,6 @@ void Pipeline::train(const StepPosition& position, int pipeline, const std::func
                       .mixes = mixed.mixes(place, grain.samples),
                       .second_labels = mixed.second_labels(place)});
   }
-  begin(static_cast<int>(grains.size()));
   worker_.train(grains);
   links_->flush();  // before sums that may keep a GPU busy until other ranks come
 }
@@ -193,31 +204,24 @@ StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested, std::
   return {decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals(), refusals_};
 }
 
-void Pipeline::probe_next_step(const StepProbe& probe) {
-  if (probe.sums) return ParallelStrategy::probe_next_step(probe);
-  if (probe.outputs) engine_->probe_next_outputs(probe.outputs);
-  if (probe.message) {
-    if (plan_.width == 1 || engine_->message_stream() != nullptr)
-      throw ConfigError("inject.what: this rank takes no messages of other stages in host memory");
-    worker_.probe_next_message(probe.message);
-  }
+void Pipeline::require_sight(Sight part) const {
   const bool has_none = held_.ranges.empty();
-  if (probe.reduction.leaving || probe.reduction.arrived) {
-    if (plan_.replicas == 1 || has_none)
-      throw ConfigError(
-          "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data");
-    engine_->probe_next_reduction(probe.reduction);
-  }
-  if (!probe.state) return;
-  if (has_none) throw ConfigError("inject.rank: the stages of this rank have no weights");
-  engine_->fetch_state();
-  probe.state(engine_->state());
-  engine_->commit_state();
+  if (part == Sight::kSums) return ParallelStrategy::require_sight(part);
+  if (part == Sight::kMessages && (plan_.width == 1 || engine_->message_stream() != nullptr))
+    throw ConfigError("inject.what: this rank takes no messages of other stages in host memory");
+  if (part == Sight::kSumsOnTheirWay && (plan_.replicas == 1 || has_none))
+    throw ConfigError(
+        "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data");
+  if (part == Sight::kState && has_none)
+    throw ConfigError("inject.rank: the stages of this rank have no weights");
+  engine_->require_sight(part);
 }
 
-std::optional<double> Pipeline::gradient_norm() {
-  if (device_.gpu != nullptr) return std::nullopt;
-  return norm_of_all(of_all_tensors(engine_->gradient_squares()));
+StepMeasures Pipeline::measures() {
+  StepMeasures measures{.rounded_to_zero = share_rounded_to_zero(comm_, rounding_)};
+  if (device_.gpu == nullptr)
+    measures.gradient_norm = norm_of_all(of_all_tensors(engine_->gradient_squares()));
+  return measures;
 }
 
 /// One rank has each tensor; the others add zeros to its number's bits.
@@ -315,34 +319,20 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
   }
 }
 
-void Pipeline::exchange_weights(const std::string& average) {
-  naming_silent_stages([&] {
-    engine_->fetch_state();
-    if (!held_.ranges.empty()) exchange(engine_->state(), average);
-    engine_->commit_state();
-  });
+TrainedState Pipeline::own_state() {
+  if (held_.ranges.empty()) return {{}, {}, units_};
+  engine_->fetch_state();
+  return engine_->state();
 }
 
-void Pipeline::check_copies(std::int64_t step) {
-  if (plan_.replicas > 1) check_rows(checks_.state_fingerprints(), step);
-}
-
-void Pipeline::check_rows(const std::vector<std::uint64_t>& row, std::int64_t step) {
-  naming_silent_stages([&] { checks_.expect_equal_rows(row, step); });
-}
-
-/// Each rank has a part of each row, and zeros for the rest. Those of the first replica are put together.
-CombinedFingerprints Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
-                                                    std::span<const std::uint64_t> own_sums) {
-  std::vector<std::uint64_t> parts(rows.size());
-  if (replica() == 0) std::ranges::copy(rows, parts.begin());
-  return combine_rows(comm_, rows, slots, own_sums, plan_.replicas, parts);
-}
-
-std::optional<std::vector<std::int64_t>> Pipeline::held_tensors() const {
-  std::vector<std::int64_t> numbers;
-  for (const HeldTensor& tensor : held_.tensors) numbers.push_back(static_cast<std::int64_t>(tensor.number));
-  return numbers;
+Teams Pipeline::teams() const {
+  return {.peers = replicas_.get(),
+          .members = members_.get(),
+          .held = held_.tensors,
+          .holders = checks_.holders(),
+          .share_parts = checks_.share_parts(),
+          .reads_pictures = plan_.rank_of(0),
+          .reads_labels = plan_.rank_of(plan_.last())};
 }
 
 StrategyDescription Pipeline::describe() const {

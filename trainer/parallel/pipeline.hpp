@@ -3,8 +3,7 @@
 /// The strategy `pipeline`: each rank has some layers of the network, and grains pass through them one after the
 /// other. The bits are those of one rank.
 ///
-/// And which rank of some pipelines computes or remembers wrongly, or has a bad link: sums among replicas, messages
-/// between stages, and replays, in which each pipeline computes the share of the next one.
+/// Also names the rank that has a bad link: it compares sums among replicas and messages between stages.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -21,7 +20,7 @@
 #include "trainer/training/setup.hpp"
 #include "trainer/training/strategy.hpp"
 #include "trainer/training/training_step.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/wrong_rank.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -45,16 +44,11 @@ class StageChecks {
     const TrainingSetup& setup;
     const StagePlan& plan;
     const HeldLayout& held;
-    const DistributedSampler& sampler;
-    Communicator& comm;          ///< all ranks
-    Communicator& replicas;      ///< those with the same stages
-    const WeightUpdate& update;  ///< the whole network's
-    StageEngine& engine;
+    Communicator& comm;      ///< all ranks
+    Communicator& replicas;  ///< those with the same stages
     const StageWorker& worker;
-    bool on_gpu;
   };
-  /// Collective.
-  explicit StageChecks(const Parts& parts);
+  explicit StageChecks(const Parts& parts) : parts_(parts) {}
 
   /// This rank's stages found that sums among the replicas differ.
   void note(const SumsDifferError& error) { sums_differ_ = error; }
@@ -65,21 +59,13 @@ class StageChecks {
   /// @throws WrongRankError  sums among replicas, or a message between two stages, changed on their way
   void expect_right(std::span<const std::int64_t> summed, std::int64_t step);
 
-  std::int64_t replays_every() const { return replay_every_; }
-  /// After the step that follows so many, pipelines compute each other's shares again.
-  bool is_replayed(std::int64_t global_step) const {
-    return replay_every_ > 0 && (global_step + 1) % replay_every_ == 0;
-  }
-  /// Collective, between a step's reduction and its update.
-  /// @param compute_share  lets the worker train on the share of a pipeline
-  /// @returns of it, StageEngine::end_replay()
-  /// @throws WrongRankError
-  void replay(const StepPosition& position,
-              const std::function<SumFingerprints(int pipeline)>& compute_share) const;
-  /// Fingerprints of this rank's tensors, in the row of the whole network.
-  SumFingerprints state_fingerprints() const;
-  /// Collective. @throws WrongRankError  the row of this rank's stages is not that of the other replicas
-  void expect_equal_rows(const SumFingerprints& row, std::int64_t step) const;
+  /// The members of a pipeline that have each trained tensor.
+  std::vector<int> holders() const;
+  /// Messages of the step between stages of different ranks, then the gradients of tensors.
+  std::vector<ComparedPart> share_parts() const;
+  /// Fingerprints of these, of the step computed last; zeros for what other members have.
+  /// @param gradients  of the tensors that this rank holds
+  SumFingerprints share(const SumFingerprints& gradients) const;
 
  private:
   /// From one stage to its neighbour.
@@ -89,18 +75,8 @@ class StageChecks {
   [[noreturn]] void throw_wrong_message(std::int64_t step) const;
   std::vector<Link> links() const;
   std::string message_name(const Link& link) const;
-  /// The rank of a pipeline that has a tensor.
-  int holder_of(std::size_t tensor) const;
-  std::vector<ReplayedPart> state_parts() const;
-  std::vector<ReplayedPart> share_parts() const;
-  SumFingerprints of_share(const SumFingerprints& held) const;
-  SumFingerprints of_samples(const StepPosition& position, int pipeline) const;
-  SumFingerprints of_pipeline(const SumFingerprints& mine) const;
-  int rank() const { return parts_.comm.rank() % parts_.plan.width; }
 
   const Parts parts_;
-  std::int64_t replay_every_;               ///< steps; 0: never
-  std::unique_ptr<Communicator> pipeline_;  ///< for replays: the ranks of this one
   std::optional<SumsDifferError> sums_differ_;
 };
 
@@ -113,34 +89,29 @@ class Pipeline final : public ParallelStrategy {
  public:
   /// Borrows the setups, which last as long.
   Pipeline(const PipelineOptions& options, const TrainingSetup& setup, const DeviceSetup& device,
-           Communicator& comm);
+           Communicator& comm)
+      : Pipeline(options, setup, device, comm, plan_stages(options, setup.network, comm.size())) {}
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
-  std::int64_t longest_series() const override { return 1; }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override;
 
   TrainedState whole_state() override;
   void distribute() override;
   void collect() override;
-  void exchange_weights(const std::string& average) override;
-  void check_copies(std::int64_t step) override;
-  void check_rows(const std::vector<std::uint64_t>& row, std::int64_t step) override;
-  std::int64_t replays_every() const override { return checks_.replays_every(); }
-  CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
-                                            std::span<const std::uint64_t> own_sums) override;
-
-  std::optional<std::vector<std::int64_t>> held_tensors() const override;
-  std::optional<double> gradient_norm() override;
-  std::optional<double> rounded_to_zero() override { return share_rounded_to_zero(comm_, rounding_); }
+  TrainedState own_state() override;
+  void own_state_changed() override { engine_->commit_state(); }
+  Teams teams() const override;
+  StepMeasures measures() override;
   /// All but the sums after their reduction; those on their way where there are replicas.
-  void probe_next_step(const StepProbe& probe) override;
+  void require_sight(Sight part) const override;
 
   const WeightUpdate& weight_update() const override { return update_; }
-  const DistributedSampler& sampler() const override { return sampler_; }
   StrategyDescription describe() const override;
   StrategySummary summary() override;
 
  private:
+  Pipeline(const PipelineOptions& options, const TrainingSetup& setup, const DeviceSetup& device,
+           Communicator& comm, StagePlan plan);
   /// A rank that waits in vain in `work` says which stages are silent.
   template <typename Work>
   auto naming_silent_stages(const Work& work);
@@ -150,8 +121,9 @@ class Pipeline final : public ParallelStrategy {
   StageSums compute(const StepPosition& position);
   /// A step's reduction. @throws WrongRankError
   StepSums reduce(const StepPosition& position, bool stop_requested);
-  /// Trains this rank's stages on the share of a pipeline, which has so many micro-batches.
-  void train(const StepPosition& position, int pipeline, const std::function<void(int)>& begin);
+  /// Trains this rank's stages on neighbouring grains, each of which is a micro-batch.
+  void train(const StepPosition& position, const std::vector<Grain>& share);
+  SumFingerprints gradients_of(const StepPosition& position, const std::vector<Grain>& grains);
   Evaluation evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
   StepSums sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step);
@@ -167,9 +139,9 @@ class Pipeline final : public ParallelStrategy {
   StagePlan plan_;
   int rank_;                                ///< in the pipeline
   std::unique_ptr<Communicator> replicas_;  ///< the ranks with the same stages
-  DistributedSampler sampler_;
-  GradientUnits units_;  ///< the whole network's
-  WeightUpdate update_;  ///< the whole network's
+  std::unique_ptr<Communicator> members_;   ///< those of this pipeline, where there are others
+  GradientUnits units_;                     ///< the whole network's
+  WeightUpdate update_;                     ///< the whole network's
   HeldLayout held_;
   std::unique_ptr<StageEngine> engine_;
   std::unique_ptr<StageLinks> links_;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// All ranks of a pipeline have the same fingerprints of it, so ranks of every stage judge alike. Messages come before
-/// gradients in them: the first number that differs belongs to the rank where it began.
+/// Messages come before gradients in a pipeline's share: the first number that differs belongs to the rank where it
+/// began.
 #include "trainer/parallel/pipeline.hpp"
 #include "trainer/parallel/stage_links.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/wrong_rank.hpp"
 
 #include <fmt/format.h>
 
@@ -18,13 +18,6 @@ int tag_of(const std::pair<int, int>& link) {
 }
 
 }  // namespace
-
-StageChecks::StageChecks(const Parts& parts)
-    : parts_(parts),
-      replay_every_(steps_between_replays(parts.setup.options.step, parts.plan.replicas, parts.on_gpu)) {
-  if (replay_every_ == 0) return;
-  pipeline_ = parts.comm.split(parts.comm.rank() / parts.plan.width);
-}
 
 void StageChecks::append_to(std::vector<std::int64_t>& numbers) const {
   numbers.push_back(sums_differ_ ? 1 : 0);
@@ -66,7 +59,7 @@ void StageChecks::throw_wrong_message(std::int64_t step) const {
       if (at(at(sent, sender), tag_of(link)) == at(at(arrived, receiver), tag_of(link))) continue;
       numbers.ranks = {receiver};
       numbers.what =
-          fmt::format("what arrived at {} is not {} that {} sent: a link or the memory behind it changed it",
+          fmt::format("what arrived at {} is not {} that {} sent: a link or memory at its end changed it",
                       at(who, receiver), message_name(link), at(who, sender));
       break;
     }
@@ -92,54 +85,31 @@ std::string StageChecks::message_name(const Link& link) const {
                      parts_.plan.describe(link.first));
 }
 
-void StageChecks::replay(const StepPosition& position,
-                         const std::function<SumFingerprints(int pipeline)>& compute_share) const {
-  const int first = parts_.plan.rank_of(0), last = parts_.plan.rank_of(parts_.plan.last());
-  const ReplayWork work{.share_parts = share_parts(),
-                        .state_parts = state_parts(),
-                        .sample_parts = {{"pictures", first}, {"labels", last}},
-                        .compute_share = [&](int pipeline) { return of_share(compute_share(pipeline)); },
-                        .state = [this] { return of_pipeline(state_fingerprints()); },
-                        .samples = [&](int pipeline) { return of_samples(position, pipeline); }};
-  const SumFingerprints own = of_share(parts_.engine.own_fingerprints());
-  replay_next_share(parts_.comm, parts_.replicas, own, work, position.global_step + 1,
-                    parts_.setup.processor);
+std::vector<int> StageChecks::holders() const {
+  std::vector<int> ranks;
+  for (const Parameter& tensor : parts_.setup.network.parameters().parameters) {
+    const auto holds = [&](const PipelineStage& stage) {
+      return stage.arena.offset <= tensor.offset && tensor.offset < stage.arena.offset + stage.arena.size;
+    };
+    ranks.push_back(std::ranges::find_if(parts_.plan.stages, holds)->rank);
+  }
+  return ranks;
 }
 
-/// Each rank of a pipeline has its part, and zeros for the rest.
-SumFingerprints StageChecks::of_pipeline(const SumFingerprints& mine) const {
-  std::vector<std::int64_t> words(mine.begin(), mine.end());
-  pipeline_->all_reduce(std::span(words));
-  return {words.begin(), words.end()};
-}
-
-int StageChecks::holder_of(std::size_t tensor) const {
-  const std::size_t offset = parts_.setup.network.parameters().parameters[tensor].offset;
-  const auto holds = [&](const PipelineStage& stage) {
-    return stage.arena.offset <= offset && offset < stage.arena.offset + stage.arena.size;
-  };
-  return std::ranges::find_if(parts_.plan.stages, holds)->rank;
-}
-
-std::vector<ReplayedPart> StageChecks::state_parts() const {
-  return parts_of_row(parts_.setup.network.parameters(), parts_.update.buffer_names(),
-                      [this](std::size_t tensor) { return holder_of(tensor); });
-}
-
-std::vector<ReplayedPart> StageChecks::share_parts() const {
-  std::vector<ReplayedPart> parts;
+std::vector<ComparedPart> StageChecks::share_parts() const {
+  std::vector<ComparedPart> parts;
   for (const Link& link : links()) {
     parts.push_back({message_name(link), parts_.plan.rank_of(link.first)});
     parts.push_back({message_name(link), parts_.plan.rank_of(link.second), true});
   }
+  const std::vector<int> ranks = holders();
   const auto& tensors = parts_.setup.network.parameters().parameters;
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    parts.push_back({"the gradients of " + tensors[i].name, holder_of(i)});
+    parts.push_back({"the gradients of " + tensors[i].name, ranks[i]});
   return parts;
 }
 
-/// As share_parts(). @param held  of the tensors that this rank holds
-SumFingerprints StageChecks::of_share(const SumFingerprints& held) const {
+SumFingerprints StageChecks::share(const SumFingerprints& gradients) const {
   const StageMessages& messages = parts_.worker.messages();
   SumFingerprints parts;
   for (const Link& link : links()) {
@@ -148,29 +118,9 @@ SumFingerprints StageChecks::of_share(const SumFingerprints& held) const {
   }
   const std::size_t first = parts.size();
   parts.resize(first + parts_.setup.network.parameters().parameters.size());
-  for (std::size_t i = 0; i < held.size(); ++i) parts[first + parts_.held.tensors[i].number] = held[i];
-  return of_pipeline(parts);
-}
-
-SumFingerprints StageChecks::state_fingerprints() const {
-  const FingerprintLayout layout =
-      fingerprint_layout(parts_.setup.network.parameters(), parts_.update.buffer_names().size());
-  if (parts_.held.ranges.empty()) return SumFingerprints(layout.slots());
-  parts_.engine.fetch_state();
-  return fingerprints_of_state(layout, parts_.held.tensors, parts_.engine.state());
-}
-
-void StageChecks::expect_equal_rows(const SumFingerprints& row, std::int64_t step) const {
-  expect_equal_copies({parts_.comm, parts_.replicas, state_parts(), parts_.setup.processor}, row, step);
-}
-
-/// The first stage reads the pictures, and the last one the labels.
-SumFingerprints StageChecks::of_samples(const StepPosition& position, int pipeline) const {
-  SumFingerprints found =
-      fingerprints_of_samples(parts_.setup.data->train, parts_.sampler, position.step_in_epoch, pipeline);
-  if (rank() != parts_.plan.rank_of(0)) found[0] = 0;
-  if (rank() != parts_.plan.rank_of(parts_.plan.last())) found[1] = 0;
-  return of_pipeline(found);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    parts[first + parts_.held.tensors[i].number] = gradients[i];
+  return parts;
 }
 
 }  // namespace lockstep

@@ -98,11 +98,12 @@ std::vector<bool> goes_back(const StagePlan& plan) {
 }  // namespace
 
 StageWorker::StageWorker(PipelineOrder order, const StagePlan& plan, int rank, StageLinks& links,
-                         StageEngine& engine, Timeline* timeline)
+                         StageEngine& engine, StepObserver& observer, Timeline* timeline)
     : plan_(plan),
       rank_(rank),
       links_(links),
       engine_(engine),
+      observer_(observer),
       order_(order),
       times_(plan.stages.size()),
       messages_{.sent = std::vector<std::uint64_t>(2 * plan.stages.size()),
@@ -152,7 +153,7 @@ void StageWorker::note_sent(const StageVisit& visit, int to, std::span<const flo
 
 void StageWorker::note_arrived(const StageVisit& visit, int from, std::span<float> values) {
   if (!compares(visit, from)) return;
-  if (message_probe_) std::exchange(message_probe_, {})(values);
+  observer_.message_arrived(values);
   at(messages_.arrived, StageLinks::tag_of(from, visit.stage)) += fingerprint_of(visit, values);
 }
 

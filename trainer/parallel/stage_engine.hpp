@@ -16,9 +16,10 @@
 #include "trainer/parallel/stage_plan.hpp"
 #include "trainer/training/evaluator.hpp"
 #include "trainer/training/setup.hpp"
+#include "trainer/training/step_observer.hpp"
 #include "trainer/training/training_step.hpp"
 #include "trainer/training/weight_update.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/wrong_rank.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +93,7 @@ struct StageEngineParts {
   Communicator& comm;      ///< all ranks
   Communicator& replicas;  ///< those with the same stages
   UnreadSamples& unread;   ///< the rank's; what is computed in their place counts for nothing
+  StepObservers& observers;
 };
 
 /// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are
@@ -128,11 +130,9 @@ class StageEngine {
   /// The gradients of all replicas are added up. Collective among them.
   /// @throws SumsDifferError  as GradientReducer::wait()
   virtual StageSums reduce() = 0;
-  /// As GradientReducer::probe_next_step(). Only where parameters are held.
-  virtual void probe_next_reduction(const SumProbe& probe) = 0;
-  /// As StepProbe::outputs, of this rank's last stage.
-  /// @throws ConfigError  they cannot be reached
-  virtual void probe_next_outputs(const std::function<void(std::span<float> outputs, int lanes)>& probe) = 0;
+  /// As ParallelStrategy::require_sight(), of the outputs of this rank's last stage, and of sums on their way where
+  /// parameters are held.
+  virtual void require_sight(Sight part) const = 0;
 
   // For replays, where there are some, between reduce() and update(): begin_replay(), passes, end_replay().
 
@@ -232,7 +232,7 @@ class StageWorker {
  public:
   /// Borrows all references.
   StageWorker(PipelineOrder order, const StagePlan& plan, int rank, StageLinks& links, StageEngine& engine,
-              Timeline* timeline);
+              StepObserver& observer, Timeline* timeline);
 
   /// Every pass that this rank has in a step over these grains, which lie in the training set.
   void train(std::span<const StageGrain> grains) { run(grains, order_); }
@@ -243,8 +243,6 @@ class StageWorker {
   const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }
   /// Messages of the last train(). Zeros where messages are not in host memory.
   const StageMessages& messages() const { return messages_; }
-  /// For faults on purpose: sees the next message that arrives from another rank in training, and may change it.
-  void probe_next_message(const std::function<void(std::span<float>)>& probe) { message_probe_ = probe; }
 
   const StageTimes& times(int stage) const { return at(times_, stage); }
   /// Seconds of passes, of all stages of this rank.
@@ -264,11 +262,11 @@ class StageWorker {
   int rank_;
   StageLinks& links_;
   StageEngine& engine_;
+  StepObserver& observer_;
   PipelineOrder order_;
   std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
   std::vector<StageTimes> times_;                                        ///< for each stage of the network
   StageMessages messages_;
-  std::function<void(std::span<float>)> message_probe_;
   Timeline* timeline_;
   std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
 };

@@ -128,7 +128,7 @@ class HostStageLinks final : public StageLinks {
 ///   none.
 /// - All messages have left before gradients are summed: those sums wait for other ranks, too.
 ///
-/// A receiver takes one message at a time, so both ends of a link start the same ones in the same order.
+/// Receivers take one message at a time, so both ends of a link start them in the same order.
 class DeviceStageLinks final : public StageLinks {
  public:
   /// Makes the links of this rank. Collective. Borrows all.

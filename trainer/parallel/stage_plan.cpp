@@ -74,13 +74,13 @@ std::vector<std::size_t> as_listed(const PipelineOptions& options, const Network
       if (place < next) {
         throw OptionError(
             kStages,
-            fmt::format("layer {} is listed twice, or behind a later one; the layers of {} are, in order, {}",
+            fmt::format("layer {} is listed twice, or after a later one; the layers of {} are, in order, {}",
                         name, network.name(), fmt::join(names, ", ")));
       }
       if (place > next) {
         throw OptionError(
             kStages,
-            fmt::format("the stages do not cover {}: layer {} is missing in front of {}; list every layer in "
+            fmt::format("the stages do not cover {}: layer {} is missing before {}; list every layer in "
                         "order, or give a number of stages, such as {}",
                         network.name(), names[next], name, stages.size()));
       }

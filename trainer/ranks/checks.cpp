@@ -81,7 +81,7 @@ std::vector<Finding> find_unused_tasks(Views ranks) {
            "start it with srun --mpi=pmix, or mpirun"}};
 }
 
-/// Only of cores that the launcher has and did not hand on: what the machine does not have cannot be handed on.
+/// Counts only cores that the launcher has and did not pass on; missing cores cannot be passed on.
 std::vector<Finding> find_crowded_cores(Views ranks) {
   for (const RankView& view : ranks) {
     const auto cores = static_cast<int>(view.cores.size());
@@ -170,8 +170,8 @@ std::vector<Finding> find_oom_kills(Views ranks) {
   for (const RankView* host : one_of_each_host(ranks))
     if (host->oom_kills != 0)
       findings.push_back(
-          {fmt::format("on {} the kernel killed {} of this container or job for want of memory", host->host,
-                       counted(host->oom_kills, "process")),
+          {fmt::format("on {} the kernel killed {} of this container or job because memory ran out",
+                       host->host, counted(host->oom_kills, "process")),
            "raise the limit (docker --memory, Slurm's --mem, resources.limits.memory), or start fewer "
            "ranks a host"});
   return findings;

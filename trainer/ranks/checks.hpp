@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is known to go wrong when ranks are started, and how each of it shows in what the ranks see.
+/// Known faults in starting ranks, and how each of them shows in the ranks' views.
 #pragma once
 
 #include "comm/launcher.hpp"
@@ -17,9 +17,9 @@
 
 namespace lockstep {
 
-// What one rank sees of itself and its host, as it travels to the others before a run.
+// View of one rank: itself and its host, as sent to the others before a run.
 
-/// Where a rank computes.
+/// Device of a rank.
 struct RankDevice {
   std::string kind;         ///< "cpu", "cuda", "emulated"
   std::string description;  ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"
@@ -66,18 +66,18 @@ struct Finding {
 
 using Views = std::span<const RankView>;
 
-/// What has to be there for a check to have anything to say.
+/// Requirement of a check, without which it says nothing.
 enum class Needs { kNothing, kSrun, kGpus, kHosts };
 
 struct Check {
-  const char* id;         ///< "shared-directory": stands in --json, stays
+  const char* id;         ///< "shared-directory": is part of --json, stays
   const char* healthy;    ///< what holds where nothing is found
   bool before_every_run;  ///< cheap, and about what hurts a run at once
   std::vector<Finding> (*find)(Views ranks);
   Needs needs = Needs::kNothing;
 };
 
-/// What these ranks lack of it, in words: "GPUs"; "" if they have it.
+/// Names the missing requirement in words: "GPUs"; "" if these ranks have it.
 std::string missing(Needs needs, Views ranks);
 
 /// All of them, in the order in which they are shown. A new one is a function and a line in checks.cpp.
@@ -91,7 +91,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankView, rank, local_rank, local_size, world
                                    free_bytes, free_limited_by, oom_kills, clock_seconds, sees_run_directory,
                                    disk_free_bytes, settings, versions)
 
-// What can be seen of the machine without asking other ranks: the seam between the doctor and the world.
+// View of the machine without asking other ranks: the seam between the doctor and the world.
 
 struct Surroundings {
   std::filesystem::path root = "/";  ///< where /proc, /sys, /etc and /dev lie
@@ -100,20 +100,25 @@ struct Surroundings {
   static const Surroundings& real();
 };
 
-/// What a rank sees by itself: everything but what comes from its communicator and device.
+/// View of this rank without the parts that its communicator and device supply.
 RankView look_around(const Surroundings& world);
 
-/// Of the first processor that /proc/cpuinfo names; on Arm it names none, and this is the machine's kind.
+/// Model of the first processor in /proc/cpuinfo; on Arm it has no name, and this is the machine's kind.
 std::string model_of_processor(const std::filesystem::path& root);
 
-/// Bytes that are free for a writer to `directory`, or to the first folder above it that is there; the
-/// most that there can be where the system does not say.
+/// Seconds of processor time that this thread has used.
+double thread_seconds();
+
+/// The directory, or the first one above it that is there; absolute.
+std::filesystem::path existing_directory(const std::filesystem::path& path);
+/// Free bytes for a writer to `directory`, or to its nearest existing parent. The largest possible number if
+/// the system does not say.
 std::uint64_t disk_free(const std::filesystem::path& directory);
 
-// What people have set in the environment that changes how ranks start and talk, fit to be shown to others.
+// Settings in the environment that change how ranks start and talk, fit to be shown to others.
 
-/// Of Open MPI (not what mpirun itself sets), MPICH, NCCL, UCX, CUDA, OpenMP, Slurm's step, and ours. A value is
-/// masked where its name tells of a secret (token, key, password), and so is what a URL says before its @.
+/// Settings of Open MPI (not mpirun's own), MPICH, NCCL, UCX, CUDA, OpenMP, Slurm's step, and ours. A value is
+/// masked where its name tells of a secret (token, key, password), and so is the part of a URL before its @.
 /// @param environment  NAME=VALUE, ended by null, as environ
 std::map<std::string, std::string> visible_settings(const char* const* environment);
 

@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 namespace lockstep {
@@ -46,7 +45,7 @@ struct KindChoice {
   std::string remark;
 };
 
-/// What `auto` means: GPUs if every rank can use one, the CPU if none can.
+/// Resolves `auto`: GPUs if every rank can use one, the CPU if none can.
 KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
   const GpuProblem problem = gpu_problem(gpus, comm);
   const auto with_gpu = gather(comm, problem.text.empty() ? 1 : 0);
@@ -75,7 +74,7 @@ std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& p
   return gpu;
 }
 
-/// What is worth a word about the instructions in use; else empty.
+/// Remark about slow instructions in use; else empty.
 std::string simd_remark() {
   return cpu::simd_fuses() ? ""
                            : fmt::format(
@@ -110,7 +109,7 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
 
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, const Platform& gpus) {
   const auto name = parse_device_name(parallel.device);
-  if (!name) throw ConfigError(fmt::format("'{}' is no device: {}", parallel.device, kDeviceNames));
+  if (!name) throw ConfigError(fmt::format("'{}' is not a device: {}", parallel.device, kDeviceNames));
   KindChoice choice{name->kind, ""};
   if (name->kind == DeviceKind::kAuto) choice = choose_kind(parallel, gpus, comm);
   if (choice.kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);

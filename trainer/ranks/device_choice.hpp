@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank computes on, and how its gradients reach the other ranks.
+/// Choice of each rank's device, and of the path of its gradients to the other ranks.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -14,9 +14,9 @@
 
 namespace lockstep {
 
-/// The index of the GPU that a rank takes: the one the job names; else its local rank, where there are as
-/// many as ranks on this host; else the only one that it sees, which the launcher gave to it alone or which
-/// it shares. It never wraps around: that would put two ranks on one GPU and leave that unsaid.
+/// Chooses the index of a rank's GPU: the one that the job names. Otherwise its local rank, if this host has
+/// as many GPUs as ranks; else the only visible one, exclusive or shared. It never wraps around: that would
+/// silently put two ranks on one GPU.
 /// @param visible    how many GPUs this process sees, at least one
 /// @param requested  of parallel.device=cuda:N
 /// @throws DeviceError  with the launcher's option that helps

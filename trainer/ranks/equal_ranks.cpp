@@ -29,7 +29,7 @@ using nlohmann::json;
 
 constexpr int kKinds = static_cast<int>(FactKind::kData) + 1;
 
-/// Every text in front of its length, so that no two lists of facts look alike.
+/// Every text before its length, so that no two lists of facts look alike.
 Sha256Digest digest_of(const RankFacts& facts) {
   Sha256 hash;
   const auto add = [&](const std::string& text) {
@@ -124,7 +124,7 @@ std::string line_of(std::string_view text, std::size_t number) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-/// Of long texts only the first line that differs is shown. @returns its number from 1; 0: they are of one
+/// Reduces long texts to the first line that differs. @returns its number from 1; 0: they are of one
 /// line
 std::size_t keep_differing_line(std::vector<RanksOfValue>& groups) {
   const auto many_lines = [](const RanksOfValue& g) { return g.value.find('\n') != std::string::npos; };
@@ -177,7 +177,7 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }
 
-/// The end of a start whose ranks differ in such a fact, and how to mend it; {} stands for the script that fetches data.
+/// Exit code and advice if ranks differ in such a fact; {} is the script that fetches the data.
 struct DifferenceRow {
   ExitCode code;
   const char* advice;

@@ -41,7 +41,7 @@ ExitCode exit_code_of(FactKind kind);
 /// have them
 void expect_equal_ranks(Communicator& comm, const RankFacts& mine);
 
-/// What expect_equal_ranks says about the facts of all ranks, by rank; and the first kind that differs.
+/// Message of expect_equal_ranks about the facts of all ranks, by rank; and the first kind that differs.
 struct RankDifference {
   FactKind kind;
   std::string message;
@@ -67,8 +67,8 @@ RankFacts program_facts(const std::string& command, const Communicator& comm);
 /// may have them in different places, and the data themselves are compared.
 RankFacts job_facts(const Job& job);
 
-/// What came of the job's names on this machine: the network's text, the data, the arithmetic of the device,
-/// and the plugins and libraries that drive it.
+/// Facts resolved from the job's names on this machine: the network's text, the data, the arithmetic of the
+/// device. Plugins and libraries that drive it are included.
 RankFacts setup_facts(const Job& job, const Network& network, const TrainTestData& data,
                       const DeviceChoice& device);
 

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-/// Of a file that cannot be read, that it cannot.
+/// Digest of a file, or "unreadable".
 std::string file_digest(const fs::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
@@ -65,7 +65,7 @@ std::vector<fs::path> loaded_libraries(std::initializer_list<std::string_view> b
 }
 
 void hash_program_in_advance() {
-  // What is made later is taken down earlier at exit: libcrypto must not be gone while the thread still uses
+  // Initialise libcrypto first: objects made later are destroyed earlier at exit, and the thread still uses
   // it.
   const Sha256 wakes_libcrypto;
   static const auto hashing = start_async([] { program_digest(); });

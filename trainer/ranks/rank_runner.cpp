@@ -50,7 +50,7 @@ int run_or_abort(Communicator& comm, Watchdog* watchdog, const std::function<int
     if (watchdog != nullptr && code != ExitCode::kPeerLost) watchdog->leave_alone(static_cast<int>(code));
     if (!said)
       print_error(comm.size() > 1 ? fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), text) : text);
-    std::fflush(nullptr);  // nothing may run behind what comes now
+    std::fflush(nullptr);  // nothing may run after the next call
     if (comm.size() > 1) comm.abort(static_cast<int>(code));
     return static_cast<int>(code);
   }

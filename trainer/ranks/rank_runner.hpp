@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Brings up the ranks of a command, runs it on each, and turns how it ended into one message and one exit
+/// Starts the ranks of a command, runs it on each, and reports the end as one message and exit
 /// code.
 #pragma once
 
@@ -14,23 +14,23 @@
 
 namespace lockstep {
 
-/// Runs `body` on every rank over the backend the job asks for: MPI (as mpirun or srun started the ranks) or
-/// threads of this process. A process that no launcher started is one rank, and starts no MPI. `body` returns the exit code. On an AgreedError its speaker prints and all ranks
+/// Runs `body` on every rank over the job's backend: MPI (started by mpirun or srun) or threads. A process that no launcher
+/// started is one rank, and starts no MPI. `body` returns the exit code. On an AgreedError its speaker prints and all ranks
 /// end in good order; on any other error this rank prints it with its rank and host and aborts the whole job.
 /// @returns the exit code for this process: under MPI only rank 0's is non-zero after an orderly end, because
 /// launchers pick one of several at random
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body);
 
-// What the launcher (mpirun, srun) says about this process in its environment, before MPI is up.
+// Facts from the launcher (mpirun, srun) in the environment, before MPI is up.
 
-/// Whether mpirun started this process with the same command line as rank 0, which therefore does the same.
-/// Not so behind a script that may give each rank arguments of its own.
+/// True if mpirun started this process with rank 0's command line, so that both do the same. False under a
+/// script that may give each rank arguments of its own.
 bool repeats_rank_0(int argc, const char* const* argv);
 
-/// Whether this process should print what every rank would print alike, such as a wrong command line.
+/// True if this process should print messages that all ranks share, such as a wrong command line.
 bool speaks_for_all();
 
-// What to do with a rank's GPU when another rank is lost: nothing.
+// Abandoning a rank's GPU when another rank is lost.
 
 /// Runs `action` on `object`, and destroys it; but not when an error strikes that the ranks have not agreed
 /// on. Freeing GPU memory waits for the work that is queued, and an all-reduce that a lost rank will never

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <limits>
 
@@ -32,7 +33,7 @@ std::vector<int> cores_of(int pid) {
   return cores;
 }
 
-/// What stands behind a word at the start of a line of any of these files: "oom_kill 3".
+/// Number after a word at the start of a line in any of these files: "oom_kill 3".
 std::int64_t number_after(const fs::path& file, const std::string& word) {
   std::ifstream in(file);
   std::string name;
@@ -41,13 +42,13 @@ std::int64_t number_after(const fs::path& file, const std::string& word) {
   return 0;
 }
 
-/// "max", and numbers near 2^63, stand for none.
+/// "max", and numbers near 2^63, mean none.
 bool has_limit(const fs::path& file) {
   std::uint64_t bytes = 0;
   return (std::ifstream(file) >> bytes) && bytes < 1ULL << 60;
 }
 
-/// Of its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
+/// Kills in its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
 std::int64_t oom_kills(const fs::path& root) {
   std::ifstream in(root / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
@@ -125,13 +126,23 @@ std::string model_of_processor(const fs::path& root) {
   return uname(&machine) == 0 ? machine.machine : "unknown";
 }
 
-std::uint64_t disk_free(const fs::path& directory) {
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+fs::path existing_directory(const fs::path& path) {
   std::error_code ignored;
-  fs::path there = fs::absolute(directory, ignored);
-  while (!fs::exists(there, ignored) && there.has_parent_path() && there != there.parent_path())
-    there = there.parent_path();
+  fs::path there = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::is_directory(there, ignored) && there != there.parent_path()) there = there.parent_path();
+  return there;
+}
+
+std::uint64_t disk_free(const fs::path& directory) {
   struct statvfs facts {};
-  if (statvfs(there.c_str(), &facts) != 0) return std::numeric_limits<std::uint64_t>::max();
+  if (statvfs(existing_directory(directory).c_str(), &facts) != 0)
+    return std::numeric_limits<std::uint64_t>::max();
   return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
 }
 
@@ -142,7 +153,7 @@ namespace {
 constexpr std::array<std::string_view, 14> kOfInterest{
     "OMPI_MCA_", "OMPI_ALLOW_", "MPICH_",         "HYDRA_",       "NCCL_",          "UCX_",       "LOCKSTEP_",
     "CUDA_",     "OMP_NUM_",    "SLURM_CPUS_PER", "SLURM_NTASKS", "SLURM_MPI_TYPE", "SRUN_CPUS_", "ROCR_"};
-/// What mpirun sets for its ranks by itself.
+/// Settings that mpirun makes for its ranks.
 constexpr std::array<std::string_view, 8> kOfLaunchers{"OMPI_MCA_orte_", "OMPI_MCA_ess",
                                                        "OMPI_MCA_pmix",  "OMPI_MCA_initial_wdir",
                                                        "OMPI_MCA_shmem", "OMPI_MCA_mpi_oversubscribe",

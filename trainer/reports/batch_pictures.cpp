@@ -78,7 +78,7 @@ void check_images(const Dataset& set) {
                                   set.name, set.shape.channels));
 }
 
-/// Of each sample its label, or the two with what they count.
+/// Label of each sample, or its two labels with their weights.
 std::vector<std::string> texts_of(const Dataset& set, std::span<const std::int32_t> indices,
                                   std::span<const SampleMix> mixes) {
   std::vector<std::int32_t> first(mixes.size());

@@ -20,7 +20,7 @@ struct BatchPictures {
       {};  ///< of those shown: "7", or of a mixed one "0.81 7 + 0.19 3"; none: none is mixed
 };
 
-/// The first batch of the job's first epoch, augmented and mixed, in its order and row by row; at most 256 images.
+/// Draws the job's first batch, augmented and mixed, in order and row by row; at most 256 images.
 /// @throws ConfigError  the set has no images that a picture can show; as load_dataset
 BatchPictures picture_first_batch(const Job& job);
 

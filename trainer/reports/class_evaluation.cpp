@@ -169,7 +169,7 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
   return total;
 }
 
-// Numbers of one size travel: kMistakesKept mistakes, or what stands for none.
+// Numbers of one size travel: kMistakesKept mistakes, padded with empty ones.
 
 ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
   ClassEvaluation total = nothing_seen(mine.classes, mine.loss);
@@ -254,7 +254,7 @@ std::string percent(std::optional<double> share) {
 }
 
 std::string class_table(const ClassEvaluation& found, const std::vector<std::string>& names) {
-  TableRows rows = {{"class", "samples", "right", "precision", "recall", "F1", "most often taken for"}};
+  TableRows rows = {{"class", "samples", "right", "precision", "recall", "F1", "most often mistaken for"}};
   for (int c = 0; c < found.classes; ++c) {
     const auto other = found.most_taken_for(c);
     rows.push_back({names[static_cast<std::size_t>(c)], with_thousands(found.samples(c)),
@@ -296,7 +296,7 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
     const Mistake& mistake = found.mistakes[i];
     const std::string picture =
         mistake.picture.empty() ? "" : fmt::format(" ({})", printable_line(mistake.picture));
-    text += fmt::format("  sample {}{}: {} taken for {}, {}\n", mistake.sample, picture,
+    text += fmt::format("  sample {}{}: {} mistaken for {}, {}\n", mistake.sample, picture,
                         names[static_cast<std::size_t>(mistake.label)],
                         names[static_cast<std::size_t>(mistake.answer)],
                         sureness_text(found.loss, mistake.sureness()));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a network gets right and wrong of each class, and the mistakes that it is surest of.
+/// Right and wrong answers of a network by class, and its most confident mistakes.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -45,15 +45,15 @@ struct ClassEvaluation {
   std::int64_t answers(int answer) const;  ///< that got this answer
   std::int64_t samples() const;
   std::int64_t correct() const;
-  /// Of the samples with this answer, the share that is of this class. Nothing: there are none.
+  /// Share of the samples with this answer that are of this class. Nothing: there are none.
   std::optional<double> precision(int of) const;
-  /// Of the samples of this class, the share that got this answer. Nothing: there are none.
+  /// Share of the samples of this class that got this answer. Nothing: there are none.
   std::optional<double> recall(int of) const;
-  /// The other class that samples of this one are most often taken for. Nothing: none is.
+  /// The other class that samples of this one are most often mistaken for. Nothing: none is.
   std::optional<int> most_taken_for(int label) const;
 };
 
-/// Which grains of the set to look at: those of this rank.
+/// Grains of the set that this rank looks at.
 struct RankShare {
   int rank = 0, ranks = 1;
 };
@@ -64,14 +64,14 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
                                  LossKind loss, int grain, std::span<const float> weights,
                                  RankShare share = {}, const LeaveEvaluation& leave = never_leave);
 
-/// What the shares of all ranks come to, the same on each. Collective.
+/// Sums the shares of all ranks, the same on each. Collective.
 ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine);
 
 // As a person or a program reads it.
 
-/// Says of the mistakes on a part of a set where they stand in its file, and what pictures they were, where a list of
-/// them lies beside it (data/sets/names.hpp). Once. @returns what is wrong with the list; empty: nothing, or
-/// there is none
+/// Adds to each mistake its place in its file and its picture's name, from a list
+/// (data/sets/names.hpp). Call it once. @returns the fault of the list; empty: none, or there is no
+/// list
 std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& part);
 
 /// A table of the classes, the confusion matrix unless it is too wide, and the first of the mistakes.

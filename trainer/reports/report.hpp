@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `lockstep report`: what runs came to, as one JSON document, and that document as a page or as text.
+/// `lockstep report`: results of runs as one JSON document, and that document as a page or as text.
 #pragma once
 
 #include "common/env.hpp"
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// Of the document. It grows by new keys; a key that changes its meaning raises the number.
+/// Format of the document. It grows by new keys; a key that changes its meaning raises the number.
 inline constexpr int kReportFormat = 1;
 
 struct ReportOptions {
@@ -40,7 +40,16 @@ void add_model(nlohmann::ordered_json& run, const std::string& directory, const 
 
 /// HTML that holds everything that it shows, and loads nothing.
 std::string report_page(const nlohmann::ordered_json& report);
-/// Loss and accuracy drawn with characters: of one run as dots of braille, where there is Unicode, of several as a
+/// The part of it for browsers that run no scripts: facts of each run, and curves over steps as SVG. Names stay text.
+std::string page_without_scripts(const nlohmann::ordered_json& report);
+/// The charts of a page, in order. [{"title", "unit", "scale", "curves": [{"name", "look", "colour", "events",
+/// "column"}]}], where "events" and "column" are keys of a run's "curves".
+nlohmann::ordered_json charts_json();
+/// Round numbers from low to high, in steps of 1, 2 or 5 times a power of ten. About `count`, at most twice as
+/// many. None if low is not below high.
+std::vector<double> ticks(double low, double high, int count);
+
+/// Draws loss and accuracy with characters: one run with dots of braille, if there is Unicode. Several with a
 /// character each. At most 100 columns are used.
 std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
 

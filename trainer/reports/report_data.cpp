@@ -31,20 +31,28 @@ constexpr std::uint64_t kLogBytes = 256 << 10, kVerdictBytes = 4096;
 // Curves: the numbers of all events of one name, column by column.
 
 struct Columns {
-  std::vector<std::string_view> names;      ///< the first one decides which rows are peaks
-  std::vector<std::int64_t> steps = {};     ///< [row]
+  std::vector<std::string_view> names;   ///< the first one decides which rows are peaks
+  std::vector<std::int64_t> steps = {};  ///< [row]
+  std::vector<double> seconds = {};  ///< [row], since the run's first line; kNothing: the line has no time
   std::vector<std::vector<double>> values;  ///< [column][row]; kNothing: the event does not say
 
   explicit Columns(std::vector<std::string_view> of) : names(std::move(of)), values(names.size()) {}
 
-  void add(const MetricsEvent& event) {
+  void add(const MetricsEvent& event, double since_start) {
+    seconds.push_back(since_start);
     steps.push_back(event.integer("step").value_or(0));
     for (std::size_t c = 0; c < names.size(); ++c)
       values[c].push_back(event.number(names[c]).value_or(kNothing));
   }
+  /// Fills the gaps of the last row where it is of the same step; otherwise adds a row.
+  void complete(const MetricsEvent& event, double since_start) {
+    if (steps.empty() || steps.back() != event.integer("step")) return add(event, since_start);
+    for (std::size_t c = 0; c < names.size(); ++c)
+      if (std::isnan(values[c].back())) values[c].back() = event.number(names[c]).value_or(kNothing);
+  }
 };
 
-/// The rows that are kept of so many: all, up to `most`; or of each of `most` / 2 neighbourhoods the lowest and the highest.
+/// Selects the rows to keep: all, up to `most`. Otherwise the lowest and the highest of each of `most` / 2 neighbourhoods.
 std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_t most) {
   std::vector<std::size_t> rows;
   const std::size_t parts = most / 2, all = values.size();
@@ -75,22 +83,42 @@ Json number_json(double value) {
   return value;
 }
 
-/// {"step": [...], "loss": [...]}; a column of which nothing is known is not there.
+/// {"step": [...], "loss": [...], "seconds": [...]}; a column of which nothing is known is not there.
 Json curve_json(const Columns& columns, std::size_t most) {
   const auto rows = rows_kept(columns.values.front(), most);
   Json json = {{"step", Json::array()}};
   for (const std::size_t row : rows) json["step"].push_back(columns.steps[row]);
-  for (std::size_t c = 0; c < columns.names.size(); ++c) {
-    const auto& values = columns.values[c];
-    if (std::ranges::all_of(values, [](double value) { return std::isnan(value); })) continue;
+  const auto add = [&](std::string_view name, const std::vector<double>& values) {
+    if (std::ranges::all_of(values, [](double value) { return std::isnan(value); })) return;
     Json list = Json::array();
     for (const std::size_t row : rows) list.push_back(number_json(values[row]));
-    json[std::string(columns.names[c])] = std::move(list);
-  }
+    json[std::string(name)] = std::move(list);
+  };
+  for (std::size_t c = 0; c < columns.names.size(); ++c) add(columns.names[c], columns.values[c]);
+  add("seconds", columns.seconds);
   return json;
 }
 
-/// Each number of a list to that of the same rank; a start on other ranks counts for those that it has.
+/// "2026-11-23T16:07:41.123Z" in seconds since 1970; kNothing for other text. @param quoted  as it stands in the line
+double seconds_of(std::string_view quoted) {
+  constexpr std::string_view kForm = R"("0000-00-00T00:00:00.000Z")";
+  if (quoted.size() != kForm.size()) return kNothing;
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] == '0' ? quoted[i] < '0' || quoted[i] > '9' : quoted[i] != kForm[i]) return kNothing;
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    int value = 0;
+    for (const char c : quoted.substr(at, digits)) value = 10 * value + (c - '0');
+    return value;
+  };
+  using namespace std::chrono;
+  const year_month_day date(year(number(1, 4)), month(static_cast<unsigned>(number(6, 2))),
+                            day(static_cast<unsigned>(number(9, 2))));
+  if (!date.ok()) return kNothing;
+  return static_cast<double>(sys_days(date).time_since_epoch().count()) * 86400 + number(12, 2) * 3600 +
+         number(15, 2) * 60 + number(18, 2) + number(21, 3) / 1000.0;
+}
+
+/// Adds each number of a list to that of the same rank. A start on other ranks counts for those that it has.
 void add_up(std::string_view list, std::vector<double>& sums) {
   const Json numbers = Json::parse(list, nullptr, /*allow_exceptions=*/false);
   if (!numbers.is_array()) return;
@@ -99,7 +127,7 @@ void add_up(std::string_view list, std::vector<double>& sums) {
     if (numbers[i].is_number()) sums[i] += numbers[i].get<double>();
 }
 
-/// What a run tells beside its curves.
+/// Columns of a run's events.
 struct RunEvents {
   Columns step{{"loss", "learning_rate", "samples_per_second", "gradient_norm", "train_accuracy"}};
   Columns epoch{{"test_loss",
@@ -136,21 +164,26 @@ struct RunEvents {
   std::vector<double> busy, exposed;  ///< seconds of each rank, over the epochs
   Json start = nullptr, end = nullptr, others = Json::array();
   std::int64_t not_kept = 0;  ///< others, beyond kMostEvents
+  double first = kNothing;    ///< seconds since 1970, of the first line that has a time
 
   void add(const MetricsEvent& event) {
     const std::string_view name = event.name();
-    if (name == "step") return step.add(event);
-    if (name == "evaluation") return epoch.add(event);
+    const double now = seconds_of(event.raw("time"));
+    if (std::isnan(first)) first = now;
+    const double since_start = std::round(1000 * (now - first)) / 1000;
+    if (name == "step") return step.add(event, since_start);
+    if (name == "evaluation") return epoch.add(event, since_start);
     if (name == "epoch") {
       add_up(event.raw("rank_busy_seconds"), busy);
       add_up(event.raw("rank_exposed_seconds"), exposed);
-      return epoch.add(event);
+      return epoch.add(event, since_start);
     }
     if (name == "loss") return;
     Json json = Json::parse(event.line(), nullptr, /*allow_exceptions=*/false);
     if (name == "start") {
       start = std::move(json);
     } else if (name == "end") {
+      epoch.complete(event, since_start);
       end = std::move(json);
     } else if (others.size() < kMostEvents) {
       others.push_back(std::move(json));
@@ -277,14 +310,17 @@ Json collect_report(Env& env, const std::vector<std::string>& runs, const Report
                  {"version", LOCKSTEP_VERSION},
                  {"made", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
                  {"runs", Json::array()}};
+  std::vector<RunHistory> histories;
   for (const std::string& directory : runs) {
     RunEvents events;
-    const RunHistory run =
-        read_run_history(env, directory, [&](const MetricsEvent& event) { events.add(event); });
+    const RunHistory& run = histories.emplace_back(
+        read_run_history(env, directory, [&](const MetricsEvent& event) { events.add(event); }));
     if (run.status == RunStatus::kNoRun) throw MissingDataError(why_no_run(env, directory));
     Json& json = report["runs"].emplace_back(run_json(env, run, events, points));
     if (options.models && !run.checkpoints.empty()) add_model(json, directory, options);
   }
+  for (const DifferingKey& key : differing_keys(histories))
+    report["differing_keys"].push_back({{"key", key.key}, {"values", key.values}});
   return report;
 }
 

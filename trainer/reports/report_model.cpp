@@ -68,8 +68,8 @@ struct FilterShape {
   std::size_t size() const { return static_cast<std::size_t>(channels * height * width); }
 };
 
-/// Of the first layer with weights: a convolution's filters, or what each output of a linear layer on the pictures
-/// themselves looks for. Nothing: neither.
+/// Shape of the filters of the first layer with weights: a convolution's, or a linear layer's directly on
+/// pictures. Nothing: neither.
 std::optional<FilterShape> filter_shape(const Network& network, const Parameter& weight) {
   const ImageShape& input = network.input_shape();
   if (weight.shape.size() == 4) return FilterShape{weight.shape[1], weight.shape[2], weight.shape[3]};

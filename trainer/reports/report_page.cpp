@@ -15,7 +15,7 @@ namespace lockstep {
 // The page: style, scripts and the document are put into page/page.html. Nothing in the document becomes markup: it is
 // JSON in ASCII, and the scripts make text nodes of it.
 
-// What CMake has made of trainer/reports/page. NOLINTNEXTLINE(readability-redundant-declaration): in one piece with it
+// Text that CMake made from trainer/reports/page. NOLINTNEXTLINE(readability-redundant-declaration): in one piece with it
 extern const std::string_view kPageTemplate, kPageStyle, kPageScript;
 
 namespace {
@@ -33,7 +33,7 @@ std::string json_in_html(const nlohmann::ordered_json& json) {
   return text;
 }
 
-/// Takes the template up to the marker, and what stands in its place.
+/// Takes the template up to the marker, and the text in its place.
 void pass(std::string_view& rest, std::string_view marker, std::string_view text, std::string& page) {
   const std::size_t at = rest.find(marker);
   LOCKSTEP_CHECK(at != rest.npos);
@@ -48,6 +48,8 @@ std::string report_page(const nlohmann::ordered_json& report) {
   std::string_view rest = kPageTemplate;
   std::string page;
   pass(rest, "/*STYLE*/", kPageStyle, page);
+  pass(rest, "<!--STATIC-->", page_without_scripts(report), page);
+  pass(rest, "/*CHARTS*/", json_in_html(charts_json()), page);
   pass(rest, "/*DATA*/", json_in_html(report), page);
   pass(rest, "/*SCRIPT*/", kPageScript, page);
   return page += rest;

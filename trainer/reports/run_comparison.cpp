@@ -28,29 +28,15 @@ std::string mark_of(std::size_t run) {
   return {static_cast<char>('A' + run)};
 }
 
-// Where a run lies, and what it is called, follow from nothing that it computes.
+// Excludes the directory of a run: no computation depends on it.
 bool is_told_apart_by(const std::string& key) {
   return key != "run.dir";
 }
 
-std::vector<DifferingKey> differing_keys_of(const std::vector<RunHistory>& runs) {
-  std::set<std::string> names;
-  for (const RunHistory& run : runs)
-    for (const auto& [name, value] : run.job) names.insert(name);
-  std::vector<DifferingKey> keys;
-  for (const std::string& name : names) {
-    DifferingKey key{name, {}};
-    for (const RunHistory& run : runs) key.values.push_back(run.key(name));
-    const bool differs = std::ranges::any_of(key.values, [&](const auto& v) { return v != key.values[0]; });
-    if (differs && is_told_apart_by(name)) keys.push_back(std::move(key));
-  }
-  return keys;
-}
-
 // Trails.
 
-/// The first tensor whose fingerprints differ, in the order in which a difference is worth telling: what a step began
-/// with goes before the gradient that follows from it. "" where all are equal.
+/// Finds the first tensor whose fingerprints differ, in order of causes: inputs of a step come before the
+/// gradient. "" where all are equal.
 std::string first_difference(const TrailHead& head, const std::vector<std::uint64_t>& a,
                              const std::vector<std::uint64_t>& b) {
   const FingerprintLayout layout{
@@ -155,7 +141,7 @@ std::string best_value(const std::optional<BestRecord>& best, std::string (*text
   return fmt::format("{} ({})", text(best->value), where);
 }
 
-/// Then what is best, and what is drawn, is of held-out samples where a run has some.
+/// True if the best values and curves are of held-out samples, because a run has some.
 bool any_validated(const std::vector<RunHistory>& runs) {
   return std::ranges::any_of(runs, [](const RunHistory& run) { return run.validation_accuracy.has_value(); });
 }
@@ -212,7 +198,7 @@ PlotCurve curve_of(const RunHistory& run, std::size_t number, const auto& value,
   return curve;
 }
 
-/// Then small differences would not be seen beside large ones.
+/// True if a linear scale would hide small differences beside large ones.
 bool spans_decades(const std::vector<PlotCurve>& curves) {
   constexpr double kMuch = 30;
   double low = std::numeric_limits<double>::infinity(), high = 0;
@@ -250,6 +236,20 @@ TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& 
 
 }  // namespace
 
+std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs) {
+  std::set<std::string> names;
+  for (const RunHistory& run : runs)
+    for (const auto& [name, value] : run.job) names.insert(name);
+  std::vector<DifferingKey> keys;
+  for (const std::string& name : names) {
+    DifferingKey key{name, {}};
+    for (const RunHistory& run : runs) key.values.push_back(run.key(name));
+    const bool differs = std::ranges::any_of(key.values, [&](const auto& v) { return v != key.values[0]; });
+    if (differs && is_told_apart_by(name)) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
 RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
   if (paths.size() < 2 || paths.size() > kMostCompared)
     throw UsageError(fmt::format("compare takes 2 to {} runs, these are {}; 'lockstep runs' lists them",
@@ -260,7 +260,7 @@ RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
     if (!has_parts_of_run(env, path)) throw MissingDataError(why_no_run(env, path));
     comparison.runs.push_back(read_run_history(env, path));
   }
-  comparison.keys = differing_keys_of(comparison.runs);
+  comparison.keys = differing_keys(comparison.runs);
   for (std::size_t i = 1; i < comparison.runs.size(); ++i)
     comparison.trails.push_back(compare_trails(env, comparison.runs[0], comparison.runs[i]));
   return comparison;

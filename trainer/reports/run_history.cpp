@@ -5,42 +5,24 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/checkpoint/run_status.hpp"
 #include "trainer/checkpoint/trail.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 namespace lockstep {
 namespace {
 
 constexpr std::array kStatusNames = {"running", "finished", "interrupted", "failed",
                                      "lost",    "damaged",  "no run"};
-
-// job.yaml as keys and values.
-
-/// As on the command line, in lists and maps as well. Text within them is quoted where it could be taken for several.
-std::string flow_text(const YAML::Node& node, bool inside = false) {
-  if (node.IsScalar()) {
-    const bool is_one = !inside || node.Scalar().find_first_of(",:[]{}\"") == std::string::npos;
-    return is_one ? node.Scalar() : format_yaml_text(node.Scalar());
-  }
-  std::vector<std::string> items;
-  if (node.IsSequence()) {
-    for (const YAML::Node& item : node) items.push_back(flow_text(item, true));
-    return fmt::format("[{}]", fmt::join(items, ", "));
-  }
-  for (const auto& entry : node)
-    items.push_back(fmt::format("{}: {}", flow_text(entry.first, true), flow_text(entry.second, true)));
-  return node.IsMap() ? fmt::format("{{{}}}", fmt::join(items, ", ")) : "";
-}
 
 nlohmann::ordered_json yaml_as_json(const YAML::Node& node) {
   nlohmann::ordered_json json;  // null
@@ -62,24 +44,17 @@ nlohmann::ordered_json yaml_as_json(const YAML::Node& node) {
   return json;
 }
 
-void flatten(const YAML::Node& node, const std::string& path, std::map<std::string, std::string>* keys) {
-  if (!node.IsMap()) {
-    if (!path.empty()) (*keys)[path] = flow_text(node);
-    return;
-  }
-  for (const auto& entry : node)
-    flatten(entry.second, (path.empty() ? "" : path + ".") + entry.first.Scalar(), keys);
-}
-
-void read_job(Env& env, RunHistory& run, std::string* damage) {
+/// A finished run with a job that this program refuses is not damaged: an earlier version may have made it.
+void read_job(Env& env, RunHistory& run, bool has_ended, std::string* damage) {
   const std::string path = run.path + "/job.yaml";
   try {
     const auto bytes = read_patiently(env, [&] { return env.read_first(path, kMaxYamlBytes + 1); });
     run.job_text = as_text(bytes);
-    run.job = flat_job(run.job_text, path);
-    if (run.job.empty()) *damage = "job.yaml holds no job";
+    run.job = texts_of_keys(parse_job(run.job_text, path));
   } catch (const MissingDataError&) {
     *damage = "it has no job.yaml";
+  } catch (const ConfigError& error) {
+    (has_ended ? run.remark : *damage) = error.what();
   } catch (const Error& error) {
     *damage = error.what();
   }
@@ -87,25 +62,12 @@ void read_job(Env& env, RunHistory& run, std::string* damage) {
 
 // Events of metrics.jsonl.
 
-void keep_better(std::optional<BestRecord>& best, const BestRecord& now, bool larger) {
-  if (!best || (larger ? now.value > best->value : now.value < best->value)) best = now;
-}
-
-/// The evaluation that an "epoch", "evaluation" or "end" tells of. @param epoch  0: within one
-void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epoch) {
-  static_cast<ToldEvaluation&>(run) = told_evaluation(event);
-  if (const auto accuracy = run.accuracy())
-    keep_better(run.best_accuracy, {epoch, run.step, *accuracy}, /*larger=*/true);
-  if (const auto loss = run.loss()) keep_better(run.best_loss, {epoch, run.step, *loss}, /*larger=*/false);
-}
-
 void add_epoch(RunHistory& run, const MetricsEvent& event) {
   const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
   run.epochs.push_back({told_evaluation(event), epoch, run.step, event.number("train_loss"),
                         event.number("train_accuracy"), event.number("train_seconds"),
                         event.number("learning_rate")});
   run.train_loss = event.number("train_loss");
-  add_evaluation(run, event, epoch);
 }
 
 void add_start(RunHistory& run, const MetricsEvent& event) {
@@ -119,8 +81,6 @@ void add_start(RunHistory& run, const MetricsEvent& event) {
 }
 
 void add_end(RunHistory& run, const MetricsEvent& event) {
-  const bool of_an_epoch = !run.epochs.empty() && run.epochs.back().step == run.step;
-  add_evaluation(run, event, of_an_epoch ? run.epochs.back().epoch : 0);
   run.seconds = event.number("seconds");
   run.weights_sha256 = event.text("weights_sha256").value_or("");
   run.published = event.truth("published_hash");
@@ -129,12 +89,11 @@ void add_end(RunHistory& run, const MetricsEvent& event) {
 void add_event(RunHistory& run, const MetricsEvent& event) {
   run.step = std::max(run.step, event.integer("step").value_or(0));
   const std::string_view name = event.name();
+  if (name == "epoch" || name == "evaluation" || name == "end") run.add(event);
   if (name == "step" || name == "loss") {
     if (name == "step") run.train_loss = event.number("loss");
   } else if (name == "epoch") {
     add_epoch(run, event);
-  } else if (name == "evaluation") {
-    add_evaluation(run, event, 0);
   } else if (name == "start") {
     add_start(run, event);
   } else if (name == "end") {
@@ -161,7 +120,7 @@ std::string read_events(RunHistory& run, const OnMetricsEvent& on_event, std::st
   return last;
 }
 
-/// Of a run without "end", whose start is not timed.
+/// Duration of a run without "end"; its start is not timed.
 std::optional<double> seconds_of_epochs(const std::vector<EpochRecord>& epochs) {
   std::optional<double> sum;
   for (const EpochRecord& epoch : epochs)
@@ -169,24 +128,11 @@ std::optional<double> seconds_of_epochs(const std::vector<EpochRecord>& epochs) 
   return sum;
 }
 
-// What became of it.
+// Outcome of a run.
 
 std::optional<std::int64_t> modified(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 ? std::optional<std::int64_t>(info.st_mtime) : std::nullopt;
-}
-
-/// Its last line, or what the last few thousand bytes have of it.
-std::string last_line_of(Env& env, const std::string& path) {
-  constexpr std::streamoff kTail = 4096;
-  if (env.entry(path).kind != EntryKind::kFile) return "";
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.tellg(), begin = std::max<std::streamoff>(size - kTail, 0);
-  std::string text(static_cast<std::size_t>(std::max<std::streamoff>(size - begin, 0)), '\0');
-  file.seekg(begin);
-  if (!file.read(text.data(), std::ssize(text))) return "";
-  text.erase(text.find_last_not_of('\n') + 1);
-  return text.substr(text.rfind('\n') + 1);
 }
 
 std::optional<LockOwner> owner_of(Env& env, const std::string& run_dir) {
@@ -202,16 +148,17 @@ struct Outcome {
   std::string remark;
 };
 
-/// Of a run that no process holds and whose metrics have no end.
+/// Outcome of a run that no process holds and whose metrics have no end.
 Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one, const std::string& event) {
-  const std::string last_line = last_line_of(env, run.path + "/log/rank-0.log");
-  if (last_line.find("stopped on request") != last_line.npos)
-    return {RunStatus::kInterrupted, "saved on request; the same command goes on"};
+  const auto status = read_status(env, run.path);
+  const bool all_is_saved = !run.checkpoints.empty() && run.checkpoints.front().step >= run.step;
+  if (status ? status->state == "saved" : all_is_saved && !lock_names_one)  // an older run has no status.json
+    return {RunStatus::kInterrupted, "saved on request; the same command resumes it"};
   if (env.exists(run.path + "/" + kVerdictFile))
     return {RunStatus::kLost,
-            fmt::format("a rank was lost: see its {}; the same command goes on", kVerdictFile)};
+            fmt::format("a rank was lost: see its {}; the same command resumes it", kVerdictFile)};
   if (lock_names_one)
-    return {RunStatus::kLost, "its process has gone without a word; the same command goes on"};
+    return {RunStatus::kLost, "its process ended without a message; the same command resumes it"};
   if (!env.exists(run.path + "/lock")) return {RunStatus::kInterrupted, "not at its end"};
   if (event.empty()) return {RunStatus::kFailed, "ended before its first step"};
   return {RunStatus::kFailed, "ended with an error, which it has printed"};
@@ -254,12 +201,6 @@ nlohmann::ordered_json RunHistory::config() const {
   }
 }
 
-std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file) {
-  std::map<std::string, std::string> keys;
-  flatten(load_strict_yaml(yaml, file), "", &keys);
-  return keys;
-}
-
 bool has_parts_of_run(Env& env, const std::string& path) {
   const auto has = [&](const char* name) { return env.exists(path + "/" + name); };
   try {
@@ -281,7 +222,7 @@ RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEv
     damage = error.what();
   }
   const std::string last_event = read_events(run, on_event, &damage);
-  read_job(env, run, &job_damage);
+  read_job(env, run, last_event == "end", &job_damage);
   if (!run.seconds) run.seconds = seconds_of_epochs(run.epochs);
   if (const auto when = modified(path + "/metrics.jsonl")) run.when = when;
   Outcome outcome;
@@ -291,7 +232,7 @@ RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEv
     outcome.remark = error.what();
   }
   run.status = outcome.status;
-  run.remark = outcome.remark;
+  if (!outcome.remark.empty()) run.remark = outcome.remark;
   return run;
 }
 

@@ -39,21 +39,13 @@ struct EpochRecord : ToldEvaluation {
   std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
 };
 
-/// Where a number was best, and what it was.
-struct BestRecord {
-  std::int64_t epoch = 0;  ///< 0: within an epoch
-  std::int64_t step = 0;
-  double value = 0;
-};
-
-/// The evaluation is the last one.
-struct RunHistory : ToldEvaluation {
+struct RunHistory : ToldEvaluations {
   std::string path;
   RunStatus status = RunStatus::kNoRun;
   std::string remark;  ///< why that status, in a few words; may be empty
 
   std::string job_text;                    ///< job.yaml
-  std::map<std::string, std::string> job;  ///< its keys: "train.optimizer.lr" → "0.05"; a list is "[1, 2]"
+  std::map<std::string, std::string> job;  ///< texts_of_keys() of it; empty: it cannot be read
 
   // As the event "start" has it.
   std::string version, model, data, device;
@@ -63,10 +55,9 @@ struct RunHistory : ToldEvaluation {
   std::vector<EpochRecord> epochs;
   std::int64_t step = 0;             ///< the last that is told of
   std::optional<double> train_loss;  ///< of the last step or epoch of training that is told of
-  std::optional<BestRecord> best_accuracy, best_loss;  ///< by accuracy(); the first among equals
-  std::optional<double> seconds;  ///< of the start that came to the end; otherwise of the epochs' training
-  std::string weights_sha256;     ///< "": it did not come to its end
-  std::optional<bool> published;  ///< whether that is the published hash; nothing: none was published
+  std::optional<double> seconds;     ///< of the start that came to the end; otherwise of the epochs' training
+  std::string weights_sha256;        ///< "": it did not come to its end
+  std::optional<bool> published;     ///< whether that is the published hash; nothing: none was published
 
   std::vector<CheckpointEntry> checkpoints;  ///< newest first, by their names alone
   std::optional<std::int64_t> when;          ///< seconds since 1970: when the run last wrote down what it did
@@ -84,10 +75,7 @@ struct RunHistory : ToldEvaluation {
 /// @param on_event  is called with every whole line of metrics.jsonl, in order; may be empty
 RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event = {});
 
-/// The keys of a job file, as RunHistory::job has them. @throws ConfigError  it is not the YAML that Lockstep reads
-std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file);
-
-/// Whether there is something of a run in a folder: records, checkpoints or a lock. False where it cannot be looked at.
+/// True if a folder has parts of a run: records, checkpoints or a lock. False where it cannot be looked at.
 bool has_parts_of_run(Env& env, const std::string& path);
 
 // The runs below a folder, found, chosen, sorted and shown: `lockstep runs`.
@@ -95,13 +83,13 @@ bool has_parts_of_run(Env& env, const std::string& path);
 /// Version of the JSON that `runs` and `compare` print.
 inline constexpr int kRunsFormat = 1;
 
-/// All runs below `directory`, or that one if it is a run itself, in the order of their names (mnist-2 before
-/// mnist-10). Three levels deep; links are followed on the way to a run and no further. A folder directly below
-/// `directory` that holds no run is listed as what it is.
+/// Finds all runs below `directory`, or that one if it is a run itself, in natural order of names. (mnist-2
+/// comes before mnist-10.) Three levels deep; links are followed on the way to a run and no further. A folder
+/// directly below `directory` that holds no run is listed as what it is.
 /// @throws MissingDataError  there is no such directory
 std::vector<RunHistory> find_runs(Env& env, const std::string& directory);
 
-/// What `--where` takes: "train.optimizer.lr=0.05", "state=finished".
+/// Argument of `--where`: "train.optimizer.lr=0.05", "state=finished".
 struct RunCondition {
   std::string key, value;
 };
@@ -110,7 +98,7 @@ RunCondition parse_run_condition(const std::string& text);
 /// Texts are compared, and what are numbers on both sides as numbers.
 bool meets(const RunHistory& run, const RunCondition& condition);
 
-/// What `--sort` takes: "name, state, accuracy, ..."
+/// Values of `--sort`: "name, state, accuracy, ..."
 std::vector<std::string> run_sort_keys();
 /// The best or newest first, otherwise ascending; runs that lack the number are last either way. Those that are equal
 /// stay in their order.
@@ -121,7 +109,7 @@ std::string runs_text(const std::vector<RunHistory>& runs, int columns);
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory);
 void to_json(nlohmann::ordered_json& json, const BestRecord& best);
 nlohmann::ordered_json to_json(const ToldEvaluation& evaluation);
-/// Of one run, epochs left out.
+/// Summary of one run, epochs left out.
 nlohmann::ordered_json run_json(const RunHistory& run);
 
 // Cells that `compare` shows, too.
@@ -130,8 +118,8 @@ std::string accuracy_text(std::optional<double> accuracy);  ///< "98.02"; "-" wh
 std::string loss_text(std::optional<double> loss);
 std::string seconds_text(std::optional<double> seconds);
 
-// Runs beside each other: what their jobs say differently, their curves, what they came to, and the first step at
-// which they parted: `lockstep compare`.
+// Comparison of runs: differing keys, curves, results, and the first step at which they differ: `lockstep
+// compare`.
 
 /// How the trail of a run compares with that of the first one.
 struct TrailComparison {
@@ -146,6 +134,9 @@ struct DifferingKey {
   std::string key;
   std::vector<std::optional<std::string>> values;
 };
+
+/// Those keys of job.yaml that not all runs have alike, in the order of their names, but for run.dir.
+std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs);
 
 struct RunComparison {
   std::vector<RunHistory> runs;  ///< marked A, B, ... in this order

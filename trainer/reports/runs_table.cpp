@@ -11,7 +11,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -55,7 +54,7 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a_ends == b_ends ? a < b : a_ends;
 }
 
-/// Of a folder that cannot be read there are none, unless it is the one that was asked for.
+/// Names in a folder; none if it cannot be read, unless it is the one that was asked for.
 std::vector<std::string> names_in(Env& env, const std::string& folder, bool asked_for) {
   try {
     return env.list(folder);
@@ -252,7 +251,7 @@ RunCondition parse_run_condition(const std::string& text) {
   constexpr std::string_view kState = "state";
   std::string hint = did_you_mean(condition.key, std::span(&kState, 1));
   if (hint.empty()) hint = key_hint(condition.key);
-  throw UsageError(fmt::format("--where: a job has no key {}{}; 'lockstep train --help' lists them",
+  throw UsageError(fmt::format("--where: a job has no key {}{}; 'lockstep help keys' lists them",
                                quoted_text(condition.key), hint));
 }
 

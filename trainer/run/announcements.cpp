@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a run says once: at its start, of its batches, of its memory, and where it has nothing left to do.
+/// Messages that a run prints once: at its start, about batches and memory, and when nothing is left to do.
 #include "comm/agreement.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
@@ -135,14 +135,14 @@ void TrainingRun::tell_resumed() {
   if (state_.arithmetic.since > 0) {
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "
-        "goes on from there, to other last digits than either version alone",
+        "goes on from there, with other last digits than either version alone",
         with_thousands(state_.arithmetic.since)));
   }
 }
 
-// Where a job is started again that has nothing left to do.
+// Restart of a job that has nothing left to do.
 
-/// The keys that end the job no later than where its run stands, and the command to type. A schedule that is as long as
+/// The keys that end the job no later than the run's present step, and the command to type. A schedule that is as long as
 /// the run leaves nothing to raise: another run begins with these weights.
 std::string TrainingRun::how_to_train_on() const {
   const std::int64_t taken = state_.step;
@@ -192,8 +192,8 @@ int TrainingRun::tell_nothing_left() {
 
 // How much memory a run took: from what the kernel and the device of each rank say.
 
-/// "memory: at most 61 MiB resident, on rank 1; 97 MiB on all 2 ranks", where what ranks of a host share counts once.
-/// Ranks that are threads share a process and its memory.
+/// Formats memory: "at most 61 MiB resident, on rank 1; 97 MiB on all 2 ranks". Memory that ranks of a host
+/// share counts once. Ranks that are threads share a process and its memory.
 std::string TrainingRun::host_memory() {
   const auto ranks = gather(comm_, RankMemory{peak_resident_bytes(), shared_resident_bytes()});
   const auto hosts = gather_hosts(comm_);
@@ -210,8 +210,8 @@ std::string TrainingRun::host_memory() {
                      most - ranks.begin(), format_memory(together), comm_.size());
 }
 
-/// Of the rank that had most: "device memory: 12 MiB allocated, at most 12 MiB, 14 MiB reserved", as DeviceMemoryUse
-/// has it.
+/// Formats the device memory of the rank that had most: "12 MiB allocated, at most 12 MiB, 14 MiB reserved".
+/// See DeviceMemoryUse.
 std::string TrainingRun::device_memory() {
   const DeviceMemoryUse use = setup_.device.gpu->device->memory_use();
   const auto uses = gather(comm_, use);
@@ -264,8 +264,8 @@ void TrainingRun::tell_devices() {
   say(fmt::format("Let's use {} {}! {}", comm_.size(), things(setup_.device.kind), fmt::join(ranks, ", ")));
 }
 
-/// Of each of the steps just taken a line for each rank that has samples of it, which says on which device it has them,
-/// and one for all together. Collective: every rank says how many samples it computes.
+/// Prints for each of the last steps one line per rank with samples: their shape and device. One more line
+/// has their total. Collective: every rank says how many samples it computes.
 void TrainingRun::tell_batch_shapes(std::int64_t steps) {
   const DistributedSampler& sampler = strategy_->sampler();
   const auto input = [&](std::int64_t samples) { return input_size(samples, setup_.network.input_shape()); };

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A model's classes and those of a set that it was not trained on: the same where they have the same name.
+/// Matching of a model's classes with those of a set that it was not trained on: by name.
 #pragma once
 
 #include "data/dataset.hpp"

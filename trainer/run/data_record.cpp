@@ -101,7 +101,7 @@ const std::string& known_set(const std::string& set, const std::string& checkpoi
   }
 }
 
-/// What load_dataset would take for a mistake in a job file.
+/// Refuses values that load_dataset would report as a mistake in a job file.
 void require_possible(const DatasetOptions& options, const std::string& checkpoint) {
   bool normal =
       options.mean.size() == options.std.size() || options.mean.size() == 1 || options.std.size() == 1;

@@ -6,18 +6,18 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "data/dataset.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/config/job.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <charconv>
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -44,7 +44,7 @@ struct DataRecord {
 /// How many test samples a checkpoint's accuracy is of; -1: it does not say.
 std::int64_t evaluated_test_samples(const CheckpointFacts& facts);
 
-/// Whether most of the first training images are dark on light by nature. They are read; photographs are not looked at.
+/// True if most of the first training images are dark on light by nature. They are read; photographs are not looked at.
 bool has_light_background(const Job& job, const Dataset& train);
 
 /// The manifest's "data" for a run of `job` on `data`.
@@ -52,8 +52,8 @@ bool has_light_background(const Job& job, const Dataset& train);
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
                                                  const SetFingerprints& fingerprints, bool light_background);
 
-/// The keys of the run's job that say how its data and its evaluation are read, by the reader of job files; all others
-/// have their defaults.
+/// Parses the recorded keys of the run's job about its data and evaluation. All others have their
+/// defaults.
 /// @param checkpoint  for messages
 /// @throws DataError  a value that cannot be right
 Job recorded_job(const CheckpointFacts& facts, const std::string& checkpoint);
@@ -67,7 +67,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
 std::shared_ptr<const LeaveOutList> recorded_leave_out(const DataRecord& record,
                                                        const std::string& checkpoint);
 
-/// What differs between the recorded data and those at hand, with both values: "mnist train samples (sha256
+/// Lists differences between the recorded data and today's, with both values. "mnist train samples (sha256
 /// 0123456789abcdef then, fedcba9876543210 now)". Empty: they are the same.
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,
                                           const SetFingerprints& fingerprints);
@@ -80,9 +80,9 @@ std::string names_taken(const CheckpointFacts& facts, const TrainTestData& now);
 void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now,
                        const SetFingerprints& fingerprints);
 
-/// Where the newest checkpoint of the run that `job` goes on with had its data: for data.root=auto, which
-/// looks there first. Empty if there is none, or it does not say. Never throws: this is only a hint, the data
-/// themselves are compared later.
+/// Directory of the data in the newest checkpoint of the run that `job` goes on with. It is the first place
+/// for data.root=auto. Empty if there is none, or it does not say. Never throws: this is only a hint, the
+/// data themselves are compared later.
 std::string recorded_directory(const Job& job) noexcept;
 
 // Reading the maps of texts that a manifest holds ("model", "data"), with errors that name checkpoint and
@@ -121,19 +121,10 @@ class RecordedValues {
 
   /// "0.5" or "[0.5, 0.25]". @throws DataError  it is not there, or none of the two
   std::vector<double> numbers(const std::string& key) const {
-    std::string_view rest = text(key);
-    const bool is_list = rest.starts_with('[') && rest.ends_with(']');
-    if (is_list) rest = rest.substr(1, rest.size() - 2);
-    std::vector<double> result;
-    for (bool more = true; more;) {
-      const auto [end, error] =
-          std::from_chars(rest.data(), rest.data() + rest.size(), result.emplace_back());
-      if (error != std::errc()) break;
-      rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-      if (rest.empty()) return result;
-      more = is_list && rest.starts_with(", ");
-      if (more) rest.remove_prefix(2);
-    }
+    const nlohmann::json value = parse_json_or_discard(text(key));
+    if (value.is_number()) return {value.get<double>()};
+    const bool is_list = value.is_array() && !value.empty();
+    if (is_list && std::ranges::all_of(value, &nlohmann::json::is_number)) return value;
     throw DataError(fmt::format("{}: the manifest's {}.{} is '{}', not a number or a list of them",
                                 checkpoint_, section_, key, text(key)));
   }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Event files: records, names, and what is told as TensorBoard's messages.
+/// Event files: records, names, and events as TensorBoard's messages.
 #include "trainer/run/event_file.hpp"
 
 #include "common/machine.hpp"
@@ -80,14 +80,14 @@ std::string next_event_file(Env& env, const std::string& directory) {
   return fmt::format("{}/{}{:010}{}", directory, kPrefix, seconds, kSuffix);
 }
 
-// What is told.
+// Conversion of a run's events.
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 using BoardEvent = tensorboard::Event;
 
-/// Of a line, numbers that are places and sizes, and no curve.
+/// Numbers of a line that are positions and sizes, not curves.
 constexpr std::array<std::string_view, 7> kNoScalars = {
     "step", "steps", "epoch", "accuracy_steps", "train_samples", "test_samples", "validation_samples"};
 

@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// A file is a list of records: length (8 bytes), masked CRC-32C of these, bytes, masked CRC-32C of those; all least
-// byte first. It is TensorFlow's TFRecord.
+// Format: a list of records, all numbers little-endian. A record is its length (8 bytes), the length's masked
+// CRC-32C, the bytes, and their masked CRC-32C. It is TensorFlow's TFRecord.
 
 /// Castagnoli's polynomial.
 std::uint32_t crc32c(std::string_view bytes);
@@ -22,7 +22,7 @@ std::string event_record(std::string_view bytes);
 
 /// "events.out.tfevents.SECONDS.lockstep": TensorBoard reads the files of a folder by their names' order.
 bool is_event_file(std::string_view name);
-/// The path of a file that is behind all event files of the directory. @throws IoError
+/// The path of a file that sorts after all event files of the directory. @throws IoError
 std::string next_event_file(Env& env, const std::string& directory);
 
 /// A new file in the folder of a run. Each call is in the file when it returns.
@@ -32,7 +32,7 @@ class EventFile {
   /// @throws IoError
   EventFile(Env& env, const std::string& directory);
 
-  /// What earlier files tell of this step and of later ones is void from here on.
+  /// Declares this step and later ones in earlier files void.
   void start_again_at(std::int64_t step);
   /// A line of metrics.jsonl: each number of a "step", "loss", "evaluation" or "epoch" becomes the scalar EVENT/KEY
   /// of its step. Others are passed over.

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// All ranks meet before the fault, so that it is written down before it strikes.
+#include "trainer/run/fault_injector.hpp"
+
 #include "comm/agreement.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
-#include "trainer/run/training_run.hpp"
+#include "trainer/ranks/checks.hpp"
 
 #include <fmt/format.h>
 
@@ -13,10 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <limits>
-#include <map>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -54,7 +53,7 @@ void change(Number& number, const Fault& fault) {
   for (const unsigned above : {1, 3, 7}) change_bit_of(number, fault.bit + above);
 }
 
-/// Of the numbers [first, first + numbers.size()) of a buffer of `size`.
+/// Changes the numbers [first, first + numbers.size()) of a buffer of `size`.
 template <typename Number>
 void change_part(std::span<Number> numbers, std::size_t first, std::size_t size, const Fault& fault) {
   constexpr std::size_t kStuckEvery = 32;
@@ -76,12 +75,6 @@ void sleep(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 void be_busy(double seconds) {
   const double end = thread_seconds() + seconds;
   while (thread_seconds() < end) {
@@ -91,6 +84,42 @@ void be_busy(double seconds) {
 /// From its step on, in place of once.
 bool lasts(Kind kind) {
   return kind == Kind::kSlow || kind == Kind::kBusy;
+}
+
+/// The part of a step that a fault changes. Those that change none: as if it were the samples.
+Sight sight_of(const Fault& fault) {
+  switch (fault.kind) {
+    case Kind::kStale:
+    case Kind::kSwapped:
+      return Sight::kSumsOnTheirWay;
+    case Kind::kWrongForward:
+    case Kind::kWrongLane:
+    case Kind::kSlow:
+    case Kind::kBusy:
+      return Sight::kOutputs;
+    case Kind::kNan:
+      return Sight::kState;
+    case Kind::kFlipBit:
+      break;
+    default:
+      return Sight::kSamples;
+  }
+  switch (fault.target) {
+    case Fault::Target::kWeights:
+    case Fault::Target::kOptimizer:
+    case Fault::Target::kStatistics:
+      return Sight::kState;
+    case Fault::Target::kGradient:
+      return Sight::kSums;
+    case Fault::Target::kSums:
+    case Fault::Target::kLink:
+      return Sight::kSumsOnTheirWay;
+    case Fault::Target::kMessage:
+      return Sight::kMessages;
+    case Fault::Target::kData:
+      break;
+  }
+  return Sight::kSamples;
 }
 
 }  // namespace
@@ -109,6 +138,7 @@ void refuse_faults_unless_allowed(const Job& job) {
 FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestData& data, Communicator& comm,
                              ParallelStrategy& strategy)
     : fault_(parse_fault(job.inject.what).value()),
+      sight_(sight_of(fault_)),
       rank_(job.inject.rank),
       step_(job.inject.step),
       story_(fmt::format("rank {}, before step {}: {}", rank_, step_, job.inject.what)),
@@ -168,19 +198,16 @@ void FaultInjector::strike() {
       return comm_.wait(network, "the network, from which inject cut it off");
     }
     case Kind::kFlipBit:
-      return flip_bits();
     case Kind::kStale:
     case Kind::kSwapped:
-      return change_message();
     case Kind::kWrongForward:
-      return strategy_.probe_next_step({.outputs = [](std::span<float> outputs, int lanes) {
-        std::rotate(outputs.begin(), outputs.begin() + lanes, outputs.end());
-      }});
     case Kind::kWrongLane:
-      return strategy_.probe_next_step(
-          {.outputs = [](std::span<float> outputs, int /*lanes*/) { outputs.front() += 1; }});
     case Kind::kNan:
-      return spoil_a_weight();
+      strategy_.require_sight(sight_);
+      if (sight_ == Sight::kSamples) return flip_bits_of_a_sample();
+      if (sight_ != Sight::kState) return armed_.store(true);
+      change_state(strategy_.own_state());
+      return strategy_.own_state_changed();
     case Kind::kDesync:
       return comm_.barrier();
   }
@@ -192,72 +219,76 @@ void FaultInjector::slow_down() {
   if (last_series_ == Clock::time_point()) last_series_ = Clock::now();
   const double taken = seconds_since(last_series_);
   last_series_ = Clock::now();
-  const double added = taken * fault_.amount / (1 + fault_.amount);
-  const auto lose_time = [added, sleeps = fault_.kind == Kind::kSlow] {
-    sleeps ? sleep(added) : be_busy(added);
-  };
-  if (!slows_steps_) return lose_time();
-  strategy_.probe_next_step({.outputs = [lose_time](std::span<float>, int) { lose_time(); }});
+  lost_seconds_ = taken * fault_.amount / (1 + fault_.amount);
+  if (slows_steps_) return armed_.store(true);
+  lose_time();
 }
 
-void FaultInjector::flip_bits() {
-  const auto change_sums = [this](const ShownSums& shown) {
-    change_part(shown.sums, shown.first, shown.all, fault_);
-  };
-  switch (fault_.target) {
-    case Fault::Target::kWeights:
-      return strategy_.probe_next_step(
-          {.state = [this](const TrainedState& trained) { change_all(trained.weights, fault_); }});
-    case Fault::Target::kOptimizer:
-      return strategy_.probe_next_step({.state = [this](const TrainedState& trained) {
-        if (trained.optimizer.empty()) throw ConfigError("inject.what: this optimizer remembers nothing");
-        const std::size_t each = trained.optimizer.front().values.size();
-        for (std::size_t i = 0; i < trained.optimizer.size(); ++i)
-          change_part(trained.optimizer[i].values, i * each, trained.optimizer.size() * each, fault_);
-      }});
-    case Fault::Target::kStatistics:
-      return strategy_.probe_next_step({.state = [this](const TrainedState& trained) {
-        const auto kept = trained.weights.subspan(setup_.network.parameters().size);
-        if (kept.empty()) throw ConfigError("inject.what: this network keeps no running statistics");
-        change_all(kept, fault_);
-      }});
-    case Fault::Target::kGradient:
-      return strategy_.probe_next_step({.sums = [this](std::size_t /*tensor*/, std::size_t first, auto sums) {
-        change_part(sums, first, setup_.network.parameters().size, fault_);
-      }});
-    case Fault::Target::kData:
-      return flip_bits_of_a_sample();
-    case Fault::Target::kSums:
-      return strategy_.probe_next_step({.reduction = {.leaving = change_sums}});
-    case Fault::Target::kLink:
-      return strategy_.probe_next_step({.reduction = {.arrived = change_sums}});
-    case Fault::Target::kMessage:
-      return strategy_.probe_next_step({.message = [this](auto message) { change_all(message, fault_); }});
+void FaultInjector::lose_time() const {
+  fault_.kind == Kind::kSlow ? sleep(lost_seconds_) : be_busy(lost_seconds_);
+}
+
+void FaultInjector::change_state(const TrainedState& trained) const {
+  if (fault_.kind == Kind::kNan) {
+    trained.weights[trained.weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+    return;
+  }
+  if (fault_.target == Fault::Target::kWeights) return change_all(trained.weights, fault_);
+  if (fault_.target == Fault::Target::kStatistics) {
+    const auto kept = trained.weights.subspan(setup_.network.parameters().size);
+    if (kept.empty()) throw ConfigError("inject.what: this network keeps no running statistics");
+    return change_all(kept, fault_);
+  }
+  if (trained.optimizer.empty()) throw ConfigError("inject.what: this optimizer remembers nothing");
+  const std::size_t each = trained.optimizer.front().values.size();
+  for (std::size_t i = 0; i < trained.optimizer.size(); ++i)
+    change_part(trained.optimizer[i].values, i * each, trained.optimizer.size() * each, fault_);
+}
+
+void FaultInjector::outputs_computed(std::span<float> outputs, int lanes) {
+  if (!strikes(Sight::kOutputs)) return;
+  if (lasts(fault_.kind)) return lose_time();
+  if (fault_.kind == Kind::kWrongForward) {
+    std::rotate(outputs.begin(), outputs.begin() + lanes, outputs.end());
+  } else {
+    outputs.front() += 1;
   }
 }
 
-/// Bucket by bucket.
-void FaultInjector::change_message() {
-  if (fault_.kind == Kind::kSwapped)
-    return strategy_.probe_next_step({.reduction = {.arrived = [](const ShownSums& shown) {
-                                        const auto middle = shown.sums.begin() + std::ssize(shown.sums) / 2;
-                                        std::rotate(shown.sums.begin(), middle, shown.sums.end());
-                                      }}});
-  auto before = std::make_shared<std::map<std::size_t, std::vector<std::int64_t>>>();
-  strategy_.probe_next_step(
-      {.reduction = {.leaving =
-                         [before](const ShownSums& shown) {
-                           (*before)[shown.first].assign(shown.before.begin(), shown.before.end());
-                         },
-                     .arrived =
-                         [before](const ShownSums& shown) {
-                           std::ranges::copy((*before)[shown.first], shown.sums.begin());
-                         }}});
+void FaultInjector::message_arrived(std::span<float> message) {
+  if (strikes(Sight::kMessages)) change_all(message, fault_);
+}
+
+void FaultInjector::sums_leave(const ShownSums& shown) {
+  if (!is_armed(Sight::kSumsOnTheirWay)) return;
+  if (fault_.kind == Kind::kStale) {
+    sums_before_[shown.first].assign(shown.before.begin(), shown.before.end());
+  } else if (fault_.kind == Kind::kFlipBit && fault_.target == Fault::Target::kSums) {
+    change_part(shown.sums, shown.first, shown.all, fault_);
+  }
+}
+
+void FaultInjector::sums_arrived(const ShownSums& shown) {
+  if (!is_armed(Sight::kSumsOnTheirWay)) return;
+  if (fault_.kind == Kind::kSwapped) {
+    std::rotate(shown.sums.begin(), shown.sums.begin() + std::ssize(shown.sums) / 2, shown.sums.end());
+  } else if (fault_.kind == Kind::kStale) {
+    std::ranges::copy(sums_before_[shown.first], shown.sums.begin());
+  } else if (fault_.target == Fault::Target::kLink) {
+    change_part(shown.sums, shown.first, shown.all, fault_);
+  }
+  if (shown.first == 0) armed_ = false;  // the last bucket
+}
+
+void FaultInjector::before_update(ReducedStep& step) {
+  if (!strikes(Sight::kSums)) return;
+  step.show_sums([this](std::size_t /*tensor*/, std::size_t first, std::span<std::int64_t> sums) {
+    change_part(sums, first, setup_.network.parameters().size, fault_);
+  });
 }
 
 /// One that this rank computes in the step to come.
 void FaultInjector::flip_bits_of_a_sample() {
-  strategy_.probe_next_step({});
   if (setup_.device.gpu != nullptr)
     throw ConfigError("inject.what: data on a GPU cannot be reached; use parallel.device=cpu");
   if (data_.train.stays_on_disk())
@@ -277,12 +308,6 @@ void FaultInjector::flip_bits_of_a_sample() {
   } else {
     flip(data_.train.features.span());
   }
-}
-
-void FaultInjector::spoil_a_weight() {
-  strategy_.probe_next_step({.state = [](const TrainedState& trained) {
-    trained.weights[trained.weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
-  }});
 }
 
 }  // namespace lockstep

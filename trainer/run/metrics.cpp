@@ -62,7 +62,7 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
   return event;
 }
 
-/// Of a file that has far more tensors than the network the first names will do.
+/// Lists only the first names if a file has far more tensors than the network.
 void add_initial_weights(nlohmann::ordered_json& start, const StartingWeights& initial) {
   constexpr std::size_t kMostNames = 100;
   if (initial.source.empty()) return;
@@ -159,7 +159,7 @@ Number most(const std::vector<RankClock>& ranks, Number RankClock::*number) {
   return (*std::ranges::max_element(ranks, {}, number)).*number;
 }
 
-/// Who worked longest for the same epoch, by how much more than the ranks' mean, and how long the ranks waited.
+/// Names the slowest rank of an epoch, its excess over the ranks' mean, and how long the ranks waited.
 void add_comparison(nlohmann::ordered_json& event, const std::vector<RankClock>& ranks) {
   const auto count = static_cast<double>(ranks.size());
   double busy = 0, exposed = 0;

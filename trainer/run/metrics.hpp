@@ -30,28 +30,28 @@ namespace lockstep {
 /// The "start" event of metrics.jsonl.
 nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
                                    const Communicator& comm, int hosts);
-/// Behind it, where they are not the network's own: what the run begins from.
+/// Appends the source of the weights, unless they are the network's own.
 void add_initial_weights(nlohmann::ordered_json& start, const StartingWeights& initial);
-/// Of the last step that was taken. @param totals  of that step
+/// Event of the last step. @param totals  of that step
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate);
-/// Behind the event of a step: how many of the samples since the last such event were answered right, and over how many
-/// steps; and the norm of its gradient, where there is one.
+/// Appends to a step's event the right answers and the steps since the last such event, and the gradient's
+/// norm. The norm is left out where there is none.
 void add_training_numbers(nlohmann::ordered_json& event, const LossWindow& window,
                           std::optional<double> gradient_norm);
-/// Of the steps since the last such event.
+/// Event of the steps since the last such event.
 nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window, double learning_rate);
-// Numbers of evaluations are "test_loss" and so on, or "validation_loss", of those that there are; of averages of the
-// weights "ema_test_loss" and so on.
+// Names of evaluated numbers: "test_loss" and so on, or "validation_loss", as far as they exist. Averages of
+// the weights have "ema_test_loss" and so on.
 
-/// Of the epoch whose steps are all taken.
+/// Event of the epoch whose steps are all taken.
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
                                    const Evaluations& evaluations, double train_seconds);
-/// Behind it, where it is known: ParallelStrategy::rounded_to_zero().
+/// Appends ParallelStrategy::rounded_to_zero(), where it is known.
 void add_rounding(nlohmann::ordered_json& event, std::optional<double> rounded_to_zero);
-/// Of an evaluation within an epoch.
+/// Event of an evaluation within an epoch.
 nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations);
 nlohmann::ordered_json end_event(const RunState& state, const Evaluations& evaluations, double seconds);
-/// What the run came to, behind the strategy's own numbers.
+/// Appends the final weights, after the strategy's own numbers.
 void add_weights(nlohmann::ordered_json& end, const std::string& sha256,
                  const PublishedComparison& published);
 
@@ -59,7 +59,7 @@ void add_weights(nlohmann::ordered_json& end, const std::string& sha256,
 /// kept in memory, and written before the next line.
 class MetricsWriter {
  public:
-  /// Opens for appending behind the lines that are there. @throws IoError
+  /// Opens for appending after the lines that are there. @throws IoError
   MetricsWriter(Env& env, const std::string& path);
 
   /// @throws IoError if the line is not in the file yet
@@ -67,9 +67,9 @@ class MetricsWriter {
   /// Returns when all lines will survive a power loss. May run on another thread than write.
   /// @throws IoError also if a line is not in the file yet
   void sync() { file_.sync(); }
-  /// Whether every line is in the file.
+  /// True if every line is in the file.
   bool is_complete() const { return file_.is_complete(); }
-  /// What a checkpoint notes: all lines so far. They are in the file once sync() has returned.
+  /// Position for a checkpoint: all lines so far. They are in the file once sync() has returned.
   CheckpointMetrics position() const { return {lines_, hex(hash_.so_far())}; }
 
  private:
@@ -78,10 +78,10 @@ class MetricsWriter {
   AppendFile file_;
 };
 
-// What clocks and kernels say of an epoch: how long its steps took, how the ranks compare, how much memory they have.
-// No part of the mathematics: a replay sets it aside.
+// Measurements of an epoch: step times, comparison of ranks, memory. They are not part of the mathematics: a
+// replay ignores them.
 
-/// Of one rank. Plain numbers, so that they can be gathered.
+/// Clock readings of one rank. Plain numbers, so that they can be gathered.
 struct RankClock {
   double busy_seconds = 0;     ///< in steps, without the next one
   double exposed_seconds = 0;  ///< in steps, its own work done: waiting for communication and other ranks
@@ -89,7 +89,7 @@ struct RankClock {
   std::uint64_t device = 0, peak_device = 0;      ///< bytes allocated on its GPU; 0: it has none
 };
 
-/// Bytes of a rank's process at its peak, and of these, what other processes have, too: libraries, sets that ranks share.
+/// Peak memory of a rank's process in bytes, and the part shared with other processes: libraries, and sets of data.
 struct RankMemory {
   std::uint64_t peak = 0, shared = 0;
 };

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kNarrowestPlot = 24, kLowestPlot = 2;
-/// Those of terminals that can be told apart on light and dark: blue, red, green, magenta, cyan, yellow.
+/// Colours of terminals that differ on light and dark: blue, red, green, magenta, cyan, yellow.
 constexpr std::array kColours = {34, 31, 32, 35, 36, 33};
 
 bool is_finite(const std::pair<double, double>& point) {
@@ -26,7 +26,7 @@ bool is_finite(const std::pair<double, double>& point) {
 std::vector<PlotCurve> scaled(std::vector<PlotCurve> curves, bool log_y) {
   if (!log_y) return curves;
   for (PlotCurve& curve : curves)
-    for (auto& point : curve.points) point.second = std::log10(point.second);  // none, of what is not above 0
+    for (auto& point : curve.points) point.second = std::log10(point.second);  // none for 0 and less
   return curves;
 }
 
@@ -104,7 +104,7 @@ std::string DotCanvas::row(int number) const {
 
 void DotCanvas::dot(int x, int y, char mark, std::size_t curve) {
   if (x < 0 || y < 0 || x >= width() || y >= height()) return;
-  // Of U+2800: dots 1, 2, 3, 7 on the left from the top, 4, 5, 6, 8 on the right.
+  // Bits from U+2800: dots 1, 2, 3, 7 on the left, downwards, 4, 5, 6, 8 on the right.
   constexpr std::array<std::array<unsigned, 2>, 4> kBits = {
       {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
   Cell& cell = cell_at(x, y);

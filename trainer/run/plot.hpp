@@ -21,13 +21,13 @@ struct Extent {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  /// The share of the way from low to high, 0 to 1; halves keep the difference of any two numbers finite.
+  /// Position between low and high, 0 to 1; halves keep the difference of any two numbers finite.
   double share(double value) const { return high > low ? (value / 2 - low / 2) / (high / 2 - low / 2) : 0.5; }
   double at(double share) const { return low * (1 - share) + high * share; }
 };
 
 struct PlotCurve {
-  char mark = 'A';  ///< stands at its end, and in ASCII all along
+  char mark = 'A';  ///< drawn at its end, and in ASCII all along
   std::vector<std::pair<double, double>>
       points;  ///< x, y in order of x; those that are not finite leave a gap
 };
@@ -40,12 +40,12 @@ struct PlotStyle {
   bool colours = false;  ///< with escape sequences: for write_out() alone, since print() shows them
 };
 
-/// The field of such a picture: a raster of dots, 2x4 in a character of braille, one in a character of ASCII.
+/// Canvas of a picture: a raster of dots, 2x4 per braille character, one per ASCII character.
 class DotCanvas {
  public:
   using Dot = std::pair<double, double>;  ///< from the left and from above, rounded where it is drawn
 
-  /// Of `style`, which it borrows, unicode and colours count.
+  /// Borrows `style`; only its unicode and colours are used.
   DotCanvas(int columns, int rows, const PlotStyle& style)
       : columns_(columns), rows_(rows), style_(style), cells_(static_cast<std::size_t>(columns * rows)) {}
 
@@ -80,10 +80,10 @@ class DotCanvas {
   std::vector<Cell> cells_;
 };
 
-/// A field with a scale on its left and below, a line feed behind each line; "" where there is no point.
+/// Draws curves with a scale on the left and below, each line ended by a line feed. "" where there is no point.
 std::string plot(const std::vector<PlotCurve>& curves, const PlotStyle& style);
 
-/// What a curve is drawn in, around its mark in a legend; without colours the text as it is.
+/// Colours a text like a curve, for its mark in a legend; without colours the text as it is.
 std::string in_curve_colour(const std::string& text, std::size_t curve, const PlotStyle& style);
 
 }  // namespace lockstep

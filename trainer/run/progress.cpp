@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Draws when enough time has passed, and wipes what is in the way of a line.
+/// Draws when enough time has passed, and wipes the bar before a line.
 #include "trainer/run/progress.hpp"
 
 #include "common/printable.hpp"
@@ -42,7 +42,7 @@ DataWatch::~DataWatch() {
 void DataWatch::look() {
   const auto read = longest_read();
   if (said_at_ > 0 && (!read || read->seconds < said_at_)) {
-    print_error(fmt::format("{}: {} was read at last, and the run goes on", who_, file_));
+    print_error(fmt::format("{}: {} could be read again, and the run goes on", who_, file_));
     said_at_ = 0;
   }
   if (!read || read->seconds < (said_at_ > 0 ? said_at_ + kBetweenWords : kWorthSaying)) return;
@@ -89,7 +89,7 @@ void Progress::steps(std::int64_t count, std::int64_t samples, double mean_loss)
   bar_.draw(progress_fields(facts_), progress_fraction(facts_));
 }
 
-// Which fields a line has, and how much each of them matters.
+// Fields of a line, and how much each of them matters.
 
 namespace {
 
@@ -126,7 +126,7 @@ std::vector<Field> epoch_fields(const EpochSummary& facts) {
 
 namespace {
 
-// Of a row: what stands left and right of the curve itself.
+// Columns of a row left and right of the curve itself.
 constexpr int kLabels = 16, kWidest = 72, kNarrowest = 10;
 
 int plot_columns(int columns) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a person sees while a run goes on: a bar on a terminal, a plain line every few seconds elsewhere.
+/// Progress of a run for people: a bar on a terminal, a plain line every few seconds elsewhere.
 #pragma once
 
 #include "common/machine.hpp"
@@ -37,26 +37,26 @@ struct EpochSummary {
   double train_loss = 0;
   std::string test_loss;      ///< as it is to be shown
   double test_accuracy = 0;   ///< from 0 to 1
-  bool validated = false;     ///< both are of what is held out
-  std::string averages = {};  ///< what averages of the weights come to; may be empty
+  bool validated = false;     ///< both are of held-out samples
+  std::string averages = {};  ///< results of averages of the weights; may be empty
   double seconds = 0;
   double samples_per_second = 0;
 };
 
-/// What is said after an epoch.
+/// Fields of the line after an epoch.
 std::vector<Field> epoch_fields(const EpochSummary& facts);
 
 /// Prints on standard output, on the one rank that speaks; on all others every call does nothing. On a
 /// terminal no line is wider than it is at that moment.
 class Progress {
  public:
-  /// For this rank: a bar where the terminal can draw over a line, plain lines elsewhere, nothing on ranks
-  /// other than 0.
+  /// Progress of this rank: a bar where the terminal can redraw a line, plain lines elsewhere. Silent on
+  /// ranks other than 0.
   explicit Progress(int rank) : bar_(ProgressBar::Style::kPlain, rank == 0) {}
   explicit Progress(ProgressBar::Style style) : bar_(style, OutputTerminal{}) {}
   /// A line of its own, above the bar; folded where it is too wide.
   void say(std::string_view line);
-  /// The same of fields, of which those that matter least are left out where the line would be too wide.
+  /// Prints fields; the least important are left out where the line would be too wide.
   void say(const std::vector<Field>& fields);
   /// Steps of the run that are left when the epoch starts count for the ETA.
   void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done, std::int64_t steps,
@@ -75,8 +75,8 @@ class Progress {
   ProgressStatus facts_;
 };
 
-/// Looks from a thread of its own whether this process waits for a file of its data, says on standard error which rank
-/// waits for which file, again every half minute, and when it goes on.
+/// Watches, on its own thread, for this process waiting for a file of its data. Says on standard error which
+/// rank waits for which file, again every half minute, and when it goes on.
 class DataWatch {
  public:
   /// @param silent  another rank of this process says it
@@ -104,8 +104,8 @@ struct CurvePoint {
   double accuracy = 0;     ///< from 0 to 1
 };
 
-/// One point of a curve whose epochs go down the page: "  3 |             *                  | 0.7421", from 0
-/// on the left to 1 on the right, as wide as `columns` allow, at most 72.
+/// Draws one point of a curve whose epochs go down the page. "  3 |             *                  | 0.7421",
+/// from 0 on the left to 1 on the right, as wide as `columns` allow, at most 72.
 std::string curve_row(const CurvePoint& point, int columns, bool unicode);
 /// The scale above the first row.
 std::string curve_scale(int columns, const std::string& what = "test accuracy");

@@ -36,19 +36,12 @@ std::string run_directory(const Job& job) {
   return job.run.dir == "auto" ? "runs" : job.run.dir;
 }
 
-fs::path existing(fs::path path) {
-  std::error_code ignored;
-  path = fs::absolute(path, ignored).lexically_normal();
-  while (!fs::is_directory(path, ignored) && path != path.parent_path()) path = path.parent_path();
-  return path;
-}
-
-/// A file in a directory, or in the first one above it that is there, to see who else sees it.
+/// File in a directory, or in its nearest existing parent, to learn which ranks see it.
 class RunDirectoryMark {
  public:
   explicit RunDirectoryMark(const std::string& directory)
-      : path_(
-            (existing(directory) / fmt::format(".lockstep-doctor-{}-{}", host_name(), ::getpid())).string()) {
+      : path_((existing_directory(directory) / fmt::format(".lockstep-doctor-{}-{}", host_name(), ::getpid()))
+                  .string()) {
     try {
       Env::posix().create(path_);
     } catch (const IoError&) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The ranks look around, tell each other what they see, and what is wrong is named: in full for 'lockstep
+/// Diagnosis of ranks: they look around, exchange their views, and faults are named. In full for 'lockstep
 /// doctor', in short before every run.
 #pragma once
 

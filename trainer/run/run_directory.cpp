@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Nothing is overwritten: what is in the way of a run is moved aside under a name that says what it was.
+/// Directory of a run. Files in the way are never overwritten, but moved aside under a name that says what they were.
 #include "trainer/run/run_directory.hpp"
 
 #include "common/error.hpp"
@@ -57,7 +57,7 @@ bool is_file(Env& env, const std::string& path) {
   return env.entry(path).kind == EntryKind::kFile;
 }
 
-/// Whether a run has written here: every start leaves its lock, and a copy without it has checkpoints or records.
+/// True if a run has written here: every start leaves its lock; a copy without it has checkpoints or records.
 bool holds_a_run(Env& env, const std::string& path) {
   if (is_file(env, path + "/lock") || !list_checkpoints(env, path).empty()) return true;
   return is_file(env, path + "/job.yaml") &&
@@ -88,7 +88,7 @@ void refuse_directory_of_others(Env& env, const std::string& path) {
   const bool more = names.size() > kShown;
   names.resize(std::min(names.size(), kShown));
   throw ConfigError(fmt::format(
-      "run.dir: {} holds other files and no run ({}{}); a run wants a directory of its own: choose another "
+      "run.dir: {} holds other files and no run ({}{}); a run needs its own directory: choose another "
       "name, or an empty directory",
       path, fmt::join(names, ", "), more ? ", ..." : ""));
 }
@@ -108,11 +108,11 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
   return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
 }
 
-/// What run.resume names.
+/// Checkpoint that run.resume names.
 FoundCheckpoint named_resume_point(Env& env, const std::string& path, const OnDamaged& on_damaged) {
   if (const NamedAverage average = split_average(env, path); !average.name.empty())
     throw ConfigError(
-        fmt::format("run.resume: {} is an average of weights, from which no run goes on; resume {}, or begin "
+        fmt::format("run.resume: {} is an average of weights, which cannot be resumed; resume {}, or begin "
                     "another run with train.initial_weights={}",
                     path, average.path, path));
   try {
@@ -142,7 +142,7 @@ RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
       lock_(lock_directory(env, job, wait)),
       checkpointer_(env, job.run.dir, keep_policy(job), [this] { sync_before_save(); }) {}
 
-/// What a checkpoint says of these files must be on disk before it is.
+/// Syncs these files before the checkpoint that describes them is written.
 void RunDirectory::sync_before_save() {
   lock_->require_same_directory();
   metrics_->sync();
@@ -182,6 +182,7 @@ void RunDirectory::open(std::int64_t step, bool evaluated, const CheckpointFacts
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
   metrics_ = std::make_unique<MetricsWriter>(env_, metrics_path(path_));
   log_ = open_log(path_);
+  note({.state = "running", .step = step});
   if (!lost) return;
   print_error(*lost);
   write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->lines}});
@@ -212,8 +213,8 @@ std::string RunDirectory::make_previous() {
   return aside;
 }
 
-/// Where run.resume names an earlier checkpoint, the later ones and their metrics are work all the
-/// same.
+/// Moves later checkpoints and their metrics aside where run.resume names an earlier one: they are work all
+/// the same.
 void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
   auto later = list_checkpoints(env_, path_);
   std::erase_if(later, [&](const CheckpointEntry& entry) { return entry.step <= step; });
@@ -232,7 +233,7 @@ void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
   print_error(fmt::format("{}: the checkpoints after step {} were moved there", checkpoints, step));
 }
 
-/// What resume_point passed over; gone by now where a new run has moved everything aside.
+/// Moves aside what resume_point passed over; gone by now where a new run has moved everything aside.
 void RunDirectory::keep_damaged_aside() {
   std::erase_if(damaged_,
                 [&](const std::string& path) { return env_.entry(path).kind == EntryKind::kNothing; });
@@ -242,7 +243,7 @@ void RunDirectory::keep_damaged_aside() {
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
   for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, kRankFile, kDoubtFile,
-                                 "job.yaml", "report.html", kTraceFile}) {
+                                 kStatusFile, "job.yaml", "report.html", kTraceFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
@@ -285,13 +286,13 @@ std::string RunDirectory::note_doubt(const CheckpointDoubt& doubt) {
     lock_->require_same_directory();
     write_doubt(env_, path_, doubt);
     const auto sure = sure_checkpoints(env_, path_);
-    return fmt::format("Checkpoints after step {} may hold what followed from it: {}", doubt.sure_step,
+    return fmt::format("Checkpoints after step {} may be affected: {}", doubt.sure_step,
                        sure.empty()
                            ? "no other is left, and the same command refuses to go on; begin anew with "
                              "run.resume=never"
                            : fmt::format("the same command goes on from that of step {}", sure.front().step));
   } catch (const Error& error) {
-    return fmt::format("Do not go on from a checkpoint after step {}, which could not be written down: {}",
+    return fmt::format("Do not resume from a checkpoint after step {}; this could not be recorded: {}",
                        doubt.sure_step, error.what());
   }
 }
@@ -308,8 +309,8 @@ void RunDirectory::append(auto& file, const auto& what) {
   }
 }
 
-/// Behind the files of earlier starts, of which what came after `step` is void; of that step itself its lines are told
-/// again. Where there are none, a new file tells all lines.
+/// Begins a file after those of earlier starts, whose events after `step` are void. The lines of that step
+/// itself are written again. Where there are none, a new file gets all lines.
 void RunDirectory::open_tensorboard(std::int64_t step) {
   if (!job_.run.tensorboard) return;
   try {
@@ -373,6 +374,16 @@ void RunDirectory::log(const std::string& line) {
   } catch (const IoError& error) {
     if (!std::exchange(log_failed_, true))
       print_error(fmt::format("warning: {}; the run goes on without it", error.what()));
+  }
+}
+
+void RunDirectory::note(const RunStatusNote& status) {
+  if (log_ == nullptr) return;  // another run's directory, in which this job does not go on
+  try {
+    lock_->require_same_directory();
+    write_status(env_, path_, status);
+  } catch (const IoError& error) {
+    print_error(fmt::format("warning: {}", error.what()));
   }
 }
 

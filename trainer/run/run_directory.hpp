@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/checkpoint/run_status.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/event_file.hpp"
@@ -35,13 +36,13 @@ class RunDirectory {
   /// @throws IoError: cannot be written; RunInUseError: another job is using it
   explicit RunDirectory(Env& env, const Job& job, bool wait = true);
 
-  /// Where the run goes on, as run.resume says; nothing: it starts from the beginning. Damaged checkpoints
-  /// are named on standard error and passed over.
+  /// Checkpoint from which the run goes on, as run.resume says; nothing: it starts from the beginning.
+  /// Damaged checkpoints are named on standard error and passed over.
   /// @throws ConfigError  the run was made by a job that differs in what determines the weights; lists the
   /// keys
   std::optional<FoundCheckpoint> resume_point();
 
-  /// Makes the directory agree with a run that is at `step`: cuts metrics.jsonl back, writes job.yaml, and
+  /// Makes the directory agree with a run that is at `step`. It cuts metrics.jsonl back, writes job.yaml, and
   /// moves what is later aside: damaged checkpoints to step-N.damaged, others (run.resume named an earlier
   /// one) to previous-N. At step 0, what an earlier run left here is moved to previous-N, unless it is this
   /// very run, interrupted before it had saved anything.
@@ -50,13 +51,13 @@ class RunDirectory {
   ///                   and by an event "lost"
   void open(std::int64_t step, bool evaluated, const CheckpointFacts& facts);
 
-  /// Goes on with the run's trail behind `step`, or begins it, and with ranks.jsonl beside it; or, where the job keeps
-  /// none, cuts off what an earlier start left of later steps. What it says of the checkpoint gone on from, if any.
-  /// After open().
+  /// Goes on with the run's trail after `step`, or begins it, and with ranks.jsonl beside it. If the job
+  /// keeps none, cuts off what an earlier start left of later steps. `expected` is the position that the
+  /// checkpoint recorded, if any. After open().
   /// @param ranks  who computes from now on
   void open_trail(TrailHead head, const RankStretch& ranks, const std::optional<CheckpointTrail>& expected);
-  /// Where the job asks for them, begins a new event file for TensorBoard, in which the run goes on behind `step`. From
-  /// then on it gets what write() gets. A file that cannot be written is a warning. After open().
+  /// Begins an event file for TensorBoard, if the job asks for it; the run goes on after `step`. From then on
+  /// it gets what write() gets. A file that cannot be written is a warning. After open().
   void open_tensorboard(std::int64_t step);
   /// Appends to trail.bin and ranks.jsonl. Errors as write().
   void write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks);
@@ -64,12 +65,14 @@ class RunDirectory {
   /// Appends to metrics.jsonl. @throws IoError, unless run.on_save_error is continue: then it is a warning,
   /// and the lines are kept for later
   void write(const nlohmann::ordered_json& event);
-  /// The same, and returns when all of the file will survive a power loss. @throws IoError if it will not
+  /// As write(), and returns when the file will survive a power loss. @throws IoError if it will not
   void write_durably(const nlohmann::ordered_json& event);
+  /// Says in status.json how this start stands, once open() was called. A file that cannot be written is a warning.
+  void note(const RunStatusNote& status);
   /// Appends to log/rank-0.log, with the time.
   void log(const std::string& line);
 
-  /// Whether a checkpoint of this accuracy is better than all that there are.
+  /// True if a checkpoint of this accuracy is better than all that there are.
   bool would_be_best(double accuracy) const { return accuracy > best_accuracy_; }
 
   /// Starts saving in the background; waits for an earlier save that is still under way.
@@ -110,34 +113,34 @@ class RunDirectory {
   AsyncCheckpointer checkpointer_;
 };
 
-// Which directory a run takes whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.
+// Choice of a directory for a run whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.
 
-/// What run.dir is where the program chooses.
+/// Value of run.dir if the program chooses.
 inline constexpr const char* kChosenDirectory = "auto";
 
-/// "# job 'mnist-99'": a run's job.yaml begins with it, so that runs/mnist-99 is not taken for the 99th run of the job
+/// First line of a run's job.yaml: "# job 'mnist-99'". It tells runs/mnist-99 from the 99th run of the job
 /// mnist.
 std::string first_line_of_job(const Job& job);
 /// That of a run's job.yaml; "": it has none, as those of version 0.1.0 before it was written.
 std::string first_line_of_job(Env& env, const std::string& run_dir);
 
-/// Opens a run directory for the job, in place of the one that was opened before: takes its lock, and checks
-/// that the job can go on from what is in it.
+/// Opens a run directory for the job, in place of the one that was opened before. It takes the lock, and
+/// checks that the job can go on from what is in it.
 /// @param wait  for a lock that may be free in a moment
 /// @throws RunInUseError; ConfigError, DataError  it cannot; any other error ends the search
 using OpenRunDirectory = std::function<void(const std::string& path, bool wait)>;
 
-/// The newest run of this job that is unfinished, computes the same and is locked by no process, under
-/// run.resume: auto; otherwise a new directory. Leaves it open. For rank 0 alone: what is open is locked, so
-/// that two starts at once never take the same one.
+/// Chooses and opens a directory: under run.resume: auto, the newest unfinished, unlocked run of this job.
+/// Such a run computes the same. Otherwise a new directory. For rank 0 alone: what is open is locked, so that
+/// two starts at once never take the same one.
 /// @returns a line for people: which, and why
 std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open);
 
 /// True if a run has ended and the page that its job asks for is missing: it was killed before.
 bool lacks_page(Env& env, const std::string& run_dir, const Job& job);
 
-/// "is finished": why the job does not go on in this directory, as far as it can be told by reading; nothing:
-/// it may, also in one where no run has begun.
+/// Reason why the job does not go on in this directory, as far as reading shows: "is finished". Nothing: it
+/// may, also in one where no run has begun.
 std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job);
 
 /// Collective. On every rank that is a process: writes the run directory, and a line feed, to the file that

@@ -9,7 +9,6 @@
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +33,7 @@ std::string path_of(const Job& job, int number) {
                      : fmt::format("{}/{}-{}", kFolder, job.name, number);
 }
 
-/// 1 for "mnist", 7 for "mnist-7"; 0 for what is no directory of this job.
+/// 1 for "mnist", 7 for "mnist-7"; 0 for what is not a directory of this job.
 int number_of(std::string_view entry, const Job& job) {
   if (!entry.starts_with(job.name)) return 0;
   entry.remove_prefix(job.name.size());
@@ -87,7 +86,7 @@ std::optional<std::string> why_not_opened(const OpenRunDirectory& open, const st
     return "is in use by another job";
   } catch (const Error& error) {
     if (error.code() != ExitCode::kUsage && error.code() != ExitCode::kDataDamaged) throw;
-    return fmt::format("cannot be gone on from ({})", error.what());
+    return fmt::format("cannot be resumed ({})", error.what());
   }
 }
 
@@ -154,7 +153,7 @@ bool lacks_page(Env& env, const std::string& run_dir, const Job& job) {
 std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
   const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
   if (!env.exists(job_file)) {
-    return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is no run directory");
+    return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is not a run directory");
   }
   if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
   try {
@@ -191,7 +190,7 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
 
 namespace {
 
-/// An empty file was made for it, and one of a line by a start before this one; others are not the program's.
+/// Accepts an empty file, or one line by an earlier start; any other file is not the program's.
 void require_line_at_most(Env& env, const std::string& file) {
   constexpr std::uint64_t kLongest = 8192;
   if (env.entry(file).kind != EntryKind::kFile) return;
@@ -199,7 +198,7 @@ void require_line_at_most(Env& env, const std::string& file) {
   const std::string_view text = as_text(bytes);
   if (text.empty() || text.find('\n') == text.size() - 1) return;
   throw UsageError(fmt::format(
-      "LOCKSTEP_RUN_FILE: {}: is there, and holds other than a run's line; name a new file", file));
+      "LOCKSTEP_RUN_FILE: {}: is there, and has other content than a run's line; name a new file", file));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void TrainingRun::tell_loss() {
 
 /// The "step" event of the last of the steps just taken. Collective.
 void TrainingRun::tell_step(const StepTotals& totals) {
-  const std::optional<double> gradient_norm = strategy_->gradient_norm();
+  const std::optional<double> gradient_norm = strategy_->measures().gradient_norm;
   const LossWindow window = std::exchange(state_.unlogged, {});
   if (!directory_) return;
   auto event = step_event(state_, totals, learning_rate());
@@ -82,7 +82,7 @@ std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
 /// Collective.
 void TrainingRun::tell_epoch() {
   const auto ranks = epoch_clock_.all_ranks(*strategy_, setup_.device.gpu.get(), comm_);
-  const std::optional<double> rounded_to_zero = strategy_->rounded_to_zero();
+  const std::optional<double> rounded_to_zero = strategy_->measures().rounded_to_zero;
   if (!directory_) return;
   auto event = epoch_event(state_, learning_rate(), evaluations_, epoch_seconds_);
   add_rounding(event, rounded_to_zero);
@@ -136,11 +136,12 @@ void TrainingRun::tell_why_it_stops() {
 }
 
 void TrainingRun::tell_stopped() {
+  if (directory_) directory_->note({.state = "saved", .step = state_.step});
   say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
                   with_thousands(state_.step), with_thousands(steps_in_run()), job_.run.dir));
 }
 
-/// What the run came to. Collective.
+/// Prints the results of the run. Collective.
 void TrainingRun::tell_end() {
   const StrategySummary of_strategy = strategy_->summary();
   for (const std::string& line : of_strategy.lines) say(line);
@@ -153,6 +154,7 @@ void TrainingRun::tell_end() {
   for (const auto& [name, number] : of_strategy.numbers) event[job_.parallel.strategy][name] = number;
   add_weights(event, sha256, published);
   directory_->write_durably(event);
+  directory_->note({.state = "ended", .step = state_.step});
   if (job_.run.print_loss_every_steps > 0) say("Finished Training");
   if (out_of_patience()) say(why_it_ended_early());
   const Evaluation& tested = *evaluations_.test;

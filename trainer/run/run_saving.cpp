@@ -38,8 +38,8 @@ bool TrainingRun::is_best() const {
   return best;
 }
 
-/// One pass over weights that are read anyway, in place of one in every step's update: a weight that is NaN or infinite
-/// makes the losses of the next step so. What does not show there must not be evaluated, saved or hashed.
+/// Searches for NaN and infinity where weights are read anyway, not in every update: the next losses show
+/// those. Weights whose losses do not show it must not be evaluated, saved or hashed.
 void TrainingRun::require_finite_weights() {
   const std::int64_t step = state_.step;
   if (step == finite_step_) return;
@@ -54,10 +54,10 @@ void TrainingRun::require_finite_weights() {
       if (!here.empty()) wrong += (wrong.empty() ? "" : ", ") + here;
     }
     if (wrong.empty()) return;
-    throw InternalError(fmt::format(
-        "after step {}: {}. What helps: lower train.optimizer.lr or train.optimizer.weight_decay. "
-        "Nothing of this step was saved",
-        step, wrong));
+    throw InternalError(
+        fmt::format("after step {}: {}. Try this: lower train.optimizer.lr or train.optimizer.weight_decay. "
+                    "Nothing of this step was saved",
+                    step, wrong));
   });
   finite_step_ = step;
 }
@@ -72,7 +72,7 @@ void TrainingRun::save() {
   note_saved();
 }
 
-/// Ranks other than 0 hear of it every second, so that a slow disk is not taken for a lost rank.
+/// Reports to other ranks every second, so that a slow disk is not taken for a lost rank.
 void TrainingRun::wait_for_disk() {
   const auto pulse = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm_.timeout() / 4));
@@ -91,7 +91,7 @@ void TrainingRun::wait_until_saved(const char* what_ends) {
       directory_->finish();
     } catch (const IoError& error) {
       throw IoError(fmt::format(
-          "{} at step {}, but that step is not saved: {}; the same command goes on from the newest "
+          "{} at step {}, but that step is not saved: {}; the same command resumes from the newest "
           "checkpoint in {}, if there is one",
           what_ends, with_thousands(saved_step_), error.what(), job_.run.dir));
     }
@@ -117,14 +117,14 @@ void TrainingRun::add_to_trail(const StepSeries& series) {
 void TrainingRun::compare_copies() {
   const InPhase phase(comm_.activity(), Phase::kChecking);
   flush_trail();
-  strategy_->check_copies(state_.step);
+  checks_->compare_copies(state_.step);
 }
 
 /// Rows that differ between ranks are written, too, before the run ends: proofs read them.
 void TrainingRun::flush_trail() {
   if (trail_rows_.empty()) return;
   const auto own_rows = trail_rows_;  // those of a pipeline are put together
-  const auto [apart, copies, sums] = strategy_->combine_fingerprints(trail_rows_, trail_slots_, own_sums_);
+  const auto [apart, copies, sums] = checks_->combine(trail_rows_, trail_slots_, own_sums_);
   const auto arithmetic =
       static_cast<std::uint32_t>(arithmetic_of(job_, setup_.network.classes(), setup_.device));
   if (directory_) {
@@ -149,7 +149,7 @@ void TrainingRun::flush_trail() {
   broadcast(comm_, wrong);
   if (wrong == std::ssize(apart)) return;
   const auto row = own_rows.begin() + wrong * static_cast<std::ptrdiff_t>(trail_slots_);
-  strategy_->check_rows({row, row + static_cast<std::ptrdiff_t>(trail_slots_)},
+  checks_->compare_rows({row, row + static_cast<std::ptrdiff_t>(trail_slots_)},
                         state_.step - (std::ssize(apart) - 1 - wrong));
 }
 

@@ -25,7 +25,7 @@ std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors
   return parameters;
 }
 
-/// Where the checkpoint has not counted. The evaluation of its own step may still be to come.
+/// Starts the count of patience at a checkpoint that has none. The evaluation of its own step may still be to come.
 CheckpointPatience counted_from_here(const CheckpointFacts& facts, EvaluatedPart judge) {
   return {.counted_from = accuracy_on(judge, facts) ? facts.step : std::max<std::int64_t>(facts.step - 1, 0)};
 }
@@ -50,8 +50,8 @@ void restore_optimizer(const CheckpointState& checkpoint, const std::vector<Opti
 
 }  // namespace
 
-/// A position that is not one of this job on these data would be trained from all the same: past the end of
-/// an epoch, for instance, and then for ever.
+/// Refuses a position that is not one of this job on these data. Training would go on from it, past the end
+/// of an epoch for instance, and then for ever.
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
   const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
   const std::int64_t last_batch = sampler.batch_samples(steps - 1);
@@ -71,8 +71,8 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
       facts.unlogged.samples <= facts.epoch_samples && facts.unlogged.correct <= facts.epoch_correct;
   if (possible) return;
   throw DataError(fmt::format(
-      "the checkpoint of step {} stands after {}, {} and {}, where a run "
-      "with {} an epoch in batches of {} cannot stand: the data set has changed its size, or "
+      "the checkpoint of step {} is after {}, {} and {}, where a run "
+      "with {} an epoch in batches of {} cannot be: the data set has changed its size, or "
       "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
       "another run.dir",
       facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
@@ -84,13 +84,20 @@ std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
   return job.train.max_steps > 0 ? std::min(all, job.train.max_steps) : all;
 }
 
+std::int64_t log_spacing(const Job& job, std::int64_t steps_taken) {
+  if (job.run.log_every_steps != RunSection::kAutoLogs) return job.run.log_every_steps;
+  for (const std::int64_t spacing : {1, 2, 5, 10, 20, 50})
+    if (steps_taken < 100 * spacing) return spacing;
+  return 100;
+}
+
 namespace {
 
 std::int64_t arithmetic_version(const Job& job, const JobSetup& setup) {
   return static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes()));
 }
 
-/// Where a disk fails, what is trained is saved all the same.
+/// Reads the background of the data; a failing disk must not keep trained weights from being saved.
 bool light_background(const Job& job, const JobSetup& setup) {
   if (!setup.light_background.valid()) return has_light_background(job, setup.data->train);
   try {

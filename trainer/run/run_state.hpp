@@ -30,12 +30,16 @@ auto& accuracy_on(EvaluatedPart part, auto& state) {
 /// Steps that the job asks for in all.
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch);
 
-/// On what a run is evaluated while it trains, by which its best checkpoint is chosen and its patience runs out.
+/// The next step that is a multiple of this gets a line in metrics.jsonl; 0: none does. Depends on the steps taken and
+/// not on those to come, so that a run which is prolonged has the lines of one that was long from its start.
+std::int64_t log_spacing(const Job& job, std::int64_t steps_taken);
+
+/// The set that a run is evaluated on while it trains. It decides the best checkpoint and the patience.
 inline EvaluatedPart judging_part(const Job& job) {
   return job.data.validation.is_given() ? EvaluatedPart::kValidation : EvaluatedPart::kTest;
 }
 
-/// What a checkpoint of this state says beside its tensors.
+/// Facts for a checkpoint of this state, without the tensors.
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units);
 
@@ -43,7 +47,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
 CheckpointState checkpoint_of(const RunState& state, const Job& job, const JobSetup& setup,
                               const Communicator& comm, const TrainedState& trained);
 
-/// @throws DataError  a run of this sampler's job cannot stand where the checkpoint does
+/// @throws DataError  a run of this sampler's job cannot be at the checkpoint's position
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler);
 
 /// The reverse: fills weights, what the optimiser remembers, and units (those of a run's start where the
@@ -55,7 +59,7 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, const TrainedState& trained);
 
-/// What the trail of a run of `job` says of it, on what was set up for it.
+/// Head of the trail of a run of `job`, with its setup.
 TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers);
 
 }  // namespace lockstep

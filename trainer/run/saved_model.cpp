@@ -50,7 +50,7 @@ Precision read_precision(const RecordedValues& model, const std::string& checkpo
                   checkpoint, printable(model.text(kPrecision)), int16_now()));
 }
 
-/// One number stands for all channels. Features that are taken as they are have none of their own.
+/// One number is for all channels. Features that are taken as they are have none of their own.
 std::string text_of(const std::vector<double>& of_data, const std::vector<double>& of_job) {
   const std::vector<double>& numbers = of_data.empty() ? of_job : of_data;
   return numbers.size() == 1 ? fmt::format("{}", numbers.front())
@@ -114,7 +114,7 @@ SavedModel load_saved_model(const std::string& path) {
   return saved;
 }
 
-// A file, a checkpoint or a run, by what stands at the path.
+// A file, a checkpoint or a run, whichever is at the path.
 
 namespace {
 
@@ -149,8 +149,8 @@ WeightsFile file_at(const std::string& path) {
   return file;
 }
 
-/// A directory is a checkpoint, or a run whose newest good one is meant; an average of weights is a file that is made
-/// here.
+/// Reads a checkpoint's directory, or a run's, which means its newest good one. The file of an average of
+/// weights is made here.
 WeightsFile read_weights_file(const std::string& given) {
   Env& env = Env::posix();
   const OnDamaged tell = [](const std::string& damage) { print_error(damage); };
@@ -168,7 +168,7 @@ WeightsFile read_weights_file(const std::string& given) {
   return file_at(open_checkpoint(env, path, tell).path + "/" + kModelFile);
 }
 
-/// What torch.save() writes: a zip archive of a pickle, which can run a program that is in it where it is read.
+/// Refuses a file of torch.save(): a zip archive of a pickle. Reading a pickle can run a program in it.
 void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
   if (!as_text(bytes).starts_with("PK\x03\x04")) return;
   throw DataError(fmt::format(

@@ -27,7 +27,7 @@ struct SavedModel {
   std::string checkpoint;  ///< the directory it was read from
 };
 
-/// What a checkpoint records so that load_saved_model can build the network again.
+/// Record of a checkpoint from which load_saved_model can build the network again.
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup);
 
 /// The network that a checkpoint records.
@@ -41,7 +41,7 @@ SavedModel load_saved_model(const std::string& path);
 
 // The weights that a run starts from.
 
-/// Where they came from, for people and for the event "start".
+/// Source of the weights, for people and for the event "start".
 struct StartingWeights {
   std::string source;              ///< the file that was read; "": the network's own initialisation
   std::vector<std::string> lines;  ///< the sentences about it that the run prints
@@ -50,8 +50,8 @@ struct StartingWeights {
   std::vector<std::string> fresh = {}, left_over = {};  ///< with train.partial, as FittingWeights has them
 };
 
-/// From train.initial_weights, a safetensors or ONNX file (models/foreign_weights.hpp), a checkpoint, or a run whose newest good checkpoint is meant; or, where the job names none, the network's own
-/// initialisation from the seed. With train.partial the tensors that do not fit have that, too.
+/// Initialises weights from train.initial_weights, or without it from the seed. It names a safetensors or ONNX file
+/// (models/foreign_weights.hpp), a checkpoint, or a run. With train.partial, tensors that do not fit come from the seed.
 /// @param classes  of the set that is trained on: those of a checkpoint are matched by name. Empty: they are not
 /// @throws MissingDataError, DataError, IoError
 StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights,

@@ -24,7 +24,7 @@
 namespace lockstep {
 namespace {
 
-/// Of questions for the time and of packets; beside that of collectives.
+/// Tag of clock requests and of packets; different from that of collectives.
 constexpr int kTraceTag = PointToPoint::kTags - 2;
 constexpr int kClockRounds = 16;
 
@@ -57,39 +57,6 @@ void answer(Communicator& comm, int rank, const std::function<std::int64_t()>& n
     comm.send(bytes_of(time), rank, kTraceTag);
   }
 }
-
-/// After the first error only the error is kept.
-class TraceFile {
- public:
-  TraceFile(const std::string& path, bool replace) {
-    attempt([&] { file_.emplace(Env::posix(), path, replace); });
-  }
-
-  void write(const std::string& bytes) {
-    attempt([&] { file_->write(std::as_bytes(std::span(bytes))); });
-  }
-
-  /// @returns the error; empty: there is a file
-  std::string finish() {
-    attempt([&] { file_->publish(); });
-    return error_;
-  }
-
- private:
-  template <typename Action>
-  void attempt(const Action& action) {
-    if (!error_.empty()) return;
-    try {
-      action();
-    } catch (const Error& error) {
-      error_ = error.what();
-      file_.reset();
-    }
-  }
-
-  std::string error_;
-  std::optional<OutputFile> file_;
-};
 
 }  // namespace
 
@@ -128,18 +95,28 @@ WrittenTrace write_trace(Communicator& comm, const Timeline& timeline, const Clo
     return {};
   }
   WrittenTrace written;
-  TraceFile file(path, replace);
+  std::optional<OutputFile> file;
+  const auto attempt = [&](const auto& action) {  // after the first error packets are only taken
+    if (!written.error.empty()) return;
+    try {
+      action();
+    } catch (const Error& error) {
+      written.error = error.what();
+      file.reset();
+    }
+  };
+  attempt([&] { file.emplace(Env::posix(), path, replace); });
   for (int rank = 0; rank < comm.size(); ++rank) {
     const auto& of_rank = at(sizes, rank);
     if (rank > 0) {
       packets.resize(static_cast<std::size_t>(of_rank[0]));
       comm.receive(std::as_writable_bytes(std::span(packets)), rank, kTraceTag);
     }
-    file.write(packets);
+    attempt([&] { file->write(std::as_bytes(std::span(packets))); });
     written.slices += of_rank[1];
     written.lost += of_rank[2];
   }
-  written.error = file.finish();
+  attempt([&] { file->publish(); });
   return written;
 }
 

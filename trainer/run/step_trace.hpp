@@ -24,7 +24,7 @@ struct ClockReading {
   std::int64_t ahead_ns = 0;
 };
 
-/// What tells the machines of all ranks apart, by rank: processes of one machine share its steady clock. Collective.
+/// Names that identify the machine of each rank: processes of one machine share its steady clock. Collective.
 std::vector<std::string> machines_of(Communicator& comm);
 
 /// Asks rank 0 for the time, several times, and believes the answer that took the shortest. Collective.
@@ -41,17 +41,17 @@ struct ClockLine {
   std::int64_t of_rank_0(std::int64_t ns) const;
 };
 
-// The file: packets of Perfetto's format, those of one rank behind those of another.
+// The file: packets of Perfetto's format, those of one rank after those of another.
 
 /// The slices of a track by begin, the outer ones first.
 std::vector<TimeSlice> slices_of(const Timeline& timeline, std::size_t track);
 
-/// The packets of a rank: a process with a track for each thread, and for each thing that goes on beside them. Slices
-/// that overlap on one track are cut where the outer one ends.
+/// Packets of a rank: a process with a track for each thread, and for each activity beside the threads.
+/// Slices that overlap on one track are cut where the outer one ends.
 std::string trace_packets(const Timeline& timeline, int rank, const std::string& host,
                           const ClockLine& clock);
 
-/// What became of a trace, on rank 0.
+/// Result of a trace, on rank 0.
 struct WrittenTrace {
   std::int64_t slices = 0, lost = 0;
   std::string error = {};  ///< why there is no file; empty: there is one
@@ -72,7 +72,7 @@ class StepTrace {
   /// Gives the rank a timeline, if the job traces steps. On the rank's main thread, before a strategy is made.
   StepTrace(const Job& job, Communicator& comm);
 
-  /// Of `count` steps behind `taken`, so many as are all in the window, or all out of it.
+  /// Largest part of `count` steps after `taken` that is all inside the window, or all outside.
   std::int64_t series_from(std::int64_t taken, std::int64_t count) const;
   /// The next step begins: opens the window, or writes it. Collective.
   /// @param directory  of the run, on rank 0

@@ -36,7 +36,7 @@ constexpr std::array<StopSignal, 6> kStopSignals = {
      {SIGUSR1, "SIGUSR1"},
      {SIGUSR2, "SIGUSR2"},
      {SIGXCPU, "SIGXCPU (the limit on processor time, ulimit -S -t)"}}};
-/// What the shell reports for a process that a signal ended.
+/// Exit code that the shell reports for a process that a signal ended.
 constexpr int kEndedBySignal = 128;
 
 StopRequests requests;
@@ -44,7 +44,7 @@ std::atomic<int> received_signal{0};
 
 /// Set before the handlers are.
 bool speaker = true;
-std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", behind what wipes a progress bar
+std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
 std::size_t wipe_size = 0;          ///< of the latter
 
 std::int64_t monotonic_ns() {

@@ -23,7 +23,7 @@ namespace lockstep {
 /// a run goes on when the reader of its output has gone.
 void catch_stop_signals();
 
-/// Whether a stop was asked for since the process started.
+/// True if a stop was requested since the process started.
 bool stop_requested() noexcept;
 
 /// The signal that asked for it, 0 if none.
@@ -49,18 +49,18 @@ class TimeLimit {
   Clock::time_point end_;
 };
 
-/// Whether this Unix time is in the past.
+/// True if this Unix time is in the past.
 bool has_passed(std::int64_t unix_seconds);
 
 /// $SLURM_JOB_END_TIME, which Slurm sets to the end of the allocation in Unix seconds. Nothing if it is not
 /// set or not a number.
 std::optional<std::int64_t> slurm_allocation_end();
 
-/// The same, unless it has passed: then the variable was left by another job, or the administrator lets jobs
-/// overrun, and it says nothing; rank 0 warns of it.
+/// As slurm_allocation_end(), unless that has passed; then nothing, and rank 0 warns. Either another job left
+/// the variable, or the administrator lets jobs overrun.
 std::optional<std::int64_t> allocation_end_ahead();
 
-// Which of several requests to stop are one, and which of them has lost its patience.
+// Counting of stop requests: repetitions of one request, and a second one that ends the wait.
 
 /// Counts requests to stop. Launchers repeat themselves: GNU timeout signals its child and then the child's
 /// group, a Slurm job's ranks may hear from Slurm and from its script. So whatever arrives within kTogether

@@ -14,9 +14,13 @@
 #include "trainer/run/step_trace.hpp"
 #include "trainer/run/training_run.hpp"
 
+#include <cctype>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -59,7 +63,7 @@ void TrainingRun::open_directory() {
   });
 }
 
-/// One of several that come into question: whether this job can go on there must be known before it is taken.
+/// Opens one of several possible directories: whether the job can go on there must be known first.
 void TrainingRun::open_chosen(const std::string& path, bool wait) {
   directory_.reset();
   job_.run.dir = path;
@@ -82,6 +86,7 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
 void TrainingRun::restore_or_initialise() {
   std::optional<FoundCheckpoint> checkpoint;
   const RankStretch ranks = ranks_here();
+  for (const RankPlace& place : ranks.ranks) hosts_.push_back(place.host);
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
@@ -106,12 +111,18 @@ void TrainingRun::restore_or_initialise() {
 
 RankStretch TrainingRun::ranks_here() {
   const auto grains = strategy_->sampler().local_grains(0);
+  const Teams teams = strategy_->teams();
+  std::optional<std::vector<std::int64_t>> tensors;  // nothing: all
+  if (!teams.holders.empty()) {
+    tensors.emplace();
+    for (const HeldTensor& tensor : teams.held) tensors->push_back(static_cast<std::int64_t>(tensor.number));
+  }
   const RankPlace here{.host = comm_.host(),
                        .device = setup_.device.description,
                        .uuid = setup_.device.gpu ? setup_.device.gpu->device->properties().uuid : "",
                        .first_grain = grains.empty() ? 0 : grains.front().first / job_.parallel.grain,
                        .grains = std::ssize(grains),
-                       .tensors = strategy_->held_tensors()};
+                       .tensors = tensors};
   RankStretch stretch{
       .strategy = job_.parallel.strategy, .split = std::string(spelt(job_.parallel.split)), .ranks = {}};
   for (const std::string& place : gather_text(comm_, to_text(here)))
@@ -131,9 +142,9 @@ void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint, R
   directory_->open_tensorboard(state_.step);
 }
 
-/// More steps were taken than the job asks for; or as many, or as its patience lasted, and the end of the run is on
-/// disk with these weights. (A run that was killed between its last checkpoint and its end is still brought to its
-/// end.)
+/// True if more steps were taken than the job asks for. With exactly as many, or with its patience over, the
+/// end of the run must be on disk with these weights. (A run that was killed between its last checkpoint and
+/// its end is still brought to its end.)
 bool TrainingRun::nothing_left() {
   const std::int64_t taken = state_.step;
   if (taken > steps_in_run()) return true;
@@ -141,6 +152,29 @@ bool TrainingRun::nothing_left() {
   return recorded_end(Env::posix(), job_.run.dir + "/metrics.jsonl", taken) ==
          weights_sha256(strategy_->whole_state().weights);
 }
+
+namespace {
+
+/// The words that started this process, quoted where a shell needs it; "" where the system does not tell.
+std::string command_of_this_process() {
+  constexpr std::size_t kLongest = 4096;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string command, word;
+  while (std::getline(file, word, '\0') && command.size() < kLongest) {
+    if (!command.empty()) command += ' ';
+    const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+      return std::isalnum(c) != 0 ||
+             std::string_view("_@%+=:,./-").find(static_cast<char>(c)) != std::string_view::npos;
+    });
+    for (std::size_t at = 0; !is_plain && (at = word.find('\'', at)) != word.npos; at += 4)
+      word.replace(at, 1, "'\\''");
+    command += is_plain ? word : "'" + word + "'";
+  }
+  command.resize(std::min(command.size(), kLongest));
+  return command;
+}
+
+}  // namespace
 
 void TrainingRun::announce() {
   warn_before_run(comm_, job_, setup_.device);
@@ -156,6 +190,8 @@ void TrainingRun::announce() {
       auto event = start_event(job_, setup_, *strategy_, comm_, hosts);
       add_initial_weights(event, initial_weights_);
       event["setup_seconds"] = seconds_since(process_start_);
+      event["host"] = host_name();
+      event["command"] = command_of_this_process();
       directory_->write(event);
     }
   }

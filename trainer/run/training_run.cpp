@@ -27,6 +27,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       setup_(set_up(job, comm, data, find_strategy(job).setup)),
       trace_(job, comm),
       strategy_(find_strategy(job).make(setup_, comm)),
+      checks_(check_ranks(*strategy_, setup_, comm)),
       time_limit_(time_limit),
       steps_per_epoch_(strategy_->sampler().steps_per_epoch()),
       progress_(comm.rank()),
@@ -42,6 +43,7 @@ int TrainingRun::run() {
   } catch (const WrongRankError& error) {
     end_wrong(error);
   } catch (...) {
+    if (directory_) directory_->note({.state = "failed", .step = state_.step});
     directory_.reset();  // A save that is under way is brought to its end, whatever happens to the rest.
     throw;
   }
@@ -56,12 +58,15 @@ void TrainingRun::end_wrong(const WrongRankError& error) {
   const std::string how =
       directory_ ? directory_->note_doubt({.sure_step = sure, .found_step = wrong.step, .what = wrong.what})
                  : "";
+  RunStatusNote failed{.state = "failed", .step = wrong.step};
+  for (const int rank : wrong.ranks) failed.exclude_hosts.push_back(at(hosts_, rank));
+  if (directory_) directory_->note(failed);
   directory_.reset();
   throw AgreedError(error.code(), fmt::format("{}. {}", error.what(), how), 0);
 }
 
 std::int64_t TrainingRun::last_replay(std::int64_t step) const {
-  const std::int64_t every = strategy_->replays_every(), last = every > 0 ? step - step % every : 0;
+  const std::int64_t every = checks_->replays_every(), last = every > 0 ? step - step % every : 0;
   return last > first_step_ ? last : state_.replayed;
 }
 
@@ -74,8 +79,10 @@ int TrainingRun::run_to_the_end() {
   comm_.activity().restart_advice.set(restart_advice(job_, comm_.size()));
   open_verdict(comm_, job_.run.dir);
   if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
-  if (job_.inject.is_given())
-    faults_ = std::make_unique<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);
+  if (job_.inject.is_given()) {
+    faults_ = std::make_shared<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);
+    strategy_->observe(faults_);
+  }
   announce();
   if (evaluates_here() && !accuracy_on(judge_, state_)) evaluate_within_epoch();  // a stop came before it
   while (!stopping_ && (!at_end() || epoch_finished())) {
@@ -101,7 +108,7 @@ void TrainingRun::train_epoch() {
   epoch_seconds_ = seconds_since(epoch_start_);  // what follows is not part of it
 }
 
-/// How many steps to go to whatever comes first: the end of the epoch or run, or something that is due.
+/// Number of steps up to the next event: the end of the epoch or run, or something that is due.
 std::int64_t TrainingRun::next_series() const {
   const auto step = state_.step;
   std::int64_t count =
@@ -109,7 +116,7 @@ std::int64_t TrainingRun::next_series() const {
   if (const std::int64_t every = job_.run.print_loss_every_steps; every > 0)
     count = std::min(count, every - state_.step_in_epoch % every);
   for (const std::int64_t every :
-       {job_.run.log_every_steps, job_.run.checkpoint_every_steps, job_.parallel.check_replicas_every_steps,
+       {log_spacing(job_, step), job_.run.checkpoint_every_steps, job_.parallel.check_replicas_every_steps,
         job_.train.evaluate_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
@@ -127,7 +134,7 @@ void TrainingRun::after_series(const StepSeries& series) {
   if (series.failure) fail(series);
   tell_series(series);
   if (const auto every = job_.run.print_loss_every_steps; every > 0) print_loss(every);
-  if (is_due(job_.run.log_every_steps)) tell_step(series.last);
+  if (is_due(log_spacing(job_, state_.step - 1))) tell_step(series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) compare_copies();
   stopping_ = series.last.stop_requested && !steps_finished();
   if (stopping_) tell_why_it_stops();
@@ -191,9 +198,9 @@ void TrainingRun::evaluate_within_epoch() {
   if (!at_end() && (is_due(job_.run.checkpoint_every_steps) || is_best())) save();
 }
 
-/// A signal ends an evaluation: the run is saved as it was before, and starts with the evaluation when it
-/// goes on. The time limit does so only after a step, so that every start gets further; and not at the end of
-/// the run.
+/// True if a signal ends an evaluation: the run is saved as before, and resumes with the evaluation. The
+/// time limit does so only after a step, so that every start gets further; and not at the end of the
+/// run.
 bool TrainingRun::leave_evaluation() const {
   const bool got_further = state_.step > first_step_;
   return stop_requested() || (got_further && !at_end() && time_limit_.reached());

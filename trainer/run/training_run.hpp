@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A training run from start to end: epochs, evaluation, logs, checkpoints, stopping; and faults on purpose, as
-/// `inject` in the job asks for them, to see, and to test, what a run does then.
+/// A training run from start to end: epochs, evaluation, logs, checkpoints, stopping.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -9,6 +8,7 @@
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
+#include "trainer/run/fault_injector.hpp"
 #include "trainer/run/metrics.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -19,7 +19,7 @@
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/training/evaluator.hpp"
 #include "trainer/training/strategy.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/rank_checks.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -29,54 +29,6 @@
 #include <vector>
 
 namespace lockstep {
-
-// Faults on purpose.
-
-/// @throws ConfigError  the job asks for a fault, and LOCKSTEP_ALLOW_INJECT is not 1
-void refuse_faults_unless_allowed(const Job& job);
-
-/// One rank's part in a fault: every rank has one, and one of them fails. A run that has no fault has none.
-///
-/// A fault strikes once in a run: what a run directory has seen is written down there first (`injected`), so
-/// that a run which is started again after it goes past the step. With run.resume=never it strikes anew. Only
-/// `slow` and `busy` are no events: they last from their step on, in every start of the run.
-class FaultInjector {
- public:
-  /// Collective. Borrows all but the job.
-  /// @param data          of this rank, in its memory
-  /// @throws AgreedError  there is no such rank
-  FaultInjector(const Job& job, const JobSetup& setup, TrainTestData& data, Communicator& comm,
-                ParallelStrategy& strategy);
-
-  /// At most `count`: a series of steps ends before the one of the fault.
-  std::int64_t series_from(std::int64_t steps_taken, std::int64_t count) const;
-  /// Before a series; strikes if its first step is the one. Collective at that step.
-  void before_series(std::int64_t steps_taken);
-
- private:
-  bool is_mine() const { return rank_ == comm_.rank(); }
-  void note_that_it_strikes();
-  void strike();
-  void slow_down();
-  void flip_bits();
-  void flip_bits_of_a_sample();
-  void change_message();
-  void spoil_a_weight();
-
-  Fault fault_;
-  std::int64_t rank_, step_;
-  std::string story_;   ///< "rank 2, before step 7: die"
-  std::string marker_;  ///< rank 0's file
-  const JobSetup& setup_;
-  TrainTestData& data_;
-  Communicator& comm_;
-  ParallelStrategy& strategy_;
-  bool slows_steps_;  ///< kSlow, kBusy: in the step, as a slow machine does; false: before it
-  bool struck_ = false;
-  Clock::time_point last_series_{};  ///< kSlow, kBusy: when it was let go
-};
-
-// The run.
 
 /// Owns all that a run is made of. Every rank goes through the same steps; rank 0 alone, which has the run directory,
 /// speaks and writes.
@@ -97,7 +49,7 @@ class TrainingRun {
   void open_directory();
   void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();
-  /// Where ranks run, and what each has of a batch. Collective.
+  /// Places of all ranks, and the share of a batch that each has. Collective.
   RankStretch ranks_here();
   void open_files(const std::optional<FoundCheckpoint>& checkpoint, RankStretch ranks);
   bool nothing_left();
@@ -113,7 +65,7 @@ class TrainingRun {
     return job_.train.patience > 0 && state_.patience->without_better >= job_.train.patience;
   }
   bool at_end() const { return steps_finished() || out_of_patience(); }
-  /// Whether this step, within an epoch, is one after which train.evaluate_every_steps wants an evaluation.
+  /// True if train.evaluate_every_steps wants an evaluation after this step, within an epoch.
   bool evaluates_here() const {
     return state_.step_in_epoch > 0 && !epoch_finished() && is_due(job_.train.evaluate_every_steps);
   }
@@ -125,7 +77,7 @@ class TrainingRun {
   std::int64_t last_replay(std::int64_t step) const;
   [[noreturn]] void end_wrong(const WrongRankError& error);
   [[noreturn]] void fail(const StepSeries& series);
-  /// Where a rank could not read samples: saves the state before the step, or before the evaluation. Collective.
+  /// Ends the run if a rank could not read samples, after saving the state before the step or evaluation. Collective.
   /// @throws AgreedError  that rank's
   void end_if_unread();
   void print_loss(std::int64_t every);
@@ -137,15 +89,15 @@ class TrainingRun {
   int stop_on_request();
   int finish();
 
-  // What is saved, and how ranks wait until it is on disk: run_saving.cpp.
+  // Saving, and waiting for the disk: run_saving.cpp.
   /// Brings the state to rank 0 and looks at its weights: to be called before they are evaluated. Collective.
   /// @throws AgreedError  70, names tensors and step
   void require_finite_weights();
-  /// Whether the checkpoint of the state would be the best one, which run.keep.best wants to have. The weights that are
-  /// best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
+  /// True if run.keep.best wants a checkpoint of this state. The best weights are those that were evaluated:
+  /// they are saved at once, or they are gone. Rank 0's word. Collective.
   bool is_best() const;
-  /// Compares what several ranks hold copies of, as it was in each step and as it is now: nothing is evaluated or saved
-  /// before. Collective.
+  /// Compares the copies that several ranks hold, as used in each step and as they are now. Nothing is
+  /// evaluated or saved before. Collective.
   /// @throws WrongRankError
   void compare_copies();
   /// The state is in a checkpoint, or on its way into one.
@@ -167,7 +119,7 @@ class TrainingRun {
   /// Makes records of what was added, and writes them. Collective.
   void flush_trail();
 
-  // What is told of its course, to people and as events of metrics.jsonl: run_report.cpp. On rank 0; others are silent.
+  // Reports during the run, to people and as events of metrics.jsonl: run_report.cpp. On rank 0; others are silent.
   void say(const std::string& line);
   void tell_epoch_starts();
   void tell_series(const StepSeries& series);
@@ -182,11 +134,11 @@ class TrainingRun {
   std::string why_it_ended_early() const;
   PublishedComparison compare_weights(const std::string& sha256);
   void say_weights(const std::string& sha256, const PublishedComparison& published);
-  /// Of the step taken last.
+  /// Rate of the last step.
   double learning_rate() const;
   double samples_per_second(double seconds) const;
 
-  // What is told once: announcements.cpp.
+  // Announcements, made once: announcements.cpp.
   /// A few lines for people: model, data, ranks and devices, batch and buckets, optimiser and schedule.
   std::vector<std::string> announcement(int hosts) const;
   void tell_resumed();
@@ -206,16 +158,18 @@ class TrainingRun {
   JobSetup setup_;
   StepTrace trace_;  ///< before the strategy, which asks for the rank's timeline
   std::unique_ptr<ParallelStrategy> strategy_;
+  std::shared_ptr<RankChecks> checks_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   Progress progress_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
-  std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
+  std::shared_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   StartingWeights initial_weights_;        ///< rank 0: what train.initial_weights gave
   RunState state_;
-  EvaluatedPart judge_;          ///< what is evaluated while it trains
-  Evaluations evaluations_;      ///< of the weights that were evaluated last
-  std::int64_t first_step_ = 0;  ///< where this start of the run began
+  std::vector<std::string> hosts_;  ///< of all ranks
+  EvaluatedPart judge_;             ///< what is evaluated while it trains
+  Evaluations evaluations_;         ///< of the weights that were evaluated last
+  std::int64_t first_step_ = 0;     ///< where this start of the run began
   bool stopping_ = false, nothing_left_ = false;
   std::string names_taken_;  ///< the sentence of a run that had no names of classes
   bool lacks_page_ = false;  ///< the run had ended before, and was killed before its page was written
@@ -236,7 +190,7 @@ class TrainingRun {
   std::vector<std::string> rank_devices_;  ///< where the job wants shapes printed
 };
 
-// What starts one.
+// Start of a run.
 
 using WhenFinished = std::function<void(const std::string& directory, const TrainTestData& data)>;
 

@@ -14,7 +14,7 @@
 #include "trainer/training/cut_step.hpp"
 #include "trainer/training/trained_state.hpp"
 #include "trainer/training/worker_pool.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/wrong_rank.hpp"
 
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ void require_messages_to_compare(const StepOptions& step, const StagePlan& plan,
   if (steps_between_replays(step, plan.replicas, gpu != nullptr) == 0) return;
   throw OptionError(
       "parallel.replay_every_steps",
-      "messages that go from GPU to GPU have no fingerprints, without which it cannot be told which "
+      "messages that go from GPU to GPU have no fingerprints, without which nobody can tell which "
       "stage is wrong; use parallel.backend=mpi, or remove the key");
 }
 

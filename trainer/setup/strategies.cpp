@@ -71,6 +71,13 @@ std::unique_ptr<ParallelStrategy> make_data_parallel(const JobSetup& setup, Comm
   return make_device_data_parallel(setup, setup.on_device(), comm);
 }
 
+std::shared_ptr<RankChecks> check_ranks(ParallelStrategy& strategy, const JobSetup& setup,
+                                        Communicator& comm) {
+  auto checks = std::make_shared<RankChecks>(strategy, setup, comm, setup.device.gpu != nullptr);
+  strategy.observe(checks);
+  return checks;
+}
+
 const StrategyEntry& find_strategy(const Job& job) {
   const auto found = std::ranges::find(kStrategies, job.parallel.strategy, &StrategyEntry::name);
   LOCKSTEP_CHECK(found != kStrategies.end());

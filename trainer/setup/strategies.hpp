@@ -9,6 +9,7 @@
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/memory_need.hpp"
 #include "trainer/training/strategy.hpp"
+#include "trainer/verify/rank_checks.hpp"
 
 #include <memory>
 #include <string_view>
@@ -27,6 +28,10 @@ const StrategyEntry& find_strategy(const Job& job);
 
 /// The strategy `data` on the setup's device, as the catalogue makes it.
 std::unique_ptr<ParallelStrategy> make_data_parallel(const JobSetup& setup, Communicator& comm);
+
+/// Makes ranks check each other in each step, as the options say. Borrows all.
+std::shared_ptr<RankChecks> check_ranks(ParallelStrategy& strategy, const JobSetup& setup,
+                                        Communicator& comm);
 
 /// Every rank has some layers (pipeline_checks.cpp).
 extern const StrategySetup kPipelineSetup;

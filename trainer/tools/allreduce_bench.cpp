@@ -107,7 +107,7 @@ class BufferOnDevice {
     queue(in_place);
     wait_until_here();
   }
-  /// Of one all-reduce.
+  /// Time of one all-reduce.
   double seconds(InPlace in_place, const Repetitions& repetitions) {
     if (!all_reduce_.on_stream()) {
       return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(in_place); }); });
@@ -194,7 +194,7 @@ AllreduceResult measure(Communicator& comm, const AllreduceOptions& options, Buf
   return result;
 }
 
-/// Who takes part, by rank, as nccl-tests says it. Collective.
+/// Prints the ranks, as nccl-tests does. Collective.
 /// @param place  where this rank's buffers are: "device 0 [0000:65:00.0] NVIDIA H100"
 void print_title(Communicator& comm, const AllreduceOptions& options, const std::string& path,
                  const std::string& place) {
@@ -207,7 +207,7 @@ void print_title(Communicator& comm, const AllreduceOptions& options, const std:
   print("#\n");
 }
 
-/// Of one type at a time; collective, prints on rank 0 as results come.
+/// Rows of one type at a time; collective, prints on rank 0 as results come.
 class Rows {
  public:
   /// @param path  what carries the sums

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is printed has travelled: every rank sends what it holds to rank 0.
+/// Demonstration of an all-reduce: every rank sends the numbers that it holds to rank 0, which prints them.
 #include "comm/agreement.hpp"
 #include "comm/collectives.hpp"
 #include "comm/device/device_all_reduce.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The benchmarks behind `lockstep bench`: all-reduce and steps.
+/// The benchmarks of `lockstep bench`: all-reduce and steps.
 #pragma once
 
 #include "comm/collectives.hpp"
@@ -35,7 +35,7 @@ struct AllreduceOptions {
   int iterations = 30;           ///< of each size and type; medians are printed
   int warmup = 5;                ///< before those
   std::string backend = "auto";  ///< auto, mpi, nccl, thread
-  /// Where the buffers are: "auto" (GPUs with backend nccl, otherwise the host), "cpu", "cuda", "emulated".
+  /// Place of the buffers: "auto" (GPUs with backend nccl, otherwise the host), "cpu", "cuda", "emulated".
   std::string device = "auto";
   bool json = false;  ///< one JSON object in place of the table
 };
@@ -76,7 +76,7 @@ struct StepOptions {
   bool force = false;    ///< replace that file
 };
 
-/// Of all objects that --json prints.
+/// Format of all objects that --json prints.
 inline constexpr int kBenchFormat = 1;
 
 /// Collective. Runs the job's steps with determinism `world` and `off`, and the fused multiply-add peak of
@@ -103,18 +103,18 @@ void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& 
 /// The middle value (mean of two for an even number). `values` must not be empty.
 double median(std::vector<double> values);
 
-// Where a step goes, and what would help: `lockstep bench step --explain`.
+// Profile of a step, with advice: `lockstep bench step --explain`.
 
 struct LayerTime {
   std::string name;
   double forward = 0, backward = 0;  ///< seconds a step
 };
 
-/// Of traced steps of one rank. Seconds are those of a step.
+/// Profile of traced steps of one rank. Seconds are those of a step.
 struct StepShares {
   std::int64_t steps = 0;
   double seconds = 0;  ///< of a whole one
-  /// What each kind of work took by itself, without what it contains: the mean of the threads.
+  /// Self time of each kind of work, without nested work: the mean of the threads.
   std::array<double, kWorks> own{};
   /// All-reduces of gradients: while one was under way, and the part of it in which the rank did not wait.
   double under_way = 0, hidden = 0;
@@ -128,7 +128,7 @@ struct StepShares {
 /// @param threads  that compute
 StepShares shares_of(const Timeline& timeline, int threads);
 
-/// What the shares do not say.
+/// Facts that the shares do not include.
 struct StepSurroundings {
   int ranks = 1, threads = 1;
   std::int64_t grains = 1;  ///< of a step, on this rank
@@ -140,7 +140,7 @@ struct StepSurroundings {
   std::map<std::string, double> layer_seconds_at_peak = {};  ///< by name: a step's, of those with products
 };
 
-/// What would help most, a sentence each, the most first; never none.
+/// Advice, a sentence for each, the most useful first; never none.
 std::vector<std::string> advice_for(const StepShares& shares, const StepSurroundings& around);
 
 /// Lines of at most 80 columns.
@@ -148,9 +148,9 @@ std::string explanation_text(const StepShares& shares, const StepSurroundings& a
 nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurroundings& around);
 
 // The table of `bench allreduce`: the columns of nccl-tests, in 80 of a terminal's. (Theirs are 120 wide; what says
-// the same in every row, redop and root, stands in the title.)
+// the same in every row, redop and root, is in the title.)
 
-/// What was measured of one way to sum: out of place or in place.
+/// Measurements of one kind of sum: out of place or in place.
 struct AllreduceResult {
   double seconds = 0;      ///< of one all-reduce
   std::int64_t wrong = 0;  ///< elements, over all ranks
@@ -185,7 +185,7 @@ class AllreduceTable {
   std::vector<AllreduceRow> rows_;
 };
 
-// Where `bench allreduce` has its numbers: host memory, or a device of each rank that reaches the others' somehow.
+// Buffers of `bench allreduce`: host memory, or a device of each rank that can reach the others.
 
 /// Null: host memory.
 const Platform* platform_of(const AllreduceOptions& options, const Platform& gpus);

@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// What a launcher says when it cannot start ranks, or lost one, in plain words: mpirun's pages are long, and the
-// cause stands in one line of them.
+// Launcher messages about ranks that did not start or were lost, in plain words. mpirun prints pages, and the
+// cause is one line of them.
 
 struct LogFinding : Finding {
   std::string id;  ///< "not-enough-slots"
@@ -30,7 +30,7 @@ inline constexpr int kDoctorFormat = 1;
 std::string to_text(const Diagnosis& diagnosis, bool unicode);
 nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
 
-/// Of a launcher's output.
+/// Findings in a launcher's output.
 std::string to_text(const std::vector<LogFinding>& findings, bool unicode);
 nlohmann::ordered_json to_json(const std::vector<LogFinding>& findings);
 
@@ -41,9 +41,9 @@ struct ListedHost {
   int slots = 1;
 };
 
-/// Reads a hostfile as mpirun does: a name a line, slots=N, comments behind #. A name has letters, digits, '.', '-', '_' and
+/// Reads a hostfile as mpirun does: a name a line, slots=N, comments after #. A name has letters, digits, '.', '-', '_' and
 /// ':', the first neither '-' nor '.': no option of ssh, no path, no shell's character.
-/// @throws MissingDataError  no such file; ConfigError  it names no host, or something else, or slots= is no whole number
+/// @throws MissingDataError  no such file; ConfigError  it names no host, or something else, or slots= is not a whole number
 ///                           from 1 on
 std::vector<ListedHost> read_hostfile(const std::string& path);
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <iterator>
 
 namespace lockstep {
 
@@ -57,7 +56,7 @@ std::string probe_line(const Diagnosis& diagnosis) {
                      bus_bytes_per_second(diagnosis) / 1e9, format_memory(points.back().bytes));
 }
 
-/// Of rank 0; all others as far as they differ are in --json.
+/// Settings of rank 0; --json has all others that differ.
 std::string settings_lines(const Diagnosis& diagnosis) {
   std::string text;
   for (const auto& [name, value] : diagnosis.ranks.front().settings)
@@ -75,14 +74,14 @@ std::string finding_lines(const Finding& finding, bool unicode) {
                      finding.fix);
 }
 
-/// "not looked into, for want of it: srun, GPUs"; nothing if every check had something to look at.
+/// "not checked, because missing here: srun, GPUs"; nothing if every check had something to look at.
 std::string left_out_line(const Diagnosis& diagnosis) {
   std::vector<std::string> missing;
   for (const CheckResult& result : diagnosis.results)
     if (!result.missing.empty() && std::ranges::find(missing, result.missing) == missing.end())
       missing.push_back(result.missing);
   return missing.empty() ? ""
-                         : fmt::format("not looked into, for want of it: {}\n", fmt::join(missing, ", "));
+                         : fmt::format("not checked, because missing here: {}\n", fmt::join(missing, ", "));
 }
 
 std::string check_lines(const Diagnosis& diagnosis, bool unicode) {
@@ -135,7 +134,7 @@ ordered_json to_json(const Diagnosis& diagnosis) {
 std::string to_text(const std::vector<LogFinding>& findings, bool unicode) {
   std::string text;
   for (const LogFinding& f : findings) text += finding_lines(f, unicode);
-  return text.empty() ? "nothing that I know\n" : text;
+  return text.empty() ? "no known cause\n" : text;
 }
 
 ordered_json to_json(const std::vector<LogFinding>& findings) {
@@ -215,7 +214,7 @@ const std::array kMessages{
     Message{
         "killed",
         {"on signal 9 (Killed)", "oom-kill event", "Out Of Memory", "Exited with exit code 137"},
-        "a rank was killed: by hand, or by the kernel for want of memory",
+        "a rank was killed: by hand, or by the kernel because memory ran out",
         "lockstep doctor says whether this container or job has killed for memory; raise its limit, or start "
         "fewer ranks a host"},
     Message{"shm",

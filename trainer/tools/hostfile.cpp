@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A word of a hostfile becomes a word of ssh's command line: only names that can be no option go there.
+/// Hosts of a hostfile. Names become words of ssh's command line: one that could be an option is refused.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/yaml.hpp"
@@ -50,7 +50,7 @@ std::vector<ListedHost> read_hostfile(const std::string& path) {
     if (!(words >> host.name)) continue;
     if (!is_host_name(host.name))
       throw ConfigError(
-          fmt::format("{}: {} is no host's name: letters, digits, '.', '-', '_' and ':', the first "
+          fmt::format("{}: {} is not a host name: letters, digits, '.', '-', '_' and ':', the first "
                       "neither '-' nor '.'",
                       path, quoted_text(host.name)));
     for (std::string word; words >> word;)

@@ -60,7 +60,7 @@ std::string bar(double share, bool unicode) {
   return text;
 }
 
-/// Of one class's score, in JSON and CSV.
+/// Key of one class's score, in JSON and CSV.
 const char* key_of_score(const ReportStyle& style) {
   return are_probabilities(style.loss) ? "probability" : "output";
 }
@@ -88,7 +88,7 @@ std::vector<int> shown(const Prediction& prediction, const ReportStyle& style, b
   return classes;
 }
 
-/// In ASCII, with nothing in it that a terminal could obey; what is no UTF-8, in a file name, becomes U+FFFD.
+/// Makes a line of ASCII without terminal control characters; bytes of a file name that are not UTF-8 become U+FFFD.
 std::string one_line(const Json& json) {
   std::string line = json_text_in_ascii(json);
   for (std::size_t at = line.find('\x7f'); at != line.npos; at = line.find('\x7f', at))

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a network says about a picture, and how sure that is.
+/// Predictions of a network about a picture, with their probabilities.
 #pragma once
 
 #include "data/dataset.hpp"
@@ -63,9 +63,9 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style);
 /// Grows by new keys; a key that changes its meaning raises it.
 inline constexpr int kPredictionFormat = 1;
 
-/// One line of JSON: {"format", "picture", "original" where it is known, "scores", "class", "probability", "top":
-/// [{"class", "probability"}...], "done": [...], "warnings": [...]}; top holds style.top classes, or all, likeliest
-/// first. "output" in place of "probability" where scores are none.
+/// Formats a prediction as one line of JSON. It is {"format", "picture", "original" where it is known, "scores",
+/// "class", "probability", "top": [{"class", "probability"}...], "done": [...], "warnings": [...]}; top holds
+/// style.top classes, or all, likeliest first. "output" in place of "probability" where scores are none.
 std::string json_of(const Prediction& prediction, const ReportStyle& style);
 
 /// A line of CSV: picture, class, probability or output, warnings; and the line above them.
@@ -101,7 +101,7 @@ class Predictor {
   std::vector<std::vector<float>> predict(std::span<const Picture> pictures);
 
   static constexpr int kBatch = 64;
-  /// Likewise for the rows of a table, of which the network was trained on one.
+  /// Predicts rows of a table; the network was trained on one.
   /// @param rows  [row][features] as their file has them, at most kBatch
   /// @throws DataError  a number that is too large for the run's mean and standard deviation
   std::vector<std::vector<float>> predict_rows(std::vector<float> rows);
@@ -117,9 +117,9 @@ class Predictor {
   Execution execution_;
 };
 
-// What `lockstep predict` asks a network about: pictures, made like the training images, and samples of a set.
+// Inputs of `lockstep predict`: pictures, prepared like the training images, and samples of a set.
 
-/// What people say of their pictures.
+/// Options that describe the pictures.
 struct PreparationOptions {
   std::string invert = "auto";         ///< yes, no or auto
   std::optional<PictureFit> fit = {};  ///< nothing: as the training images were made

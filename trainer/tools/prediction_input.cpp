@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures are scaled as the training images were, or their ink is cut out; samples of a set are what they are.
+/// Inputs: pictures are scaled like the training images, or their ink is cut out; samples of a set stay.
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
@@ -57,7 +57,7 @@ PreparedPicture Preparation::from_data_set(const Picture& picture) const {
   return prepared;
 }
 
-/// There is no ink and no paper to be told apart, and the training images were only scaled, too.
+/// Ink and paper need not be told apart, and the training images were only scaled, too.
 PreparedPicture Preparation::as_a_photo(const Picture& picture) const {
   const Polarity polarity = polarity_ == Polarity::kFromPicture ? Polarity::kLightInk : polarity_;
   return scaled(picture, polarity);

@@ -37,11 +37,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, start, last, end)
 
 namespace {
 
-/// RUN/job.yaml, to be computed with what is at hand.
+/// RUN/job.yaml, to be computed on this machine's devices.
 Job job_of(const ProveOptions& options) {
   const std::string path = options.run + "/job.yaml";
   if (!Env::posix().exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));
-  Env::posix().size(path);  // refuses what is no regular file, and would be waited for
+  Env::posix().size(path);  // refuses what is not a regular file, and would be waited for
   Job job = load_job(path, {});
   job.run.dir = options.run;
   job.run.resume = "auto";
@@ -89,7 +89,7 @@ Network recorded_network_of(const Trail& trail, const std::string& file) {
   return recorded_network(facts, file);
 }
 
-/// What the trail's head says otherwise than the job: "". @throws DataError  the trail is of a run on other data
+/// Differences between the trail's head and the job; "": none. @throws DataError  the trail is of a run on other data
 std::string head_differences(const Trail& trail, const Job& job, const JobSetup& setup) {
   const auto steps = DistributedSampler::steps_per_epoch(
       {.samples = setup.data->train.size(), .global_batch = job.data.global_batch});
@@ -104,7 +104,7 @@ std::string head_differences(const Trail& trail, const Job& job, const JobSetup&
       job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
 }
 
-/// What rank 0 has decided, on every rank.
+/// Decision of rank 0, sent to every rank.
 struct Plan {
   std::vector<Interval> intervals;
   std::vector<std::size_t> bucket_sizes;
@@ -162,7 +162,7 @@ std::int64_t grains_of(const Job& job, const Trail& trail) {
   return std::max<std::int64_t>(1, (batch - 1) / job.parallel.grain + 1);
 }
 
-/// What is wrong in a file is no consequence of a step before it.
+/// Findings in files: none of them follows from an earlier step.
 constexpr std::string_view kFoundInFiles[] = {"trail", "checkpoint", "manifest", "metrics"};
 
 class Proof {
@@ -257,7 +257,7 @@ class Proof {
       const auto& files = kFoundInFiles;
       if (std::ranges::find(files, findings[i].what) == std::end(files)) {
         findings[i].cause =
-            fmt::format("it may follow from step {}: what stands behind that was computed from what it left",
+            fmt::format("it may follow from step {}: later steps were computed from its result",
                         with_thousands(findings.front().step));
       }
     }
@@ -268,7 +268,7 @@ class Proof {
     for (Discrepancy& finding : findings) {
       if (!finding.first_replayed) continue;
       finding.cause =
-          "it is so behind every starting point: another program, other data, or a processor, there or "
+          "it is so after every starting point: another program, other data, or a processor, there or "
           "here, that computes wrongly";
     }
   }

@@ -17,8 +17,8 @@
 
 namespace lockstep {
 
-// What a run directory holds of a proof: trail and checkpoints, what is wrong with them already, and what can be
-// replayed from where.
+// Material for a proof in a run directory: trail and checkpoints, their faults, and the intervals that can be
+// replayed.
 
 /// The trail's facts of one kind, "model." for instance, without what their names begin with.
 std::map<std::string, std::string> facts_of(const TrailHead& head, const std::string& kind);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The events and facts are made by the code that a run makes its own with, and compared key by key.
+/// Check of a run's claims. Events and facts are made by the run's own code, and compared key by key.
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
@@ -18,12 +18,12 @@
 namespace lockstep {
 namespace {
 
-/// Of an event, what is measured and not computed.
+/// Keys of an event that are measured and not computed.
 const std::set<std::string> kTimes = {"seconds", "train_seconds"};
 const std::set<std::string> kOfTheTestSet = {"test_loss",        "test_accuracy", "test_samples",
                                              "ema_test_loss",    "swa_test_loss", "ema_test_accuracy",
                                              "swa_test_accuracy"};
-/// Of the event "start", what does not follow from the job and its data; a model's name may be that of its file.
+/// Keys of the event "start" that do not follow from job and data. A model's name may be that of its file.
 const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hosts",       "threads",
                                            "device", "backend", "strategy", "data_origin", "test_samples"};
 
@@ -32,7 +32,7 @@ std::optional<std::int64_t> whole_number(const nlohmann::json& event, const char
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
-/// What train.patience counts.
+/// True if train.patience counts this line.
 bool is_counted(const ClaimedLine& line) {
   return line.event == "epoch" || line.event == "evaluation";
 }
@@ -75,8 +75,8 @@ std::string ClaimCheck::initial_weights() const {
   return "";
 }
 
-/// Behind a checkpoint a printed loss or an accuracy may begin before it: its part until there is in the checkpoint, of
-/// a loss without its answers, of an accuracy without its loss.
+/// Restores sums that began before the checkpoint: it has their part up to there. A loss lacks the right
+/// answers, an accuracy lacks the loss.
 void ClaimCheck::begin(const RunState& state) {
   const std::int64_t step = state.step;
   LossWindow so_far = state.epoch_so_far();
@@ -130,7 +130,7 @@ void ClaimCheck::compare_lines(const RunState& state, const StepNumbers& numbers
     const auto wrong = wrong_in(line, state, numbers);
     if (wrong.empty()) continue;
     refute(verdict_, step, "metrics",
-           fmt::format("line {} of metrics.jsonl (event {}) says something else than was computed: {}",
+           fmt::format("line {} of metrics.jsonl (event {}) differs from the computed values: {}",
                        line.number, line.event, fmt::join(wrong, ", ")),
            "metrics.jsonl was changed, or is of another run");
   }
@@ -143,7 +143,7 @@ std::vector<std::string> ClaimCheck::wrong_in_step(const nlohmann::json& said, c
   const auto steps = whole_number(said, "accuracy_steps");
   const auto answers = window(answers_at_, state, steps.value_or(0));
   if (said.contains("train_accuracy") && (!answers || answers->steps == 0))
-    return {"accuracy_steps is no number of steps after which an accuracy is told here"};
+    return {"accuracy_steps is not a number of steps after which an accuracy is told here"};
   add_training_numbers(own, answers.value_or(LossWindow()), numbers.gradient_norm);
   return differing_numbers(said, own, {});
 }
@@ -160,7 +160,8 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   if (line.event == "step") return wrong_in_step(said, state, numbers);
   if (line.event == "loss") {
     const auto loss = window(sums_at_, state, whole_number(said, "steps").value_or(0));
-    if (!loss || loss->steps == 0) return {"steps is no number of steps after which a loss is printed here"};
+    if (!loss || loss->steps == 0)
+      return {"steps is not a number of steps after which a loss is printed here"};
     return differing_numbers(said, loss_event(state, *loss, rate), {});
   }
   if (line.event == "epoch" && state.step_in_epoch != strategy_.sampler().steps_per_epoch())
@@ -188,8 +189,8 @@ nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evalu
   return event;
 }
 
-/// What so many steps up to this one came to; nothing: they do not lie in one epoch, or begin where no checkpoint
-/// stands that could have known.
+/// Sums over so many steps up to this one. Nothing if they do not lie in one epoch, or if no checkpoint knows
+/// their beginning.
 std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunState& state,
                                              std::int64_t steps) {
   if (steps == 0) return LossWindow();
@@ -217,7 +218,7 @@ bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples)
   return other;
 }
 
-/// What a checkpoint of the state here would say.
+/// Facts that a checkpoint of this state would have.
 CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunState& state,
                                        const Evaluations& evaluations) {
   RunState now = state;
@@ -256,7 +257,7 @@ void ClaimCheck::compare_manifest(const CheckpointFacts& there, const RunState& 
   const auto wrong = differing_facts(there, facts_here(there, state, evaluations));
   if (wrong.empty()) return;
   refute(verdict_, state.step, "manifest",
-         fmt::format("the manifest of its checkpoint says something else than was computed: {}",
+         fmt::format("the manifest of its checkpoint differs from the computed values: {}",
                      fmt::join(wrong, ", ")),
          "the manifest was changed, with its checksum");
 }

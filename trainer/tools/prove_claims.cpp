@@ -29,7 +29,7 @@ nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
   facts.epoch_loss_units.carry();  // equal sums as equal lists, however they were added up
   if (facts.unprinted) facts.unprinted->loss_units.carry();
   nlohmann::ordered_json all = facts_json(facts), json = {{"kept", nlohmann::ordered_json::array()}};
-  if (facts.patience) all["patience"]["best"] = facts.patience->best;  // -1 stands in no manifest
+  if (facts.patience) all["patience"]["best"] = facts.patience->best;  // no manifest has -1
   for (const auto& [key, value] : all.items()) {
     if (kOthers.contains(key)) continue;
     if (!value.is_object()) json[key] = value;
@@ -39,7 +39,7 @@ nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
   return json;
 }
 
-/// Of a long value, that there is one.
+/// Shortens a value; of a long one only its presence is shown.
 std::string shortened(const nlohmann::json& value) {
   constexpr std::size_t kMost = 80;
   std::string text = json_text(value);
@@ -64,7 +64,7 @@ void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size
   const auto parsed = event(line);
   const auto name = parsed.is_object() ? parsed.value("event", nlohmann::json()) : nlohmann::json();
   if (!name.is_string()) {
-    problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl is no event", number)});
+    problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl is not an event", number)});
     return;
   }
   line.event = name.get<std::string>();
@@ -74,7 +74,7 @@ void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size
   if (std::ranges::find(kComputedEvents, line.event) == kComputedEvents.end()) return;
   if (!step.is_number_integer() || line.step < last_step_) {
     problems_.push_back(
-        {last_step_, fmt::format("line {} of metrics.jsonl tells of step {} behind those of step {}", number,
+        {last_step_, fmt::format("line {} of metrics.jsonl has step {} after those of step {}", number,
                                  shortened(step), last_step_)});
     return;
   }

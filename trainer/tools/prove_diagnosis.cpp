@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// State first, then gradients: what a step was computed from is wrong before what it came to is.
+/// State first, then gradients: a step's inputs are wrong before its results are.
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/tools/prove_replay.hpp"
@@ -29,8 +29,8 @@ FingerprintLayout layout_of(const TrailHead& head) {
   return {.trained = head.trained.size(), .kept = head.kept.size(), .buffers = head.buffers.size()};
 }
 
-/// In the order in which a difference is worth telling: weights and what the optimiser remembers in forward order,
-/// gradients in that of backward.
+/// Slots in the order of reporting: weights and optimiser state in forward order, gradients in that of
+/// backward.
 std::vector<Slot> slots_of(const FingerprintLayout& layout) {
   std::vector<Slot> slots;
   for (std::size_t t = 0; t < layout.trained + layout.kept; ++t)
@@ -86,8 +86,8 @@ std::uint64_t weighted_copies_of(const RecordedRanks& ranks, const TrailRecord& 
   return sum;
 }
 
-/// Whose copy is another than all others. The first one is in the trail; it is wrong if it differs from the one here,
-/// and all others by the same from it.
+/// Finds the rank whose copy differs from every other rank's. The first copy is in the trail. It is wrong if
+/// it differs from the one here, and all others differ from it by the same amount.
 /// @param different  slots in which the trail's copy is another than the one here   @param difference  of all of them
 std::optional<WrongRank> wrong_copy(const RecordedRanks& ranks, const TrailRecord& recorded,
                                     const std::vector<Slot>& all, const std::vector<Slot>& different,
@@ -132,14 +132,14 @@ class StepDiagnosis {
   }
 
  private:
-  /// Where rank 0's state is wrong, so may be the sums of all; where it is right, its sums alone may be.
+  /// Finds a wrong copy. A wrong state of rank 0 may spoil the sums of all; a right one, only its own sums.
   void find_wrong_copy(const RecordedRanks& ranks) {
     const std::vector<Slot>& different = state_.empty() ? gradients_ : state_;
     std::uint64_t apart = 0;
     for (const Slot& slot : different) apart += difference(slot);
     wrong_copy_ = wrong_copy(ranks, recorded_, slots_of(layout_of(facts_.trail)), different, apart);
   }
-  /// "rank 2 on node3 (cpu (AVX-512))", or else what is known of it.
+  /// "rank 2 on node3 (cpu (AVX-512))", or else the known part of it.
   std::string named(const char* otherwise) const {
     return wrong_copy_ ? describe(wrong_copy_->number, wrong_copy_->place) : otherwise;
   }
@@ -214,7 +214,8 @@ class StepDiagnosis {
       found.cause = "a flipped bit in the sums of gradients, in a rank's memory or on its way";
       return found;
     }
-    found.text = fmt::format("the summed gradient was another than here (of {})", tensors_text(gradients_));
+    found.text =
+        fmt::format("the summed gradient differs from the one here (of {})", tensors_text(gradients_));
     if (recorded_.apart != 0) {
       const auto other = other_rank();
       found.text += "; " + other.text;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows, and what they come to
-/// with what metrics.jsonl and manifests say.
+/// Replay of a run's steps by the engine. Fingerprints are compared with the trail's rows, other results with
+/// metrics.jsonl and manifests.
 #include "trainer/tools/prove_replay.hpp"
 
 #include "comm/agreement.hpp"
@@ -20,7 +20,7 @@ namespace lockstep {
 
 namespace {
 
-/// What rank 0 tells the others after each series.
+/// Order of rank 0 to the others after each series.
 struct Order {
   std::int64_t steps = 0;               ///< of the next series, at most
   bool stop = false;                    ///< there is none
@@ -29,7 +29,7 @@ struct Order {
   bool meet = false;                    ///< all ranks of the proof meet
 };
 
-/// Who computed the sums of this step wrongly?
+/// Question about the rank that computed this step's sums wrongly.
 struct ShareQuestion {
   std::int64_t step = 0;    ///< 0: not asked
   std::uint64_t apart = 0;  ///< sums_apart()
@@ -45,6 +45,7 @@ class Replay {
         progress_(progress),
         meetings_(meetings),
         strategy_(find_strategy(run.job).make(run.setup, comm)),
+        checks_(check_ranks(*strategy_, run.setup, comm)),
         facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_sizes},
         slots_(run.trail.head().slots()),
         claims_(run, interval, *strategy_, comm, verdict_) {}
@@ -55,10 +56,10 @@ class Replay {
     finish();
     return std::move(verdict_);
   }
-  /// What to_the_end() left open: whose share was wrong. On rank 0.
+  /// Question that to_the_end() left open: the rank with the wrong share. On rank 0.
   ShareQuestion question() const { return question_; }
-  /// Replays up to the step before, takes that one with the shares of all ranks of the run, and names the rank in
-  /// rank 0's verdict.
+  /// Replays up to the step before, then takes that one with the shares of all ranks. Rank 0's verdict gets
+  /// the name of the rank.
   void answer(const ShareQuestion& question, ProofResult& verdict);
 
  private:
@@ -90,6 +91,7 @@ class Replay {
   ProofProgress& progress_;
   ProofMeetings& meetings_;
   std::unique_ptr<ParallelStrategy> strategy_;
+  std::shared_ptr<RankChecks> checks_;
   DiagnosisFacts facts_;
   std::size_t slots_;
   RunState state_;
@@ -156,7 +158,7 @@ void Replay::take_series() {
   const std::int64_t count =
       std::min({strategy_->longest_series(), in_epoch - state_.step_in_epoch, order_.steps});
   StepSeries series = strategy_->run(position(state_), count, false);
-  const auto apart = strategy_->combine_fingerprints(series.fingerprints, slots_, {}).apart;
+  const auto apart = checks_->combine(series.fingerprints, slots_, {}).apart;
   if (leads()) compare(series, apart);
   state_.add(sums_of(series));
   verdict_.replayed += series.steps;
@@ -170,15 +172,16 @@ void Replay::take_series() {
     evaluate_averages(*strategy_, step(), part, never_leave, evaluations_);
   }
   if (order_.test || order_.validate) strategy_->collect();
-  std::optional<double> norm;
-  if (order_.norm) norm = strategy_->gradient_norm();
-  const std::optional<double> rounded_to_zero = strategy_->rounded_to_zero();
+  StepMeasures measures;
+  if (order_.norm || state_.step_in_epoch == strategy_->sampler().steps_per_epoch())
+    measures = strategy_->measures();
   if (leads() && !order_.stop)
-    claims_.compare_lines(state_, {series.last, norm, rounded_to_zero, evaluations_});
+    claims_.compare_lines(state_, {series.last, order_.norm ? measures.gradient_norm : std::nullopt,
+                                   measures.rounded_to_zero, evaluations_});
   if (order_.meet) meetings_.meet();
 }
 
-/// Rank 0 knows what is claimed, and when the ranks of other groups wait.
+/// Rank 0 knows the claims, and when the ranks of other groups wait.
 void Replay::give_order() {
   if (leads()) {
     claims_.remember(state_);
@@ -269,16 +272,19 @@ void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
     ranks = find_ranks(rank_file(), question.step);
     if (ranks) shares = shares_of(ranks->stretch);
   });
-  if (order_.stop || shares.empty() || !strategy_->weigh_shares(shares)) return;
+  if (order_.stop || shares.empty()) return;
+  const auto weighing =
+      std::make_shared<ShareWeighing>(shares, run_.setup.network.parameters().parameters.size(), comm_);
+  strategy_->observe(weighing);
   const StepSeries series = strategy_->run(position(state_), 1, false);
-  if (!leads() || series.failure) return;
+  if (!leads() || series.failure || !weighing->sum()) return;
   for (Discrepancy& finding : verdict.findings) {
     if (finding.step == question.step && finding.what == "gradient")
-      name_wrong_share(finding, *ranks, question.apart, strategy_->weighted_shares());
+      name_wrong_share(finding, *ranks, question.apart, *weighing->sum());
   }
 }
 
-/// Where the run could not take the step either, its trail ends before it.
+/// Reports a step that cannot be taken. The run could not take it either if its trail ends before it.
 void Replay::fail(const StepSeries& series) {
   refute(verdict_, step() + 1, "gradient",
          fmt::format("{} losses and {} terms of its gradient are NaN or infinite here",
@@ -302,7 +308,7 @@ void Replay::compare_with_end() {
   });
 }
 
-/// What lies behind a step that differs follows from it.
+/// Skips the steps after one that differs: they follow from it.
 void Replay::finish() {
   const std::int64_t first = interval_.start.step + 1;
   progress_.leave_out(interval_.last - step());

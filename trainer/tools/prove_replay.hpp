@@ -27,9 +27,9 @@
 
 namespace lockstep {
 
-// From a step that came to something else than its trail says, to what differs and why that may be.
+// Diagnosis of a step whose result differs from its trail: the tensor, and the possible causes.
 
-/// Of the run, what a diagnosis speaks of.
+/// Facts of the run for a diagnosis.
 struct DiagnosisFacts {
   const TrailHead& trail;
   const ParameterLayout& parameters;
@@ -51,8 +51,8 @@ std::optional<Discrepancy> diagnose_step(const DiagnosisFacts& facts, const Trai
                                          const ReplayedStep& here,
                                          const std::optional<RecordedRanks>& ranks = {});
 
-/// Whether all ranks went into the step with the right state and came out with the same wrong sums: then it takes the
-/// shares of them all to say whose was wrong.
+/// True if all ranks began the step in the right state and ended it with the same wrong sums. A replay of all
+/// shares then finds the wrong one.
 bool is_of_a_share(const Discrepancy& finding, const TrailRecord& recorded);
 
 /// Modulo 2^64, how far the recorded sums of gradients are from those here.
@@ -73,7 +73,7 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
 /// @param sizes  of the buckets in elements, in the order in which they leave; the arena's end leaves first
 std::optional<int> bucket_of(std::span<const std::size_t> sizes, std::size_t element, std::size_t parameters);
 
-// What a person at a terminal sees while steps are replayed, and how often the ranks hear of each other.
+// Progress of a replay on a terminal, and the schedule of the ranks' meetings.
 
 /// A bar on the terminal that standard output is; in a file or pipe, which only gets the verdict, nothing.
 class ProofProgress {
@@ -100,7 +100,7 @@ class ProofMeetings {
  public:
   /// @param comm  of all ranks; borrowed
   explicit ProofMeetings(Communicator& comm);
-  /// Whether this rank has gone on for long enough. The ranks of a group go by one of them.
+  /// True if it is time to meet. The ranks of a group follow one of them.
   bool are_due() const;
   /// Collective over all ranks: this one is still replaying.
   void meet();
@@ -114,7 +114,7 @@ class ProofMeetings {
   Clock::time_point last_;
 };
 
-/// Of the run that is proved, on every rank that replays it.
+/// Description of the run that is proved, on every rank that replays it.
 struct ReplayedRun {
   const Job& job;  ///< as it is computed here
   const JobSetup& setup;
@@ -132,7 +132,7 @@ struct ReplayedRun {
 ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm,
                    ProofProgress& progress, ProofMeetings& meetings);
 
-// What a run's files say of the steps of an interval, against what these come to while they are replayed.
+// Comparison of a run's files with the replayed steps of an interval.
 
 /// On the rank that leads the replay. The strategy's whole state must be that of the step where something is said of
 /// the weights.
@@ -143,31 +143,31 @@ class ClaimCheck {
              const Communicator& comm, ProofResult& verdict)
       : run_(run), interval_(interval), strategy_(strategy), comm_(comm), verdict_(verdict) {}
 
-  /// Looks for what is claimed of the interval. @throws DataError, IoError
+  /// Reads the claims about the interval. @throws DataError, IoError
   void read();
   /// The SHA-256 of the weights before the first step, where the run began from others' (train.initial_weights); or "".
   std::string initial_weights() const;
   /// The state that the replay starts from, as its checkpoint has it.
   void begin(const RunState& state);
-  /// The next step behind this one where a series must end: something is claimed of it, or a printed loss begins
-  /// behind it.
+  /// Next step after this one where a series must end. It has a claim, or a printed loss begins after
+  /// it.
   std::int64_t next_stop(std::int64_t step) const;
-  /// Keeps what the epoch has come to, if a printed loss begins here.
+  /// Keeps the epoch's sums so far, if a printed loss begins here.
   void remember(const RunState& state);
-  /// Whether something is claimed of the weights after this step, on that part of the data.
+  /// True if there is a claim about the weights after this step, on that part of the data.
   bool wants_evaluation(std::int64_t step, EvaluatedPart part) const;
 
-  /// What the replay knows of the step just taken.
+  /// Numbers of the step just replayed.
   struct StepNumbers {
     StepTotals totals;
     std::optional<double> gradient_norm;    ///< where it was wanted, and this device has it
     std::optional<double> rounded_to_zero;  ///< at the end of an epoch in int16
     Evaluations evaluations;                ///< those that were wanted
   };
-  /// Whether an event tells of the gradient of this step.
+  /// True if an event has the gradient norm of this step.
   bool wants_gradient_norm(std::int64_t step) const;
   void compare_lines(const RunState& state, const StepNumbers& numbers);
-  /// Of the checkpoint behind the interval.
+  /// Compares the manifest of the checkpoint after the interval.
   void compare_manifest(const CheckpointFacts& there, const RunState& state, const Evaluations& evaluations);
 
  private:
@@ -194,8 +194,8 @@ class ClaimCheck {
   bool end_is_tested_ = false, end_is_validated_ = false;  ///< the checkpoint at the end says an accuracy
   CheckpointPatience start_patience_;
   std::vector<std::pair<std::int64_t, double>> judged_;  ///< steps whose accuracy train.patience counts
-  std::set<std::int64_t> windows_;     ///< steps behind which a loss or an accuracy that is claimed begins
-  SumsAtSteps sums_at_, answers_at_;   ///< what the epoch had come to there: losses; answers
+  std::set<std::int64_t> windows_;     ///< steps after which a claimed loss or accuracy begins
+  SumsAtSteps sums_at_, answers_at_;   ///< the epoch's sums there: losses; answers
   std::set<std::int64_t> test_sizes_;  ///< that the run's files speak of
   bool test_size_was_told_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The same result as text, as JSON, and back from the JSON that ranks hand to rank 0.
+/// Result of a proof as text, as JSON, and back from the JSON that ranks send to rank 0.
 #include "trainer/tools/prove_result.hpp"
 
 #include "common/error.hpp"
@@ -8,7 +8,6 @@
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -45,7 +44,7 @@ std::string place_of(const Discrepancy& finding) {
   return place;
 }
 
-/// What is proved without being asked for does not count.
+/// Counts the proved steps among those asked for.
 std::int64_t proved_of_asked(const ProofResult& verdict) {
   const auto asked = merged(verdict.asked);
   return count_steps(asked) - count_steps(without(asked, merged(verdict.proved)));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What `lockstep prove` is asked for, which steps it replays from where, and what it has found out.
+/// Request of `lockstep prove`, the plan of its replay, and its result.
 #pragma once
 
 #include "common/env.hpp"
@@ -41,15 +41,15 @@ std::string describe(const std::vector<StepRange>& ranges);
 
 /// Sorted and without gaps or overlaps that need not be.
 std::vector<StepRange> merged(std::vector<StepRange> ranges);
-/// What of `a` is not in `b`; both merged.
+/// Subtracts the ranges `b` from `a`; both merged.
 std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b);
-/// So many steps of a range at random, fewer than it has. What a run came to is always looked at.
+/// So many steps of a range at random, fewer than it has. The results of a run are always checked.
 /// @param always  those of them that lie in the range take the place of others; where these are more, so many
 std::vector<StepRange> sample_steps(const StepRange& all, std::int64_t count, std::uint64_t seed,
                                     const std::set<std::int64_t>& always);
 std::int64_t count_steps(const std::vector<StepRange>& ranges);
 
-// Which steps are replayed from where.
+// Plan of the replay: steps, and where they start from.
 
 /// A state of the run that is at hand: a checkpoint, or what it began with.
 struct StartPoint {
@@ -73,7 +73,7 @@ std::vector<Interval> plan_intervals(const std::vector<StartPoint>& starts,
                                      const std::vector<StepRange>& reachable,
                                      const std::vector<StepRange>& wanted);
 
-/// Which of so many workers takes each interval, so that the longest work is short.
+/// Assigns intervals to so many workers, so that the longest work is short.
 std::vector<std::size_t> share_intervals(const std::vector<Interval>& intervals, std::size_t workers);
 
 // From two fingerprints that differ to the one bit that makes the difference, if it is one.
@@ -95,7 +95,7 @@ struct WordBit {
 /// probability of about words * 2 * bits / 2^64.
 std::optional<WordBit> find_flipped_bit(std::uint64_t difference, const FingerprintedWords& words);
 
-// What has been found out.
+// Result of a proof.
 
 /// One bit that is not as it should be.
 struct FlippedBit {
@@ -120,7 +120,7 @@ struct Discrepancy {
   std::optional<FlippedBit> flipped = {};
   std::string text = {};               ///< what differs, in a sentence
   std::string cause = {};              ///< the likely one, in a sentence
-  bool first_replayed = false;         ///< it is the first step behind a checkpoint
+  bool first_replayed = false;         ///< it is the first step after a checkpoint
   std::optional<WrongRank> rank = {};  ///< nothing: it cannot be told
 };
 
@@ -133,13 +133,13 @@ struct NotProved {
   std::string why;
 };
 
-/// Of one rank's work, or of all.
+/// Result of one rank's work, or of all.
 struct ProofResult {
   std::vector<StepRange> asked, proved;
   std::vector<Discrepancy> findings;  ///< by step
   std::vector<NotProved> not_proved;
   std::int64_t replayed = 0;      ///< steps computed here
-  bool lacks_arithmetic = false;  ///< a reason for what is not proved
+  bool lacks_arithmetic = false;  ///< a reason for an open part
 
   bool refuted() const { return !findings.empty(); }
   bool complete() const { return without(merged(asked), merged(proved)).empty(); }
@@ -154,10 +154,10 @@ struct ProofCircumstances {
   double seconds = 0;
 };
 
-/// What ranks tell each other.
+/// Messages between ranks.
 std::string to_message(const ProofResult& verdict);
 ProofResult from_message(const std::string& message);
-/// What another found, added. Ranges are merged, findings sorted by step.
+/// Adds the result of another rank. Ranges are merged, findings sorted by step.
 void add(ProofResult& verdict, const ProofResult& more);
 
 /// Lines for people.
@@ -167,8 +167,8 @@ inline constexpr int kProofFormat = 1;
 /// One object for programs.
 nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances);
 
-// What a run's files say beside weights and trail: the lines of metrics.jsonl, and the labels and sums of manifests. A
-// replay computes each of these numbers again.
+// Claims of a run's files other than weights and trail: lines of metrics.jsonl, labels and sums of manifests.
+// A replay computes each of these numbers again.
 
 /// A line that a replay can compute again: "start" (of step 0), "step", "loss", "epoch",
 /// "evaluation" or "end".
@@ -190,7 +190,7 @@ class MetricsClaims {
   /// By step.
   const std::vector<ClaimedLine>& lines() const { return lines_; }
   std::span<const ClaimedLine> of_step(std::int64_t step) const;
-  /// The next step behind this one that a line is of; INT64_MAX: none.
+  /// The next step after this one that a line is of; INT64_MAX: none.
   std::int64_t next_step(std::int64_t step) const;
   nlohmann::json event(const ClaimedLine& line) const;
   /// The last step up to which a start of the run has told that lines are lost; 0: none.
@@ -215,13 +215,13 @@ class MetricsClaims {
 /// @throws DataError  it is too large; IoError
 MetricsClaims read_claims(Env& env, const std::string& run_dir);
 
-/// "loss is 0.5, and came to 0.25", for each key that both have and that differs.
+/// "loss is 0.5, and came to 0.25", for each shared key that differs.
 /// @param leave_out  keys that are not compared: times, and what depends on the place
 std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlohmann::ordered_json& computed,
                                            const std::set<std::string>& leave_out);
 
-/// The same for what a manifest says beside the tensors, of what both have. Its trail and metrics are not compared, nor
-/// what is for people.
+/// Compares the facts of manifests, apart from the tensors, that both have. Trail and metrics are not
+/// compared, nor are keys for people.
 std::vector<std::string> differing_facts(const CheckpointFacts& said, const CheckpointFacts& computed);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Small parts of a proof: ranges of steps, which are replayed from where, and the one bit that makes a difference.
+/// Parts of a proof: ranges of steps, plans of their replay, and the one bit that makes a difference.
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -23,7 +23,7 @@ namespace lockstep {
 
 namespace {
 
-/// 0 for an empty text; -1 for what is no step.
+/// 0 for an empty text; -1 if it is not a step.
 std::int64_t parse_step(std::string_view text) {
   if (text.empty()) return 0;
   const auto step = parse_whole<std::int64_t>(text);
@@ -48,7 +48,7 @@ StepRange parse_steps(const std::string& text) {
                     !text.empty() && text != "..";
   if (good) return range;
   throw UsageError(fmt::format(
-      "--steps: {} is no range of steps, which are counted from 1; for example 7, 1..100, 400.. or ..100",
+      "--steps: {} is not a range of steps, which are counted from 1; for example 7, 1..100, 400.. or ..100",
       quoted_text(text)));
 }
 
@@ -82,7 +82,7 @@ std::vector<StepRange> merged(std::vector<StepRange> ranges) {
 
 std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b) {
   std::vector<StepRange> result;
-  auto near = b.begin();  // those before it end before what is looked at
+  auto near = b.begin();  // those before it end before the wanted range
   for (StepRange rest : a) {
     while (near != b.end() && near->last < rest.first) ++near;
     for (auto taken = near; taken != b.end() && taken->first <= rest.last; ++taken) {
@@ -128,7 +128,7 @@ std::int64_t count_steps(const std::vector<StepRange>& ranges) {
 
 namespace {
 
-/// The last step that can be replayed in one go behind `step`; `step` itself if none can.
+/// The last step that can be replayed in one go after `step`; `step` itself if none can.
 std::int64_t reach_of(std::int64_t step, const std::vector<StepRange>& reachable) {
   for (const StepRange& range : reachable)
     if (range.contains(step + 1)) return range.last;
@@ -180,7 +180,7 @@ std::vector<std::size_t> share_intervals(const std::vector<Interval>& intervals,
 
 namespace {
 
-/// Of an odd number mod 2^64, by Newton's iteration: each round doubles the bits that are right, from 3 on.
+/// Inverse of an odd number mod 2^64, by Newton's iteration. Each round doubles the bits that are right, from 3 on.
 std::uint64_t inverse(std::uint64_t odd) {
   std::uint64_t result = odd;
   for (int round = 0; round < 5; ++round) result *= 2 - odd * result;

@@ -29,7 +29,7 @@
 namespace lockstep {
 namespace {
 
-/// What two lists of keys say differently; a key that only one of them knows is younger than the other.
+/// Lists the differences of two lists of keys; a key in only one of them is younger than the other.
 std::vector<std::string> differing(std::map<std::string, std::string> then,
                                    std::map<std::string, std::string> now) {
   std::erase_if(then, [&](const auto& entry) { return !now.contains(entry.first); });
@@ -156,7 +156,7 @@ void Surveyor::judge_trail() {
   const std::int64_t records = trail_.records_up_to(most_steps_);
   if (records < trail_.records() && survey_.verdict.asked.back().last == last_step_) {
     refute(last_step_, "trail",
-           fmt::format("trail.bin goes on behind step {}, the last of its job, from byte {} on",
+           fmt::format("trail.bin goes on after step {}, the last of its job, from byte {} on",
                        with_thousands(most_steps_), trail_.end_of(records)),
            "something was added to the file, or job.yaml asks for fewer steps than the run took");
   }
@@ -197,7 +197,7 @@ void Surveyor::judge_metrics() {
   }
 }
 
-/// What needs no replay; empty: it may be gone on from.
+/// Reason to refuse a checkpoint, found without replay; empty: it may be gone on from.
 std::string Surveyor::why_not_of_this_run(const CheckpointEntry& entry, const CheckpointFacts& facts) {
   if (const auto differences = differing(facts.job, determining_keys(job_)); !differences.empty())
     return fmt::format("its checkpoint is of another job: {}", fmt::join(differences, ", "));
@@ -216,7 +216,7 @@ std::string Surveyor::why_not_of_this_run(const CheckpointEntry& entry, const Ch
   return "";
 }
 
-/// Whether a checkpoint is one of this run, and may be gone on from.
+/// Checks that a checkpoint is one of this run, and may be gone on from.
 void Surveyor::judge(const CheckpointEntry& entry) {
   if (entry.step >= survey_.verdict.asked.back().last + 1) {
     if (entry.step > most_steps_ && survey_.verdict.asked.back().last == last_step_)
@@ -243,7 +243,7 @@ void Surveyor::judge(const CheckpointEntry& entry) {
   starts_.push_back({entry.step, entry.path});
 }
 
-/// A trail that was lost or damaged when the run went on begins anew behind its checkpoint.
+/// A trail that was lost or damaged when the run went on begins anew after its checkpoint.
 bool Surveyor::trail_note_holds(const CheckpointEntry& entry, const CheckpointFacts& facts) {
   const std::int64_t records = trail_.records_up_to(entry.step);
   if (!facts.trail || records == 0 || trail_.is_damaged(records - 1)) return true;

@@ -45,8 +45,8 @@ namespace {
 
 constexpr double kPeakTurnSeconds = 0.02;
 
-/// In each step, the rank that was the last to finish its backward waits for nothing but communication; the
-/// others also wait for that rank. Sum over the steps of the shortest wait. Collective.
+/// Sum over the steps of the shortest wait: the part that is communication alone. The last rank to finish its
+/// backward waits only for that; the others also wait for this rank. Collective.
 double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits) {
   const auto by_rank = gather(comm, std::span<const double>(waits));
   double sum = 0;
@@ -135,7 +135,7 @@ void print_contender(const nlohmann::ordered_json& way) {
         100 * number("skew_share"), 100 * number("optimizer_share"));
 }
 
-/// Of rank 0: what overlapped with what.
+/// Prints the overlap on rank 0.
 void print_overlap(const nlohmann::ordered_json& way) {
   const auto label = way["determinism"].get<std::string>();
   const auto under_way = way["under_way_seconds"].get<double>(), beside = way["hidden_seconds"].get<double>();
@@ -146,7 +146,7 @@ void print_overlap(const nlohmann::ordered_json& way) {
           comparing * 1e6, 100 * comparing / way["seconds"].get<double>());
 }
 
-/// Of rank 0: when the gradients of which buckets are there.
+/// Prints when the gradients of each bucket are ready, on rank 0.
 void print_departures(const nlohmann::ordered_json& way) {
   std::string times;
   for (const double seconds : way["bucket_leaves_seconds"])
@@ -154,7 +154,7 @@ void print_departures(const nlohmann::ordered_json& way) {
   print("{}: buckets leave after {} us of a step\n", way["determinism"].get<std::string>(), times);
 }
 
-/// What all forms of the report tell.
+/// Contents of all forms of the report.
 struct StepReport {
   const Job& job;
   const Communicator& comm;
@@ -172,7 +172,7 @@ double world_over_off(const StepReport& report) {
   return median(ratios);
 }
 
-/// What counts is what must be computed; "13.259 MFLOP a sample" is what papers say of the network.
+/// Formats both counts: "13.259 MFLOP a sample" is the papers' number, the necessary ones are fewer.
 std::string flops_in_words(const Network& network) {
   const double all = network.training_flops_per_sample(), needed = network.needed_training_flops_per_sample();
   std::string text = fmt::format("{:.3f} MFLOP a sample", all * 1e-6);
@@ -219,7 +219,7 @@ void print_tables(const StepReport& report) {
   print("world costs {:+.1f} % over off (median ratio of turns)\n", 100 * (world_over_off(report) - 1));
 }
 
-/// Of steps that were traced: what they were, and what was measured beside.
+/// Description of traced steps, and the measurements beside them.
 struct Explanation {
   StepShares shares;
   StepSurroundings around;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kColumns = 80;
 constexpr std::size_t kMostLayers = 5, kMostAdvice = 3;
-/// What takes less of a step is not worth a sentence.
+/// Share of a step below which a loss gets no sentence.
 constexpr double kWorthSaying = 0.05;
 
 struct NamedWork {
@@ -47,7 +47,7 @@ std::vector<std::int64_t> own_times(const std::vector<TimeSlice>& slices) {
   return own;
 }
 
-/// Of one kind of work, joined where they overlap.
+/// Intervals of one kind of work, joined where they overlap.
 std::vector<Interval> intervals_of(const Timeline& timeline, Work work) {
   std::vector<Interval> all, joined;
   for (const TimeSlice& slice : timeline.slices())
@@ -131,7 +131,7 @@ double StepShares::rest() const {
   return std::max(0.0, seconds - named);
 }
 
-// What would help: each loss with the sentence that lessens it.
+// Advice: each loss with the sentence that lessens it.
 
 namespace {
 

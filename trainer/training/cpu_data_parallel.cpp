@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,7 +42,6 @@ class CpuDataParallel final : public DataParallel {
  public:
   CpuDataParallel(const TrainingSetup& setup, Communicator& comm);
 
-  std::int64_t longest_series() const override { return 1; }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
     const Dataset& data = setup_.data->part(part);
     const LossOptions& loss = setup_.options.loss;
@@ -52,27 +50,21 @@ class CpuDataParallel final : public DataParallel {
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
-  std::optional<double> gradient_norm() override { return norm_of_all(arena_.gradient_squares()); }
-  std::optional<double> rounded_to_zero() override { return share_rounded_to_zero(comm_, rounding_); }
+  StepMeasures measures() override {
+    return {norm_of_all(arena_.gradient_squares()), share_rounded_to_zero(comm_, rounding_)};
+  }
   StepTimes times() const override;
 
  private:
   StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t steps_taken() override { return series_steps_; }
-  void probe_parts(const StepProbe& probe) override {
-    if (probe.sums) arena_.probe_next_sums(probe.sums);
-    if (probe.reduction.leaving || probe.reduction.arrived) reducer_.probe_next_step(probe.reduction);
-    if (!probe.outputs) return;
-    outputs_probe_ = probe.outputs;
-    outputs_are_shown_ = false;
-  }
-  bool prepare_shares(std::size_t most_grains) override;
-  SumFingerprints compute_share(const StepPosition& position, const std::vector<Grain>& grains) override;
+  void prepare_replays();
+  SumFingerprints gradients_of(const StepPosition& position, const std::vector<Grain>& grains);
   /// Fingerprints of the share that was computed last, and added to this reducer.
   SumFingerprints parts_of_share(const GradientReducer& reducer) const;
   class Step;
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
-  void wait_for_sums(const StepPosition& position);
+  void wait_for_sums();
   void update(const StepPosition& position, StepSeries& series);
   /// Adds the gradients of these grains to the reducer in use.
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
@@ -105,8 +97,6 @@ class CpuDataParallel final : public DataParallel {
   GradientReducer* into_ = &reducer_;    ///< where grains are added
   std::unique_ptr<Communicator> alone_;  ///< for shares of other ranks, as the next one
   std::optional<GradientReducer> replayed_;
-  std::function<void(std::span<float>, int)> outputs_probe_;
-  std::atomic<bool> outputs_are_shown_ = true;
   CutStep cut_step_;
   std::int64_t series_steps_ = 0;                      ///< taken of the series under way
   std::optional<cpu::int16::RoundingCount> rounding_;  ///< this rank's, in the step taken last
@@ -114,7 +104,7 @@ class CpuDataParallel final : public DataParallel {
 };
 
 CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
-    : DataParallel(setup, comm, /*on_gpu=*/false),
+    : DataParallel(setup, comm, /*longest_series=*/1),
       network_(setup.network),
       grain_(setup.options.step.grain),
       seed_(setup.options.seed),
@@ -127,7 +117,8 @@ CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
       cut_step_(setup.network, comm, pool_, threads_, most_grains(setup.options.step, sampler_, comm),
                 setup.options.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
-  if (replays()) prepare_shares(0);
+  reducer_.show_to(observers_);
+  if (comm.size() > 1 && setup.options.step.replay_every_steps != 0 && arena_.has_units()) prepare_replays();
 }
 
 StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
@@ -152,7 +143,7 @@ class CpuDataParallel::Step final : public StepWork {
     if (counts) rank_.begin_count();
     rank_.compute(position_, grains_, stop_requested_);
     rank_.rounding_ = counts ? std::optional(rank_.take_count()) : std::nullopt;
-    rank_.wait_for_sums(position_);
+    rank_.wait_for_sums();
     return {rank_.reducer_.totals(), rank_.reducer_.refusals()};
   }
   void take(const StepTotals& /*totals*/) override { rank_.update(position_, series_); }
@@ -160,6 +151,14 @@ class CpuDataParallel::Step final : public StepWork {
   std::vector<double> largest_sums() override { return rank_.reducer_.largest_sums(); }
   std::vector<TensorRefusals> foreseen_refusals() override { return rank_.reducer_.foreseen_refusals(); }
   bool sum_again() override { return rank_.notes_terms_ && rank_.reducer_.sum_again(); }
+
+  const StepPosition& position() const override { return position_; }
+  SumFingerprints own_share() override { return rank_.parts_of_share(rank_.reducer_); }
+  bool has_room_for(std::size_t grains) override { return rank_.cut_step_.has_room_for(grains); }
+  SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
+    return rank_.gradients_of(position_, grains);
+  }
+  void show_sums(const GradientReducer::SeeSums& see) override { rank_.reducer_.show_sums(see); }
 
  private:
   CpuDataParallel& rank_;
@@ -175,19 +174,16 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
   sampler_.set_epoch(position.epoch);
   notes_terms_ = arena_.has_units() && arena_.units().is_refined_at(position.global_step);
   Step step(*this, position, stop_requested, series);
-  take_step(step, arena_.units(), position.global_step, timeline(), series);
+  take_step(step, arena_.units(), observers_, timeline(), series);
   times_.total += seconds_since(start);
 }
 
-void CpuDataParallel::wait_for_sums(const StepPosition& position) {
+void CpuDataParallel::wait_for_sums() {
   comm_.activity().enter(Phase::kReducing);
   times_.exposed += reducer_.wait();
-  if (is_replayed(position.global_step) && reducer_.totals().refused == 0)
-    replay(position, parts_of_share(reducer_));
 }
 
 void CpuDataParallel::update(const StepPosition& position, StepSeries& series) {
-  if (weighs_shares()) compute_weighed_shares(position);
   const auto reduced = Clock::now();
   comm_.activity().enter(Phase::kUpdating);
   arena_.take_sums(position.global_step, series.fingerprints);
@@ -196,15 +192,14 @@ void CpuDataParallel::update(const StepPosition& position, StepSeries& series) {
   times_.optimizer += seconds_since(reduced);
 }
 
-bool CpuDataParallel::prepare_shares(std::size_t most_grains) {
-  if (!cut_step_.has_room_for(most_grains)) return false;
+void CpuDataParallel::prepare_replays() {
   alone_ = comm_.split(comm_.rank());
   replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
-  return true;
 }
 
-SumFingerprints CpuDataParallel::compute_share(const StepPosition& position,
-                                               const std::vector<Grain>& grains) {
+SumFingerprints CpuDataParallel::gradients_of(const StepPosition& position,
+                                              const std::vector<Grain>& grains) {
+  if (!replayed_) prepare_replays();
   into_ = &*replayed_;
   compute(position, grains, false);
   replayed_->wait();
@@ -306,8 +301,8 @@ void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& posi
   const TimeSpan span(timeline(), Work::kLoss);
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
-  if (into_ == &reducer_ && !outputs_are_shown_.exchange(true))
-    outputs_probe_(
+  if (into_ == &reducer_)
+    observers_.outputs_computed(
         std::span(logits, static_cast<std::size_t>(columns) * static_cast<std::size_t>(network_.classes())),
         columns);
   LossSums sums;

@@ -30,9 +30,8 @@ void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& 
     row = Row(rows).last(row_->slots());
     mean_seen(row);
   } else {
-    reducer_->mean_gradient(gradient_.data(), probe_);
+    reducer_->mean_gradient(gradient_.data());
   }
-  probe_ = nullptr;
   clip_gradient(norm);
   if (row_) {
     update_seen(step, row);
@@ -82,7 +81,6 @@ void HostArena::update(const StepUpdate& step, std::span<const UpdateTensor> ten
 
 void HostArena::mean_seen(Row row) {
   reducer_->mean_gradient(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
-    if (probe_) probe_(tensor, first, sums);
     const HeldTensor& held = held_[tensor];
     row[row_->gradient(held.number)] += cpu::fingerprint(kGradientBuffer, held.first + (first - held.local),
                                                          std::span<const std::int64_t>(sums));

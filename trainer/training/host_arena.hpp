@@ -42,8 +42,6 @@ class HostArena {
 
   /// Sums are exact.
   bool has_units() const { return determinism_ == Determinism::kWorld; }
-  /// Is shown the sums of the next step that take_sums() takes.
-  void probe_next_sums(const GradientReducer::SeeSums& see) { probe_ = see; }
   /// Moves the weights along the mean of the reducer's sums, which are complete.
   /// @param rows  where fingerprints are kept, the step's row is appended to them
   /// @param norm  asked where the gradient is clipped by its norm
@@ -78,7 +76,6 @@ class HostArena {
   std::optional<GradientReducer> reducer_;
   std::optional<FingerprintLayout> row_;  ///< for the trail
   std::vector<HeldTensor> held_;
-  GradientReducer::SeeSums probe_;
   std::vector<double> squares_;  ///< sums of squares in the gradient that was clipped last
 };
 

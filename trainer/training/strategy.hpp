@@ -5,23 +5,22 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "models/network.hpp"
 #include "trainer/training/evaluator.hpp"
-#include "trainer/training/fingerprints.hpp"
+#include "trainer/training/step_observer.hpp"
+#include "trainer/training/teams.hpp"
+#include "trainer/training/trained_state.hpp"
 #include "trainer/training/training_step.hpp"
 #include "trainer/training/weight_update.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,20 +29,6 @@
 #include <vector>
 
 namespace lockstep {
-
-/// Sees a step, and may change what it sees. What is empty is not called.
-struct StepProbe {
-  /// Before it: this rank's own weights, and what its optimiser remembers.
-  std::function<void(const TrainedState&)> state = {};
-  /// Between reduction and update.
-  GradientReducer::SeeSums sums = {};
-  /// On their way to and from the other ranks.
-  SumProbe reduction = {};
-  /// Once, of a grain that this rank computes: the outputs of the forward pass, [class][lane]; of a stage, its own.
-  std::function<void(std::span<float> outputs, int lanes)> outputs = {};
-  /// In a pipeline: the next message of another rank's stage, as it arrived.
-  std::function<void(std::span<float> message)> message = {};
-};
 
 /// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.
 using StrategyFacts = std::vector<std::pair<std::string, std::string>>;
@@ -76,24 +61,36 @@ struct StrategySummary {
   std::vector<std::pair<std::string, double>> numbers;  ///< for the event "end"; no part of the mathematics
 };
 
+/// Measures of the step taken last, with the same bits on any ranks where sums are exact.
+struct StepMeasures {
+  /// The L2 norm of the mean gradient. Nothing where it is not at hand: on a GPU, and under hogwild.
+  std::optional<double> gradient_norm = {};
+  /// With train.precision: int16, of an epoch's last step. Over all layers, the share of the nonzero gradients of
+  /// outputs that become 0 in the units of weight gradients. Nothing after other steps.
+  std::optional<double> rounded_to_zero = {};
+};
+
 /// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
 /// equal arguments, unless it says otherwise.
 ///
-/// Ownership of the weights is the strategy's own affair: every rank (data), each rank a part (pipeline), or all
-/// ranks together (one memory). The loop knows only the *whole state*, in the memory of rank 0's host: it
-/// fills it from a checkpoint and calls distribute(); it calls collect() and writes a checkpoint of it. What
-/// collect() brought stays there until the next run().
+/// Ownership of the weights is the strategy's own affair. Every rank has them (data), each rank a part
+/// (pipeline), or all ranks together (one memory). The loop knows only the *whole state*, in the memory
+/// of rank 0's host: it fills it from a checkpoint and calls distribute(); it calls collect() and writes a
+/// checkpoint of it. What collect() brought stays there until the next run().
 class ParallelStrategy {
  public:
   virtual ~ParallelStrategy() = default;
+  ParallelStrategy(const ParallelStrategy&) = delete;
+  ParallelStrategy& operator=(const ParallelStrategy&) = delete;
 
   /// Trains `count` steps from `position` on, which lie in one epoch. Fewer if one fails: then the weights
   /// stay as they were before it. A step is one global batch, over which every sample is counted once,
   /// whichever rank computes it; when this returns, no rank is working on the weights. Collective, except that
   /// `stop_requested` may differ: the series says whether any rank's was set. All ranks get equal series.
+  /// @throws SumsDifferError  sums have changed on their way, and no observer has named the rank
   virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
-  virtual std::int64_t longest_series() const = 0;
+  std::int64_t longest_series() const { return series_.steps(); }
   /// Loss and accuracy over the job's test set or what is held out, each sample counted once. Collective; a rank
   /// whose `leave` says so gives up, and all hear of it. All ranks get equal results.
   virtual Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) = 0;
@@ -105,69 +102,48 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
-  /// Exchanges the weights with one of their averages (WeightAverages), on every rank and wherever they are
-  /// trained, until the next call. That is how an average is evaluated. Only where the job keeps averages, which it
-  /// cannot under hogwild.
-  virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
-  /// Compares the copies of weights, running statistics and what the optimiser remembers that several ranks hold.
-  /// Nothing to do where there is one. Collective.
-  /// @param step    for the message
-  /// @throws WrongRankError  names the rank that differs
-  virtual void check_copies(std::int64_t step) = 0;
-  /// Compares this rank's row of a step (StepSeries::fingerprints) with those of ranks that hold the same. As above.
-  virtual void check_rows(const std::vector<std::uint64_t>& /*row*/, std::int64_t /*step*/) {}
-  /// Steps from one replay of shares to the next; 0: there are none.
-  virtual std::int64_t replays_every() const { return 0; }
+  /// The state that this rank trains, brought into host memory: Teams::held, in its order. Empty where it holds none.
+  virtual TrainedState own_state() = 0;
+  /// Goes on from the state that own_state() gave, which was changed.
+  virtual void own_state_changed() = 0;
+  /// The ranks that hold and compute the same.
+  virtual Teams teams() const = 0;
 
-  /// Combines fingerprints of steps that run() took: makes the rows of rank 0 (StepSeries::fingerprints) those of the
-  /// whole network.
-  /// Collective, for as many steps on all ranks.
-  /// @param rows      [steps][slots]
-  /// @param own_sums  StepSeries::own_sums of these steps
-  virtual CombinedFingerprints combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots,
-                                                    std::span<const std::uint64_t> /*own_sums*/) {
-    return {.apart = std::vector<std::uint64_t>(rows.size() / slots)};
-  }
-
-  /// For proofs. Between reduction and update of each step from now on, the ranks here also compute the shares of
-  /// other ranks, one after the other. Collective.
-  /// @param shares   by rank
-  /// @returns false, on all ranks: they cannot
-  virtual bool weigh_shares(const std::vector<std::vector<Grain>>& /*shares*/) { return false; }
-  /// Weighted checksum of the recomputed shares of the last step: RankSums::sums of those ranks.
-  virtual std::uint64_t weighted_shares() const { return 0; }
-
-  /// For faults on purpose: shows `probe` what this rank trains, now and in the next step.
-  /// @throws ConfigError  it cannot
-  virtual void probe_next_step(const StepProbe& /*probe*/) {
+  /// Adds an observer of every step from the next one on.
+  void observe(std::shared_ptr<StepObserver> observer) { observers_.add(std::move(observer)); }
+  /// @throws ConfigError  this rank cannot show that part of a step to an observer
+  virtual void require_sight(Sight /*part*/) const {
     throw ConfigError(
         "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
   }
-
   /// Once kept: why a series failed on this rank, or an evaluation was left, where samples could not be read.
   UnreadSamples& unread() { return unread_; }
 
-  /// Tensors of the network that this rank trains, in arena order; nothing: all.
-  virtual std::optional<std::vector<std::int64_t>> held_tensors() const { return std::nullopt; }
   virtual const WeightUpdate& weight_update() const = 0;
   /// This rank's sampler: steps an epoch, sizes of batches.
-  virtual const DistributedSampler& sampler() const = 0;
+  const DistributedSampler& sampler() const { return sampler_; }
   virtual StrategyDescription describe() const = 0;
-  /// The L2 norm of the mean gradient of the step taken last. It has the same bits on any ranks where sums are exact.
-  /// Nothing where the gradient is not at hand: on a GPU, whose update does not keep it, and under hogwild. Collective.
-  virtual std::optional<double> gradient_norm() { return std::nullopt; }
-  /// With train.precision: int16, of an epoch's last step. Over all layers, the share of the nonzero gradients of
-  /// outputs that become 0 in the units of weight gradients. The same bits on any ranks. Nothing where that was not the
-  /// step taken last. Collective.
-  virtual std::optional<double> rounded_to_zero() { return std::nullopt; }
+  /// Collective.
+  virtual StepMeasures measures() { return {}; }
   /// Times, from strategies that measure them.
   virtual StepTimes times() const { return {}; }
   /// Facts worth telling when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
 
  protected:
+  /// @param longest_series  however short steps are
+  ParallelStrategy(const DistributedSampler::Options& sampling, std::int64_t longest_series)
+      : sampler_(sampling), series_(longest_series) {}
+
+  DistributedSampler sampler_;
+  SeriesLength series_;
+  StepObservers observers_;
   UnreadSamples unread_;
 };
+
+/// Exchanges the weights with one of their averages (WeightAverages), on every rank, until the next call.
+/// That is how an average is evaluated. Only where the job keeps averages.
+void exchange_weights(ParallelStrategy& strategy, const std::string& average);
 
 /// Adds to `found` the evaluation of every average of the weights that there is after so many steps. Collective.
 /// @returns false if it was left, on all ranks

@@ -57,11 +57,10 @@ void check_label_sets(const TrainingOptions& options, const Dataset& train) {
         "train.label_smoothing",
         fmt::format("samples of {} have several labels, and it is for one; leave it out", train.name));
   if (options.batch.balance_classes)
-    throw OptionError(
-        "data.balance_classes",
-        fmt::format("samples of {} have several labels, so that no class has samples of its own; "
-                    "leave it out",
-                    train.name));
+    throw OptionError("data.balance_classes",
+                      fmt::format("samples of {} have several labels, so no class has samples of its own; "
+                                  "leave it out",
+                                  train.name));
 }
 
 }  // namespace

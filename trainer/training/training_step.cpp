@@ -4,6 +4,7 @@
 #include "trainer/training/training_step.hpp"
 
 #include "common/text_layout.hpp"
+#include "trainer/training/step_observer.hpp"
 
 #include <fmt/format.h>
 
@@ -49,8 +50,9 @@ void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) 
   steps_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(in_time), 1, std::min(longest_, 2 * steps_));
 }
 
-void take_step(StepWork& work, GradientUnits& units, std::int64_t global_step, Timeline* timeline,
+void take_step(StepWork& work, GradientUnits& units, StepObserver& observer, Timeline* timeline,
                StepSeries& series) {
+  const std::int64_t global_step = work.position().global_step;
   const TimeSpan step(timeline, Work::kStep, {}, global_step + 1);
   StepTrial trial(units, global_step);
   auto outcome = StepTrial::Outcome::kRepeat;
@@ -67,6 +69,7 @@ void take_step(StepWork& work, GradientUnits& units, std::int64_t global_step, T
       series.last = sums.totals;
       series.failure = trial.failure();
     } else if (outcome == StepTrial::Outcome::kTake) {
+      observer.before_update(work);
       const TimeSpan update(timeline, Work::kUpdate);
       work.take(sums.totals);
       series.add(sums.totals);
@@ -157,7 +160,7 @@ std::string describe_failure(const StepFailure& failure, std::int64_t samples, s
                            "train.initial_weights"
                          : "lower train.optimizer.lr, raise data.std if inputs are large, or use a smaller "
                            "data.global_batch";
-  return fmt::format("step {}: {}; {}. What helps: {}. Nothing of this step was kept", step,
+  return fmt::format("step {}: {}; {}. Try this: {}. This step changed nothing", step,
                      what_is_wrong(failure, samples, layout), largest_weight(layout, weights), help);
 }
 

@@ -8,7 +8,9 @@
 #include "comm/communicator.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
+#include "comm/reduce/sum_check.hpp"
 #include "common/timeline.hpp"
+#include "data/sampler.hpp"
 #include "models/arena.hpp"
 
 #include <cstddef>
@@ -76,6 +78,7 @@ class SeriesLength {
   explicit SeriesLength(std::int64_t longest) : longest_(longest) {}
 
   std::int64_t steps() const { return steps_; }
+  std::int64_t longest() const { return longest_; }
   /// A series has ended that took this rank so long; at least one step. Collective, with the same number of steps.
   void took(std::int64_t steps, double seconds, Communicator& comm);
 
@@ -129,11 +132,29 @@ struct StepSums {
   std::span<const TensorRefusals> refusals = {};  ///< for each tensor, if something was refused
 };
 
-/// How a rank computes a step. Every call is collective.
-class StepWork {
+/// A step whose sums are complete and have not moved the weights. Every call is collective.
+class ReducedStep {
  public:
-  virtual ~StepWork() = default;
+  ReducedStep() = default;
+  virtual ~ReducedStep() = default;
+  ReducedStep(const ReducedStep&) = delete;
+  ReducedStep& operator=(const ReducedStep&) = delete;
 
+  virtual const StepPosition& position() const = 0;
+  /// Fingerprints of what this rank's team has added up (Teams::share_parts).
+  virtual SumFingerprints own_share() = 0;
+  /// True: gradients_of() so many grains can be computed here.
+  virtual bool has_room_for(std::size_t grains) = 0;
+  /// Computes the gradients of grains of this step, whoever has them, and leaves the step as it is.
+  /// @returns as own_share()
+  virtual SumFingerprints gradients_of(const std::vector<Grain>& grains) = 0;
+  /// As GradientReducer::show_sums().
+  virtual void show_sums(const GradientReducer::SeeSums& see) = 0;
+};
+
+/// How a rank computes a step. Every call is collective.
+class StepWork : public ReducedStep {
+ public:
   /// Batch, forward, loss, backward, and the wait for the sums over all ranks; again where the units have changed.
   virtual StepSums reduce() = 0;
   /// Moves the weights by these sums.
@@ -150,10 +171,13 @@ class StepWork {
   virtual bool sum_again() { return false; }
 };
 
+class StepObserver;
+
 /// Computes a step until its sums may move the weights or never will. Adds it to the series: taken, or as a failure.
 /// Collective.
+/// @param observer  sees the step just before its update
 /// @param timeline  where its parts are written down; may be null
-void take_step(StepWork& work, GradientUnits& units, std::int64_t global_step, Timeline* timeline,
+void take_step(StepWork& work, GradientUnits& units, StepObserver& observer, Timeline* timeline,
                StepSeries& series);
 
 /// Explains to a person why a step cannot be taken. One line: the step, what is NaN or infinite in it, the largest

@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The engine "amx": the tiles of Intel's AMX. tdpbssd adds 4 products of signed 8-bit digits to each of 16 x 16 sums of
-/// 32 bits, 16 times, all digits times all digits.
+/// The engine "amx": the tiles of Intel's AMX. tdpbssd adds 4 products of signed 8-bit digits to each of 16 x 16 sums
+/// of 32 bits, 16 times, all digits times all digits.
 ///
-/// Napkin, since no machine here has AMX: a core starts a tdpbssd every 16 cycles, 16,384 products of digits or 4,096 of
-/// 16 bits, and its sums come 52 cycles later. Four tiles of sums in turns wait for none of their own; three, with high
-/// low and low high in one, would wait 104 cycles in 64. Each of four tiles that are loaded, 8 cycles from a first-level
-/// cache, serves two products: 32 cycles in 64. From 256 channels on a pixel's tiles come from the second level, 4 KiB
-/// in 64 cycles, which is all that it gives.
+/// Napkin, since no machine here has AMX. A core starts a tdpbssd every 16 cycles, 16,384 products of digits or 4,096
+/// of 16 bits, and its sums come 52 cycles later. Four tiles of sums in turns never wait for their sums; three, with
+/// high low and low high in one, would wait 104 cycles in 64. Each of four tiles that are loaded, 8 cycles from a
+/// first-level cache, serves two products: 32 cycles in 64. From 256 channels on a pixel's tiles come from the second
+/// level, 4 KiB in 64 cycles, which is all that it gives.
 ///
-/// All but the tiles was timed on an AMD EPYC (Zen 4): joining, rounding and storing 16 x 16 sums takes 80 to 140 ns
-/// (beside 36 products, 576 cycles, for 3 x 3 taps of 64 channels); digits take 0.2 ns a number of a source, 0.3 of x and
-/// 0.3 to 0.5 of dy in a gradient, 0.7 of a weight, 1.3 in a data gradient.
+/// All but the tiles was timed on an AMD EPYC (Zen 4). Joining, rounding and storing 16 x 16 sums takes 80 to 140 ns
+/// (beside 36 products, 576 cycles, for 3 x 3 taps of 64 channels); digits take 0.2 ns a number of a source, 0.3 of x
+/// and 0.3 to 0.5 of dy in a gradient, 0.7 of a weight, 1.3 in a data gradient.
 #include "kernels/cpu/int16/engines.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 

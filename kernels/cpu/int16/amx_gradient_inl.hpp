@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Weight gradients on tiles: 16 filters x 16 channels of one tap, over 64 neighbours in a row of pixels and samples.
+/// Weight gradients on tiles: 16 filters x 16 channels of a tap, over 64 pixels and samples of a row.
 ///
 /// dy is packed as [filter / 16][row][64 pixels and samples][high, low][16 filters][64]. x is packed as
-/// [row][channel / 16][column][sample / 4][16 channels][4 samples], in a frame of zeros, and with a stride the columns lie
-/// by their remainder first. So what a tap reads for a row of dy is one run of lines of 64 bytes. A run's last tile
+/// [row][channel / 16][column][sample / 4][16 channels][4 samples], in a frame of zeros; with a stride columns lie by
+/// their remainder first. So what a tap reads for a row of dy is one run of lines of 64 bytes. A run's last tile
 /// reaches into what follows, times zeros of dy. Few channels are folded as in a product (amx_product_inl.hpp).
 #pragma once
 
@@ -59,7 +59,7 @@ struct GradientPlan {
 
 /// 16 samples.
 inline void store_digits(const float* from, const float* first, const float* second, Word* high, Word* low) {
-  std::int8_t of_high[kSide], of_low[kSide];  // a compiler knows that they lie apart from all others
+  std::int8_t of_high[kSide], of_low[kSide];  // tells the compiler that they do not overlap others
   for (std::size_t n = 0; n < kSide; ++n) {
     const std::int32_t q = rounded(from[n], first[n], second[n]);
     of_high[n] = static_cast<std::int8_t>(high_digit(q));

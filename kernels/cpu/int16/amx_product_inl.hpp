@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Forward pass and data gradient on tiles: 16 targets x 16 samples of one pixel, 64 terms at a time.
 ///
-/// The source is packed 16 samples after the other: [row][column][channel / 4][16 samples][4 channels], high digits and
-/// low ones apart. So the taps of one row, where they are neighbours, are one run of lines of 64 bytes, and a run is cut
+/// The source is packed 16 samples after the other: [row][column][channel / 4][16 samples][4 channels]. High and low
+/// digits are separate. So the taps of one row, where they are neighbours, are one run of lines of 64 bytes, cut
 /// into tiles wherever a tile is full. A run's last tile reaches into what follows, times weights that are zero.
 /// If channels are few, the rows of taps become channels, too (is_folded), and each row of the target has a row of the
 /// packed source: 3 channels and 7 x 7 taps are 21 channels and one row of 7 taps, three tiles in place of seven.
@@ -87,7 +87,7 @@ struct ProductPlan {
   }
 };
 
-/// Rounded weights to the digits of a row of tiles, term after term.   @param places  of the terms in q
+/// Rounded weights to the digits of a row of tiles, term after term.   @param places  places of the terms in q
 inline void pack_terms(const float* q, const std::vector<std::int32_t>& places, std::size_t term,
                        Word* tiles) {
   for (std::size_t first = 0, some = 0; first < places.size(); first += some, term += some) {

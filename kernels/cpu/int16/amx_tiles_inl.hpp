@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums on tiles of 16 rows of 64 bytes, and digits for them. The engine "amx" is written once: over the processor's tiles
-/// (amx.cpp), and in tests over tiles in memory. A source that includes these headers (amx_*_inl.hpp) between target
-/// attributes includes first what they include.
+/// Sums on tiles of 16 rows of 64 bytes, and digits for them. The engine "amx" is written once: over the processor's
+/// tiles (amx.cpp), and in tests over tiles in memory. A source that includes these headers (amx_*_inl.hpp) between
+/// target attributes includes first what they include.
 ///
 /// `Tiles` has a begin() and an end() around each product of a thread, and within
 ///   clear()              four tiles of sums, 0
@@ -104,7 +104,7 @@ class TileSums {
   alignas(64) std::int64_t totals_[kTile];
 };
 
-/// Between the two calls a thread's tiles are its own.
+/// Between the two calls a thread owns its tiles.
 template <class Tiles>
 struct TilesInUse {
   TilesInUse() { Tiles::begin(); }

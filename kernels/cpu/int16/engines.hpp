@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// An engine of 16-bit integers: two products of integers, with a rounding and a layout of its own.
+/// An engine of 16-bit integers: two products of integers, with its rounding and layout.
 #pragma once
 
 #include "common/buffers.hpp"

@@ -59,7 +59,7 @@ struct ColumnUnits {
 /// total * unit, rounded once, where a double might not hold the total.
 inline float round_once(std::int64_t total, double unit) {
   constexpr std::int64_t kExact = std::int64_t{1} << 53;
-  if (total > kExact || total < -kExact) {  // the last bit stands for all that are cut off
+  if (total > kExact || total < -kExact) {  // the last bit represents all that are cut off
     constexpr std::int64_t kCut = 2048;
     const std::int64_t cut = total / kCut * kCut;
     total = cut == total ? total : (cut + (total < 0 ? -kCut / 2 : kCut / 2));
@@ -67,8 +67,8 @@ inline float round_once(std::int64_t total, double unit) {
   return static_cast<float>(static_cast<double>(total) * unit);
 }
 
-/// The taps of one target pixel: a grid of channels * rows * columns of the source, and of the packed weights. Steps are
-/// in elements of the engine.
+/// The taps of one target pixel: a grid of channels * rows * columns of source and packed weights. In
+/// elements of the engine.
 struct TapGrid {
   std::size_t channels = 1, rows = 1, columns = 1;
   std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
@@ -98,8 +98,8 @@ void for_each_even_block(std::size_t total, std::size_t limit, const Use& use) {
   }
 }
 
-/// Calls run(first target, targets, row, column) for all blocks of targets and all pixels. All weights pass over a pixel's
-/// window if the second-level cache holds them; else windows pass over some weights.
+/// Calls run(first target, targets, row, column) for all blocks of targets and all pixels. All weights pass over a
+/// pixel's window if the second-level cache holds them; else windows pass over some weights.
 template <class Run>
 void for_each_target_and_pixel(const Correlation& c, std::size_t targets_of_block, const Run& run) {
   constexpr std::size_t kCachedWeights = 96 * 1024;
@@ -138,8 +138,8 @@ void for_each_weight(const Correlation& c, std::size_t targets_of_block, const U
       });
 }
 
-/// One group of a convolution or of its data gradient, in steps of `sources_at_once` channels of the source, which are
-/// one element of the engine: calls tile(size, columns, call) for all blocks of targets, pixels and columns.
+/// One group of a convolution or of its data gradient, in steps of `sources_at_once` channels of the source. A step is
+/// one element of the engine. Calls tile(size, columns, call) for all blocks of targets, pixels and columns.
 /// @param source    [block of columns][feature][column of the block]
 /// @param together  columns of a block
 /// @param width_of  the columns of a tile, of so many that are left
@@ -192,8 +192,8 @@ void for_each_tile(const Correlation& c, std::size_t sources_at_once, std::size_
   }
 }
 
-/// A weight gradient of one group, both operands rounded: for filter k and tap t the sum over rows p, columns q and
-/// samples n of dy[k * dy_channel + (p * columns + q) * batch + n] times
+/// A weight gradient of one group, both operands rounded. For filter k and tap t it is the sum over rows p, columns q
+/// and samples n of dy[k * dy_channel + (p * columns + q) * batch + n] times
 /// x[taps[t] + p * x_row + q * x_column + n].
 struct GradientShape {
   std::size_t filters = 0, rows = 0, columns = 0, batch = 0;
@@ -219,9 +219,9 @@ inline std::vector<PixelBlock> exact_blocks(const GradientShape& g) {
   return blocks;
 }
 
-/// Calls tile(first filter, filters, first tap, taps, pixels) for blocks of filters, taps and pixels, so that what is read
-/// of dy stays in the first-level cache while all taps pass over it.
-/// @param bytes  of a number of dy
+/// Calls tile(first filter, filters, first tap, taps, pixels) for blocks of filters, taps and pixels. The part of dy
+/// that it reads stays in the first-level cache while all taps pass over it.
+/// @param bytes  bytes of a number of dy
 template <class Tile>
 void for_each_gradient_tile(const GradientShape& g, std::size_t bytes, std::size_t most_filters,
                             std::size_t most_taps, const Tile& tile) {

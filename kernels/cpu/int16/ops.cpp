@@ -238,8 +238,8 @@ Conv2dShape as_convolution(const LinearShape& s) {
           .kernel_width = 1};
 }
 
-/// As the engine "doubles" keeps them; "amx" fills up 16 channels, and "vnni" keeps a second image of a single channel,
-/// sums of 32 filters with their dy, and that of 5 filters in steps.
+/// Numbers that the engine "doubles" keeps, with room for the others. "amx" fills up 16 channels, and "vnni" keeps a
+/// second image of a single channel, sums of 32 filters with their dy, and that of 5 filters in steps.
 std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns) {
   constexpr std::uint64_t kOfSums = 64, kOfGradient = 24576;
   const Conv2dShape s = shape.group();
@@ -274,7 +274,7 @@ void choose_engine(std::string_view name) {
   const auto* const found =
       std::ranges::find(kEngines, name, [](const Engine* e) { return std::string_view(e->name); });
   if (found == kEngines.end())
-    throw UsageError(fmt::format("{}={} is no engine: choose one of {}", kEngineVariable,
+    throw UsageError(fmt::format("{}={} is not an engine: choose one of {}", kEngineVariable,
                                  printable_line(std::string(name)), fmt::join(engine_choices(), ", ")));
   if (!(*found)->is_here())
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kEngineVariable, name,

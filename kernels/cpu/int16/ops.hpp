@@ -3,9 +3,9 @@
 /// Convolutions and fully connected layers in 16-bit integers (train.precision: int16). Tensors, gradients and
 /// conventions are those of kernels/cpu/ops.hpp; docs/arithmetic.md has the contract:
 /// - An operand v becomes q = v / 2^e, rounded half to even, where e >= -149 is the smallest with |v| <= 32639 2^e for
-///   all v of its unit. Of x and dy each sample has a unit of its own, but in a weight gradient the whole call has one;
+///   all v of its unit. For x and dy each sample has a unit, but in a weight gradient the whole call has one;
 ///   weights have one a tensor. Padding samples count nowhere.
-/// - A result is the exact sum of products of integers, times a power of two, rounded once to fp32; then comes the bias.
+/// - A result is the exact sum of products of integers, times a power of two, rounded once to fp32; then the bias.
 /// - NaN or infinity in a unit makes all its results NaN.
 /// Units come from the largest number of each column, which an Operand may bring.
 /// So the order of a sum leaves no trace, nor does the engine.
@@ -22,10 +22,10 @@
 
 namespace lockstep::cpu::int16 {
 
-/// As cpu::conv2d_forward; b null: zeros.   @param samples  columns that are samples; the others are padding
+/// cpu::conv2d_forward in integers; b null: zeros.   @param samples  columns that are samples; the others are padding
 void conv2d_forward(const Conv2dShape& shape, int samples, const Operand& x, const float* w, const float* b,
                     float* y);
-/// As cpu::conv2d_backward_data.
+/// cpu::conv2d_backward_data in integers.
 void conv2d_backward_data(const Conv2dShape& shape, int samples, const Operand& dy, const float* w,
                           const float* b, float* dx);
 /// dw [K,C,R,S], in one term: a sum of integers needs no others.
@@ -38,7 +38,7 @@ Conv2dShape as_convolution(const LinearShape& shape);
 
 // How much of a gradient is rounded away.
 
-/// Numbers of gradients of outputs that are not 0, and those of them that become 0 in the unit of a weight gradient.
+/// Numbers of gradients of outputs that are not 0. Some of them become 0 in the unit of a weight gradient.
 struct RoundingCount {
   std::int64_t nonzero = 0, to_zero = 0;
 };
@@ -56,8 +56,8 @@ std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns);
 /// The variable that names one.
 inline constexpr const char* kEngineVariable = "LOCKSTEP_INTEGER_ENGINE";
 
-/// The engines of this processor, with the instruction set in use, the best one first: of "amx" (8-bit digits on
-/// tiles), "vnni" (AVX-512 VNNI: 16-bit numbers, and their high digits) and "doubles", which every processor has.
+/// The engines of this processor, with the instruction set in use, the best one first. "amx" has 8-bit digits on
+/// tiles, "vnni" AVX-512 VNNI, 16-bit numbers and their high digits; "doubles" runs on every processor.
 std::vector<std::string> engine_choices();
 /// The one in use.
 std::string engine_name();

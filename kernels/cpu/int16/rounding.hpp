@@ -11,10 +11,10 @@
 
 namespace lockstep::cpu::int16 {
 
-/// Each column's unit.   @param x  [features, batch]     @param samples  columns behind them have the unit of nothing
+/// Each column's unit.   @param x  [features, batch]     @param samples  columns after them have the unit of nothing
 void find_units(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
                 ColumnUnits& units);
-/// One unit of all columns but those behind the samples.
+/// One unit of all columns but those after the samples.
 void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
                       ColumnUnits& units);
 /// The unit of a tensor without columns.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The engine "vnni" (AVX-512 VNNI): forward and data gradient, a tile of targets and columns of one pixel at a time.
+/// The engine "vnni" (AVX-512 VNNI): forward and data gradient, by tiles of targets and columns of one pixel.
 #include "kernels/cpu/int16/engines.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 
@@ -28,9 +28,9 @@ constexpr std::size_t kFewQuads = 16;
 struct Pixel {
   const WindowSteps& steps;
   const std::int32_t *pairs, *digits;                        ///< the packed source at the first tap
-  const std::int32_t *weights_of_pairs, *weights_of_digits;  ///< of the block of targets
+  const std::int32_t *weights_of_pairs, *weights_of_digits;  ///< weights of the block of targets
   const double* units;
-  const float* normal_units;  ///< the same; null: a result may be subnormal
+  const float* normal_units;  ///< units, if no result is subnormal; else null
   const float* bias;          ///< null: zeros
   float* target;
   std::size_t target_step;
@@ -46,7 +46,7 @@ HWY_INLINE void keep_in_registers(__m512i (&sum)[K][V]) {
   }
 }
 
-/// Sums of all K * V in registers, from 0 on; of digits, 128 times those of target k in lane k of the result.
+/// Sums of all K * V in registers, from 0 on. With digits, 128 times those of target k are in lane k of the result.
 template <std::size_t K, std::size_t V, bool kDigits>
 HWY_INLINE __m512i sum_in_registers(const Step* step, std::size_t count, const std::int32_t* source,
                                     const std::int32_t* weights, __m512i (&sum)[K][V]) {
@@ -79,7 +79,7 @@ HWY_INLINE __m512i sum_in_registers(const Step* step, std::size_t count, const s
   return of_weights;
 }
 
-/// The same in memory, what they return behind them.
+/// sum_in_registers(), to memory, and then its result.
 template <std::size_t K, std::size_t V, bool kDigits>
 HWY_NOINLINE void sum_steps(const Step* step, std::size_t count, const std::int32_t* source,
                             const std::int32_t* weights, __m512i* sums) {
@@ -102,7 +102,7 @@ HWY_INLINE __m512 short_sums(__m512i low, __m512i digits) {
   return _mm512_fmadd_ps(_mm512_cvtepi32_ps(upper), _mm512_set1_ps(65536), _mm512_cvtepi32_ps(lower));
 }
 
-/// Sums of 16 columns in 64 bits, in the order 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15.
+/// Sums of 16 columns in 64 bits. Their order is 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15.
 struct LongSums {
   __m512i half[2];
 
@@ -141,7 +141,7 @@ HWY_INLINE void store_result(const Pixel& p, std::size_t k, std::size_t v, __m51
   _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(result, bias));
 }
 
-/// Both sums stay in registers: for a few steps, which memory would take as long as.
+/// Both sums stay in registers: for a few steps, which memory would cost as much time as.
 template <std::size_t K, std::size_t V>
 void run_small_pixel(const Pixel& p) {
   __m512i low[K][V], high[K][V];
@@ -224,7 +224,7 @@ std::size_t vectors_at_once(std::size_t columns) {
 /// The packed operands of a product.
 struct Packed {
   std::int32_t *pairs, *digits, *weights_of_pairs, *weights_of_digits;
-  const float* normal_units;  ///< as Pixel has them, of all columns
+  const float* normal_units;  ///< Pixel::normal_units of all columns
   bool is_small;
   std::size_t targets_of_block;
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The engine "vnni": weight gradients of few pixels, or of batches that are no whole vectors. A vector is 16 filters, and
-/// dy is packed so; two or four samples of x, which lie one behind the other, are multiplied with all of them.
+/// The engine "vnni": weight gradients of few pixels, or of batches that are no whole vectors. A vector is 16 filters,
+/// and dy is packed so; two or four neighbouring samples of x are multiplied with all of them.
 #include "kernels/cpu/int16/engines.hpp"
 
 #if defined(__x86_64__)
@@ -52,7 +52,7 @@ struct PackedLines {
 
 /// Transposes 16 x 16 numbers; the last four rows are not wanted.
 HWY_INLINE void transpose(const __m512i (&from)[kFilters], __m512i (&to)[kPairs + kQuads]) {
-  __m512i blocks[4][4];  // of four rows, a column of each four
+  __m512i blocks[4][4];  // four rows, a column of each four
   LOCKSTEP_UNROLL
   for (std::size_t g = 0; g < 4; ++g) {
     const __m512i* const rows = from + 4 * g;
@@ -191,7 +191,7 @@ void write_digits(const std::int16_t* numbers, std::size_t size, std::uint8_t* d
   }
 }
 
-/// Writes or adds the parts of `width` filters, some taps at a time, so that these are read from the cache.
+/// Writes or adds the parts of `width` filters, some taps at a time, so that they stay in the cache.
 void add_totals(const std::int32_t* parts, std::size_t width, bool writes, std::size_t first,
                 const GroupGradient& gradient) {
   constexpr std::size_t kTapsAtOnce = 16;

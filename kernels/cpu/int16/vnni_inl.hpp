@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The arithmetic of the engine "vnni": a sum of products of 16-bit numbers in three multiply-adds for four of them.
+/// The arithmetic of the engine "vnni": sums of products of 16-bit numbers, three multiply-adds for four products.
 ///
 /// vpdpwssd gives the sum modulo 2^32, two products at a time. vpdpbusd gives the sum of products of high digits, four
 /// at a time; times 2^16 it is less than 2^31 away from the sum, for kMostQuads steps. Both together are the sum.
 /// Numbers are q = 256 high + low, -128 <= low < 128. vpdpbusd wants one side without a sign: it is high + 128, and the
-/// sum of 128 times the other side is taken off.
+/// sum of 128 times the other side is subtracted.
 #pragma once
 
 #include "hwy/base.h"
@@ -55,7 +55,7 @@ HWY_INLINE __m512i round_vector(const float* x, __m512 first, __m512 second) {
 HWY_INLINE __m512i add_half(__m512i numbers) {
   return _mm512_add_epi16(numbers, _mm512_set1_epi16(128));
 }
-/// High digits of two pairs, with signs: of even 0, odd 0, even 1, odd 1 in the order that weights have, too.
+/// High digits of two pairs, with signs: even 0, odd 0, even 1, odd 1 in the weights' order.
 HWY_INLINE __m512i high_digits(__m512i even, __m512i odd) {
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFF00FF00));
   return _mm512_or_si512(_mm512_and_si512(upper, add_half(odd)),
@@ -72,7 +72,7 @@ HWY_INLINE __m512i add_128_times(__m512i sum, __m512i digits) {
 
 /// The weight gradient.
 void sum_gradients(const GroupGradient& gradient);
-/// The same with samples as lanes, of a batch of whole steps.
+/// The weight gradient with samples as lanes, for a batch of whole steps.
 void sum_gradients_of_samples(const GroupGradient& gradient);
 inline constexpr std::size_t kSamplesOfStep = 64;
 

@@ -31,7 +31,7 @@ struct WindowSteps {
   }
 };
 
-/// How source and weights are packed: `elements` of a window lie one behind the other, on each of its `lines`.
+/// How source and weights are packed: `elements` of a window follow one another, on each of its `lines`.
 struct Packing {
   const Correlation& c;
   bool

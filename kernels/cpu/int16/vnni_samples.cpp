@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The engine "vnni": weight gradients of many pixels. A vector is 32 or 64 samples of a pixel, of dy as of x, so that no
+/// The engine "vnni": weight gradients of many pixels. A vector is 32 or 64 samples of a pixel, of dy and x, so that no
 /// lane is empty, however few filters there are; sums over lanes are made when all pixels of a block have been added.
 #include "kernels/cpu/int16/engines.hpp"
 
@@ -23,7 +23,7 @@ constexpr std::size_t kMostFilters = 5, kMostTaps = 12;
 constexpr std::array<std::size_t, kMostFilters + 1> kTapsBesides = {0, 12, 12, 8, 6, 5};
 /// Samples of a step, which are one vector of digits or two of numbers.
 constexpr std::size_t kStep = kSamplesOfStep, kNumbers = 32;
-/// Steps between joins: dy of a tile's filters stays in the first-level cache, and sums in 32 bits, as kMostQuads says.
+/// Steps between joins. dy of a tile's filters stays in the first-level cache, and sums in 32 bits, see kMostQuads.
 constexpr std::size_t kSteps = 64;
 static_assert(kSteps <= kMostQuads);
 
@@ -68,7 +68,7 @@ struct PackedImage {
   }
 };
 
-/// As round_image() does.
+/// Packs what round_image() makes.
 PackedImage pack_image(const FramedImage& image, const float* x, const ColumnUnits& units) {
   const std::size_t size = image.channels * image.channel(), side = image.frame * image.batch;
   const PackedImage packed{scratch<std::int16_t, OfSource>(size), scratch<std::uint8_t, OfRounded>(size)};
@@ -171,7 +171,7 @@ HWY_INLINE __m512i sum_16(const __m512i* v) {
                           _mm512_shuffle_i32x4(first, second, 0xDD));
 }
 
-/// Adds to totals [filter][tap], whose filters lie `all_taps` apart.
+/// Adds to totals [filter][tap], with one filter every `all_taps`.
 template <std::size_t K, std::size_t T>
 void add_steps(const PackedSteps& steps, const PackedImage& x, const std::size_t* tap, std::size_t all_taps,
                std::int64_t* totals) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What kernels/cuda uses of CUDA, for the host compiler (docs/gpu.md). The names are in a namespace of
+/// The part of CUDA that kernels/cuda uses, for the host compiler (docs/gpu.md). The names are in a namespace of
 /// ours, so that a program can hold the emulator and the CUDA runtime at once.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include "kernels/emulation/device_functions.hpp"
 #include "kernels/emulation/runtime_api.hpp"
 
-/// What kernels are compiled for: with it fmaf() is one instruction, five times as fast as a call. The launch
-/// asks the processor first.
+/// The target that kernels are compiled for. With it fmaf() is one instruction, five times as fast as a call. The
+/// launch asks the processor first.
 #ifdef __x86_64__
 #define LOCKSTEP_KERNEL_TARGET __attribute__((target("fma")))
 #else

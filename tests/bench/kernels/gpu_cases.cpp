@@ -85,7 +85,7 @@ GpuCalls forward(GpuMemory& memory, const Stage& stage) {
   return calls;
 }
 
-/// From the gradient of a stage to that of the stage before it, through the latter's epilogue if the kernel can.
+/// Gradient of a stage to that of the stage before it, through the latter's epilogue if the kernel can.
 GpuCalls data_gradient(GpuMemory& memory, const Stage& stage, const Stage& before) {
   const bool through = before.epilogue.count > 0 && shape_through_epilogue(before, stage).has_value();
   const int features = (through ? before.before_epilogue : stage.input).features();

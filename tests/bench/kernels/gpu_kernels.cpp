@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Calls that find their input in the L2 cache as in training, timed by the GPU's own clock, contenders in turns.
+/// Times calls whose input is in the L2 cache, as in training, by the GPU's own clock, in turns.
 #include "common/error.hpp"
 #include "tests/bench/kernels/bench.hpp"
 #include "tests/support/prelude.hpp"

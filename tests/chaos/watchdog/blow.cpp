@@ -83,7 +83,7 @@ Kind random_stop(Dice& dice) {
 
 namespace {
 
-/// Of a process that may be gone: its rank, -1.
+/// Rank of a process; -1: it may be gone.
 int rank_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
   const std::string environment{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -110,7 +110,7 @@ std::vector<pid_t> processes_by_rank(const std::vector<pid_t>& processes, int ra
 
 namespace {
 
-/// What stands behind `words`; nothing if they are not there.
+/// Text after `words`; nothing if they are not there.
 std::optional<std::string> behind(const std::string& line, std::string_view words) {
   const auto at = line.find(words);
   if (at == line.npos) return std::nullopt;

@@ -18,15 +18,15 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::minutes kStepsPatience{2};
 constexpr std::int64_t kStepsToStrikeIn = 80;
-/// Who is lost, stopped or cut off is named within so long.
+/// Limit for naming a lost, stopped or disconnected rank.
 constexpr double kNamedWithin = 5;
 /// That it is back is said within so long, if the run lasts.
 constexpr double kSaidWithin = 2;
-/// Where a rank has died the others leave at once; but a save that is under way is brought to its end, in five seconds.
+/// Limit for the others to leave after a rank's death; a save under way is completed, in five seconds.
 constexpr double kAtOnce = 2;
 constexpr double kAtOnceWithSave = 5.5;
 constexpr double kAfterDeadline = 2;
-/// A verdict on a death needs less; a launcher that ends the others sooner than that is a matter of the machine.
+/// A verdict on a death needs less. A launcher that ends the others sooner than that is a matter of the machine.
 constexpr double kLateEnoughForLauncher = 0.2;
 
 void require(bool holds, const std::string& what) {
@@ -180,7 +180,7 @@ void Trial::check(const Attempt& attempt, const Seen& seen, int exit_code) {
 
 void Trial::check_initiating(const Said& said) const {
   const std::set<int> first{blow_.victim}, both = blow_.victims();
-  // Who dies within 0.15 s of the first is initiating, by when it is seen: a late machine sees late.
+  // Deaths within 0.15 s of the first count as initiating, as seen: a late machine sees late.
   const bool machine_late =
       world_.pulse.latest_since(struck_) > 0.1 || world_.pulse.slowness_since(struck_) > 2;
   bool right = said.initiating == first;
@@ -233,7 +233,7 @@ void Trial::check_stop_for_good(const Attempt& attempt, const Said& said, const 
                       placement_.timeout_seconds));
 }
 
-/// A run that was over when the blow fell: no rank watches any more, and those that wait in MPI_Finalize have its deadline.
+/// A run that was over when the blow fell. No rank watches any more, and those that wait in MPI_Finalize have its deadline.
 void Trial::check_too_late(const Attempt& attempt, const Said& said, int exit_code) {
   const std::string text = attempt.err();
   require(said.verdicts == 0 && !said.has_notice(), "words of a watch that is over");

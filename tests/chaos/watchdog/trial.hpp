@@ -13,7 +13,7 @@
 
 namespace lockstep::chaos {
 
-// What happens to a run that is watched: to whom, and how.
+// Blow to a watched run: its target, and its kind.
 
 struct Blow {
   enum class Kind {
@@ -45,16 +45,16 @@ Placement watched_placement(Dice& dice, Blow::Kind kind);
 /// Falls on any rank, at any of the first `most_steps` steps.
 Blow random_blow(Dice& dice, Blow::Kind kind, int ranks, std::int64_t most_steps);
 
-/// Of a hundred kills most are of one rank; of a hundred stops half are for good.
+/// Draws a kill: of a hundred most are of one rank; of a hundred stops half are for good.
 Blow::Kind random_kill(Dice& dice);
 Blow::Kind random_stop(Dice& dice);
 
-// Which process is which rank.
+// Mapping of processes to ranks.
 
-/// Of processes that Open MPI's mpirun has started: by rank; empty where not all of them are there.
+/// Processes that Open MPI's mpirun has started, by rank; empty where not all of them are there.
 std::vector<pid_t> processes_by_rank(const std::vector<pid_t>& processes, int ranks);
 
-// What the ranks' watch has said, read back from its words.
+// Statements of the ranks' watch, read back from its words.
 
 struct Said {
   int verdicts = 0;
@@ -72,7 +72,7 @@ Said read_said(const std::string& text);
 /// "ranks 0-2, 5" as it stands at the start of `text`; empty: it is no list of ranks.
 std::set<int> read_ranks(const std::string& text);
 
-// How late and how slow this machine is: a thread that wants to wake up again and again and compute a little, and
+// Meter of this machine's delays: a thread that wants to wake up again and again and compute a little. It
 // notes when it could not.
 
 /// A deadline that was missed means something only beside this.
@@ -118,7 +118,7 @@ class Hog {
 
 // One run, and all that must hold then.
 
-/// What all trials of a campaign share.
+/// Settings that all trials of a campaign share.
 struct TrialWorld {
   const ChaosJob& endless;       ///< for runs that do not survive
   const ChaosJob& finite;        ///< for those that do

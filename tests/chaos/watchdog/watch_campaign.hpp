@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A whole test of the ranks' watch: kills, stops and runs that are left alone beside a hog, then the tally.
+/// A whole test of the ranks' watch. Kills, stops and runs that are left alone beside a hog, then the tally.
 #pragma once
 
 #include "tests/chaos/campaign.hpp"
@@ -19,9 +19,9 @@ struct WatchOptions : Options {
 /// although the machine was not.
 int run_watch_campaign(WatchOptions options);
 
-// What a watchdog campaign counts: how often what was seen, and how long it took.
+// Counters of a watchdog campaign: how often each kind was seen, and how long it took.
 
-/// Wrong and late are two things: what is wrong ends a campaign as broken; what is late may be the machine's fault.
+/// Wrong and late are two things: what is wrong ends a campaign as broken. What is late may be the machine's fault.
 struct Lateness {
   double allowed = 0;           ///< seconds
   double seconds = 0;           ///< that it took
@@ -29,8 +29,8 @@ struct Lateness {
   double machine_slowness = 1;  ///< and how often longer than it needs what computes took
 
   bool is_late() const { return seconds > allowed; }
-  /// Late, although the machine was not: a chain of a rank, its watchdog, a launcher and this process wakes up
-  /// several times, and each computes.
+  /// Late, although the machine was not. A chain of a rank, its watchdog, a launcher and this process wakes
+  /// up several times, and each computes.
   bool is_without_excuse() const {
     return seconds > allowed * std::max(1.0, machine_slowness) + 5 * machine_late;
   }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A stand-in for NCCL that does what a test tells it: the functions of it and of the CUDA runtime that
+/// A stand-in for NCCL that does what a test tells it. The functions of it and of the CUDA runtime that
 /// comm/nccl calls, without GPUs. It carries no numbers: processes/process_nccl.cpp does.
 #pragma once
 
@@ -43,7 +43,7 @@ void use_fake_nccl(FakeNccl& fake);
 
 }  // namespace lockstep::testing
 
-/// What the test's handle points to.
+/// Target of the test's handle.
 struct ncclComm {
   std::atomic<int> polls_left{0};  ///< until the last call is carried out
 };

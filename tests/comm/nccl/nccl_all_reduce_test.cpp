@@ -12,7 +12,7 @@
 
 namespace lockstep::testing {
 
-// What all-reduce over NCCL asks of the library, with a stand-in for it.
+// Calls of all-reduce over NCCL to the library, with a stand-in for it.
 
 namespace {
 

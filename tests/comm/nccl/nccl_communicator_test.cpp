@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using Calls = std::vector<std::string>;
 
-/// Of a rank that waits in vain.
+/// Wait of a rank in vain.
 constexpr milliseconds kLittle{100};
 
 void nothing(NcclCommunicator& /*connected*/) {}
@@ -44,7 +44,7 @@ class NcclCommunicatorTest : public ::testing::Test {
         },
         patience);
   }
-  /// What() of the PeerLostError or NcclError that `body` throws; its code in `code`.
+  /// Message of the PeerLostError or NcclError that `body` throws; its code in `code`.
   static std::string message_of(const std::function<void()>& body, ExitCode code) {
     try {
       body();
@@ -184,7 +184,7 @@ TEST_F(NcclCommunicatorTest, SignalHandlersStayOurs) {
   EXPECT_EQ(after.sa_handler, ours.sa_handler);
 }
 
-// What becomes of a result that is not ncclSuccess.
+// Treatment of a result that is not ncclSuccess.
 
 NcclError error_of(ncclResult_t result) {
   try {

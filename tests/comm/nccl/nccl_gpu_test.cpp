@@ -8,7 +8,7 @@
 
 namespace lockstep::testing {
 
-// NCCL with one rank, which launches none of its kernels; and between ranks that share a GPU, where NCCL allows it.
+// NCCL with one rank, which launches none of its kernels, and between ranks that share a GPU, where allowed.
 
 namespace {
 
@@ -92,8 +92,8 @@ std::vector<float> message_of(int rank, int message) {
   return values;
 }
 
-/// A message that is started may keep its GPU from everything else until its other end has started, so one goes at a
-/// time.
+/// Messages go one at a time: one that is started may block its GPU until its other end
+/// starts.
 TEST(NcclLinkGpuTest, CarriesMessagesBothWays) {
   const auto gpus = static_cast<int>(cuda::platform().devices().size());
   if (gpus < 2 && !nccl_shares_gpus())

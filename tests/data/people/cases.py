@@ -19,7 +19,7 @@ CASES = []
 
 
 class Wrong(Exception):
-    """What is not as it must be."""
+    """A failed expectation."""
 
 
 @dataclasses.dataclass
@@ -34,7 +34,7 @@ class Want:
     """A set. Samples are (class, numbers in the program's order), where None stands for numbers that are not compared."""
     convert: list = None           # arguments of `lockstep convert`, without where to
     job: dict = None               # the data section of a job that trains on it as it lies
-    samples: list = None           # of both halves: a fifth of each class is for testing; None: it must be refused
+    samples: list = None           # of both halves: a fifth of each class becomes the test half; None: it must be refused
     halves: dict = None            # half → samples, where the files say which
     classes: list = None           # in their order; None: sorted
     shape: tuple = None            # channels, height, width
@@ -109,7 +109,7 @@ def read_set(directory):
 
 
 def joined_names(numbers, classes):
-    """Of samples with several labels "a+b": before them stands how many there are."""
+    """Labels "a+b" of samples with several, after their number."""
     names = []
     while len(numbers):
         names.append("+".join(classes[label] for label in numbers[1:numbers[0] + 1]))
@@ -168,7 +168,7 @@ def compare(want, classes, shape, halves):
 
 
 def compare_sentence(want, text):
-    """What `convert` says is what it wrote."""
+    """Checks that the output of `convert` agrees with its files."""
     said = re.search(r"([\d,]+) class(?:es)?\b.* ([\d,]+) (?:sample|image)s? to train on, (?:([\d,]+) to validate and )?"
                      r"([\d,]+) to test with", text)
     require(said, f"says no counts: {text}")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Columns of tables: what is missing, what is no number, and rows that are there twice."""
+"""Columns of tables: what is missing, what is not a number, and rows that are there twice."""
 import pandas
 
 from .cases import case

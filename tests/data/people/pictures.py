@@ -20,7 +20,7 @@ def picture(name, size=(8, 6), mode="RGB"):
 
 
 def shown(path, mode="RGB"):
-    """What Pillow shows, channel by channel."""
+    """Pixels as Pillow shows them, channel by channel."""
     with Image.open(path) as opened:
         turned = ImageOps.exif_transpose(opened)
         pixels = numpy.asarray(turned.convert(mode), "f8")

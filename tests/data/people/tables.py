@@ -45,7 +45,7 @@ def text_table(folder, text, file="table.csv", options=(), **want):
 
 REFUSED = {"samples": None}
 
-# Where the label stands, and what it is called.
+# Position and name of the label.
 for label in ("label", "target", "class", "y", "species"):
     for place, at in (("first", 0), ("last", 3)):
         @case("csv", f"pandas, {label} {place}")
@@ -87,7 +87,7 @@ def _(folder):
     return table(folder, frame, want={"samples": samples_of(frame), "said": "label"})
 
 
-# What labels are.
+# Kinds of labels.
 LABELS = {
     "whole numbers": ([0, 1, 2], str, ["0", "1", "2"]),
     "whole numbers from 1": ([1, 2, 3], str, None),
@@ -230,7 +230,7 @@ def _(folder):
     return table(folder, frame.rename_axis("id"), options=["--drop", "id"], index=True, want={"samples": samples_of(frame)})
 
 
-# What is no file of rows.
+# Files without rows.
 NO_ROWS = {
     "nothing": ("table.csv", "", "table.csv"),
     "a header alone": ("table.csv", "a,b,label\n", "row"),

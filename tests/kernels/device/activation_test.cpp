@@ -21,7 +21,7 @@ std::vector<std::uint32_t> bits_of(const std::vector<float>& numbers) {
   return bits;
 }
 
-/// Of every size, with the ends of the numbers among them.
+/// Numbers of every size, with the ends among them.
 std::vector<float> numbers(std::size_t size) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> x = {

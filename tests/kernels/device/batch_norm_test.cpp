@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Batch normalisation on a device: the bits of the CPU, whose columns are padded and whose grains come one by
-/// one; and statistics against plain sums in double.
+/// Batch normalisation on a device. The bits of the CPU, whose columns are padded and whose grains come one
+/// by one; and statistics against plain sums in double.
 #include "kernels/batch_norm.hpp"
 
 #include "common/buffers.hpp"
@@ -24,7 +24,7 @@ std::vector<float> drawn(std::size_t size, unsigned seed, float mean) {
   return numbers;
 }
 
-/// What both come to, in the layout of the device.
+/// Results of both, in the layout of the device.
 struct Normalised {
   std::vector<std::int64_t> words, gradient_words;
   std::vector<float> y, dx, statistics;
@@ -168,7 +168,7 @@ TEST_P(DeviceBatchNormTest, StatisticsAreThoseOfPlainSums) {
   }
 }
 
-/// Where all numbers are alike, far from zero, rounding must not make a variance of its own.
+/// Equal numbers far from zero: rounding must not make a variance of its own.
 TEST(BatchNormStatisticsTest, EqualNumbersHaveNone) {
   const BatchNormShape shape{32, 21, 1, 49};
   AlignedBuffer<float> x(32 * 49);

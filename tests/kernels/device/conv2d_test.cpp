@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolutions on a device: the bits of the CPU in every order of threads, whatever the batch and the grains; and fused
-/// ops against their parts. The CPU agrees with naive loops: tests/kernels/linear_test.cpp.
+/// Convolutions on a device: the bits of the CPU in every order of threads, whatever the batch and the
+/// grains. And fused ops against their parts. The CPU agrees with naive loops: tests/kernels/linear_test.cpp.
 #include "kernels/sum_cuts.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/problems.hpp"
@@ -39,7 +39,7 @@ const Conv2dShape kShapes[] = {
     {7, 5, 10, 7, 2, 5, 3, 3, 2},
     {12, 6, 9, 9, 8, 2, 2, 3, 0},
     {4, 11, 3, 3, 20, 1, 1, 2, 0},
-    // Groups, among them one for each channel; taps that are apart, with strides that share a factor with that and not.
+    // Groups, among them one for each channel. Taps that are apart, with strides that share a factor with that and not.
     {5, 6, 7, 6, 4, 3, 3, 1, 1, 2},
     {3, 12, 5, 6, 18, 1, 1, 1, 0, 3},
     {17, 5, 6, 7, 5, 3, 3, 1, 1, 5},
@@ -69,7 +69,7 @@ const Conv2dShape kShapes[] = {
     {100, 3, 6, 7, 5, 2, 3, 2, 1},
 };
 
-// The same; their weight gradients take the emulator long. The second convolutions of Net and LeNet, and four
+// Large shapes; their weight gradients take the emulator long. The second convolutions of Net and LeNet, and four
 // that have filters of some channels, or taps, at a time in shared memory: the last two, one direction each.
 const Conv2dShape kLargeShapes[] = {
     {3, 10, 12, 12, 20, 5, 5, 1, 0}, {1, 20, 13, 13, 50, 5, 5, 1, 0}, {1, 200, 5, 6, 5, 5, 5, 1, 0},
@@ -105,7 +105,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-/// What an op with an epilogue writes.
+/// Output of an op with an epilogue.
 struct Activation {
   std::vector<float> y;
   std::vector<std::uint8_t> mask;
@@ -127,7 +127,7 @@ class Conv2dTest : public testing::Test {
     return rig_.download(dx);
   }
 
-  /// The same through a pool in front, of which every output has its gradient from all four of its window.
+  /// Expands the gradient through a pool before it, of which every output has its gradient from its whole window.
   std::vector<float> expanded(const Conv2dOnDevice& p) {
     const Conv2dShape& s = p.shape;
     const auto mask = rig_.upload(std::vector<std::uint8_t>(s.in_size(), 15));
@@ -310,7 +310,7 @@ struct PooledCase {
   bool data_left_out = true;  ///< the data gradient, too, reads nothing where the pool has no window
 };
 
-// Filters of each kind, with padding and without; outputs of which a pool drops a row, a column, both, or none.
+// Filters of each kind, with padding and without. Outputs of which a pool drops a row, a column, both, or none.
 const PooledCase kPooledCases[] = {
     {{5, 2, 13, 13, 8, 5, 5, 1, 0}},      {{33, 3, 7, 9, 5, 3, 3, 1, 0}},
     {{3, 2, 8, 9, 6, 5, 5, 1, 2}},        {{2, 4, 9, 8, 16, 3, 3, 1, 1}},

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The same numbers for the ops of a CPU, which want the batch padded: what tests share that compare a device's bits
+/// Numbers for the ops of a CPU, which want the batch padded. Shared by tests that compare a device's bits
 /// with those of the CPU (docs/arithmetic.md).
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Random epilogues on a device against their layers one by one: relu, dropout and pool as the CPU has them,
+/// Random epilogues on a device against their layers one by one. Relu, dropout and pool as the CPU has them,
 /// forward, and backward by each layer's own rule.
 #include "kernels/numerics/random.hpp"
 #include "tests/kernels/device/rig.hpp"
@@ -236,7 +236,7 @@ TEST_F(DeviceEpilogueTest, RandomEpiloguesEqualTheirLayers) {
   }
 }
 
-/// What Net and LeNet have behind their layers.
+/// Epilogues of the layers of Net and LeNet.
 TEST_F(DeviceEpilogueTest, EpiloguesOfTheNetworksEqualTheirLayers) {
   constexpr EpilogueStep kRelu = {}, kMax = {EpilogueKind::kMaxPool}, kAvg = {EpilogueKind::kAvgPool};
   constexpr EpilogueStep kDropout2d = {EpilogueKind::kDropout, true, 4, 0.5F};

@@ -28,7 +28,7 @@ std::vector<float> wide_range(std::size_t size, std::uint32_t seed) {
 
 class DeviceExactSumTest : public testing::Test {
  protected:
-  /// The sums after `times` additions of g to `start`, and behind them the counts of refused terms: all,
+  /// The sums after `times` additions of g to `start`, and behind them the counts of refused terms. All,
   /// finite ones, others. Memory starts `offset` elements after an aligned address.
   std::vector<std::int64_t> accumulate(const std::vector<float>& g, std::int64_t start, int times,
                                        std::size_t offset = 0, ExactFormat format = {.limit = kLimit}) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The last fully connected layer, its loss and the gradient of its input in one launch: the bits and counters of
-/// three, whatever the numbers are, and nothing of what it does not take.
+/// The last fully connected layer, its loss and the gradient of its input in one launch. The bits and
+/// counters of three, whatever the numbers are, and nothing of what it does not take.
 #include "tests/kernels/device/rig.hpp"
 
 #include <limits>
@@ -24,7 +24,7 @@ struct LastLayer {
   int batch, inputs, classes;
 };
 
-/// What becomes of the gradient of the input.
+/// Treatment of the gradient of the input.
 enum class DataGradient { kNotWanted, kPlain, kThroughEpilogue };
 
 struct Problem {
@@ -120,7 +120,7 @@ class LinearLossTest : public testing::Test {
   StepState state_;
 };
 
-/// Net and LeNet; slices of one input, of most, and such that end early or are empty; one class, and most.
+/// Net and LeNet; slices of one input, of most, and such that end early or are empty. One class, and most.
 constexpr LastLayer kLayers[] = {{64, 50, 10}, {37, 128, 10}, {1, 1, 2},     {8, 10, 16},
                                  {9, 41, 5},   {33, 65, 3},   {17, 512, 16}, {64, 84, 1}};
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Fully connected layers on a device: the bits of the CPU in every order of threads, whatever the batch and the grains.
-/// The CPU agrees with naive loops: tests/kernels/linear_test.cpp.
+/// Fully connected layers on a device. The bits of the CPU in every order of threads, whatever the batch and
+/// the grains. The CPU agrees with naive loops: tests/kernels/linear_test.cpp.
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/problems.hpp"
@@ -112,7 +112,7 @@ TEST_F(LinearTest, TheLimitItselfIsRefused) {
       << "adds to what is there";
 }
 
-// Fully connected layers on a device with an epilogue of their own: the bits of the two ops one after the other.
+// Fully connected layers on a device with an epilogue of their own. The bits of the two ops one after the other.
 
 using FusedLinearTest = LinearTest;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pools of any window on a device: the bits of the CPU, which agrees with naive loops (tests/kernels/pool_test.cpp), and
-/// ties, NaN and infinities.
+/// Pools of any window on a device. The bits of the CPU, which agrees with naive loops
+/// (tests/kernels/pool_test.cpp), and ties, NaN and infinities.
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"

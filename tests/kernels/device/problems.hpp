@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the tests of convolutions and linear layers compute, and by how much it may be off.
+/// Problems of the tests of convolutions and linear layers, and their tolerances.
 #pragma once
 
 #include "kernels/numerics/sums.hpp"
@@ -66,7 +66,7 @@ inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Problem = LayerProblem<LinearShape>;
 
-/// What an op with an epilogue writes.
+/// Output of an op with an epilogue.
 struct Activation {
   std::vector<float> y;
   std::vector<std::uint8_t> mask;

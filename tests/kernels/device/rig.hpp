@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the tests of device ops stand on: a device, its ops, memory whose overruns and gaps show, and several
-/// orders in which the emulator runs its threads. The same tests are built for the emulator and for GPUs.
+/// Rig of the tests of device ops: a device, its ops, memory that shows overruns and gaps, and thread orders.
+/// The emulator runs its threads in several orders. The same tests are built for the emulator and for GPUs.
 #pragma once
 
 #include "kernels/device.hpp"
@@ -66,7 +66,7 @@ class DeviceRig {
   std::unique_ptr<Stream> stream_;
 };
 
-/// Runs `compute`, which returns a std::vector (or std::pair of them), in every thread order; expects the
+/// Runs `compute`, which returns a std::vector (or std::pair of them), in every thread order. Expects the
 /// same bits each time and returns the first result.
 template <typename Compute>
 auto same_in_every_order(const Compute& compute) {

@@ -39,7 +39,7 @@ std::vector<T> contents(const PinnedBuffer<T>& buffer) {
   return {buffer.span().begin(), buffer.span().end()};
 }
 
-/// The same with every hexadecimal digit replaced by x.
+/// Text with every hexadecimal digit replaced by x.
 std::string outline(std::string text) {
   for (char& c : text) c = std::isxdigit(static_cast<unsigned char>(c)) != 0 ? 'x' : c;
   return text;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The update on a device: the weights are the CPU's bit for bit, sums are zeroed, the state goes on, and a
+/// The update on a device. The weights are the CPU's bit for bit, sums are zeroed, the state goes on, and a
 /// step that is not finite halts it.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
@@ -19,7 +19,7 @@ const std::int64_t kCounts[] = {64, 100, 1, 96, 7};
 
 enum class Sums { kExact, kFp32, kExactInUnitsOfTheirOwn };
 
-/// Of the k-th parameter where each has its own.
+/// Exponent of the k-th parameter where each has its own.
 std::int16_t exponent_of(std::size_t k) {
   return static_cast<std::int16_t>(static_cast<int>(k * 37 % 60) - 75);
 }
@@ -35,7 +35,7 @@ std::string describe(const RuleCase& rule, std::size_t size, std::int64_t count,
                                                   : "");
 }
 
-/// In thirds, of which the second one does not decay; half of the third has a rate of its own, and half stays.
+/// In thirds, of which the second one does not decay. Half of the third has a rate of its own, and half stays.
 std::vector<UpdateTensor> ranges_of(std::size_t size) {
   const std::size_t third = size / 3;
   return {{.size = third},
@@ -72,7 +72,7 @@ std::vector<std::int64_t> exact_sums(std::size_t size, std::int64_t count, unsig
   return sums;
 }
 
-/// What a rule is told at the i-th step: another rate each time.
+/// Scalars for a rule at the i-th step: another rate each time.
 StepScalars told_after(const RuleCase& rule, int i) {
   StepScalars scalars = rule.scalars;
   scalars.at[1] *= 1 + 0.125F * static_cast<float>(i);
@@ -136,7 +136,7 @@ struct Model {
       tensor.slots[k] = static_cast<std::uint32_t>(kSlots * i) + (k + 3) % kSlots;
     return tensor;
   }
-  /// What the next update should add to its row, computed by the CPU.
+  /// Row that the next update should add, computed by the CPU.
   std::vector<std::int64_t> expected_row(const std::vector<std::size_t>& begins,
                                          const std::vector<std::int64_t>& counted) {
     std::vector<std::int64_t> row(slots);

@@ -41,7 +41,7 @@ class GraphTest : public EmulatorTest {
   }
   void replay() { LOCKSTEP_CUDA(cudaGraphLaunch(executable_, stream_)); }
 
-  /// What `to` queues from now on runs after what `from` has queued.
+  /// Makes later work of `to` run after the work that `from` has queued.
   void order(cudaStream_t from, cudaStream_t to) {
     LOCKSTEP_CUDA(cudaEventRecord(event_, from));
     LOCKSTEP_CUDA(cudaStreamWaitEvent(to, event_));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the tests of the emulator stand on: device arrays, and kernels tried in several thread orders.
+/// Rig of the emulator's tests: device arrays, and kernels tried in several thread orders.
 #pragma once
 
 #include "common/error.hpp"

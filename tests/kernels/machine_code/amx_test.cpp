@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Instructions for Intel's AMX, as compilers made them: all that the engine "amx" needs, and nowhere but in it, since
-/// elsewhere no permission was asked for and no tiles are configured.
+/// Instructions for Intel's AMX, as compilers made them. All that the engine "amx" needs, and nowhere but in
+/// it, since elsewhere no permission was asked for and no tiles are configured.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The CPU's side of "one arithmetic on every device": no source of this build is compiled with leave to fuse, to
-/// reorder or to approximate, and the flags do keep the compiler from it.
+/// The CPU's side of "one arithmetic on every device". No source of this build is compiled with leave to
+/// fuse, to reorder or to approximate, and the flags do keep the compiler from it.
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -96,7 +96,7 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-/// The assembly that this command's flags make of a * b + c, with all the instructions that a processor has.
+/// Assembly that this command's flags make of a * b + c, with all instructions of a processor.
 std::string assembly_of_sum(const Command& command, const std::string& more_flags) {
   std::istringstream words(command.text);
   std::string flags, compiler;

@@ -14,10 +14,10 @@
 
 namespace lockstep::machine_code {
 
-// Machine code of compute capability 7.0 to 9.0, as far as it matters to the bits of a result: 16 bytes an
-// instruction, of which the lowest 9 bits are the operation. NVIDIA documents the names (CUDA Binary Utilities) and
-// not the bits; these are what nvdisasm -hex shows. An operation that is not known here is a finding, so that
-// nothing goes by unseen.
+// Machine code of compute capability 7.0 to 9.0, as far as it matters to the bits of a result. An instruction
+// has 16 bytes, of which the lowest 9 bits are the operation. NVIDIA documents the names (CUDA Binary
+// Utilities) and not the bits; these are what nvdisasm -hex shows. An operation that is not known here is a
+// finding, so that nothing goes by unseen.
 
 enum class Operation : unsigned {
   kFmnmx = 0x009,
@@ -138,9 +138,9 @@ T read_at(std::string_view file, std::size_t place) {
   return value;
 }
 
-// What nvcc put into a program for GPUs: PTX for the driver to compile, and cubins, which are machine code for one
-// compute capability. They lie in the section .nv_fatbin, images one after another. NVIDIA documents cuobjdump, which
-// reads it, but not the format; this is what cuobjdump shows of programs made by CUDA 13.
+// Output of nvcc in a program for GPUs: PTX for the driver to compile, and cubins, which are machine code. Each cubin
+// is for one compute capability. They lie in the section .nv_fatbin, images one after another. NVIDIA documents
+// cuobjdump, which reads it, but not the format; this is what cuobjdump shows of programs made by CUDA 13.
 
 enum class ImageKind : std::uint16_t { kPtx = 1, kCubin = 2 };
 

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// kernel_table PROGRAM [EARLIER]: what each kernel of a program for GPUs takes, as a table in Markdown; beside what it
-/// took in an earlier version, where they differ. Needs neither a GPU nor NVIDIA's tools.
+/// kernel_table PROGRAM [EARLIER]: what each kernel of a program for GPUs takes, as a table in Markdown.
+/// Beside what it took in an earlier version, where they differ. Needs neither a GPU nor NVIDIA's tools.
 #include "tests/kernels/machine_code/program.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 namespace {
 
-/// Of one kernel, by compute capability.
+/// Variants of one kernel, by compute capability.
 using Kernels = std::map<int, const CubinKernel*>;
 
 /// Without parameters, unless another kernel has the same name and template arguments.

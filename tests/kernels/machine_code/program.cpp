@@ -50,7 +50,7 @@ Program read_program(const std::filesystem::path& file) {
 
 namespace {
 
-/// What the PTX of a kernel asks for.
+/// Demands of a kernel's PTX.
 struct Demand {
   bool fma32, fma64, quotient32, quotient64, root32, root64, integer_quotient, narrowing;
 
@@ -89,7 +89,7 @@ bool is_move(const Instruction& hfma2) {
   return hfma2.first_operand() == kZeroRegister && hfma2.third_operand() == kZeroRegister;
 }
 
-/// Of 32 or 64 bits, integers: u32, s32, u64, s64.
+/// True for integers of 32 or 64 bits: u32, s32, u64, s64.
 bool is_integer(unsigned atomic_type) {
   return atomic_type <= 2 || atomic_type == 5;
 }
@@ -142,7 +142,7 @@ std::string forbidden(const Instruction& instruction, const Demand& demand) {
   return instruction.rounds_to_nearest() ? "" : "not rounded to nearest";
 }
 
-/// Of those that come with ptxas: what computes floats has to round correctly, "..._rn_noftz_f32_slowpath".
+/// True for routines of ptxas that round correctly, "..._rn_noftz_f32_slowpath"; others on floats do not.
 bool is_exact(std::string_view routine) {
   const auto has = [&](std::string_view part) { return routine.find(part) != std::string_view::npos; };
   const bool is_float = has("f32") || has("f64") || has("dblrcp") || has("dsqrt");
@@ -180,7 +180,7 @@ int pieces(int size, int piece) {
   return (size + piece - 1) / piece;
 }
 
-/// The last instruction of the loops within `loop` that this one belongs to; the one before it, if it is in none.
+/// The last instruction of the loops within `loop` that this one belongs to. The one before it, if it is in none.
 std::size_t end_of_inner(const std::vector<Loop>& loops, const Loop& loop, std::size_t instruction) {
   std::size_t end = instruction - 1;
   for (const Loop& inner : loops) {
@@ -217,8 +217,8 @@ LoopCost loop_cost(const CubinKernel& kernel) {
 }
 
 int resident_warps(const CubinKernel& kernel, int warps) {
-  // Compute capability 8.0 and 9.0: a quarter of a multiprocessor has 16,384 registers, dealt out to warps eight a
-  // thread at a time.
+  // Compute capability 8.0 and 9.0. A quarter of a multiprocessor has 16,384 registers, dealt out to warps
+  // eight a thread at a time.
   constexpr int kQuarters = 4, kRegisters = 16384, kMostWarps = 64, kMostBlocks = 32;
   const int of_warp = pieces(std::max(kernel.registers, 1), 8) * 8 * kWarpSize;
   const int room = std::min(kMostWarps, kQuarters * (kRegisters / of_warp));

@@ -8,8 +8,8 @@
 
 namespace lockstep::machine_code {
 
-// The kernels of a PTX text, as lists of what each statement does, and what in them would not be the arithmetic of the
-// source (docs/arithmetic.md).
+// Kernels of a PTX text as lists of statements, and deviations from the arithmetic of the source
+// (docs/arithmetic.md).
 
 struct PtxKernel {
   std::string symbol;                   ///< mangled
@@ -27,8 +27,8 @@ std::string readable(const std::string& symbol);
 
 /// One line for each operation that is forbidden everywhere or in this kernel: "KERNEL: OPERATION: why".
 ///
-/// PTX lets a compiler fuse `mul.f32` and `add.f32`, but not `mul.rn.f32` and `add.rn.f32` (PTX ISA, "Rounding
-/// modifiers"), so each that lacks its rounding is named, and each fma in a kernel whose source has none.
+/// Findings in a kernel's PTX. It lets a compiler fuse `mul.f32` and `add.f32`, but not `mul.rn.f32` and `add.rn.f32`
+/// (PTX ISA, "Rounding modifiers"). Named are those without rounding, and each fma if the source has none.
 std::vector<std::string> findings_in(const PtxKernel& kernel);
 
 struct Program {
@@ -45,19 +45,19 @@ struct Program {
 /// @throws what images_of() and kernels_of_cubin() throw
 Program read_program(const std::filesystem::path& file);
 
-// Finds what in a kernel's machine code would not be the arithmetic of its PTX, and so not that of the source.
+// Finds deviations of a kernel's machine code from the arithmetic of its PTX, and so of the source.
 
 /// One line for each: "KERNEL (9.0): instruction 12, FFMA: why".
 ///
-/// Divisions and square roots that round correctly are sequences: they start from an approximation (MUFU), and fused
-/// multiply-adds make it exact; a routine behind the kernel takes what the sequence cannot. So these are permitted
-/// where PTX has such an operation, and nowhere else.
+/// Divisions and square roots that round correctly are sequences. They start from an approximation (MUFU),
+/// and fused multiply-adds make it exact; a routine behind the kernel takes what the sequence cannot. So
+/// these are permitted where PTX has such an operation, and nowhere else.
 std::vector<std::string> findings_in(const CubinKernel& kernel, const PtxKernel& ptx);
 
-// What a kernel costs, as far as its machine code says: without a GPU, and so without its memory.
+// Costs of a kernel, as far as its machine code says: without a GPU, and so without its memory.
 
-/// Of the loop that has most fused multiply-adds, and if none has any, most instructions; those of loops within it do
-/// not count.
+/// Cost of the loop with most fused multiply-adds, or if none has any, most instructions; inner loops do not
+/// count.
 struct LoopCost {
   int instructions = 0, fmas = 0;
 
@@ -70,7 +70,7 @@ LoopCost loop_cost(const CubinKernel& kernel);
 /// memory, which mostly depends on the launch, is not looked at.
 int resident_warps(const CubinKernel& kernel, int warps);
 
-/// Of the largest block that its launch bounds allow; 8 where there are none.
+/// Warps of the largest block that its launch bounds allow; 8 where there are none.
 int warps_of_largest_block(const CubinKernel& kernel);
 
 }  // namespace lockstep::machine_code

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The GPU's side of "one arithmetic on every device", read from the program as it was built: in no kernel's PTX or
+/// The GPU's side of "one arithmetic on every device", read from the program as it was built. In no kernel's PTX or
 /// machine code is there an approximation, a flushed denormal number or a fused addition that the source did not ask
 /// for. So what the emulator computes, where a host compiler made the same sources, is what a GPU computes.
 #include "tests/kernels/machine_code/program.hpp"
@@ -12,7 +12,7 @@ namespace lockstep::machine_code {
 
 namespace {
 
-/// Whose machine code is looked at. Newer processors have other operations: of those there is the PTX.
+/// Range of machine code that is read. Newer processors have other operations: of those there is the PTX.
 constexpr int kFirstKnown = 70, kLastKnown = 90;
 
 class ProgramTest : public testing::Test {

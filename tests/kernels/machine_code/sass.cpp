@@ -36,7 +36,7 @@ const std::map<unsigned, std::string_view> kNames = {
     {0x1AB, "ERRBAR"},        {0x1C2, "R2UR"},   {0x1C3, "S2UR"},
 };
 
-/// Where a branch leads to, in bytes.
+/// Target of a branch, in bytes.
 std::optional<std::int64_t> target_of(const Instruction& instruction, std::int64_t address, int capability) {
   if (!instruction.is(Operation::kBra)) return std::nullopt;
   // 48 bits from bit 34 on; from 9.0 on, the lowest 8 of them are apart.
@@ -76,7 +76,7 @@ std::string_view trimmed(std::string_view line) {
 /// "fma.rn.f32" of "@%p1 fma.rn.f32 %f1, %f2, %f3, %f4;"; empty for what is no statement.
 std::string_view operation_of(std::string_view line) {
   line = trimmed(line);
-  if (line.substr(0, 1) == "{") line = trimmed(line.substr(1));  // Of inline assembly.
+  if (line.substr(0, 1) == "{") line = trimmed(line.substr(1));  // a line of inline assembly
   if (line.substr(0, 1) == "@") line = trimmed(line.substr(std::min(line.find(' '), line.size())));
   if (line.empty() || line[0] < 'a' || line[0] > 'z') return {};
   return line.substr(0, line.find_first_of(" \t;"));
@@ -150,7 +150,7 @@ struct Permission {
   const char* kernels;  ///< a regular expression
 };
 
-/// Whose source says fma, and where doubles become floats.
+/// Kernels whose source says fma, or where doubles become floats.
 const Permission kPermissions[] = {
     // Chains of products.
     {"fma.rn.f32", "^(convolve_directly|convolve_generic|scatter_rows)<"},

@@ -32,7 +32,7 @@ inline std::size_t outputs_of(const LinearShape& s) {
   return static_cast<std::size_t>(s.out_features);
 }
 
-/// Calls f(x index, w index, y index) for each product x * w that output y consists of, where y is read.
+/// Calls f(x index, w index, y index) for each product x * w of an output y that is read.
 template <class F>
 void for_each_product(const Conv2dShape& s, F f) {
   const auto at = [](std::size_t a, int size, int i) {
@@ -195,7 +195,7 @@ struct ReferenceLoss {
   std::vector<double> gradient;  ///< 0 in padding columns
 };
 
-/// What one output loses against its target under the kinds that look at each by itself.
+/// Loss of one output against its target under the kinds that look at each by itself.
 inline double output_loss(LossKind kind, double x, double target) {
   if (kind == LossKind::kMeanSquares) return (x - target) * (x - target);
   const auto log_of_share = [](double z) {
@@ -204,7 +204,7 @@ inline double output_loss(LossKind kind, double x, double target) {
   return -target * log_of_share(x) - (1 - target) * log_of_share(-x);
 }
 
-/// True if a sample's label is the first of its largest outputs, or if its set of labels are its positive outputs.
+/// True if a sample's label is the first of its largest outputs, or its labels are the positive outputs.
 inline bool is_correct(const LossShape& s, const std::vector<double>& x, std::int32_t label, int n) {
   int best = 0;
   bool is_set = true;
@@ -311,8 +311,8 @@ inline std::vector<float> tried_weights(int classes) {
   return weights;
 }
 
-/// Calls use(name, shape) for each loss that kernels are tried on: every rule, those of the cross-entropy with second
-/// labels, too, and sets of labels.
+/// Calls use(name, shape) for each loss that kernels are tried on. Every rule, those of the cross-entropy
+/// with second labels, too, and sets of labels.
 template <typename Use>
 void for_each_loss(LossShape shape, const Use& use) {
   const std::vector<float> weights = tried_weights(shape.classes);
@@ -411,7 +411,7 @@ inline Curve curve_of(const ActivationFunction& f, double x) {
   return {};
 }
 
-/// Of both signs and of every size: most between 2^-20 and 2^7, some denormal, some huge.
+/// Numbers of both signs and of every size: most between 2^-20 and 2^7, some denormal, some huge.
 inline std::vector<float> spread_numbers(std::size_t count) {
   std::vector<float> numbers(count);
   std::uint32_t state = 12345;

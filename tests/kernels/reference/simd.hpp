@@ -35,8 +35,8 @@ inline std::vector<std::int64_t> all_targets() {
   return targets;
 }
 
-/// Of those, the best one and all that have an instruction for multiply-add: for tests that would take long on the
-/// others.
+/// Targets for tests that would take long on others: the best one and all that have an instruction for
+/// multiply-add.
 inline std::vector<std::int64_t> fast_targets() {
   std::vector<std::int64_t> targets = all_targets();
   const auto is_slow = [](std::int64_t target) { return target == HWY_SCALAR || target == HWY_SSE4; };

@@ -63,8 +63,8 @@ std::vector<double> finite_differences(std::vector<double> x, const Function& f,
 
 // Sums in double precision, and how far a kernel may be from them.
 
-/// What an op should give, and for each output the sum of the |terms| it consists of: rounding errors scale
-/// with it.
+/// Expected outputs of an op, and for each the sum of its |terms|: rounding errors scale with
+/// it.
 struct Sums {
   std::vector<double> value, magnitude;
 

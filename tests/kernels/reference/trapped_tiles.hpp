@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs the machine code of the engine "amx" where the processor knows no tiles: each of its instructions is illegal there,
-/// and the handler of the signal does what Intel's manual says that it does.
+/// Runs the machine code of the engine "amx" where the processor knows no tiles. Each of its instructions is
+/// illegal there, and the handler of the signal does what Intel's manual says that it does.
 #pragma once
 
 #include "tests/kernels/reference/memory_tiles.hpp"

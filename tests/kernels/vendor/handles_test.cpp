@@ -78,7 +78,7 @@ TEST(StreamWithoutLibrariesTest, TakesNoMemory) {
   EXPECT_EQ(device.allocated, 2) << "the test's own";
 }
 
-// What a failed call of a library becomes. With the fake libraries only.
+// Errors from a failed call of a library. With the fake libraries only.
 
 TEST(VendorErrorTest, SuccessThrowsNothing) {
   EXPECT_NO_THROW(LOCKSTEP_CUDNN(CUDNN_STATUS_SUCCESS));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The plugin itself, on machines with and without a GPU: that it loads, and that calls, virtual calls and
+/// The plugin itself, on machines with and without a GPU. That it loads, and that calls, virtual calls and
 /// exceptions cross its border.
 #include "common/error.hpp"
 #include "kernels/vendor/vendor.hpp"

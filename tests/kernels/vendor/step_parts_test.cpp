@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What surrounds the layers in a step, and the step as a graph.
+/// Parts of a step around the layers, and the step as a graph.
 #include "kernels/numerics/sums.hpp"
 #include "kernels/shapes.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the tests of vendor kernels stand on: native and vendor ops of one device, fed with the same numbers,
-/// each in its own layout. Built twice: for GPUs with cuDNN and cuBLAS, and for the emulator with fakes of
-/// them (fake_libraries/), which show that the libraries are called rightly.
+/// Rig of the tests of vendor kernels: native and vendor ops of one device, fed with the same numbers. Each
+/// has its own layout. Built twice: for GPUs with cuDNN and cuBLAS, and for the emulator with fakes of them
+/// (fake_libraries/), which show that the libraries are called rightly.
 #pragma once
 
 #include "kernels/vendor/vendor.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// ONNX files of our own, node by node, and their tensors read back to the bit; and files that are damaged. What other
-/// programs compute of them, and what they write, is tested by tests/launch/onnx_test.sh.
+/// ONNX files of our own, node by node, and their tensors read back to the bit. And files that are damaged.
+/// What other programs compute of them, and what they write, is tested by tests/launch/onnx_test.sh.
 #include "models/onnx/onnx.hpp"
 
 #include "common/error.hpp"
@@ -313,7 +313,7 @@ TEST_F(OuterNumbersTest, LieInsideThatFile) {
         fmt::format("takes {} bytes from byte {} of 'm.onnx.data', which has {}", bytes, offset, bytes_));
   for (const char* number : {"-1", "1e3", "", "18446744073709551616", " 8"})
     expect_refused("offset", number,
-                   fmt::format("lies in another file, at '{}', which is no number", number));
+                   fmt::format("lies in another file, at '{}', which is not a number", number));
   expect_refused("length", std::to_string(bytes - 4), "has not the bytes that its shape takes");
 }
 

@@ -135,7 +135,7 @@ class Writer {
     ++layers_;
   }
 
-  /// Of the last layer, which is known when the next one is added.
+  /// Remembers the shape of the last layer, which is known when the next one is added.
   void remember_shape() {
     if (!outputs_.empty()) outputs_.back().shape = shape_;
   }
@@ -220,7 +220,7 @@ class Writer {
     }
   }
 
-  /// Of any kind; none, if the dice fall on one that does not fit.
+  /// Adds a layer of any kind; none, if the dice fall on one that does not fit.
   void add_layer() {
     switch (dice_.between(0, 32)) {
       case 0:

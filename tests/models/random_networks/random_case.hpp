@@ -12,7 +12,7 @@
 
 namespace lockstep::test {
 
-/// All kinds of layers in any order, 1 to 8 of them and the last one; images from 1x1 to 15x15 with 1 to 5
+/// All kinds of layers in any order, 1 to 8 of them and the last one. Images from 1x1 to 15x15 with 1 to 5
 /// channels, as bytes or as fp32 features; 2 to 12 classes. An epoch is two steps: a full batch of 1 to 100
 /// samples, and a tail.
 struct RandomCase {
@@ -26,7 +26,7 @@ struct RandomCase {
   std::string describe() const;
 };
 
-/// The same case for the same seed, on every machine.
+/// Case of a seed, the same on every machine.
 RandomCase make_random_case(std::uint64_t seed);
 
 // Choices of a test: one after another from one seed, the same on every machine.
@@ -61,7 +61,7 @@ std::string random_layers(Dice& dice, const ImageShape& input, int classes);
 
 // One random network trained by the program's own step engine, and judged by the reference.
 
-/// What all devices must agree on to the bit.
+/// Results that all devices must agree on to the bit.
 struct TrainedBits {
   std::vector<float> weights;
   std::vector<double> losses;  ///< of each step, and of the evaluation
@@ -75,7 +75,7 @@ struct Comparison {
   TrainedBits bits;
 };
 
-/// Two steps, the second one of the tail, and an evaluation, on `device` ("cpu" or "emulated"): losses,
+/// Two steps, the second one of the tail, and an evaluation, on `device` ("cpu" or "emulated"). Losses,
 /// correct answers, gradients, momentum and weights against the reference. The reference starts each step
 /// from the weights that the engine has, so that errors do not add up. Whatever the engine throws is a
 /// mismatch, too.
@@ -85,7 +85,7 @@ Comparison try_case(const RandomCase& trial, const std::string& device);
 /// nothing to compare.
 std::string difference(const RandomCase& trial, const Comparison& one, const Comparison& other);
 
-/// The same without a judge: whatever the numbers, it must run.
+/// Runs the case without comparison: whatever the numbers, it must run.
 /// @throws what the engine throws
 void run_case(const RandomCase& trial, const std::string& device);
 

@@ -252,7 +252,7 @@ Bounded activation_forward(const ActivationFunction& f, const Bounded& x) {
     const reference::Curve curve = reference::curve_of(f, x.value[i]);
     const double bend = bend_of(f, x.value[i]);
     y.value[i] = curve.value;
-    // Where the slope vanishes, rounding still moves y by the bend.
+    // Bend: where the slope vanishes, rounding still moves y by it.
     const double slope = std::abs(curve.slope) + jump_near(f, x, i);
     y.variance[i] = square(slope) * x.variance[i] + square(bend * x.variance[i]);
     y.round(i, kActivationUnits * std::max(std::abs(curve.value), std::abs(x.value[i] * curve.slope)), 1);
@@ -260,7 +260,7 @@ Bounded activation_forward(const ActivationFunction& f, const Bounded& x) {
   return y;
 }
 
-/// The derivative is off by the bend where x is, and by the rounding of 1, of which it is the rest.
+/// Error of the derivative: by the bend where x is off, and by the rounding of 1.
 Bounded activation_backward(const ActivationFunction& f, const Bounded& x, const Bounded& dy,
                             std::int64_t& ties) {
   Bounded dx(x.size());

@@ -32,7 +32,7 @@ struct Bounded {
   /// How far fp32 may be from value[i].
   double allowed(std::size_t i) const { return kSigmas * std::sqrt(variance[i]) + tie[i]; }
 
-  /// This sum of `terms` terms whose magnitudes add up to `magnitude` was rounded on the way: each addition
+  /// This sum of `terms` terms whose magnitudes add up to `magnitude` was rounded on the way. Each addition
   /// rounds a partial sum, and few of those are as large as all magnitudes together.
   void round(std::size_t i, double magnitude, double terms) {
     const double error = kUnit * magnitude * (1 + std::sqrt(terms) / 4);
@@ -40,7 +40,7 @@ struct Bounded {
   }
 };
 
-/// What a layer reads in both directions. Shapes of ops have the true batch.
+/// Inputs of a layer in both directions. Shapes of ops have the true batch.
 struct LayerContext {
   std::span<const float> weights;  ///< of the layer alone: weight, then bias if it has one
   std::span<const float> kept;     ///< running mean, then variance
@@ -64,7 +64,7 @@ Bounded sum(const Bounded& a, const Bounded& b);
 /// The gradient of weight and bias, summed over samples; empty for layers without.
 Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy);
 
-// What layers do number by number, in double, with bounds on what fp32 may make of it.
+// Layers that work number by number, in double, with bounds on the result in fp32.
 
 Bounded relu_forward(const Bounded& x);
 /// Counts numbers that rounding may put on the other side of zero.
@@ -73,7 +73,7 @@ Bounded activation_forward(const ActivationFunction& f, const Bounded& x);
 /// Counts numbers that rounding may put on the other side of a bend.
 Bounded activation_backward(const ActivationFunction& f, const Bounded& x, const Bounded& dy,
                             std::int64_t& ties);
-/// The same in both directions.
+/// Dropout in both directions.
 Bounded dropout(const DropoutOp& op, const LayerContext& context, const Bounded& x);
 
 // Adding up: tensors whose numbers are sums of products, and gradients that come from several places.
@@ -191,7 +191,7 @@ Bounded adaptive_avg_pool_backward(const AdaptivePoolShape& s, const Bounded& x,
 Bounded group_norm_forward(const GroupNormOp& op, const LayerContext& context, const Bounded& x);
 Bounded group_norm_backward(const GroupNormOp& op, const LayerContext& context, const Bounded& x,
                             const Bounded& dy);
-/// Of weight, then bias.
+/// Gradient of weight, then bias.
 Bounded group_norm_weights(const GroupNormOp& op, const LayerContext& context, const Bounded& x,
                            const Bounded& dy);
 
@@ -200,7 +200,7 @@ Bounded group_norm_weights(const GroupNormOp& op, const LayerContext& context, c
 Bounded batch_norm_forward(const BatchNormOp& op, const LayerContext& context, const Bounded& x);
 Bounded batch_norm_backward(const BatchNormOp& op, const LayerContext& context, const Bounded& x,
                             const Bounded& dy);
-/// Of weight, then bias.
+/// Gradient of weight, then bias.
 Bounded batch_norm_weights(const BatchNormOp& op, const LayerContext& context, const Bounded& x,
                            const Bounded& dy);
 

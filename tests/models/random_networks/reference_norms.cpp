@@ -6,7 +6,7 @@
 
 namespace lockstep::test {
 
-// Each y and dx depends on all numbers of its channel: errors of the others arrive by way of mean, variance
+// Each y and dx depends on all numbers of its channel. Errors of the others arrive by way of mean, variance
 // and the means of dy and dy xhat, to first order.
 
 namespace {
@@ -42,7 +42,7 @@ Channel channel_of(const BatchNormOp& op, const LayerContext& context, const Bou
   return channel;
 }
 
-/// What errors of all numbers of a channel do to one with the normalised value h, through the mean and the
+/// Effect of errors in all numbers of a channel on the normalised value h. It is through the mean and the
 /// part of h: the variance of sum_j (1 + h h_j) e_j / n.
 struct Shared {
   double plain = 0, mixed = 0, square = 0;
@@ -147,7 +147,7 @@ Bounded batch_norm_weights(const BatchNormOp& op, const LayerContext& context, c
 
 namespace {
 
-/// Where number i of [channels, pixels, batch] stands among [groups, batch, numbers].
+/// Position of number i of [channels, pixels, batch] among [groups, batch, numbers].
 std::size_t grouped(const GroupNormOp& op, std::size_t batch, std::size_t i) {
   const auto size = static_cast<std::size_t>(op.shape.group_size());
   const std::size_t feature = i / batch, sample = i % batch;
@@ -228,7 +228,7 @@ Bounded group_norm_backward(const GroupNormOp& op, const LayerContext& context, 
                           into_groups(op, context.batch, x), into_groups(op, context.batch, g)));
 }
 
-/// What rounding does to the numbers of a group it may do to all of them alike: such errors add up.
+/// Rounding may affect all numbers of a group alike: such errors add up.
 Bounded group_norm_weights(const GroupNormOp& op, const LayerContext& context, const Bounded& x,
                            const Bounded& dy) {
   const auto channels = static_cast<std::size_t>(op.shape.channels);

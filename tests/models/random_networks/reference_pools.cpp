@@ -111,8 +111,8 @@ Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const B
   Bounded dx(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
     add_gradient(dx, i, dy, i / (pixels * columns) * columns + i % columns, 1.0 / s.kernel);
-  // All pixels of a channel have one number, and so one error: in a sum over them it counts `pixels` times, where
-  // errors of their own would count the root of that.
+  // All pixels of a channel have one number, and so one error. In a sum over them it counts `pixels` times,
+  // where errors of their own would count the root of that.
   for (double& variance : dx.variance) variance *= static_cast<double>(pixels);
   return dx;
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What follows from the ranks beside each other, and how it is told.
+/// Comparison of the ranks, and its report.
 #include "common/text_layout.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"

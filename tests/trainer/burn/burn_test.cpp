@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A rank fails on purpose in each way that there is: it is named, with the kind; and where the check that finds it is
-/// left out, nothing is said but that.
+/// A rank fails on purpose in each way that there is: it is named, with the kind. And where the check that
+/// finds it is left out, nothing is said but that.
 #include "trainer/burn/burn.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
@@ -45,7 +45,7 @@ BurnReport burn_with(const FaultCase& fault, int rank, const std::vector<std::st
   BurnOptions options;
   options.seconds = 0;
   options.threads = 1;
-  options.device = fault.device;
+  options.parallel.device = fault.device;
   options.shows_progress = false;
   options.fault = {fault.kind, rank};
   for (const std::string_view check : checks())
@@ -108,7 +108,7 @@ TEST(BurnFaults, AreRefusedUnlessAllowedAndNamed) {
     EXPECT_THROW(parse_fault(wrong), UsageError) << wrong;
 }
 
-// What is typed.
+// Command lines.
 
 TEST(BurnOptions, TimesAreReadOrRefused) {
   EXPECT_EQ(parse_time("90s"), 90);

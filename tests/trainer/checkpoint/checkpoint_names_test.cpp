@@ -38,7 +38,7 @@ class CheckpointNamesTest : public ::testing::Test {
   std::string step(std::int64_t number) const { return run_ + "/checkpoints/" + checkpoint_name(number); }
   void remove(std::int64_t number) const { std::filesystem::remove_all(step(number)); }
 
-  /// What is said of a name that has no checkpoint.
+  /// Message about a name that has no checkpoint.
   template <typename Expected>
   std::string refused(const std::string& behind) {
     return test::error_of<Expected>([&] { name(behind); });
@@ -129,7 +129,7 @@ TEST_F(CheckpointNamesTest, NamesWithoutACheckpointSayWhichThereAre) {
     test::expect_words(said, {"the run has no checkpoint of ", "step:200 (epoch 2, 68.94 %)"});
   }
   for (const char* behind : {"@bset", "@", "@epoch:", "@step:-1", "@step:1x"})
-    EXPECT_NE(refused<UsageError>(behind).find("behind @ of a run stands best, last, epoch:N, step:N"),
+    EXPECT_NE(refused<UsageError>(behind).find("after @ write best, last, epoch:N, step:N"),
               std::string::npos)
         << behind;
   EXPECT_NE(refused<MissingDataError>("2@best").find("there is no such run"), std::string::npos);

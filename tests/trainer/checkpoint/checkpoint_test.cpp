@@ -48,7 +48,7 @@ TEST_F(CheckpointTest, RoundTripKeepsEveryFactAndBit) {
   EXPECT_EQ(env_.list(run_.path() + "/checkpoints"), std::vector<std::string>{"step-00001200"});
 }
 
-/// What old versions could write: checksums are good, but no network can compute with the numbers.
+/// Checkpoints that old versions could write: checksums are good, but no network can compute with the numbers.
 TEST_F(CheckpointTest, WeightsThatAreNotFiniteAreRefusedAndNamed) {
   save(3);
   CheckpointState state = make_state(5);

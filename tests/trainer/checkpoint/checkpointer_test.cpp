@@ -103,7 +103,7 @@ TEST_F(AsyncCheckpointerTest, DestructorWaits) {
   EXPECT_EQ(list_checkpoints(env_, "run").size(), 1U);
 }
 
-// Which checkpoints stay.
+// Checkpoints that are kept.
 
 class RetentionTest : public ::testing::Test {
  protected:

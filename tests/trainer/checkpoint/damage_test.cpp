@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Power lost at every point of a save: what is found afterwards is a good checkpoint, the old one or the new
+/// Power lost at every point of a save. What is found afterwards is a good checkpoint, the old one or the new
 /// one.
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
@@ -17,14 +17,14 @@ namespace lockstep::power_loss_test {
 namespace {
 
 const std::string kRun = "run";
-/// Of what a disk may lose: every combination of PowerLoss::variant(), 20 of them, so often.
+/// Losses of a disk: every combination of PowerLoss::variant(), 20 of them, so often.
 constexpr std::uint32_t kVariants = 20 * test::effort(8, 1);
 
 std::optional<FoundCheckpoint> recover(MemoryEnv& env) {
   return find_latest(env, kRun, [](const std::string&) {});
 }
 
-/// What is done before the power may fail, what is done then, and what may be found at its end.
+/// Steps before the power may fail, steps then, and possible results.
 struct Scenario {
   std::vector<CheckpointState> before;  ///< saved and durable; the last is the newest good one
   CheckpointState saved;
@@ -62,8 +62,8 @@ void expect_recovers(const Scenario& scenario, MemoryEnv& env, bool finished) {
   ASSERT_TRUE(again && same(again->state, scenario.saved)) << "the next save failed";
 }
 
-/// What one loss leaves another often leaves, too: a disk is looked at once while the save runs, and once after it has
-/// returned.
+/// Tries losses, which often leave equal disks: each is looked at once while the save runs, and once after
+/// it.
 /// @returns the number of losses
 std::size_t lose_power_everywhere(const Scenario& scenario) {
   const MemoryDisk base = prepare(scenario);

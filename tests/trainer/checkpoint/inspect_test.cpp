@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What people are told about checkpoints: diff, inspect, verify.
+/// Texts about checkpoints for people: diff, inspect, verify.
 #include "trainer/checkpoint/inspect.hpp"
 
 #include "common/error.hpp"
@@ -84,7 +84,7 @@ TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
   EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
 }
 
-/// What a beginner mistypes: the message names the runs that there are.
+/// Mistakes of a beginner: the message names the runs that there are.
 TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   MemoryEnv env;
   const auto file = [&](const std::string& path) { env.create(path)->close(); };
@@ -100,7 +100,7 @@ TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   }
   file("data/job.yaml");
   const std::string both = "runs/mnist, runs/mnist-2";
-  EXPECT_EQ(why_no_run(env, "runs"), "runs: is no run, but holds some; say which: " + both);
+  EXPECT_EQ(why_no_run(env, "runs"), "runs: is not a run, but holds some; say which: " + both);
   EXPECT_EQ(why_no_checkpoint(env, "runs/mnst"),
             "runs/mnst: there is no such run or checkpoint; there are " + both);
   EXPECT_EQ(why_no_checkpoint(env, "mnist/"),
@@ -108,12 +108,12 @@ TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   EXPECT_EQ(why_no_checkpoint(env, "runs/mnist/job.yaml"),
             "runs/mnist/job.yaml: is a file; give the directory of a run; there are " + both);
   EXPECT_EQ(why_no_checkpoint(env, "data"),
-            "data: is no run, which has job.yaml and checkpoints; there are " + both);
+            "data: is not a run, which has job.yaml and checkpoints; there are " + both);
   EXPECT_TRUE(
       why_no_checkpoint(env, "runs/mnist").starts_with("runs/mnist: this run holds no good checkpoint; "));
 }
 
-/// Of a network of long names, such as a ResNet's.
+/// Tables of a network with long names, such as a ResNet's.
 TEST(InspectTest, TablesFitATerminalOf80Columns) {
   CheckpointState a = make_state(100);
   a.facts.parameters[0].name = "stage3_block2_downsample_norm.weight";

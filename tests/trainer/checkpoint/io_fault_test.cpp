@@ -115,7 +115,7 @@ TEST(IoErrorTest, ErrorNamesTheFile) {
 
 namespace lockstep::read_fault_test {
 
-// Reading that fails, once or for good, at every call: an error that passes is waited for, one that does not
+// Reading that fails, once or for good, at every call. An error that passes is waited for, one that does not
 // is said, and in neither case is a good checkpoint passed over or removed.
 
 namespace {
@@ -140,7 +140,7 @@ MemoryDisk disk_of_a_run() {
   return env.disk();
 }
 
-/// What a start does: looks for the newest checkpoint, cleans up, prunes. @returns the step to go on from
+/// Does the work of a start: finds the newest checkpoint, cleans up, prunes. @returns the step to go on from
 std::int64_t start(MemoryEnv& env) {
   std::vector<std::string> damaged;
   const auto found = find_latest(

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Hostile files of 1 MiB, each built to cost as much memory as such a file can: the readers stay under 64
+/// Hostile files of 1 MiB, each built to cost as much memory as such a file can. The readers stay under 64
 /// MiB.
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
@@ -55,7 +55,7 @@ namespace {
 constexpr std::size_t kInputBytes = test::effort(std::size_t{1} << 20, std::size_t{1} << 18);
 constexpr std::size_t kLimitBytes = 64 * kInputBytes;
 
-/// The pieces one after another, until the text is nearly full; {} in a piece is a number of its own.
+/// Repeats the pieces one after another, until the text is nearly full. Each {} in a piece is a number of its own.
 std::string repeated(const std::string& start, const std::string& piece, const std::string& end) {
   std::string text = start;
   for (std::size_t i = 0; text.size() + piece.size() + end.size() + 400 < kInputBytes; ++i) {
@@ -67,7 +67,7 @@ std::string repeated(const std::string& start, const std::string& piece, const s
   return text + end;
 }
 
-/// What reading takes beyond what was there before.
+/// Peak memory of reading beyond the amount before.
 std::size_t peak_of(const std::function<void()>& read) {
   const std::size_t before = live_bytes;
   peak_bytes = before;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What lies in a run's directory and is not the run's own stays as it is, and so does what links lead to.
+/// Files of others in a run's directory stay as they are, and so do targets of links.
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "common/output_file.hpp"
@@ -41,7 +41,7 @@ class OwnershipTest : public ::testing::Test {
       EXPECT_EQ(read(victim_ + "/" + name), "mine") << name;
   }
 
-  /// What a start does in the directory.
+  /// Does the work of a start in the directory.
   void clean_up() { remove_leftovers(env_, run_), prune_checkpoints(env_, run_, {.last = 1, .best = false}); }
 
   Env& env_ = Env::posix();
@@ -240,7 +240,7 @@ TEST_F(MetricsCutTest, MissingFileIsAnEmptyOne) {
   EXPECT_EQ(truncate_metrics(env_, "nowhere", 5).kept_lines, 0U);
 }
 
-/// What a checkpoint of step 100 noted, against a file.
+/// Note of a checkpoint of step 100, against a file.
 class LostMetricsTest : public MetricsCutTest {
  protected:
   std::string lost(const std::string& text) {
@@ -262,7 +262,7 @@ TEST_F(LostMetricsTest, LaterLinesAndATornEndAreNoLoss) {
 TEST_F(LostMetricsTest, FileThatIsGoneIsTold) {
   EXPECT_EQ(look(),
             "m is gone: its 2 lines up to step 100 are lost; the run goes on, and its metrics with the steps "
-            "behind 100");
+            "after 100");
 }
 
 TEST_F(LostMetricsTest, LinesThatAreCutOffAreCounted) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What decides weights makes another computation, and nothing else does; the table that ships is whole.
+/// Digest of a computation: all that decides weights changes it, nothing else does; the shipped table is whole.
 #include "trainer/checkpoint/published_hash.hpp"
 
 #include "common/error.hpp"

@@ -156,7 +156,7 @@ TEST_F(TrailFileTest, GoesOnBehindTheCheckpointByteForByte) {
   EXPECT_EQ(said_, "");
 }
 
-/// Whatever fits: nothing of a record stands in the file but whole ones, and what was kept follows when there is room.
+/// Whatever fits. Nothing of a record stands in the file but whole ones, and what was kept follows when there is room.
 TEST_F(TrailFileTest, FullDiskAtAnyByteLosesNothingAndLeavesNoHalf) {
   const auto whole = trail_bytes(6);
   const std::size_t head = Trail(whole, "t").head_bytes();
@@ -193,7 +193,7 @@ TEST_F(TrailFileTest, HeadThatDoesNotFitIsSaidAndTheNextStartWritesIt) {
   EXPECT_EQ(said_, "");
 }
 
-/// A file as large as the disk can name costs the memory of the records that the job can have left.
+/// A file as large as the disk can name costs only the memory of the job's remaining records.
 TEST_F(TrailFileTest, NoMoreIsReadThanTheJobHasSteps) {
   write(0, 9);
   std::filesystem::resize_file(run_ + "/" + kTrailFile, std::uintmax_t{1} << 40);

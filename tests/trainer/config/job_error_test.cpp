@@ -14,7 +14,7 @@
 namespace lockstep::job_error_test {
 namespace {
 
-/// Of a job whose first line is `model: net`, so that the given text starts on line 2.
+/// Error of a job whose first line is `model: net`, so that the given text starts on line 2.
 std::string error_of(const std::string& yaml) {
   return message_of<ConfigError>([&] { parse_job("model: net\n" + yaml, "job.yaml"); });
 }
@@ -40,7 +40,7 @@ TEST(JobErrorTest, EveryWrongJobIsToldWhatTheTableSays) {
 TEST(JobErrorTest, NetworkInPlaceOfAJobIsToldSo) {
   EXPECT_EQ(message_of<ConfigError>([] { parse_job("name: mine\nlayers: [flatten]\n", "mine.yaml"); }),
             "mine.yaml:2:9: this file describes a network, not a job; a job names it: 'model: mine.yaml', or "
-            "'model=mine.yaml' behind another job file");
+            "'model=mine.yaml' after another job file");
 }
 
 /// Whatever the key: what is 0, or no longer below 1, once it is a float.

@@ -198,7 +198,7 @@ TEST(FaultNameTest, AmountsHaveUnits) {
   for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
 }
 
-// Where the paths of a job file lead, and what options were meant as.
+// Paths of a job file, and suggestions for options.
 
 namespace fs = std::filesystem;
 
@@ -239,14 +239,14 @@ TEST_F(JobPathTest, JobThatComesWithTheProgramHasAName) {
   EXPECT_EQ(error("mine"), "mine: no such file (did you mean mine.yaml?)");
   EXPECT_EQ(error("../elsewhere/mine"),
             "../elsewhere/mine: no such file (did you mean ../elsewhere/mine.yaml?)");
-  EXPECT_EQ(error("yours").find("yours: no such file; with the program come the jobs cifar10-resnet20, "),
-            0U);
+  EXPECT_EQ(error("yours").find("yours: no such file; jobs of the program: cifar10-resnet20, "), 0U);
   EXPECT_EQ(error("minst").find("minst: no such file (did you mean 'mnist'?); "), 0U);
   EXPECT_EQ(error("./mnist"), "./mnist: no such file; check the path");
   EXPECT_EQ(error("mine.yml"), "mine.yml: no such file (did you mean 'mine.yaml'?)");
   EXPECT_EQ(error("../elsewhere/mien.yaml"),
             "../elsewhere/mien.yaml: no such file (did you mean 'mine.yaml'?)");
-  EXPECT_EQ(error("mnist.yml").find("mnist.yml: no such file (did you mean 'mnist'?); with the program "), 0U)
+  EXPECT_EQ(error("mnist.yml").find("mnist.yml: no such file (did you mean 'mnist'?); jobs of the program: "),
+            0U)
       << error("mnist.yml");
   write("elsewhere/mnist-mine.yaml", "model: net\n");
   EXPECT_EQ(load_job("mnist", {}).data.set, "mnist");  // as before

@@ -146,8 +146,8 @@ TEST(JobRoundTripTest, EveryChoiceComesBackWithItsKeysAndNoOthers) {
   }
 }
 
-/// Plain scalars of a text, in which a reader of YAML 1.1 (PyYAML) finds another kind of value than ours, or none of a
-/// number.
+/// Finds plain scalars that a reader of YAML 1.1 (PyYAML) takes for another kind of value than ours. Or for
+/// no number.
 void find_scalars_read_otherwise(const YAML::Node& node, std::vector<std::string>* found) {
   static const std::regex whole("-?(0|[1-9][0-9]*)"), real(R"(-?[0-9]+\.[0-9]*([eE][-+][0-9]+)?)"),
       keyword("y|n|yes|no|on|off|null|~", std::regex::icase);
@@ -186,7 +186,7 @@ TEST(JobRoundTripTest, YamlIsNestedAsAPersonWouldWriteIt) {
                       "\nparallel:\n  strategy: data\n  device: auto\n"});
 }
 
-// Which changes to a job a resume must refuse.
+// Changes to a job that a resume must refuse.
 
 std::vector<std::string> changes(const std::string& override_text, const std::string& base = "model: net") {
   const Job before = parse_job(base, "job.yaml");

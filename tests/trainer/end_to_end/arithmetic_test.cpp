@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The weights that short runs end in are known, and their losses, the same on all processors and on the GPU's kernels
-/// (docs/arithmetic.md). tests/arithmetic/run is the same with more steps and in more ways; tests/arithmetic/cuts sees
-/// whether they would notice. Who changes the order of a sum or the place of a cut on purpose changes
+/// Weights and losses of short runs are known, the same on all processors and GPUs (docs/arithmetic.md).
+/// tests/arithmetic/run is the same with more steps and in more ways; tests/arithmetic/cuts sees whether they
+/// would notice. Who changes the order of a sum or the place of a cut on purpose changes
 /// tests/arithmetic/hashes.txt, kArithmeticVersion, and writes why in docs/decisions.md.
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
@@ -11,7 +11,7 @@
 namespace lockstep::testing {
 namespace {
 
-/// Of hashes.txt and jobs.txt, the shortest run of a job.
+/// Shortest run of a job in hashes.txt and jobs.txt.
 struct Known {
   std::string name, sha256, losses_sha256;
   int samples = 0;  ///< few where the emulator takes long
@@ -57,8 +57,8 @@ std::vector<Known> known_runs(const std::string& jobs = "jobs.txt") {
   return list;
 }
 
-/// SHA-256 of the losses and accuracies of a run's metrics as they are written there, a line each, as
-/// tests/arithmetic/run takes it.
+/// SHA-256 of the losses and accuracies in a run's metrics, a line each, as tests/arithmetic/run takes
+/// it.
 std::string losses_sha256(const std::string& run_dir) {
   const Outcome outcome =
       run_shell("grep -Eo '\"(loss|train_loss|(ema_|swa_)?test_loss|test_accuracy)\":[^,}]*' " + run_dir +

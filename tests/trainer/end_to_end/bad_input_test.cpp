@@ -7,7 +7,7 @@
 namespace lockstep::testing::bad_input_test {
 namespace {
 
-// What is refused without a GPU is to be refused on every machine.
+// Hides GPUs: input that is refused without a GPU is to be refused on every machine.
 [[maybe_unused]] const int kNoGpuIsVisible = setenv("CUDA_VISIBLE_DEVICES", "", 1);
 
 struct Case {
@@ -87,12 +87,11 @@ TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
       {"train", "see 'lockstep train --help'"},
       {"train j.yaml --epochs 3", "did you mean train.epochs=3?"},
       {"predict", "see 'lockstep predict --help'"},
-      {"flight runs/any", "flight is no longer there: use log/verdict.txt in the run directory"},
+      {"flight runs/any", "flight was removed: use log/verdict.txt in the run directory"},
       {"bench", "say which: allreduce, step; see 'lockstep bench --help'"},
       {"bench step job.yaml --steps 0", "see 'lockstep bench step --help'"},
       {"bench allreduce --epochs 3", "not expected: --epochs 3; see 'lockstep bench allreduce --help'"},
-      {"doctor --hostfile hosts",
-       "doctor --hostfile is no longer there: use mpirun --hostfile H lockstep doctor"},
+      {"doctor --hostfile hosts", "doctor --hostfile was removed: use mpirun --hostfile H lockstep doctor"},
       {"doctor --epochs 3",
        "not expected: --epochs; keys of the job are given as key=value: did you mean "
        "train.epochs=3?"},

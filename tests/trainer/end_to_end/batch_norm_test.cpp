@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Networks with batch normalisation and with newer layers through the whole program: what checkpoints hold, what is
-/// exported, and what is refused. ways_test.cpp has ranks, devices, stages and stops.
+/// Networks with batch normalisation and with newer layers through the whole program. What checkpoints hold,
+/// what is exported, and what is refused. ways_test.cpp has ranks, devices, stages and stops.
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"

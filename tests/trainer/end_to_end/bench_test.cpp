@@ -66,14 +66,14 @@ TEST(BenchAllreduceTest, ABackendThatWentIsNamedWithWhatToUseInstead) {
   for (const char* peers : {"--backend peers", "--backend=peers"}) {
     const Outcome outcome = lockstep(std::string(kSmall) + peers);
     EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-    EXPECT_NE(outcome.err.find("is no longer there: use --backend nccl"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("was removed: use --backend nccl"), std::string::npos) << outcome.err;
   }
 }
 
 TEST(BenchTest, BenchmarksOfKernelsAreAProgramOfTheirOwn) {
   for (const char* arguments : {"", " --device cuda --filter conv2", " --json"}) {
     const Outcome outcome = lockstep(std::string("bench kernels") + arguments);
-    expect_refusal(outcome, 2, "bench kernels is no longer there: use kernels_bench");
+    expect_refusal(outcome, 2, "bench kernels was removed: use kernels_bench");
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a checkpoint says of its accuracy is what an evaluation of it says, and the best weights that were
-/// evaluated are among those that are kept. Three random runs, or as many as LOCKSTEP_CAMPAIGN says.
+/// Accuracy in a checkpoint is that of its evaluation, and the best evaluated weights are kept. Three random
+/// runs, or as many as LOCKSTEP_CAMPAIGN says.
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"

@@ -221,7 +221,7 @@ std::vector<double> numbers_behind(const std::string& out, const std::string& te
   return numbers;
 }
 
-/// All follow from the time of a step, which two of them are: so each of the others is computed again here.
+/// All follow from the time of a step, which two of them are. So each of the others is computed again here.
 TEST_F(CommandsTest, BenchStepPrintsNumbersThatFollowFromEachOther) {
   const auto step = lockstep_on_ranks(
       2, "bench step " + directory_->path("job.yaml") + " parallel.threads=2 --rounds 1 --steps 2");

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A run knows its data again: evaluation and resume use its own set, and refuse what only has the same name.
+/// A run knows its data again. Evaluation and resume use its own set, and refuse what only has the same name.
 #include "data/pictures/picture.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
@@ -158,7 +158,7 @@ TEST_F(DataRecordTest, APositionThatCannotBeIsRefused) {
                  [](auto& f) { f.step = INT64_MAX; }, [](auto& f) { f.epoch = INT64_MAX; },
                  [](auto& f) { f.epoch_samples = 31; }, [](auto& f) { f.epoch_correct = 33; },
                  [](auto& f) { f.step_in_epoch = INT64_MAX; }},
-                "train " + directory_.path("job.yaml"), "cannot stand");
+                "train " + directory_.path("job.yaml"), "cannot be:");
   expect_says(train(), 0, {"going on from step 5"});
 }
 
@@ -349,7 +349,7 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
       {});
   expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/"});
   expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
-  expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " taken for "});
+  expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " mistaken for "});
   expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});
   expect_says(command("report " + run() + " --format json"), 0, {".ppm\""});
   train_well("data.set=shards data.validation=2 data.root=" + directory_.path("set") + " run.resume=never");
@@ -359,7 +359,8 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   for (const std::string& reader : {"predict " + run() + " " + images, "eval " + run() + " --classes"}) {
     const Outcome told = command(reader);
     EXPECT_EQ(told.exit_code, 0) << told.everything();
-    EXPECT_NE(told.err.find("test-names.jsonl: line 1 is no name; "), std::string::npos) << told.everything();
+    EXPECT_NE(told.err.find("test-names.jsonl: line 1 is not a name; "), std::string::npos)
+        << told.everything();
     EXPECT_EQ(told.out.find(".ppm"), std::string::npos) << told.everything();
   }
 }
@@ -380,7 +381,7 @@ TEST_F(ConvertTest, WhatPicturesLoseIsSaidAndDamagedOnesAreAllNamed) {
     EXPECT_NE(refused.err.find(name), std::string::npos) << refused.everything();
   const Outcome skipped = convert("--force --skip-damaged --shards");
   expect_says(skipped, 0, {"8 images to train on, 2 to test with", "data: {set: shards, root: "});
-  expect_words(skipped.err, {"left out 1 file: 1 .txt file; the first is ",
+  expect_words(skipped.err, {"left out: 1 .txt file; the first is ",
                              "left out 2 pictures that cannot be read, named above"});
   train_well("data.set=shards data.global_batch=4 data.root=" + directory_.path("set"));
   expect_says(command("predict " + run() + " --fit pad " + test_path("bees/3.ppm")), 0,

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From a trained run to other classes: what fits is taken, the rest starts from the seed, and the program says which.
+/// From a trained run to other classes. What fits is taken, the rest starts from the seed, and the program says which.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Files that another user has put where the program reads and writes: links, FIFOs, folders, names and
-/// contents made to harm. No file of theirs is changed, nothing hangs, and nothing of it reaches the
-/// terminal raw.
+/// Files that another user has put where the program reads and writes. Links, FIFOs, folders, names and
+/// contents made to harm. No file of theirs is changed, nothing hangs, and nothing of it reaches the terminal
+/// raw.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -63,7 +63,7 @@ TEST_F(ForeignFilesTest, FifosAndFoldersInPlaceOfFilesAreNamed) {
       } else {
         fs::create_directory(run + "/" + name);
       }
-      expect_refused(run, name + ": is no regular file");
+      expect_refused(run, name + ": is not a regular file");
     }
   }
 }
@@ -78,7 +78,7 @@ TEST_F(ForeignFilesTest, CopyMadeOfHardLinksStaysAsItWas) {
   succeed("verify " + copy);
 }
 
-/// The same with links, FIFOs and folders: ownership_test.cpp.
+/// Links, FIFOs and folders are in ownership_test.cpp.
 TEST_F(ForeignFilesTest, LeftoversOfASaveGoAndTemporaryNamesOfOthersStay) {
   const auto run = make_run("run"), cut_short = run + "/checkpoints/.tmp-step-00000002";
   fs::create_directory(cut_short);

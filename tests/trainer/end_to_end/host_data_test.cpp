@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The ranks of a host share one copy of a set in memory: its files are read by the first, and where that is not
-/// possible, by each.
+/// The ranks of a host share one copy of a set in memory. Its files are read by the first, and where that is
+/// not possible, by each.
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"

@@ -123,7 +123,7 @@ TEST_F(Int16Test, WhatHasNoIntegersIsRefused) {
         {"parallel.determinism=off", "parallel.determinism: off has no"}})
     expect_says(command(arguments("refused", more)), 2, {words, "int16"});
   expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=abacus $LOCKSTEP_PROGRAM " + arguments("refused", "")), 2,
-              {"LOCKSTEP_INTEGER_ENGINE=abacus is no engine", "doubles"});
+              {"LOCKSTEP_INTEGER_ENGINE=abacus is not an engine", "doubles"});
   if (cpu::int16::engine_choices().front() != "amx")
     expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=amx $LOCKSTEP_PROGRAM " + arguments("refused", "")), 69,
                 {"LOCKSTEP_INTEGER_ENGINE=amx: this processor does not have it, but", "doubles"});

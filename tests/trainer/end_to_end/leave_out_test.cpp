@@ -58,7 +58,7 @@ TEST_F(LeaveOutTest, AChangedListIsRefusedByName) {
   expect_says(train("run", "train.epochs=3"), 66,
               {"job.yaml:3:19: data.leave_out: out.txt: no regular file"});
   write_job("5\n600\n");
-  expect_says(train("new"), 2, {"job.yaml:3:19: data.leave_out:", "out.txt: line 2: '600' is no place"});
+  expect_says(train("new"), 2, {"job.yaml:3:19: data.leave_out:", "out.txt: line 2: '600' is not a place"});
 }
 
 constexpr const char* kTable =
@@ -75,7 +75,7 @@ TEST_F(LeaveOutTest, WordsAndEmptyCellsOfNewRowsAreReadAsThoseOfTheSet) {
   expect_says(made, 0,
               {"colour: 2 columns: colour=blue, colour=red", "age: 1 empty cell with ",
                ", the mean of the training half", "colour: 1 empty cell with 0 in all of these"});
-  expect_words(made.err, {"1 sample stands under two labels", "labelled 'b' and 'a'"});
+  expect_words(made.err, {"1 sample is under two labels", "labelled 'b' and 'a'"});
   write_text(path("job.yaml"),
              "model: linear\ndata: {set: table, root: " + path("set") +
                  ", global_batch: 4}\ntrain: {epochs: 1}\nparallel: {grain: 4, device: cpu}\n");
@@ -87,7 +87,7 @@ TEST_F(LeaveOutTest, WordsAndEmptyCellsOfNewRowsAreReadAsThoseOfTheSet) {
   write_text(path("same.csv"), "age,colour\n4,red\n");
   const auto predicted = lockstep("predict " + path("run") + " " + path("new.csv"));
   EXPECT_EQ(predicted.exit_code, 65);
-  expect_words(predicted.err, {"line 4: column 1 (colour): 'green' is no value"});
+  expect_words(predicted.err, {"line 4: column 1 (colour): 'green' is not a value"});
   const auto answer = [](const Outcome& outcome) {
     const auto begin = outcome.out.find("line 2:");
     return outcome.out.substr(begin, outcome.out.find('\n', begin) - begin);

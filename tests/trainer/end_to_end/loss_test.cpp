@@ -64,7 +64,7 @@ TEST_F(LossRunTest, EvalAndProveKnowTheLoss) {
   }
 }
 
-/// A set on the disk whose samples have any number of five labels: a patch of the picture is bright for each.
+/// A set on the disk whose samples have any number of five labels. A patch of the picture is bright for each.
 class LabelSetsRunTest : public LossRunTest {
  protected:
   void SetUp() override {

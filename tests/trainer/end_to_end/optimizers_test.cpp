@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Clipping, groups, freezing and optimisers through the whole program: what a run says of them, and
-/// runs of the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices, stops
-/// and proofs.
+/// Clipping, groups, freezing and optimisers through the whole program. What a run says of them, and runs of
+/// the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices,
+/// stops and proofs.
 #include "common/safetensors.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
@@ -30,8 +30,8 @@ TrainedRun train(const TemporaryDirectory& directory, const std::string& label, 
                    processes == 1 ? 0 : processes);
 }
 
-/// metrics.jsonl has the norm before it is clipped: where nothing moves the weights otherwise, that of the same run
-/// without it.
+/// metrics.jsonl has the norm before it is clipped. Where nothing moves the weights otherwise, that of the
+/// same run without it.
 TEST(OptimizersTest, MetricsHaveTheNormBeforeItIsClippedAndOfTensorsThatMove) {
   const TemporaryDirectory directory;
   const auto first_norm = [&](const std::string& label, const std::string& keys) {
@@ -113,8 +113,8 @@ TEST(OptimizersTest, MetricsAndAnnouncementTellTheRate) {
   for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(rates[i], expected[i], 1e-15) << i;
 }
 
-/// Weights grow by 10^12 a step and are infinite after the fourth, whose losses are still finite: the run ends with
-/// it, and must not end well. A checkpoint of the step before is good.
+/// Weights grow by 10^12 a step and are infinite after the fourth, whose losses are still finite. The run
+/// ends with it, and must not end well. A checkpoint of the step before is good.
 TEST(OptimizersTest, WeightsThatBecomeInfiniteInTheLastStepEndTheRun) {
   const TemporaryDirectory directory;
   const std::string job = write_job(directory) +

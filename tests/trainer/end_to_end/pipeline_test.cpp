@@ -84,7 +84,7 @@ TEST_F(PipelineTest, StagesWithoutParametersTakePartOnBothDevices) {
   }
 }
 
-/// The last of four stages stands still within a long series of steps: between two series no stage is waited for.
+/// The last of four stages stands still within a long series of steps. Between two series no stage is waited for.
 TEST_F(PipelineTest, AStageThatIsLostIsNamedByTheWatchdogOrWithoutItByTheOthers) {
   const std::pair<std::string, std::vector<std::string>> ways[] = {
       {"true", {"verdict: rank 3 on ", "it is stopped"}},
@@ -121,7 +121,7 @@ TEST_F(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
   const std::vector<Refused> cases = {
       {"does not cover",
        in_file + on_threads(2),
-       {"staged.yaml:5:11: parallel.stages", "relu1 is missing in front of fc2"}},
+       {"staged.yaml:5:11: parallel.stages", "relu1 is missing before fc2"}},
       {"end is missing",
        small + " model=mlp" + stages("[[flatten1, fc1], [relu1, fc2]]") + on_threads(2),
        {"parallel.stages", "relu2 is missing at the end"}},

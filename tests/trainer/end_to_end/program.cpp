@@ -35,7 +35,7 @@ std::string Outcome::last_line() const {
 Outcome run_shell(const std::string& command, int seconds) {
   const TemporaryDirectory scratch;
   write_text(scratch.path("command"), command + "\n");
-  // A session directory of its own: one that Open MPI is still removing cannot be made by the next at the same time.
+  // A session directory of its own. One that Open MPI is still removing cannot be made by the next at the same time.
   const auto line = "OMPI_MCA_orte_tmpdir_base=" + scratch.path() + " timeout -k 5 " +
                     std::to_string(seconds) + " sh " + scratch.path("command") + " > " + scratch.path("out") +
                     " 2> " + scratch.path("err") + " < /dev/null";
@@ -164,6 +164,8 @@ void forget_times_and_ranks(nlohmann::json& event) {
                           "train_seconds",
                           "setup_seconds",
                           "time",
+                          "host",
+                          "command",
                           "version",
                           "data_origin",
                           "epoch_seconds",

@@ -29,8 +29,8 @@ Outcome lockstep(const std::string& arguments);
 /// `mpirun -np RANKS lockstep ARGUMENTS`.
 Outcome lockstep_on_ranks(int ranks, const std::string& arguments);
 
-/// Expects the exit code, and these words where they belong: answers (exit codes 0 and 1) on standard output, errors on
-/// standard error. A failure names the place of the call.
+/// Expects the exit code, and these words where they belong. Answers (exit codes 0 and 1) on standard output,
+/// errors on standard error. A failure names the place of the call.
 void expect_says(const Outcome& outcome, int exit_code, const std::vector<std::string>& words = {},
                  const char* file = __builtin_FILE(), int line = __builtin_LINE());
 /// `lockstep ARGUMENTS`, expected to end well.
@@ -52,14 +52,14 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
 /// The command line of lockstep_on_ranks(), for tests that need to wrap it.
 std::string mpirun_command(int ranks, const std::string& arguments);
 
-/// A shell's way to start a training in the background as $run, wait for its first steps in `run_dir`, do `blow`, and
-/// wait for its end.
+/// Shell code to start a training in the background as $run, wait for its first steps, `blow`, and wait. The
+/// run's directory is `run_dir`.
 Outcome run_and_strike(const std::string& command, const std::string& run_dir, const std::string& blow);
 /// A shell's words for the process of a rank, where mpirun is $run.
 std::string process_of_rank(int rank);
 
-/// Variables of a command whose reads of files with `path` in their names fail from the `at`-th on, `count` times; -1:
-/// for good (tests/support/read_faults.c).
+/// Variables of a command whose reads of files with `path` in their names fail from the `at`-th on, `count`
+/// times. If it is -1, for good (tests/support/read_faults.c).
 std::string read_faults(const std::string& path, int at, int count = -1, int error = EIO);
 
 /// Writes a small job file on the `synthetic` set into `directory` and returns its path. Fast: a run takes
@@ -75,7 +75,7 @@ std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 /// The lines of a metrics.jsonl.
 std::vector<nlohmann::json> read_metrics(const std::string& run_directory);
-/// The same without what may depend on time or on the ranks.
+/// Metrics without the parts that may depend on time or on the ranks.
 std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory);
 
 // A terminal of some width for programs that are tested in one, and what its screen would show.
@@ -97,7 +97,7 @@ struct TerminalOutput {
 /// Runs a shell command in a terminal. It is killed after `seconds`.
 TerminalOutput run_in_terminal(const TerminalRun& run, const std::string& command, int seconds = 120);
 
-/// The lines that printing these bytes leaves on an endless screen that never wraps: carriage returns
+/// Lines that printing these bytes leaves on an endless screen that never wraps. Carriage returns
 /// overwrite, ESC [ J wipes. `widest` becomes the most columns that the cursor ever went to, a bar's
 /// included.
 /// @throws std::runtime_error  for any other escape sequence

@@ -121,7 +121,7 @@ TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
   expect_says(prove("run-2gradient"), 1, {"other data on some rank"});
 }
 
-/// Of two pipelines by their copies; of one alone by what its ranks hold.
+/// Finds the rank of two pipelines by their copies; of one alone by what its ranks hold.
 TEST_F(ProveTest, RankOfAPipelineIsNamedWhoseStateWasOther) {
   for (const auto& [ranks, rank, what] : {std::tuple(4, 3, "weights"), std::tuple(4, 1, "weights"),
                                           std::tuple(4, 2, "momentum"), std::tuple(2, 1, "momentum")}) {
@@ -235,7 +235,7 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   EXPECT_EQ(zeros.exit_code, 1) << zeros.everything();
   EXPECT_EQ(parse_json(zeros.out).at("steps_replayed"), 6);
   for (const char* said :
-       {"goes on behind step 6, the last of its job", "lines of metrics.jsonl, and they are others now",
+       {"goes on after step 6, the last of its job", "lines of metrics.jsonl, and they are others now",
         "(event step) tells of step 7, and the run has 6"})
     EXPECT_NE(zeros.out.find(said), std::string::npos) << said << " not in\n" << zeros.out;
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
@@ -256,19 +256,18 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   forge_checkpoint(path("run"), 3, [](CheckpointState& state) { ++state.facts.trail->records; });
   expect_says(
       prove("run"), 1,
-      {"refuted at step 1: line 3 of metrics.jsonl (event step) says something else than was computed: "
+      {"refuted at step 1: line 3 of metrics.jsonl (event step) differs from the computed values: "
        "loss is 0.5, and came to ",
-       "(event epoch) says something else than was computed: no epoch ends with this step",
+       "(event epoch) differs from the computed values: no epoch ends with this step",
        "refuted at step 2: its checkpoint is of another job: train.seed (was 8, now 7)",
        "refuted at step 3: its checkpoint says that the trail had 4 records and the SHA-256 ",
-       "refuted at step 4: the manifest of its checkpoint says something else than was computed: "
+       "refuted at step 4: the manifest of its checkpoint differs from the computed values: "
        "epoch_correct is ",
-       "(event step) says something else than was computed: gradient_norm is 1, and came to ",
+       "(event step) differs from the computed values: gradient_norm is 1, and came to ",
        "train_accuracy is 2, and came to ",
-       "refuted at step 6: the manifest of its checkpoint says something else than was computed: "
+       "refuted at step 6: the manifest of its checkpoint differs from the computed values: "
        "test_accuracy is ",
-       "(event end) says something else than was computed: weights_sha256 is \"0000",
-       "proved: steps 1 to 6\n"});
+       "(event end) differs from the computed values: weights_sha256 is \"0000", "proved: steps 1 to 6\n"});
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs that go on while reading their checkpoints fails, at one system call or from one on: an error that
-/// passes costs nothing, one that stays ends with 74, and every checkpoint is still there. And what a run syncs, in
-/// which order, however long that takes; and that no step waits for a file system that stalls.
+/// Runs that go on while reading their checkpoints fails, at one system call or from one on. An error that
+/// passes costs nothing, one that stays ends with 74, and every checkpoint is still there. And what a run
+/// syncs, in which order, however long that takes; and that no step waits for a file system that stalls.
 ///
 /// ctest lets some calls fail. All of them, with three kinds of error: LOCKSTEP_CAMPAIGN=1.
 #include "tests/support/prelude.hpp"
@@ -110,7 +110,7 @@ std::string preloaded(const std::string& variables, const std::string& arguments
   return variables + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + arguments;
 }
 
-/// Records of the steps, then the files of a checkpoint, then their names, then its own name, and that once more.
+/// Order of syncs: records of the steps, the checkpoint's files, their names, its own name, and all once more.
 TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName) {
   const TemporaryDirectory directory;
   const auto run = directory.path("run"), log = directory.path("log");
@@ -137,7 +137,7 @@ TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName)
       << "the end of the run is not synced";
 }
 
-/// The first save takes longer than ranks wait for each other; the second waits for it, and so do the ranks.
+/// The first save takes longer than ranks wait for each other. The second waits for it, and so do the ranks.
 TEST(SyncTest, ADiskSlowerThanTheDeadlineLosesNoRank) {
   const TemporaryDirectory directory;
   const auto outcome = run_shell(preloaded(
@@ -148,8 +148,8 @@ TEST(SyncTest, ADiskSlowerThanTheDeadlineLosesNoRank) {
   EXPECT_EQ(outcome.err, "");
 }
 
-/// Between two looks at what the run says, while every call below its directory waits, it takes many steps and ends
-/// epochs; afterwards each line is there.
+/// Takes many steps and ends epochs between two looks, while every call below the run's directory waits.
+/// Afterwards each line is there.
 TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
   const TemporaryDirectory directory;
   const auto stall = directory.path("stall"), out = directory.path("out");
@@ -179,8 +179,8 @@ TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
   succeed("verify " + directory.path("run"));
 }
 
-// Trails on disks that are full or cannot be read: the run says so and ends with 74, and what goes on from there
-// leaves the trail of an undisturbed run, byte for byte.
+// Trails on disks that are full or cannot be read. The run says so and ends with 74, and what goes on from
+// there leaves the trail of an undisturbed run, byte for byte.
 
 namespace fs = std::filesystem;
 

@@ -30,7 +30,11 @@ std::vector<Json> events_of(const std::vector<Json>& metrics, const std::string&
 }
 
 void expect_curve_of(const Json& curve, const std::vector<Json>& events) {
+  double last = 0;
+  for (const Json& seconds : curve["seconds"]) EXPECT_GE(seconds.get<double>(), std::exchange(last, seconds));
+  EXPECT_LT(last, 600);
   for (const auto& [column, values] : curve.items()) {
+    if (column == "seconds") continue;  // since the run's first line
     ASSERT_EQ(values.size(), events.size()) << column;
     for (std::size_t i = 0; i < events.size(); ++i)
       EXPECT_EQ(values[i], events[i][column]) << column << " " << i;
@@ -72,6 +76,40 @@ TEST_F(ReportTest, EveryNumberIsThatOfTheRunsFiles) {
   EXPECT_EQ(run["filters"]["pictures"].size(), 10U);
 }
 
+TEST_F(ReportTest, ItSaysWhenWhereAndHowTheRunWasStarted) {
+  const std::string page = page_of(run_, run_ + "/report.html");
+  const Json start = data_of(page)["runs"][0]["start"];
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  EXPECT_EQ(start["host"], host.data());
+  EXPECT_NE(
+      start["command"].get<std::string>().find(" train " + directory_.path("job.yaml") + " run.dir=" + run_),
+      std::string::npos)
+      << start;
+  // Without scripts the same stands in the page as text, beside the curves.
+  const std::string plain = page.substr(0, page.find("</noscript>"));
+  for (const char* fact : {"host", "command"})
+    EXPECT_NE(plain.find("<bdi>" + start[fact].get<std::string>() + "</bdi>"), std::string::npos) << fact;
+  EXPECT_GE(times_in(plain, "<svg class=\"plot\""), 5U);
+}
+
+TEST_F(ReportTest, TheTestAtTheEndIsAPointOfItsCurve) {
+  const std::string run = directory_.path("validated");
+  succeed("train " + directory_.path("job.yaml") +
+          " data.validation=32 run.log_every_steps=auto run.dir=" + run);
+  const Json curves = data_of(page_of(run, run + "/report.html"))["runs"][0]["curves"];
+  const auto metrics = read_metrics(run);
+  EXPECT_EQ(curves["step"]["step"].size(), metrics.back()["step"]);  // auto: each of the first steps
+  EXPECT_EQ(curves["epoch"]["step"].size(), events_of(metrics, "epoch").size());
+  EXPECT_EQ(curves["epoch"]["test_accuracy"].back(), metrics.back()["test_accuracy"]);
+  EXPECT_EQ(curves["epoch"]["test_accuracy"].front(), nullptr);
+  const std::string cut = directory_.path("cut");
+  succeed("train " + directory_.path("job.yaml") + " train.max_steps=1 run.dir=" + cut);
+  const Json short_curves = data_of(page_of(cut, cut + "/report.html"))["runs"][0]["curves"];
+  EXPECT_EQ(short_curves["epoch"]["step"], Json({1}));
+  EXPECT_EQ(short_curves["epoch"]["test_accuracy"], Json({read_metrics(cut).back()["test_accuracy"]}));
+}
+
 TEST_F(ReportTest, AFinishedRunHasItsPage) {
   const std::string written = read_text(run_ + "/report.html");
   Json then = data_of(written), now = data_of(page_of(run_, run_ + "/report.html"));
@@ -93,7 +131,7 @@ TEST_F(ReportTest, ARunThatWasKilledBeforeItsPageGetsItAtTheNextStart) {
   EXPECT_TRUE(std::filesystem::exists(run_ + "/report.html")) << named.everything();
   const Outcome whole = lockstep(again + " run.dir='" + run_ + "'");
   EXPECT_NE(whole.out.find("nothing was trained or written"), std::string::npos) << whole.out;
-  // Where the program chooses the directory, it does not begin another run.
+  // A directory that the program chooses does not begin another run.
   const std::string place = directory_.path("place");
   std::filesystem::create_directory(place);
   const auto choose = [&] {
@@ -125,7 +163,7 @@ TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
   EXPECT_EQ(lockstep("report " + run_ + " --format pdf").exit_code, 2);
   for (const std::string format : {"csv", "md", "svg"}) {
     expect_says(lockstep("report " + run_ + " --format " + format), 2,
-                {"report --format=" + format + " is no longer there: use "});
+                {"report --format=" + format + " was removed: use "});
   }
 }
 
@@ -161,8 +199,13 @@ TEST_F(ReportTest, HostileNamesStayText) {
 TEST_F(ReportTest, SeveralRunsAreOnOnePageAndNoFileIsReplacedUnasked) {
   const std::string second = directory_.path("second"), file = directory_.path("both.html");
   std::filesystem::copy(run_, second, std::filesystem::copy_options::recursive);
+  std::string job = read_text(second + "/job.yaml");
+  job.replace(job.find("seed: "), 6, "seed: 1");
+  std::ofstream(second + "/job.yaml") << job;
   const Json report = data_of(page_of(run_ + " " + second + " -o " + file, file));
   EXPECT_EQ(report["runs"].size(), 2U);
+  const std::string seed = read_metrics(run_).front()["seed"].dump();
+  EXPECT_EQ(report["differing_keys"], Json::array({{{"key", "train.seed"}, {"values", {seed, "1" + seed}}}}));
   EXPECT_EQ(report["runs"][1]["name"], "second");
   expect_says(lockstep("report " + run_ + " " + second + " -o " + file), 2);
   succeed("report " + run_ + " -o " + file + " --force");
@@ -178,7 +221,7 @@ TEST_F(ReportTest, WhatIsMissingIsANoteAndWhatIsNoRunIsAnError) {
   EXPECT_EQ(lockstep("report " + directory_.path("nothing")).exit_code, 66);
 }
 
-// What `lockstep eval` says of classes, as text and as JSON, on any number of ranks.
+// Classes in `lockstep eval`, as text and as JSON, on any number of ranks.
 
 class EvalClassesTest : public ::testing::Test {
  protected:

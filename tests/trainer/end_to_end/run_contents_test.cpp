@@ -151,7 +151,7 @@ std::set<std::string> contents_of(const std::string& directory) {
   return names;
 }
 
-/// Whether a file is a row of the table, or lies in a folder that is one; `used` gets the row.
+/// True if a file or its folder is a row of the table; `used` gets the row.
 bool is_in_table(const std::vector<Row>& rows, const std::string& name, std::set<std::string>& used) {
   for (const Row& row : rows) {
     const std::string& path = row.cells.at(0);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which directory a run takes whose job names none: the newest unfinished one that computes the same, or a
-/// new one, and the first line says so.
+/// Directory of a run whose job names none: the newest unfinished equal one, or a new one. The first line
+/// says so.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -123,7 +123,7 @@ TEST_F(RunDirectoryTest, AnotherModelUnderTheSameNameIsAnotherRun) {
   write_text(folder_.path("my.yaml"), head + "  - linear: 30\n  - relu\n  - linear: 10\n");
   const auto outcome = train("model=./my.yaml");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_TRUE(outcome.out.starts_with("runs/digits cannot be gone on from (")) << outcome.out;
+  EXPECT_TRUE(outcome.out.starts_with("runs/digits cannot be resumed (")) << outcome.out;
   EXPECT_EQ(runs(), std::set<std::string>({"digits", "digits-2"}));
 }
 
@@ -132,8 +132,7 @@ TEST_F(RunDirectoryTest, ARunThatIsFurtherThanTheJobGoesIsLeftAlone) {
   ASSERT_EQ(interrupt("train.epochs=3").exit_code, 75);
   const auto outcome = train("train.max_steps=1");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_TRUE(
-      outcome.out.starts_with("runs/digits cannot be gone on from (it is at step 2, beyond the 1 that"))
+  EXPECT_TRUE(outcome.out.starts_with("runs/digits cannot be resumed (it is at step 2, beyond the 1 that"))
       << outcome.out;
 }
 
@@ -149,7 +148,7 @@ TEST_F(RunDirectoryTest, WhatIsNoRunIsNotTouched) {
   write_text(folder_.path("runs/digits-2"), "a file");
   std::filesystem::create_directories(folder_.path("runs/digits-02"));
   std::filesystem::create_directories(folder_.path("runs/digits-old"));
-  expect_line("runs/digits-2 is no run directory; this run: runs/digits-3");
+  expect_line("runs/digits-2 is not a run directory; this run: runs/digits-3");
   EXPECT_EQ(runs(), std::set<std::string>({"digits", "digits-02", "digits-2", "digits-3", "digits-old"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path("runs/digits-old")));
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs on images that stay on disk, in shards or as pictures: those of a run in memory, on any ranks, after any stop; and
-/// never on others. Runs on tables, from CSV to predictions.
+/// Runs on images that stay on disk, in shards or as pictures. Those of a run in memory, on any ranks, after
+/// any stop; and never on others. Runs on tables, from CSV to predictions.
 #include "data/sets/shards.hpp"
 
 #include "common/env.hpp"
@@ -35,7 +35,7 @@ class ShardedRunTest : public ::testing::Test {
     return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
                      " run.report=false run.dir=" + path(run) + " " + overrides);
   }
-  /// Of a run that must end well.
+  /// Metrics of a run that must end well.
   std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides,
                                          const std::string& launcher = "") const {
     const Outcome outcome = train(run, overrides, launcher);
@@ -97,7 +97,7 @@ TEST_F(ShardedRunTest, WhatStreamsPastADeviceGivesTheSameRun) {
   EXPECT_EQ(comparable_metrics(path("resumed")), expected);
 }
 
-/// On any device and any rank, in steps and in evaluations: all ranks save the last whole step, and go on from there.
+/// On any device and any rank, in steps and in evaluations. All ranks save the last whole step, and go on from there.
 TEST_F(ShardedRunTest, ADiskThatFailsLeavesTheLastWholeStep) {
   const auto expected = metrics_of("calm", "");
   const std::string often = "run.checkpoint_every_steps=0 run.keep.best=false ";
@@ -203,7 +203,7 @@ class PictureRunTest : public ::testing::Test {
     fs::create_directories(fs::path(path("photos/" + name)).parent_path());
     write_text(path("photos/" + name), picture);
   }
-  /// The pictures in the same order, and a label beside each: its number in .cls, and a name and a list in .json.
+  /// The pictures in the same order, and a label beside each. Its number in .cls, and a name and a list in .json.
   void write_archives() const {
     const std::string script =
         "cd " + directory_.path("") +
@@ -300,7 +300,7 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   expect_says(outcome, 65, {"pictures validation samples (sha256"});
   fs::remove_all(path("photos/test"));
   outcome = train("other", files);
-  expect_says(outcome, 2, {"data.validation: files: val/ is for testing, since there is no test/"});
+  expect_says(outcome, 2, {"data.validation: files: val/ is the test half, since there is no test/"});
 }
 
 TEST_F(PictureRunTest, LabelsMayBeNamesOrSeveral) {

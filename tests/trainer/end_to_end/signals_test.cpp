@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A run that is asked to stop saves one and the same step on all ranks, and goes on from there as if nothing
-/// had happened.
+/// A stopped run saves the same step on all ranks, and goes on from there as if nothing had
+/// happened.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -43,6 +43,8 @@ TEST(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
     EXPECT_EQ(outcome.exit_code, exit_code_of_mpirun(signal)) << signal << "\n" << outcome.everything();
     expect_words(outcome.out, {"stopped on request at step"});
     EXPECT_EQ(count_of("stopping after this step", outcome.err), 1) << outcome.everything();
+    expect_words(read_text(run_dir + "/status.json"),
+                 {R"("state": "saved")", fmt::format(R"("step": {},)", saved_step(run_dir))});
     const auto hash = lockstep("hash " + run_dir);
     EXPECT_EQ(hash.last_line(), hash_at_step(directory, saved_step(run_dir))) << signal;
   }

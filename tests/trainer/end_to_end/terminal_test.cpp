@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a training looks like on terminals of many widths and kinds.
+/// Look of a training on terminals of many widths and kinds.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -26,7 +26,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// Runs a training in a terminal and checks what holds in each: it ends well, and no line is too wide.
+/// Runs a training in a terminal and checks what holds in each. It ends well, and no line is too wide.
 TerminalOutput expect_to_fit(const TerminalRun& run, const std::string& launcher = "") {
   const TemporaryDirectory directory;
   auto output = run_in_terminal(run, launcher + training(directory));
@@ -120,7 +120,7 @@ TEST(TerminalTest, APipeGetsWholeLines) {
   EXPECT_EQ(output.bytes.find('\033'), std::string::npos);
 }
 
-/// Of a run: what is in its newest checkpoint, and how that differs from its oldest.
+/// Tables of a run: its newest checkpoint, and the differences from its oldest.
 void expect_tables_to_fit(const std::string& program, const std::string& run) {
   std::string oldest;
   for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints"))

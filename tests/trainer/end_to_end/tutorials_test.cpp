@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The programs of the texts that Lockstep grew from: each counterpart is run, and what it prints is looked at
-/// line by line.
+/// The programs of the texts that Lockstep grew from. Each counterpart is run, and what it prints is looked
+/// at line by line.
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -31,7 +31,7 @@ Lines loss_lines(const std::string& text) {
   return lines_that_begin(text, {"["});
 }
 
-/// What the tutorial prints with so many devices: three batches of 30 and one of 10, cut into these.
+/// Lines of the tutorial with so many devices: three batches of 30 and one of 10, cut into these.
 Lines expected_sizes(const Sizes& of_30, const Sizes& of_10, const std::string& device) {
   Lines lines;
   for (const bool is_last : {false, false, false, true}) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs that hold samples out or take a part of them: what they train on, what they are judged by, and when their
-/// patience ends them; and runs that balance classes.
+/// Runs that hold samples out or take a part of them. What they train on, what they are judged by, and when
+/// their patience ends them; and runs that balance classes.
 #include "data/dataset.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
@@ -92,7 +92,7 @@ void write_set(const std::string& directory, const std::vector<std::int32_t>& sp
   }
 }
 
-/// Other images and other labels in their places change no weight, and no mean of the set; of any other sample they do.
+/// Other images and other labels in their places change no weight, and no mean of the set. Of any other sample they do.
 TEST_F(ValidationTest, HeldOutSamplesAreNeverTrainedOn) {
   const auto held_out = held_out_samples(240, 48, 1234);
   std::int32_t other = 0;
@@ -192,7 +192,7 @@ TEST_F(ValidationTest, APartIsTrainedOnProvedAndJudged) {
   judged("--whole --train", 192);
 }
 
-/// The test set decides no weight, so a run that is judged by all of it makes the same mistakes, and more.
+/// The test set decides no weight: a run judged by all of it makes the same mistakes, and more.
 TEST_F(ValidationTest, MistakesOfAPartAreShownAsTheyAreInTheFile) {
   write_set(path("set"), {});
   const std::string hardly = "train.epochs=1 train.optimizer.lr=1e-6";
@@ -211,8 +211,8 @@ TEST_F(ValidationTest, MistakesOfAPartAreShownAsTheyAreInTheFile) {
     EXPECT_EQ(mistake["picture"], pictures.at(mistake["sample"])) << mistake["sample"];
 }
 
-/// Of the others not even a mean of the set is changed; but they belong to the set, so a run does not go on with
-/// others.
+/// Left-out samples do not change even a mean of the set. They belong to the set, so a run does not go on
+/// with others.
 TEST_F(ValidationTest, OthersThanThePartAreNeverTrainedOnButCompared) {
   const auto held_out = held_out_samples(240, 48, 1234), part = training_subset(240, 70, 1234, held_out);
   std::vector<std::int32_t> others;

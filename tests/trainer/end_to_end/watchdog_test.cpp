@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Ranks that are really killed, stopped or out of step: one verdict names the right one, and no rank is left.
+/// Ranks that are really killed, stopped or out of step. One verdict names the right one, and no rank is left.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The table jobs x ways: a job with each key that determines weights ends in the same bytes in every way: strategies,
+/// The table jobs x ways. A job with each key that determines weights ends in the same bytes in every way: strategies,
 /// devices, ranks, stops after each step, and is proved by the other device. A key without a row fails, and a row whose
 /// key changes nothing; what a way refuses is listed. Runs are in this process, their ranks threads.
 #include "common/error.hpp"

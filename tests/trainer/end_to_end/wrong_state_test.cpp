@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A rank's state goes wrong: no checkpoint has it, and a run goes on from one that is sure, or not at all.
+/// A rank's state goes wrong. No checkpoint has it, and a run goes on from one that is sure, or not at all.
 #include "common/machine.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -95,7 +95,7 @@ TEST_F(WrongStateTest, TwoRanksAreBothNamedAndReplicasOfAPipelineCompareTheirSta
   EXPECT_EQ(train(6, pipelines).last_line(), right);
 }
 
-/// A number that a rank's memory made infinite is told as that, and not as a rate that is too high.
+/// An infinite number from a rank's memory is told as that, and not as too high a rate.
 TEST_F(WrongStateTest, NanOfOneRankIsItsMemory) {
   expect_said(train(3, fault("nan", 3)), 72, "its weights are not those of the others from ");
 }
@@ -111,6 +111,10 @@ class DoubtTest : public WrongStateTest {
     expect_says(go_on("train.max_steps=11" + fault("wrong-lane", 10)), 0);
     seen_ = go_on(fault("wrong-lane", 12));
     expect_said(seen_, 72, "step 12: rank 1 on " + host_name());
+    const auto status = nlohmann::json::parse(read_text(run() + "/status.json"));
+    EXPECT_EQ(status,
+              (nlohmann::json{
+                  {"version", 1}, {"state", "failed"}, {"step", 12}, {"exclude_hosts", {host_name()}}}));
   }
 
   std::string replays_;
@@ -121,7 +125,7 @@ TEST_F(DoubtTest, ARunGoesOnFromACheckpointBeforeTheLastReplayThatPassed) {
   const std::string right = train(1, kSixEpochs, "whole").last_line();
   err_twice("parallel.replay_every_steps=4 ");
   expect_said(seen_, 72,
-              "Checkpoints after step 8 may hold what followed from it: the same command goes on from "
+              "Checkpoints after step 8 may be affected: the same command goes on from "
               "that of step 8\n");
   EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step-00000008", "step-00000011"}));
   const auto verified = lockstep("verify " + run());

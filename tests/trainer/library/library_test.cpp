@@ -7,7 +7,7 @@ namespace {
 
 using namespace lockstep_test;  // NOLINT(google-build-using-namespace)
 
-/// Rank 0's result after so many epochs on threads.
+/// Weights of rank 0 after so many epochs on threads.
 struct Trained {
   std::string sha256;
   lockstep::Evaluation found;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// logits CHECKPOINT FILE: what a checkpoint's network computes for the test set it was trained with, as a safetensors
-/// file that Python reads: images (or features), labels, logits.
+/// logits CHECKPOINT FILE: writes the logits of a checkpoint's network for the test set it was trained with.
+/// FILE is safetensors, for Python: images (or features), labels, logits.
 #include "common/env.hpp"
 #include "common/safetensors.hpp"
 #include "data/dataset.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the timeline of a rank has of its steps: slices nest, each layer and bucket is there, and the overlap is the
-/// one that the reducer measures.
+/// Timeline of a rank's steps: slices nest, and each layer and bucket is there. The overlap is the one that
+/// the reducer measures.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/timeline.hpp"
 #include "models/network.hpp"
@@ -25,7 +25,7 @@ Job job_of(const std::vector<std::string>& more) {
       "test.yaml", more);
 }
 
-/// What a rank has of its traced steps.
+/// Traced steps of a rank.
 struct TracedRank {
   const Timeline& timeline;
   const JobSetup& setup;
@@ -112,7 +112,7 @@ TEST(TracedStepsTest, EachLayerOfEachGrainIsThere) {
   });
 }
 
-/// By how much the trace says something else than the reducer has measured, of the time under way; on the worst rank.
+/// Largest difference of the trace from the reducer's measurement, relative to the time under way; on the worst rank.
 double disagreement(const std::string& buckets) {
   std::mutex mutex;
   double worst = 0;

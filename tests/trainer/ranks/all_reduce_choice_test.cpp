@@ -36,14 +36,14 @@ Expected outcome(const AllReduceSituation& situation) {
   throw InternalError("an unknown path");
 }
 
-/// What a backend of this name meets.
+/// Situation of a backend of this name.
 struct Situation {
   std::string backend;
   AllReduceSituation situation;
   bool nccl_loads;
 };
 
-/// What is not given matches anything.
+/// Rule; a value that is not given matches anything.
 struct Rule {
   std::optional<std::string_view> backend, device;
   std::optional<int> ranks;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What `device: auto` takes on machines whose GPUs are missing, hidden, too old or too few.
+/// Choice of `device: auto` on machines whose GPUs are missing, hidden, too old or too few.
 #include "trainer/ranks/device_choice.hpp"
 
 #include "comm/agreement.hpp"

@@ -23,7 +23,7 @@ struct Refusal {
   std::set<ExitCode> codes;
 };
 
-/// What becomes of `ranks` ranks with these facts.
+/// Refusal of `ranks` ranks with these facts.
 Refusal compare(int ranks, const std::function<RankFacts(int)>& facts_of) {
   Refusal refusal;
   std::mutex mutex;
@@ -152,7 +152,7 @@ TEST(EqualRanksTest, AnotherShapeOfTheSameBytesIsADifferenceAndSoAreOtherNames) 
                      {"the shape of synthetic train samples is 1 x 28 x 28", "the names of the classes"});
 }
 
-// Which of several processes leaves a command to rank 0.
+// Processes that leave a command to rank 0.
 
 /// As mpirun -np 2 lockstep hash RUN sets it.
 class LaunchedRankTest : public ::testing::Test {

@@ -73,6 +73,90 @@ Dragging_zooms_into_all_curves_and_a_click_makes_an_axis_logarithmic() {
   expect_contains "$page" 'aria-pressed="true"'
 }
 
+Names_of_sixty_letters_are_whole_or_end_with_an_ellipsis_and_F1_is_on_the_page() {
+  train run
+  local width columns
+  sed -i -E 's/"name":"([0-9])","samples"/"name":"class \1 has a very long name which nobody can shorten anywhere","samples"/g;
+    s/"label":[0-9],"answer"/"name":"some\/folder\/of\/pictures\/with\/a\/long\/name\/1.png",&/g' run/report.html
+  for width in 400 1280 2560; do
+    with_script run/report.html '
+      setTimeout(() => {
+        const all = (what) => [...document.querySelectorAll(what)], right = (node) => node.getBoundingClientRect().right;
+        const isCut = (node) => node.scrollWidth > node.clientWidth + 1 || node.scrollHeight > node.clientHeight + 1;
+        const first = document.querySelector("figure").getBoundingClientRect().top;
+        Object.assign(document.body.dataset, {
+          columns: all("figure").filter((one) => one.getBoundingClientRect().top === first).length,
+          page: document.documentElement.scrollWidth <= innerWidth,
+          f1: all(".classes td:last-child").length === 10 && all(".classes td:last-child").every((one) => right(one) <= right(one.closest(".card"))),
+          silent: all(".clip, .cut, .path").filter(isCut).filter((one) => getComputedStyle(one).textOverflow !== "ellipsis" && getComputedStyle(one).webkitLineClamp === "none").length,
+          captions: all("figcaption").some(isCut),
+          path: getComputedStyle(document.querySelector(".path")).direction });
+      }, 500);'
+    browse driven.html "$width"
+    columns=6
+    [ "$width" != 400 ] || columns=2
+    expect_contains "$page" "data-columns=\"$columns\" data-page=\"true\" data-f1=\"true\" data-silent=\"0\" data-captions=\"false\" data-path=\"rtl\""
+    expect_contains "$page" 'class="soft">taken for </span>'
+  done
+}
+
+Curves_are_drawn_by_step_epoch_and_time_smoothed_and_as_single_points() {
+  train run
+  with_script run/report.html '
+    const buttons = [...document.querySelectorAll(".switch button")], show = (xs) => xs.map((x) => x.toFixed(3)).join();
+    setTimeout(() => {
+      const said = document.body.dataset, unit = () => document.querySelector(".unit").textContent;
+      said.smooth = show(smooth([1, 2, 3], [1, 0, 1], 0.5));
+      said.ticks = show(ticks(0.22, 0.78, 5));
+      said.none = ticks(5, 5, 5).length + ticks(0, Infinity, 5).length;
+      said.places = show(placesOf(runs[0], runs[0].curves.step).epoch.slice(0, 6));
+      buttons[1].click();
+      said.epoch = unit() + view.charts[0].at.x1;
+      buttons[2].click();
+      said.time = unit();
+      const slider = document.querySelector("input[type=range]");
+      slider.value = 0.5;
+      slider.dispatchEvent(new Event("input"));
+      said.raw = document.querySelectorAll(".curve.raw").length > 3;
+    }, 500);'
+  browse driven.html 1280
+  expect_equal "$console" ""
+  expect_contains "$page" 'data-smooth="1.000,0.333,0.714" data-ticks="0.300,0.400,0.500,0.600,0.700" data-none="0"'
+  expect_contains "$page" 'data-places="0.200,0.400,0.600,0.800,1.000,1.200" data-epoch="epoch3" data-time="seconds" data-raw="true"'
+  train short train.max_steps=1
+  browse short/report.html 1280
+  expect_contains "$page" 'h0" style="--k:var(--c1)"></path><circle class="" cx='
+}
+
+A_pointer_over_one_chart_shows_the_values_of_all() {
+  train run
+  with_script run/report.html '
+    setTimeout(() => {
+      const plot = document.querySelector(".plot"), frame = plot.getBoundingClientRect();
+      plot.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: frame.left + 0.6 * frame.width, clientY: frame.top + 50 }));
+      const tips = [...document.querySelectorAll(".tip:not([hidden])")];
+      document.body.dataset.tips = tips.length === view.charts.length && tips[0].textContent.startsWith("step ") && tips[1].textContent.includes(" %");
+      document.body.dataset.crosses = document.querySelectorAll(".cross").length === view.charts.length;
+      plot.dispatchEvent(new PointerEvent("pointerleave"));
+      document.body.dataset.left = document.querySelectorAll(".tip:not([hidden]), .cross").length;
+    }, 500);'
+  browse driven.html 1280
+  expect_equal "$console" ""
+  expect_contains "$page" 'data-tips="true" data-crosses="true" data-left="0"'
+}
+
+The_head_says_when_where_and_how_and_several_runs_where_they_differ() {
+  train run
+  browse run/report.html 1280
+  expect_contains "$page" " UTC on $(uname -n)"
+  expect_contains "$page" "train.epochs=3 run.log_every_steps=1 run.dir=run</bdi>"
+  train other train.seed=77
+  expect_exit 0 "$program" report run other -o both.html
+  browse both.html 1280
+  expect_contains "$page" '<h2>Where they differ</h2>'
+  expect_contains "$page" 'train.seed</span></td><td><span class="mono"><bdi class="clip" title="1234">1234</bdi></span></td><td><span class="mono"><bdi class="clip" title="77">77<'
+}
+
 A_box_hides_a_run_and_hostile_names_are_text() {
   train run
   cp -r run '<img src=x onerror=console.log(1)>'

@@ -15,7 +15,7 @@ namespace {
 constexpr int kClasses = 3;
 const std::vector<std::string> kNames = {"cat", "dog", "cow"};
 
-/// The features are the logits: class i % 3 leads by i % 7, and every fifth label is the class after it.
+/// The features are the logits. Class i % 3 leads by i % 7, and every fifth label is the class after it.
 Dataset every_fifth_is_wrong(std::int64_t samples) {
   Dataset set;
   set.name = "made test";
@@ -147,8 +147,8 @@ TEST(ClassEvaluationTest, AClassWithoutSamplesHasNoRecall) {
   EXPECT_NE(text.find("  cow          0      0          -        -        -"), std::string::npos) << text;
 }
 
-/// Six training samples in the files, of which two are held out and one is left out, and three test samples, of which
-/// one is left out; the lists name the pictures of both halves.
+/// Six training samples in the files; two are held out and one is left out. Of three test samples one is left
+/// out; the lists name the pictures of both halves.
 TEST(ClassEvaluationTest, MistakesAreNamedByTheirPlaceInTheFile) {
   const testing::RunFolders folders;
   TrainTestData data;

@@ -26,10 +26,10 @@ class RunFolders {
                   const std::string& rate = "0.01") const {
     std::string metrics;
     for (const std::string& line : lines) metrics += line + "\n";
-    write(name + "/job.yaml",
-          fmt::format("model: net\ndata:\n  set: mnist\n  mean: [0.5, 0.25]\ntrain:\n  epochs: 3\n  "
-                      "optimizer:\n    kind: sgd\n    lr: {}\n",
-                      rate));
+    write(name + "/job.yaml", fmt::format("model: net\ndata:\n  set: mnist\n  mean: 0.5\n  augment: [{{crop: "
+                                          "{{padding: 4}}}}]\ntrain:\n  epochs: 3\n  "
+                                          "optimizer:\n    kind: sgd\n    lr: {}\n",
+                                          rate));
     write(name + "/lock", "");
     write(name + "/metrics.jsonl", metrics);
     return path(name);

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is read from run folders: whole ones, damaged ones, and those of runs that came to no end.
+/// Histories of run folders: whole ones, damaged ones, and those of runs without an end.
 #include "common/json_text.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
+#include "trainer/checkpoint/run_status.hpp"
 #include "trainer/reports/runs.hpp"
 
 #include <sys/stat.h>
@@ -67,7 +68,7 @@ TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
   EXPECT_EQ(run.published, true);
   EXPECT_EQ(run.epochs_asked(), 3);
   EXPECT_EQ(run.key("train.optimizer.lr"), "0.01");
-  EXPECT_EQ(run.key("data.mean"), "[0.5, 0.25]");
+  EXPECT_EQ(run.key("data.augment"), "[{crop: {padding: 4}}]");
   EXPECT_EQ(run.key("data.none"), std::nullopt);
   EXPECT_TRUE(run.when.has_value());
 }
@@ -168,16 +169,38 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   EXPECT_EQ(read("verdict").status, RunStatus::kLost);
 
   folders_.run("interrupted", begun);
-  folders_.write("interrupted/log/rank-0.log", "[12:00] stopped on request at step 10 of 30, saved in x\n");
+  write_status(Env::posix(), folders_.path("interrupted"), {.state = "saved", .step = 10});
   EXPECT_EQ(read("interrupted").status, RunStatus::kInterrupted);
+  write_status(Env::posix(), folders_.path("interrupted"), {.state = "failed", .step = 10});
+  EXPECT_EQ(read("interrupted").status, RunStatus::kFailed);
+  folders_.write("interrupted/status.json", R"({"version": 2, "state": "saved"})");
+  EXPECT_EQ(read("interrupted").status, RunStatus::kFailed);
+
+  folders_.run("of-an-older-program", begun);
+  std::filesystem::create_directories(folders_.path("of-an-older-program/checkpoints/step-00000010"));
+  EXPECT_EQ(read("of-an-older-program").status, RunStatus::kInterrupted);
 
   folders_.run("no-job", begun);
   std::filesystem::remove(folders_.path("no-job/job.yaml"));
   EXPECT_EQ(read("no-job").status, RunStatus::kDamaged);
 
+  folders_.run("other-job", begun);
+  folders_.write("other-job/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
+  EXPECT_EQ(read("other-job").status, RunStatus::kDamaged);
+
   folders_.write("other/notes.txt", "mine");
   EXPECT_EQ(read("other").status, RunStatus::kNoRun);
   EXPECT_EQ(read("nowhere").status, RunStatus::kNoRun);
+}
+
+TEST_F(RunHistoryTest, AFinishedRunIsNoneTheLessWhereThisProgramRefusesItsJob) {
+  folders_.run("a", kThreeEpochs);
+  folders_.write("a/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
+  const RunHistory run = read("a");
+  EXPECT_EQ(run.status, RunStatus::kFinished);
+  EXPECT_NE(run.remark.find("job.yaml:2:19: parallel.graph=overlapped is no longer there"), std::string::npos)
+      << run.remark;
+  EXPECT_TRUE(run.job.empty());
 }
 
 TEST_F(RunHistoryTest, WhatIsNoRegularFileIsNotWaitedFor) {

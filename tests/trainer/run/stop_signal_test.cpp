@@ -126,7 +126,7 @@ TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
 class VerdictFileTest : public ::testing::Test {
  protected:
   VerdictFileTest() { std::filesystem::create_directory(run_.path() + "/log"); }
-  /// Where its verdict is written, by all ranks.
+  /// Starts all ranks with a path for the verdict.
   std::string start(int ranks = 2) const {
     std::vector<std::string> paths(static_cast<std::size_t>(ranks));
     run_thread_ranks(ranks, [&](Communicator& comm) {

@@ -26,11 +26,11 @@ void forge_trail(const std::string& run,
 /// Events, one a line; what each checkpoint notes of them follows.
 void forge_metrics(const std::string& run, const std::function<void(std::vector<nlohmann::json>&)>& change);
 
-// For every key of a job file a value that it accepts and does not have: made from the schema, so that no
-// key is forgotten.
+// For every key of a job file a value that it accepts and does not have. Made from the schema, so that no key
+// is forgotten.
 
-/// The first of a list of texts that `key` takes and that changes `job`; empty for a key with one choice
-/// only.
+/// First of a list of texts that `key` takes and that changes `job`; empty for a single
+/// choice.
 inline std::string other_value(const JobKey& key, const Job& job) {
   std::vector<std::string> candidates(key.choices.begin(), key.choices.end());
   for (const char* text :

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `bench allreduce` where all-reduces go wrong: false sums are counted, and when another rank is lost all that lies
-/// on a GPU stays, since freeing would wait for an all-reduce that never ends.
+/// `bench allreduce` where all-reduces go wrong. False sums are counted, and when another rank is lost all
+/// that lies on a GPU stays, since freeing would wait for an all-reduce that never ends.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "kernels/device_ops.hpp"
@@ -120,7 +120,7 @@ class CountingPlatform final : public Platform {
 
 constexpr int kNever = -1;
 
-/// What was allocated and freed by then: at the loss, or at the end.
+/// Memory allocated and freed by then: at the loss, or at the end.
 Memory memory_after(int lost_at_barrier) {
   Memory memory;
   const CountingPlatform gpus(memory);
@@ -139,7 +139,7 @@ Memory memory_after(int lost_at_barrier) {
   return memory;
 }
 
-/// One element of one rank, of int64 and of fp32, out of place and in place, before it is timed and after.
+/// One element of one rank: int64 and fp32, out of place and in place, before it is timed and after.
 TEST(AllreduceBenchTest, EveryWrongElementOfAnyRankIsCountedOnAllRanks) {
   AllreduceOptions options;
   options.max_bytes = options.min_bytes = 1024, options.iterations = 2, options.warmup = 0;

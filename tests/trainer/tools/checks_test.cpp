@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Each pitfall, made up in what ranks see, is found by its own check and by no other; healthy launches have none.
+/// Each pitfall, made up in what ranks see, is found by its own check and by no other. Healthy launches have none.
 #include "tests/support/prelude.hpp"
 #include "trainer/run/rank_diagnosis.hpp"
 

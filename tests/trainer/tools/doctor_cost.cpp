@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the look before every run costs: mpirun -np N doctor_cost [TIMES]
+/// Cost of the look before every run: mpirun -np N doctor_cost [TIMES]
 ///
-/// Prints the median over TIMES (20) looks of the wall-clock time, and of the processor time of one rank's process: of
-/// the rank with the highest.
+/// Prints the median over TIMES (20) looks of the wall-clock time, and of the slowest rank's processor
+/// time.
 #include "comm/agreement.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/ranks/device_choice.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the doctor finds on this host, in a launcher's log, and with its ranks.
+/// Findings of the doctor on this host, in a launcher's log, and with its ranks.
 #include "trainer/tools/doctor.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
@@ -51,7 +51,7 @@ TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
   EXPECT_TRUE(result_of(diagnosis, "equal-data").findings.empty());
   const std::string text = to_text(diagnosis, false);
   EXPECT_NE(text.find("ok launcher and MPI count the same ranks"), std::string::npos) << text;
-  EXPECT_NE(text.find("not looked into, for want of it: srun, GPUs, several hosts\n"), std::string::npos)
+  EXPECT_NE(text.find("not checked, because missing here: srun, GPUs, several hosts\n"), std::string::npos)
       << text;
   EXPECT_EQ(text.find("GPU driver"), std::string::npos) << "nothing is well of what is not there";
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
@@ -118,7 +118,7 @@ TEST(LaunchLogTest, AHealthyRunSaysNothing) {
       read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n").empty());
 }
 
-// What a rank reads of /proc, /sys and /etc, from a made-up root; and what of the environment it shows.
+// View of a rank from a made-up root of /proc, /sys and /etc, and from its environment.
 
 namespace fs = std::filesystem;
 

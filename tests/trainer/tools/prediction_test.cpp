@@ -155,8 +155,8 @@ TEST(PredictorTest, OutputsThatAreNoNumbersAreAnError) {
 
 namespace lockstep::testing {
 
-// `lockstep predict` on pictures as people make them, with a network that was trained a few seconds ago on
-// drawn digits.
+// `lockstep predict` on people's pictures, with a network that was trained a few seconds ago on drawn
+// digits.
 
 namespace {
 

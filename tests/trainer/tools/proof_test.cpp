@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a proof is made of: ranges, intervals, bits found from fingerprints, diagnoses, claims.
+/// Parts of a proof: ranges, intervals, bits found from fingerprints, diagnoses, claims.
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
@@ -140,7 +140,7 @@ class DiagnosisTest : public ::testing::Test {
     own_ = recorded_.fingerprints;
   }
 
-  /// Of a checkpoint of step 5 in which some bits of b's first elements are not those of `weights`.
+  /// Verdict on a checkpoint of step 5 in which some bits of b's first elements are not those of `weights`.
   std::string said_of_checkpoint(std::size_t elements, float there) {
     const std::vector<float> weights(10, 1.0F);
     CheckpointState checkpoint;

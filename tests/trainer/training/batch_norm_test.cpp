@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Batch normalisation over the global batch, trained by whole engines on several ranks: against PyTorch in
+/// Batch normalisation over the global batch, trained by whole engines on several ranks. Against PyTorch in
 /// double (tests/golden/make_golden.py), and the same bits however the batch is dealt.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
@@ -76,7 +76,7 @@ std::shared_ptr<TrainTestData> golden_data() {
   return data;
 }
 
-/// Who computes it, in what pieces.
+/// Placement of the computation, and its pieces.
 struct Way {
   std::string device = "cpu";
   int grain = 8;
@@ -177,8 +177,8 @@ void expect_golden(const Way& way) {
   EXPECT_NEAR(run.evaluated, golden_values<double>("evaluated", "F64", {1}).front(), 1e-5);
 }
 
-/// One bad number anywhere spoils the statistics of all samples: the step fails for all of them, on every rank,
-/// and nothing of it is kept.
+/// One bad number anywhere spoils the statistics of all samples. The step fails for all of them, on every
+/// rank, and nothing of it is kept.
 TEST(BatchNormTest, NanOfOneSampleIsTheUsualFailureEverywhere) {
   for (const std::string device : {"cpu", "emulated"}) {
     const Job job = job_of({.device = device, .grain = 5});

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What data parallelism promises on CPUs and devices: gradients leave while backward runs, a series does not last, and
-/// what sums gradients outlives the strategy.
+/// Promises of data parallelism on CPUs and devices: gradients leave while backward runs. A series does not
+/// last, and what sums gradients outlives the strategy.
 #include "trainer/training/data_parallel.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
@@ -249,17 +249,37 @@ TEST(DataParallelTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) 
   });
 }
 
+using See = std::function<void(const ShownSums&)>;
+
+/// Changes sums as these two do, from when it is added.
+class Saboteur final : public StepObserver {
+ public:
+  explicit Saboteur(See leaving, See arrived = {})
+      : leaving_(std::move(leaving)), arrived_(std::move(arrived)) {}
+  bool sees_sums() const override { return true; }
+  void sums_leave(const ShownSums& sums) override {
+    if (leaving_) leaving_(sums);
+  }
+  void sums_arrived(const ShownSums& sums) override {
+    if (arrived_) arrived_(sums);
+  }
+
+ private:
+  See leaving_, arrived_;
+};
+
 /// Those of small tensors are summed twice where units become finer.
 TEST(DataParallelTest, SecondSumThatArrivesWronglyIsNamed) {
   run_thread_ranks(2, [](Communicator& comm) {
     const Job job = make_job();
     const JobSetup setup = setup_of(job, kOneLayer, kOneBucket);
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
-    const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
-    const auto change_the_next = [&](const ShownSums& /*shown*/) {
-      strategy->probe_next_step({.reduction = {.arrived = change}});
+    check_ranks(*strategy, setup, comm);
+    int sums = 0;
+    const auto change_the_second = [&](const ShownSums& shown) {
+      if (++sums == 2) shown.sums.front() += 1;
     };
-    if (comm.rank() == 1) strategy->probe_next_step({.reduction = {.arrived = change_the_next}});
+    if (comm.rank() == 1) strategy->observe(std::make_shared<Saboteur>(See(), change_the_second));
     try {
       strategy->run({}, 1, false);
       ADD_FAILURE() << "not seen";
@@ -304,6 +324,7 @@ std::vector<float> weights_after(Communicator& comm, std::int64_t replay_every, 
     data->train.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);
   const JobSetup setup = setup_of(job, model, 1, std::make_unique<StreamAllReduce>(comm), std::move(data));
   const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+  check_ranks(*strategy, setup, comm);
   for (std::size_t i = 0; i < strategy->whole_state().weights.size(); ++i)
     strategy->whole_state().weights[i] = 0.01F * static_cast<float>(i % 17);
   strategy->distribute();
@@ -325,10 +346,12 @@ constexpr const char* kWithBatchNorm =
 TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
   run_thread_ranks(3, [](Communicator& comm) {
     const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
-    const auto expect_named = [&](const char* model, const SumProbe& probe, const std::string& why) {
+    const auto expect_named = [&](const char* model, const See& leaving, const See& arrived,
+                                  const std::string& why) {
       try {
-        weights_after(comm, 3, model,
-                      [&](ParallelStrategy& strategy) { strategy.probe_next_step({.reduction = probe}); });
+        weights_after(comm, 3, model, [&](ParallelStrategy& strategy) {
+          strategy.observe(std::make_shared<Saboteur>(leaving, arrived));
+        });
         ADD_FAILURE() << "not seen";
       } catch (const WrongRankError& error) {
         test::expect_words(error.numbers().what, {"rank 1 on ", why});
@@ -337,8 +360,8 @@ TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
     for (const char* model : {"layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", kWithBatchNorm}) {
       const auto none = [](ParallelStrategy&) {};
       EXPECT_EQ(weights_after(comm, 3, model, none), weights_after(comm, 0, model, none));
-      expect_named(model, {.leaving = {}, .arrived = change}, "what arrived at ");
-      expect_named(model, {.leaving = change, .arrived = {}}, "its memory changed them");
+      expect_named(model, {}, change, "what arrived at ");
+      expect_named(model, change, {}, "its memory changed them");
     }
   });
 }
@@ -346,7 +369,8 @@ TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
 TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
   run_thread_ranks(3, [](Communicator& comm) {
     const auto of_a_weight = [](ParallelStrategy& strategy) {
-      strategy.probe_next_step({.state = [](const TrainedState& state) { state.weights.front() += 1; }});
+      strategy.own_state().weights.front() += 1;
+      strategy.own_state_changed();
     };
     try {
       weights_after(comm, 3, kWithBatchNorm, of_a_weight);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A ring of samples: each step's are there when they are awaited and as long as they are in use, whatever comes after
-/// them; and a disk that fails or hangs ends the wait.
+/// A ring of samples. Each step's are there when they are awaited and as long as they are in use, whatever
+/// comes after them; and a disk that fails or hangs ends the wait.
 #include "trainer/device/device_data.hpp"
 
 #include "comm/thread/thread_ranks.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The memory that a training says it takes is the memory that it takes; what does not fit is refused before
+/// The memory that a training says it takes is the memory that it takes. What does not fit is refused before
 /// anything is allocated; and a checkpoint whose model is beyond the limits is damaged data.
 #include "trainer/setup/memory_need.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Steps through graphs, series of them too, leave the bits of steps without; with all-reduces on a stream of
+/// Steps through graphs, series of them too, leave the bits of steps without. With all-reduces on a stream of
 /// their own, as NCCL's are, of which no order that the streams allow loses a gradient.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
@@ -98,7 +98,7 @@ BucketPlan make_plan(const Network& network, Buckets buckets) {
   return plan_buckets_of_size(ranges, sizeof(std::int64_t), bytes);
 }
 
-/// What is trained.
+/// Model to train.
 struct Model {
   const char* layers =
       "  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 2\n  - relu\n  - dropout: 0.3\n"
@@ -212,7 +212,7 @@ std::vector<float> train(Reduce reduce, GraphUse graphs, Buckets buckets = Bucke
   return training.weights(kSteps + 5);
 }
 
-/// What the comparisons here are worth: no step's images are lost on a layer.
+/// Control for these comparisons: no step's images are lost on a layer.
 TEST(StepGraphsTest, ImagesOfEachStepReachEveryLayer) {
   for (int steps = 1; steps <= kSteps; ++steps) {
     Training training(Reduce::kNone, GraphUse::kOff), with_others(Reduce::kNone, GraphUse::kOff);
@@ -268,8 +268,8 @@ TEST(StepGraphsTest, MicroBatchesLeaveTheBitsOfWholeBatches) {
   }
 }
 
-/// The emulator carries out at once what is queued: a bucket that leaves with an earlier micro-batch lacks the rest,
-/// and one that leaves at the end comes with the gradient of earlier layers for the last one.
+/// The emulator carries out at once what is queued. A bucket that leaves with an earlier micro-batch lacks
+/// the rest, and one that leaves at the end comes with the gradient of earlier layers for the last one.
 TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
   if (platform_under_test().make_device(0)->kind() == "cuda")
     GTEST_SKIP() << "a GPU may be faster than its host";
@@ -290,8 +290,8 @@ TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
   EXPECT_EQ(behind_two, sums_when_the_first_leaves(2, 3).first) << "the bucket left when backward had ended";
 }
 
-/// The emulator carries out at once what is queued: when the first bucket of a step leaves, the next step's samples
-/// have been gathered by the order as it was.
+/// The emulator carries out at once what is queued. When the first bucket of a step leaves, the next step's
+/// samples have been gathered by the order as it was.
 TEST(StepGraphsTest, ASeriesGathersTheNextSamplesBesideItsGradients) {
   if (platform_under_test().make_device(0)->kind() == "cuda")
     GTEST_SKIP() << "a GPU may be faster than its host";
@@ -305,7 +305,7 @@ TEST(StepGraphsTest, ASeriesGathersTheNextSamplesBesideItsGradients) {
   EXPECT_NE(train_series(3, true), train_series(3, false)) << "the order did not turn";
 }
 
-/// Of a network whose side stream has nothing else to do, and of images that are mixed, which have second labels.
+/// Samples of a network whose side stream has nothing else to do, and mixed images, which have second labels.
 TEST(StepGraphsTest, SamplesThatAreGatheredAheadAreThoseOfTheirStep) {
   const Augmentation mixup{.kind = AugmentKind::kMixup, .values = {{{1, 1}, {1, 1}}}};
   for (const Model& model : {Model{.layers = "  - linear: classes\n"}, Model{.augment = {mixup}}}) {
@@ -365,8 +365,8 @@ TEST(StepGraphsTest, RanksWithoutSamplesTakePart) {
   EXPECT_EQ(training.all_reduces(), 2 * kLayers);
 }
 
-/// Whether an all-reduce is captured must be the same on all ranks, and this rank's columns are the same in
-/// both batches, while another rank's may not be.
+/// All ranks must agree on capturing an all-reduce. This rank's columns are equal in both batches; another
+/// rank's may not be.
 TEST(StepGraphsTest, ShareOfABatchOfAnotherSizeIsCapturedAnew) {
   Training training(Reduce::kExact, GraphUse::kOn);
   training.queue({kLastBatch, 0, kBatch}, 3);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What becomes of a step, and what a person reads of one that fails; what an evaluation counts, and losses as people
-/// read them.
+/// Result of a step, the message of one that fails, counts of an evaluation, and losses as people read
+/// them.
 #include "trainer/training/training_step.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
@@ -11,6 +11,7 @@
 #include "tests/support/prelude.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/training/evaluator.hpp"
+#include "trainer/training/step_observer.hpp"
 
 namespace lockstep {
 namespace {
@@ -111,8 +112,8 @@ TEST_F(StepTrialTest, SmallGradientsKeepTheirBitsInAStepThatRaisesAnotherTensor)
   EXPECT_NEAR(largest / double{terms[5]}, 1, 0x1p-24) << largest;
 }
 
-/// Terms that nearly cancel, as those of a bias in front of a batch_norm do: their sum wants a unit for which they are
-/// too large.
+/// Terms that nearly cancel, as those of a bias in front of a batch_norm do. Their sum wants a unit for which
+/// they are too large.
 struct NearlyCancelling {
   GradientUnits units{std::vector<std::size_t>{1}, 2};
   float term = 100, other = -std::nextafter(100.0F, 0.0F);
@@ -155,18 +156,41 @@ class SmallSums final : public StepWork {
   }
   bool sum_again() override { return ++summed, can_sum_; }
 
+  const StepPosition& position() const override { return position_; }
+  SumFingerprints own_share() override { return {}; }
+  bool has_room_for(std::size_t /*grains*/) override { return false; }
+  SumFingerprints gradients_of(const std::vector<Grain>& /*grains*/) override { return {}; }
+  void show_sums(const GradientReducer::SeeSums& /*see*/) override {}
+
   GradientUnits units{std::vector<std::size_t>{4, 2}, 2};
   int computed = 0, summed = 0;
 
  private:
+  StepPosition position_{.epoch = 0, .step_in_epoch = 4, .global_step = 4};
   bool can_sum_;
+};
+
+/// Counts the steps that it sees, and notes a unit of each.
+class UnitsSeen final : public StepObserver {
+ public:
+  explicit UnitsSeen(const GradientUnits& units) : units_(units) {}
+  void before_update(ReducedStep& step) override {
+    EXPECT_EQ(step.position().global_step, 4);
+    seen.push_back(units_.exponents()[0]);
+  }
+  std::vector<std::int16_t> seen;
+
+ private:
+  const GradientUnits& units_;
 };
 
 TEST_F(StepTrialTest, AStepWhoseSumsCanBeMadeAgainIsComputedOnce) {
   for (const bool can_sum : {true, false}) {
     SmallSums work(can_sum);
+    UnitsSeen observer(work.units);
     StepSeries series;
-    take_step(work, work.units, 4, nullptr, series);
+    take_step(work, work.units, observer, nullptr, series);
+    EXPECT_EQ(observer.seen, std::vector<std::int16_t>{-70}) << "once, in the units that move the weights";
     EXPECT_EQ(series.steps, 1);
     EXPECT_EQ(work.units.exponents()[0], -70);
     EXPECT_EQ(work.computed, can_sum ? 1 : 2);

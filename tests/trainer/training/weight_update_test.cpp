@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Optimisers and schedules, from their keys in a job file on, against PyTorch in double
-/// (tests/golden/make_golden.py); and the device against the CPU, bit for bit.
+/// (tests/golden/make_golden.py). The device is compared with the CPU, bit for bit.
 #include "trainer/training/weight_update.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
@@ -37,7 +37,7 @@ ParameterLayout layout_of_two_layers() {
           .kept = {}};
 }
 
-/// What PyTorch trained: a file of tests/golden.
+/// Result of PyTorch's training: a file of tests/golden.
 struct Golden {
   explicit Golden(const std::string& name, ParameterLayout trained)
       : file(SafetensorsFile::read(test::source_path(name))), layout(std::move(trained)) {}
@@ -389,7 +389,7 @@ bool has_key(const OptimizerKind& kind, std::string_view name) {
   return std::ranges::find(kind.keys, name, &MemberKey::name) != kind.keys.end();
 }
 
-/// What the rule of a job is told must be what it is told without a schedule of the momentum.
+/// Scalars told to a job's rule must be the same as without a schedule of the momentum.
 int steps_told_another_momentum(const std::string& optimizer, const ScheduleKind& schedule) {
   const Job job = job_with(optimizer + ", " + section_of(schedule));
   const WeightUpdate update(training_options(job), layout(), kStepsPerEpoch);

@@ -32,13 +32,20 @@ function publishedPill(run) {
 
 const whereOf = (best) => best.epoch ? `epoch ${best.epoch}` : `step ${best.step}`;
 
+/** "2026-11-28 21:18 UTC on node1", as far as the run tells. */
+function startOf({ start }) {
+  const { time, host } = start || {};
+  return [time && `${String(time).slice(0, 16).replace("T", " ")} UTC`, host && `on ${host}`].filter(Boolean).join(" ");
+}
+
 function headOfOne(run) {
   const start = run.start || {};
   const line = [start.model, start.data && `on ${start.data}`, start.world && `${start.world} rank${start.world === 1 ? "" : "s"}`,
     start.device, start.optimizer].filter(Boolean).join(" · ");
   const best = run.best, speed = run.samples_per_second;
   return [make("div", { class: "head" }, make("h1", null, name(run.name)), statePill(run), publishedPill(run)),
-    make("p", { class: "soft" }, name(line)),
+    make("p", { class: "soft" }, name([line, startOf(run)].filter(Boolean).join(" · "))),
+    start.command ? make("p", { class: "soft mono" }, name(start.command)) : null,
     make("div", { class: "tiles" },
       run.accuracy !== null ? tile(percent(run.accuracy), "test accuracy") : null,
       best ? tile(percent(best.accuracy), `best${best.of === "validation" ? " validation" : ""}, after ${whereOf(best)}`) : null,
@@ -54,7 +61,7 @@ function headOfMany() {
     const box = make("input", { type: "checkbox", checked: "", "aria-label": "show" });
     const row = make("tr", null, make("td", null, box, " ", make("span", { class: "swatch", style: `background:${colourOf(i)}` })),
       make("td", { class: "name" }, name(run.name)), make("td", null, statePill(run)), make("td", { class: "n" }, percent(run.accuracy)),
-      make("td", { class: "n" }, run.best ? `${percent(run.best.accuracy)} (${run.best.epoch || whereOf(run.best)})` : "–"),
+      make("td", { class: "n" }, run.best ? `${percent(run.best.accuracy)} (${run.best.of === "validation" ? "validation, " : ""}${whereOf(run.best)})` : "–"),
       make("td", { class: "n" }, short(run.test_loss)), make("td", { class: "n" }, whole(run.steps)), make("td", { class: "n" }, seconds(run.seconds)),
       make("td", { class: "n" }, whole((run.start || {}).world)), make("td", { class: "mono" }, (run.sha256 || "").slice(0, 12)));
     box.addEventListener("change", () => {
@@ -65,66 +72,62 @@ function headOfMany() {
     return row;
   });
   return [make("h1", null, `${runs.length} runs`), make("div", { class: "card", style: "margin-top:16px" },
-    table(["", "run", "state", "accuracy", "best (epoch)", "test loss", "steps", "time", "ranks", "weights"], rows, [3, 4, 5, 6, 7, 8]))];
+    table(["", "run", "state", "test accuracy", "best", "test loss", "steps", "time", "ranks", "weights"], rows, [3, 4, 5, 6, 7, 8])), differences()];
+}
+
+/** Where the runs differ: a row for each key and a column for each run, or of many runs the other way round. */
+function differences() {
+  const rows = [["start", runs.map(startOf)], ["command", runs.map((run) => (run.start || {}).command)],
+    ...(report.differing_keys || []).map(({ key, values }) => [key, values])].filter(([, values]) => values.some((value) => value !== values[0]));
+  if (!rows.length) return make("p", { class: "soft", style: "margin-top:12px" }, "All keys of the jobs are alike.");
+  const cell = (value) => make("span", { class: "mono" }, value === null || value === undefined || value === "" ? "–" : name(value));
+  const names = runs.map((run, i) => make("span", { class: "named" }, make("span", { class: "swatch", style: `background:${colourOf(i)}` }), name(run.name)));
+  const across = runs.length <= 6;
+  return [make("h2", null, "Where they differ"), make("div", { class: "card differences" }, across
+    ? table(["", ...names], rows.map(([key, values]) => [make("span", { class: "soft" }, key), ...values.map(cell)]), [])
+    : table(["", ...rows.map(([key]) => key)], names.map((run, i) => [run, ...rows.map(([, values]) => cell(values[i]))]), []))];
 }
 
 // Curves. With one run, colours tell what is drawn; with several, which run it is of.
 
-const kKinds = {
-  step: { name: "train, a step", style: "thin", colour: "var(--c0)" },
-  train: { name: "train", style: "dashed", colour: "var(--c0)", dots: true },
-  validation: { name: "validation", style: "", colour: "var(--c2)", dots: true },
-  test: { name: "test", style: "", colour: "var(--c1)", dots: true },
-  emaValidation: { name: "ema, validation", style: "dashed", colour: "var(--c3)", dots: true },
-  ema: { name: "ema, test", style: "", colour: "var(--c3)", dots: true },
-  swaValidation: { name: "swa, validation", style: "dashed", colour: "var(--c4)", dots: true },
-  swa: { name: "swa, test", style: "", colour: "var(--c4)", dots: true },
-  value: { name: "", style: "", colour: "var(--c0)" },
-  number: { name: "", style: "", colour: "var(--c0)", dots: true },
-  half: { name: "half within", style: "", colour: "var(--c0)", dots: true },
-  most: { name: "90 %", style: "dashed", colour: "var(--c2)", dots: true },
-  nearly: { name: "99 %", style: "dashed", colour: "var(--c1)", dots: true },
-  now: { name: "resident", style: "", colour: "var(--c0)", dots: true },
-  peak: { name: "at most", style: "dashed", colour: "var(--c0)", dots: true },
-  device: { name: "device", style: "", colour: "var(--c1)", dots: true },
-  devicePeak: { name: "device, at most", style: "dashed", colour: "var(--c1)", dots: true },
-};
-const kMiB = 1 / 1048576;
-const kCharts = [
-  { title: "Loss", parts: [["step", "step", "loss"], ["train", "epoch", "train_loss"], ["validation", "epoch", "validation_loss"], ["test", "epoch", "test_loss"], ["emaValidation", "epoch", "ema_validation_loss"], ["ema", "epoch", "ema_test_loss"], ["swaValidation", "epoch", "swa_validation_loss"], ["swa", "epoch", "swa_test_loss"]] },
-  { title: "Accuracy", percent: true, parts: [["step", "step", "train_accuracy"], ["train", "epoch", "train_accuracy"], ["validation", "epoch", "validation_accuracy"], ["test", "epoch", "test_accuracy"], ["emaValidation", "epoch", "ema_validation_accuracy"], ["ema", "epoch", "ema_test_accuracy"], ["swaValidation", "epoch", "swa_validation_accuracy"], ["swa", "epoch", "swa_test_accuracy"]] },
-  { title: "Learning rate", parts: [["value", "step", "learning_rate"]] },
-  { title: "Samples a second", parts: [["value", "step", "samples_per_second"]] },
-  { title: "Gradient norm", parts: [["value", "step", "gradient_norm"]] },
-  { title: "Step time, ms", scale: 1000, parts: [["half", "epoch", "step_seconds_p50"], ["most", "epoch", "step_seconds_p90"], ["nearly", "epoch", "step_seconds_p99"]] },
-  { title: "Memory, MiB", scale: kMiB, parts: [["now", "epoch", "resident_bytes"], ["peak", "epoch", "peak_resident_bytes"],
-    ["device", "epoch", "device_bytes"], ["devicePeak", "epoch", "peak_device_bytes"]] },
-  { title: "Exposed communication, seconds an epoch", parts: [["number", "epoch", "exposed_seconds"]] },
-  { title: "Rounded to zero: of the nonzero gradients in int16", percent: true, parts: [["number", "epoch", "rounded_to_zero"]] },
-  { title: "Rank skew: the slowest above the mean", percent: true, parts: [["number", "epoch", "rank_skew"]] },
-];
+/** Where each row of a kind of events stands on the axes; [] where the run does not tell. */
+function placesOf(run, events) {
+  const { step: ends = [], epoch = [], train_seconds: isEnd = [] } = (run.curves || {}).epoch || {}, start = run.start || {};
+  const known = [[0, 0]];
+  ends.forEach((step, i) => { if (isEnd[i] !== null && isEnd[i] !== undefined && step > known[known.length - 1][0]) known.push([step, epoch[i]]); });
+  if (known.length === 1 && start.train_samples && start.global_batch) known.push([Math.ceil(start.train_samples / start.global_batch), 1]);
+  const epochOf = (step) => {
+    const after = known.findIndex(([end]) => end >= step), k = after < 0 ? known.length - 1 : Math.max(after, 1);
+    const [[from, past], [to, now]] = [known[k - 1], known[k]];
+    return past + (now - past) * (step - from) / (to - from);
+  };
+  const seconds = events.seconds || [];
+  return { step: events.step, epoch: known.length > 1 ? events.step.map(epochOf) : [], time: seconds.includes(null) ? [] : seconds };
+}
 
 function curves() {
-  const cards = [];
-  for (const { title, percent: isShare, parts, scale = 1 } of kCharts) {
-    const series = [], kinds = new Set();
-    runs.forEach((run, i) => {
-      for (const [kind, from, column] of parts) {
-        const events = (run.curves || {})[from] || {};
-        if (!events[column] || !events[column].some((y) => y !== null)) continue;
-        const look = kKinds[kind];
-        kinds.add(look);
-        series.push({ ...look, run: i, x: events.step, y: scale === 1 ? events[column] : events[column].map((y) => y === null ? null : y * scale), colour: single ? look.colour : colourOf(i),
-          name: [single ? "" : run.name, look.name || title.toLowerCase()].filter(Boolean).join(", ") });
-      }
-    });
-    const legend = [...kinds].filter((look) => look.name).map((look) => ({ ...look, colour: single ? look.colour : "var(--soft)" }));
-    if (series.length) cards.push(lineChart({ title, series, percent: isShare, legend }));
+  const cards = [], axes = new Set(["step"]);
+  const places = runs.map((run) => Object.fromEntries(Object.entries(run.curves || {}).map(([kind, events]) => [kind, placesOf(run, events)])));
+  for (const { title, unit, scale, curves: parts } of JSON.parse(document.getElementById("charts").textContent)) {
+    const series = [], legend = [];
+    for (const part of parts) {
+      const before = series.length;
+      runs.forEach((run, i) => {
+        const values = ((run.curves || {})[part.events] || {})[part.column];
+        if (!values || values.every((y) => y === null)) return;
+        const x = places[i][part.events];
+        for (const axis of ["epoch", "time"]) if (x[axis].length) axes.add(axis);
+        series.push({ run: i, x, y: scale === 1 ? values : values.map((y) => y === null ? null : y * scale), look: part.look, perStep: part.events === "step",
+          colour: single ? `var(--c${part.colour})` : colourOf(i), name: single ? "" : run.name, kind: part.name || (single ? title.toLowerCase() : "") });
+      });
+      if (series.length > before && part.name) legend.push({ name: part.name, look: part.look, colour: single ? `var(--c${part.colour})` : "var(--soft)" });
+    }
+    if (series.length) cards.push(lineChart({ title, series, unit, legend }));
   }
   if (!cards.length) return [];
   const thinned = runs.some((run) => run.steps_drawn < run.steps_logged);
-  return [make("h2", null, "Curves"), make("div", { class: "grid" }, cards),
-    make("p", { class: "soft", style: "margin-top:8px" }, "Over steps. ", make("span", { class: "hint" }, "Drag across a curve to zoom into all of them; a double click shows the whole again."),
+  return [make("h2", null, "Curves"), curveControls([...axes]), make("div", { class: "grid" }, cards),
+    make("p", { class: "soft hint", style: "margin-top:8px" }, "Drag across a curve to zoom into all of them; a double click shows the whole again.",
       thinned ? " Of long runs some of the steps are drawn, peaks among them." : "")];
 }
 
@@ -140,8 +143,11 @@ function confusion(found) {
       draw("title", null, `${names[y]} taken for ${names[x]}: ${count}`))); }));
     return draw("svg", { viewBox: `0 0 ${names.length} ${names.length}`, style: "max-width:640px" }, cells);
   }
-  return make("table", { class: "confusion", style: `max-width:${80 + 64 * names.length}px;min-width:${30 + 26 * names.length}px` }, make("thead", null, make("tr", null, make("th", { class: "corner" }, ""), names.map((text) => make("th", { title: text }, make("bdi", null, text))))),
-    make("tbody", null, found.confusion.map((row, label) => make("tr", null, make("th", { class: "row", title: names[label] }, make("bdi", null, names[label])), row.map((count, answer) => {
+  const isLong = names.some((text) => text.length > 5), cell = isLong ? 34 : 26;
+  const nameOf = (text) => make("bdi", { class: "cut", title: text }, text);
+  return make("table", { class: `confusion${isLong ? " long" : ""}`, style: `max-width:${(isLong ? 280 : 80) + 64 * names.length}px;min-width:${(isLong ? 120 : 30) + cell * names.length}px` },
+    make("thead", null, make("tr", null, make("th", { class: "corner" }, ""), names.map((text) => make("th", null, nameOf(text))))),
+    make("tbody", null, found.confusion.map((row, label) => make("tr", null, make("th", { class: "row" }, isLong ? name(names[label]) : nameOf(names[label])), row.map((count, answer) => {
       const share = totals[label] ? count / totals[label] : 0, right = label === answer, depth = right ? share : Math.min(1, Math.sqrt(share) * 1.6);
       return make("td", { class: count === 0 ? "zero" : depth > 0.6 ? "strong" : null, title: `${names[label]} taken for ${names[answer]}: ${count}`,
         style: count ? `background:rgb(var(--${right ? "right" : "wrong"}) / ${(0.08 + 0.8 * depth).toFixed(3)})` : null }, String(count));
@@ -151,12 +157,13 @@ function confusion(found) {
 function classSection(run) {
   const found = run.classes;
   if (!found) return [];
-  const rows = found.classes.map((one) => [name(one.name), whole(one.samples), whole(one.correct),
-    [percent(one.precision), meter(one.precision)], [percent(one.recall), meter(one.recall)], percent(one.f1)]);
-  const title = single ? "Classes" : make("span", null, "Classes of ", name(run.name));
+  const isLong = found.classes.some((one) => one.name.length > 8), number = (text) => make("td", { class: "n" }, text);
+  const rows = found.classes.map((one) => make("tr", null, make("td", { class: "name" }, name(one.name)), number(whole(one.samples)), number(whole(one.correct)),
+    number([percent(one.precision), meter(one.precision)]), number([percent(one.recall), meter(one.recall)]), number(percent(one.f1))));
+  const title = single ? "Classes" : make("span", null, "Classes of ", make("bdi", { class: "cut", title: run.name }, run.name));
   return [make("h2", null, title, " ", make("span", { class: "soft", style: "font-weight:400;font-size:14px" },
     `${whole(found.correct)} of ${whole(found.samples)} right, ${percent(found.correct / found.samples)}`)),
-    make("div", { class: "pair" }, make("div", { class: "card" }, table(["class", "samples", "right", "precision", "recall", "F1"], rows, [1, 2, 3, 4, 5])),
+    make("div", { class: "pair" }, make("div", { class: `card classes${isLong ? " long" : ""}` }, table(["class", "samples", "right", "precision", "recall", "F1"], rows, [1, 2, 3, 4, 5])),
       make("div", { class: "card" }, make("h3", { style: "margin-bottom:10px" }, "A row for each class of the data, a column for each answer"), make("div", { class: "scroll" }, confusion(found)))),
     mistakes(found)];
 }
@@ -175,10 +182,10 @@ function mistakes(found) {
     const order = scores.map((_, c) => c).sort((a, b) => scores[b] - scores[a]).slice(0, 3);
     if (!order.includes(one.label)) order[2] = one.label;
     return make("figure", null, one.picture ? make("img", { src: one.picture, alt: `sample ${one.sample}`, loading: "lazy" }) : null,
-      make("figcaption", null, make("span", { class: "clip" }, make("bdi", null, names[one.label]), " → ", make("b", null, make("bdi", null, names[one.answer]))),
-        make("span", { class: "soft" }, `#${one.sample}`)),
-      one.name ? make("div", { class: "clip soft", title: one.name }, make("bdi", null, one.name)) : null,
-      make("div", { class: "odds" }, order.map((c) => [make("span", { title: names[c] }, names[c]),
+      make("figcaption", null, make("div", null, make("span", { class: "soft" }, "is "), make("b", null, make("bdi", null, names[one.label]))),
+        make("div", null, make("span", { class: "soft" }, "taken for "), make("b", null, make("bdi", null, names[one.answer])))),
+      make("div", { class: "path soft", title: one.name || null }, make("bdi", { dir: "ltr" }, one.name || `sample ${one.sample}`)),
+      make("div", { class: "odds" }, order.map((c) => [make("span", { class: "cut", title: names[c] }, make("bdi", null, names[c])),
         make("span", { class: "bar" }, make("i", { class: c === one.label ? "truth" : null, style: `width:${(100 * Math.max(0, Math.min(1, scores[c]))).toFixed(1)}%` })),
         make("span", { class: "soft" }, sureness(scores[c], isOutput))])));
   };
@@ -239,7 +246,7 @@ function rankSection(run) {
     make("i", { style: `width:${(100 * rank.busy_seconds / most).toFixed(1)}%` }), make("i", { class: "waits", style: `width:${(100 * rank.exposed_seconds / most).toFixed(1)}%` }));
   const rows = ranks.map((rank, i) => [String(i), seconds(rank.busy_seconds), seconds(rank.exposed_seconds), percent(rank.exposed_seconds / (all[i] || 1), 1), bar(rank)]);
   return [make("h2", null, "Ranks"), make("div", { class: "card" },
-    make("p", { class: "soft" }, "Seconds in steps, over all epochs that tell of it: at work, and waiting for communication and other ranks when the own work was done."),
+    make("p", { class: "soft" }, "Seconds in steps, over all epochs that record it: at work, and waiting for communication and other ranks after the rank's own work."),
     table(["rank", "at work", "waiting", "of its time", ""], rows, [1, 2, 3]))];
 }
 

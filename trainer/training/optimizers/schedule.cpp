@@ -125,8 +125,8 @@ std::optional<KeyComplaint> check_cosine(const ScheduleSection& section, double 
       fmt::format("train.schedule.min_lr, {}, must not be above train.optimizer.lr, {}", section.min_lr, lr)};
 }
 
-// The 1cycle policy (Smith and Topin, 2017) as torch.optim.lr_scheduler.OneCycleLR has it, of two phases:
-// the rate goes up to train.optimizer.lr and far down again, and momentum the other way round.
+// The 1cycle policy (Smith and Topin, 2017) of two phases, as torch.optim.lr_scheduler.OneCycleLR has it. The
+// rate goes up to train.optimizer.lr and far down again, and momentum the other way round.
 
 /// Between two values, at a share in [0, 1] of the way.
 double anneal(const ScheduleSection& section, double from, double to, double share) {

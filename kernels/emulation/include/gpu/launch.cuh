@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How the kernels of kernels/cuda name themselves, start and share memory in the emulator: the header of the
-/// same name in kernels/cuda/include, for the host.
+/// How the kernels of kernels/cuda name themselves, start and share memory in the emulator. For the host, what the
+/// header of this name in kernels/cuda/include is for GPUs.
 #pragma once
 
 #include "kernels/cuda/error.hpp"

@@ -52,7 +52,7 @@ def as_images(array: Any, name: str) -> Array:
 
 
 def is_features(array: Any) -> bool:
-    """Whether these are rows of numbers rather than images."""
+    """True if these are rows of numbers rather than images."""
     return bool(np.asarray(array).dtype == np.float32)
 
 
@@ -98,7 +98,7 @@ def as_labels(array: Any, count: int, name: str) -> Array:
 
 
 def idx_head(array: Array) -> bytes:
-    """What stands before these bytes in an IDX file."""
+    """Header of these bytes in an IDX file."""
     return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
 
 
@@ -154,7 +154,7 @@ def _check_names(classes: List[str], count: int) -> None:
         raise UsageError(f"classes: {len(classes)} of {count} names, and labels go up to {count - 1}; name each class")
     for name in classes:
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or classes.count(name) > 1:
-            raise UsageError(f"classes: {name!r} is no name of one class: each is a text of its own, of one line")
+            raise UsageError(f"classes: {name!r} is not a name of one class: each is a text of its own, of one line")
 
 
 def _label_set_files(data: Sequence[Any], classes: List[str]) -> Files:
@@ -243,7 +243,7 @@ def open_file(path: Path) -> IO[bytes]:
     """For reading. A FIFO in the place of a file is refused and not waited for.
 
     Raises:
-        DataError: it is no regular file.
+        DataError: it is not a regular file.
     """
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -279,7 +279,7 @@ def _entry(value: Any, size: int) -> Tuple[np.dtype[Any], Tuple[int, ...], int, 
     dtype = np.dtype(_DTYPES[value["dtype"]])
     shape, (begin, end) = tuple(value["shape"]), value["data_offsets"]
     if not all(isinstance(number, int) and number >= 0 for number in (*shape, begin, end)):
-        raise ValueError("a size is no whole number")
+        raise ValueError("a size is not a whole number")
     count = 1
     for side in shape:
         count *= side

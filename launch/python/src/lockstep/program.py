@@ -19,7 +19,7 @@ FORMAT = 1  # of every answer with --json that this package can read
 
 
 class Error(Exception):
-    """What the program says when it fails. `code` is its exit code, for `sys.exit`."""
+    """Error with the program's own message. `code` is its exit code, for `sys.exit`."""
 
     code = 70
 
@@ -106,7 +106,7 @@ def error_of(code: int, said: str) -> Error:
     return Error(sentence, 128 - code if code < 0 else code)
 
 
-# Where the program is: $LOCKSTEP_PROGRAM, in this package, or on PATH.
+# Location of the program: $LOCKSTEP_PROGRAM, in this package, or on PATH.
 
 BUNDLE = Path(__file__).resolve().parent / "_bundle"
 
@@ -131,8 +131,8 @@ def shared_folder(name: str) -> Path:
     return installed if installed.is_dir() else source
 
 
-# What it needs to start. The bundle's libraries come first. Open MPI's are those of the mpirun that started this process,
-# so that both ends are one version, and otherwise the bundle's own.
+# Environment of the program. The bundle's libraries come first. Open MPI's are those of the mpirun that started this
+# process, so that both ends are one version, and otherwise the bundle's own.
 
 _MPI = "libmpi.so.40"
 _LAUNCHERS = {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted"}
@@ -182,12 +182,12 @@ def open_mpi_of_launcher() -> Optional[Path]:
 
 
 def _is_searched_anyway(folder: Path) -> bool:
-    """Whether the loader looks there by itself. Such a folder must not come before the bundle's libraries."""
+    """True if the loader looks there by itself. Such a folder must not come before the bundle's libraries."""
     return str(folder.resolve()).startswith(("/lib", "/usr/lib")) and "openmpi" not in folder.parts
 
 
 def _cuda_folders() -> List[str]:
-    """Where NCCL, cuDNN and cuBLAS may be: the toolkit, and NVIDIA's wheels beside this package."""
+    """Folders that may hold NCCL, cuDNN and cuBLAS: the toolkit, and NVIDIA's wheels beside this package."""
     sites = {sysconfig.get_path("purelib"), str(Path(__file__).resolve().parent.parent)}
     wheels = sorted(str(folder) for site in sites for folder in Path(site).glob("nvidia/*/lib"))
     toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib64"
@@ -257,7 +257,7 @@ def call(*arguments: str) -> str:
 
 
 def version() -> str:
-    """Of the wheel, or where the package is used from its source, of the program."""
+    """Version of the wheel, or where the package is used from its source, of the program."""
     from importlib import metadata  # slow, and the command needs none
 
     try:
@@ -276,7 +276,7 @@ def ask(*arguments: str) -> Dict[str, Any]:
 
 
 def answer_and_code(arguments: Sequence[str], allowed: Sequence[int]) -> Tuple[Dict[str, Any], int]:
-    """The same for a command that may answer and end with one of several exit codes."""
+    """Runs a command that may answer and end with one of several exit codes."""
     done = _run([*arguments, "--json"])
     if done.returncode not in allowed or (done.returncode != 0 and not done.stdout):
         raise error_of(done.returncode, done.stderr)

@@ -50,11 +50,11 @@ class Run:
         """The run at the checkpoint of its highest accuracy, on held-out samples where it has some."""
         return self.at("best")
 
-    # What it came to.
+    # Results of the run.
 
     @property
     def summary(self) -> Dict[str, Any]:
-        """What `lockstep runs --json` says of the run: state, epochs, accuracy, seconds, ranks and more."""
+        """The run in `lockstep runs --json`: state, epochs, accuracy, seconds, ranks and more."""
         if not self.path.is_dir():
             raise MissingDataError(f"{self.path}: there is no such run")
         listed = ask("runs", argument(self.path))["runs"]
@@ -115,7 +115,7 @@ class Run:
 
     @property
     def is_published(self) -> Optional[bool]:
-        """Whether the weights are the published ones; None where none are published for this job."""
+        """True if the weights are the published ones; None where none are published for this job."""
         same: Optional[bool] = ask("hash", self.name)["published_hash"]
         return same
 
@@ -138,7 +138,7 @@ class Run:
         return self.scores(images)
 
     def scores(self, images: Any) -> Array:
-        """What the network says of each class, N x classes: `probabilities`, or of `train.loss: mse` its outputs.
+        """Scores of the network, N x classes: `probabilities`, or with `train.loss: mse` its outputs.
 
         Args:
             images: as `probabilities` takes them.
@@ -206,7 +206,7 @@ class Run:
         return answer
 
     def verify(self) -> Dict[str, Any]:
-        """Whether every checksum of every checkpoint holds: what `lockstep verify --json` says, with `good`."""
+        """Result of `lockstep verify --json`; `good` is True if every checksum of every checkpoint holds."""
         return answer_and_code(["verify", self.name], allowed=(0, 65))[0]
 
     def report(self, output: Optional[Directory] = None) -> Path:

@@ -88,9 +88,9 @@ def flat_keys(values: Mapping[str, Any], prefix: str = "") -> Dict[str, Any]:
     flat: Dict[str, Any] = {}
     for key, value in values.items():
         if not isinstance(key, str):
-            raise UsageError(f"{prefix}{key!r} is no key: keys of a job are text")
+            raise UsageError(f"{prefix}{key!r} is not a key: keys of a job are text")
         if key.startswith("-"):
-            raise UsageError(f"{prefix}{key} is no key, and options of the program are not given here")
+            raise UsageError(f"{prefix}{key} is not a key, and options of the program are not given here")
         name = prefix + key.replace("__", ".")
         if isinstance(value, Mapping):
             flat.update(flat_keys(value, name + "."))
@@ -106,7 +106,7 @@ def override_text(value: Any) -> str:
     if hasattr(value, "tolist"):
         value = value.tolist()  # of numpy
     if value is None or not isinstance(value, (bool, int, float, list, tuple)):
-        raise UsageError(f"{value!r} is no value of a job: give a number, a text, True or False, or a list of those")
+        raise UsageError(f"{value!r} is not a value of a job: give a number, a text, True or False, or a list of those")
     return json.dumps(value)
 
 
@@ -265,7 +265,7 @@ class _Training:
         if not self._run_file.exists():
             raise UsageError(f"{self._command[0]} is older than this package: install those of one version")
         directory = _directory_in(self._run_file)
-        # Of a run that failed or was stopped, rank 0 has the error, and its exit code is to be mpirun's: as the program, the
+        # Leave the error of a failed or stopped run to rank 0, whose exit code is to be mpirun's: as the program, the
         # other ranks end without one.
         if launched_rank() > 0 and Run(directory).events()[-1:] != Run(directory).events("end")[-1:]:
             sys.exit(0)

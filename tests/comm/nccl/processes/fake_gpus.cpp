@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// In place of kernels/cuda in a program of the tests: a machine with eight GPUs, each of which is the emulator. With
-/// FAKE_GPUS_ON_ONE_BUS in the environment they are slices of one.
+/// In place of kernels/cuda in a program of the tests. A machine with eight GPUs, each of which is the
+/// emulator. With FAKE_GPUS_ON_ONE_BUS in the environment they are slices of one.
 #include "common/error.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-/// What a test's handle points to.
+/// Target of a test's handle.
 struct ncclComm {
   std::string id;
   int rank = 0, ranks = 1;
@@ -42,7 +42,7 @@ struct Operation {
   std::size_t bytes = 0;
 };
 
-/// What the GPU of this process was given and has not done: of all streams.
+/// Operations of this process's GPU that are not done: of all streams.
 std::deque<Operation> queue;
 
 fs::path file_of(const ncclComm& comm, int from, int to, int number) {
@@ -57,7 +57,7 @@ void write(const fs::path& file, const void* data, std::size_t bytes) {
   fs::rename(half, file);
 }
 
-/// Whether the operation is over.
+/// True if the operation is over.
 bool carry_on(Operation& operation) {
   ncclComm& comm = *operation.comm;
   const auto peer = static_cast<std::size_t>(operation.peer);

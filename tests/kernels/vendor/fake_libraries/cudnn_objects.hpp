@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the fake cuDNN keeps behind its handles and descriptors.
+/// Objects of the fake cuDNN: targets of its handles and descriptors.
 #pragma once
 
 #include "kernels/emulation/stream.hpp"

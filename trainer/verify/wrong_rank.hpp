@@ -11,6 +11,7 @@
 #include "data/sampler.hpp"
 #include "models/arena.hpp"
 #include "trainer/training/options.hpp"
+#include "trainer/training/teams.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -99,25 +100,17 @@ struct ReplayVerdict {
 /// @param results  of at least two teams, of some several
 ReplayVerdict judge_share(std::span<const ShareResult> results);
 
-/// One of the numbers by which teams are compared.
-struct ReplayedPart {
-  std::string name;       ///< "the gradients of conv2.weight"; of a state a tensor: "conv2.weight"
-  int member = 0;         ///< the rank of the team that answers for it
-  bool arrived = false;   ///< from another member, which has a number of its own for what it sent
-  std::string kind = {};  ///< the state's: "weights", "values of momentum"
-};
-
 /// Names the fingerprints in the row of a step (trainer/training/fingerprints.hpp).
-/// @param holder  the rank of a team that holds a tensor; may be empty: each has all
-std::vector<ReplayedPart> parts_of_row(const ParameterLayout& network,
+/// @param holders  Teams::holders
+std::vector<ComparedPart> parts_of_row(const ParameterLayout& network,
                                        const std::vector<std::string>& buffers,
-                                       const std::function<int(std::size_t tensor)>& holder = {});
+                                       const std::vector<int>& holders);
 
 /// Ranks that hold copies of one state, and how it is told which of them is wrong.
 struct StateCopies {
   Communicator& whole;   ///< all ranks
   Communicator& copies;  ///< those that should hold the same; all ranks are in one such group
-  const std::vector<ReplayedPart>& parts;
+  const std::vector<ComparedPart>& parts;
   const std::string& device;  ///< this rank's, for the message
 };
 /// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies. It takes eight
@@ -129,7 +122,7 @@ void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, s
 /// A rank's work for a replay. Each call is collective in its team, whose ranks get the same.
 struct ReplayWork {
   /// In the order in which numbers follow from each other: the first one that is wrong tells where it began.
-  std::vector<ReplayedPart> share_parts, state_parts, sample_parts;
+  std::vector<ComparedPart> share_parts, state_parts, sample_parts;
   /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
   std::function<SumFingerprints(int team)> compute_share;
   std::function<SumFingerprints()> state;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// One line for all ranks; and shares that are computed again, and what their results say.
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/wrong_rank.hpp"
 
 #include "common/error.hpp"
 #include "kernels/numerics/fingerprint.hpp"
@@ -23,7 +23,7 @@ std::string name_of(const ParameterLayout& layout, std::size_t tensor) {
 
 WrongRankError::WrongRankError(WrongNumbers numbers)
     : AgreedError(ExitCode::kWrongRank,
-                  fmt::format("step {}: {}. What helps: {}", numbers.step, numbers.what, numbers.help), 0),
+                  fmt::format("step {}: {}. Try this: {}", numbers.step, numbers.what, numbers.help), 0),
       numbers_(std::move(numbers)) {}
 
 void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
@@ -33,7 +33,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
   const std::vector<std::string> all = descriptions(comm, here.device);
   std::vector<std::string> named;
   for (const int rank : fault.ranks) named.push_back(at(all, std::ranges::find(ranks, rank) - ranks.begin()));
-  if (named.empty()) named.emplace_back("a rank that cannot be told");  // the fingerprint itself was hit
+  if (named.empty()) named.emplace_back("an unknown rank");  // the fingerprint itself was hit
   const std::string who = fmt::format("{}", fmt::join(named, " and ")),
                     tensor = name_of(here.layout, fault.tensor);
   WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks};
@@ -43,7 +43,7 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
     numbers.help = "test that host's memory, and leave it out";
   } else {
     numbers.what = fmt::format(
-        "what arrived at {} is not the sum of {} that the ranks sent: a link or the memory behind it changed "
+        "what arrived at {} is not the sum of {} that the ranks sent: a link or memory at its end changed "
         "it",
         who, tensor);
     numbers.help = "look at that host's network, and leave it out if it happens again";
@@ -163,14 +163,14 @@ struct Replaying {
   const std::string& device;
 };
 
-std::string describe(const ReplayedPart& part) {
+std::string describe(const ComparedPart& part) {
   return part.kind.empty() ? part.name : fmt::format("the {} of {}", part.kind, part.name);
 }
 
 /// Describes the verdict, without the ranks' names.
 /// @param part  what differs
 /// @param what  is said of one rank
-WrongNumbers numbers_of(const ReplayVerdict& verdict, const ReplayedPart& part, const std::string& what,
+WrongNumbers numbers_of(const ReplayVerdict& verdict, const ComparedPart& part, const std::string& what,
                         std::int64_t step) {
   return {.step = step,
           .what = verdict.is_certain
@@ -188,7 +188,7 @@ void add_name(WrongNumbers& numbers, const std::vector<std::string>& named) {
 
 /// Names the ranks of the verdict. Collective.
 [[noreturn]] void throw_verdict(const Replaying& replaying, const ReplayVerdict& verdict,
-                                const ReplayedPart& part, WrongNumbers numbers) {
+                                const ComparedPart& part, WrongNumbers numbers) {
   const int members = replaying.whole.size() / replaying.teams.size();
   const auto who = descriptions(replaying.whole, replaying.device);
   std::vector<std::string> named;
@@ -209,7 +209,7 @@ std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprin
   return results;
 }
 
-WrongNumbers wrong_state(const ReplayVerdict& verdict, const ReplayedPart& part, std::int64_t step) {
+WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part, std::int64_t step) {
   return numbers_of(verdict, part,
                     fmt::format("its {} are not those of the others from {} on: its memory changed them",
                                 part.kind, part.name),
@@ -218,7 +218,7 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ReplayedPart& part,
 
 [[noreturn]] void name_wrong_state(const Replaying& replaying, const SumFingerprints& own) {
   const ReplayVerdict verdict = judge_share(gather_results(replaying.teams, own));
-  const ReplayedPart& part = replaying.work.state_parts[verdict.place];
+  const ComparedPart& part = replaying.work.state_parts[verdict.place];
   throw_verdict(replaying, verdict, part, wrong_state(verdict, part, replaying.step));
 }
 
@@ -237,15 +237,13 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ReplayedPart& part,
   const ReplayVerdict samples = judge_share(gather_results(teams, work.samples(share)));
   const bool is_data =
       samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
-  const ReplayedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
+  const ComparedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
   const std::string what =
       is_data ? "its training samples are not those of the others: its memory changed them"
       : part.arrived
-          ? fmt::format(
-                "{} arrived there otherwise than they left: a link or the memory behind it changed them",
-                part.name)
+          ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
           : fmt::format(
-                "it computed {} otherwise than other ranks from the same weights and samples: its "
+                "it computed {} differently from other ranks with the same weights and samples: its "
                 "processor computed wrongly",
                 part.name);
   WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
@@ -268,13 +266,13 @@ void replay_next_share(Communicator& whole_run, Communicator& teams, const SumFi
 
 // Copies of a state.
 
-std::vector<ReplayedPart> parts_of_row(const ParameterLayout& network,
+std::vector<ComparedPart> parts_of_row(const ParameterLayout& network,
                                        const std::vector<std::string>& buffers,
-                                       const std::function<int(std::size_t)>& holder) {
-  std::vector<ReplayedPart> parts;
+                                       const std::vector<int>& holders) {
+  std::vector<ComparedPart> parts;
   const auto add = [&](const std::vector<Parameter>& tensors, const std::string& kind) {
     for (std::size_t i = 0; i < tensors.size(); ++i)
-      parts.push_back({.name = tensors[i].name, .member = holder ? holder(i) : 0, .kind = kind});
+      parts.push_back({.name = tensors[i].name, .member = holders.empty() ? 0 : holders[i], .kind = kind});
   };
   add(network.parameters, "summed gradients");
   add(network.parameters, "weights");

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Who is wrong about a share: what most have is right, and a rank that contradicts itself is not.
+/// Blame for a share: the majority is right, and a rank that contradicts itself is not.
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/machine.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/training/wrong_rank.hpp"
+#include "trainer/verify/wrong_rank.hpp"
 
 namespace lockstep {
 namespace {
@@ -42,13 +42,13 @@ TEST(ReplayTest, TwoRanksMayBeWrongEachInItsWay) {
   EXPECT_EQ(judge_share(results).wrong, (std::vector{0, 2}));
 }
 
-const std::vector<ReplayedPart> kStateParts = {
+const std::vector<ComparedPart> kStateParts = {
     {.name = "a", .kind = "weights"}, {.name = "b", .kind = "weights"}, {.name = "c", .kind = "weights"}};
 
 using Compute = std::function<SumFingerprints(int rank, int share)>;
 using OfRank = std::function<SumFingerprints(int rank)>;
 
-/// What ranks say when one of them computes, remembers or holds something else.
+/// Statements of ranks when one of them computes, remembers or holds something else.
 /// @param members  ranks that compute a share together
 /// @param doubt    which steps before it may be wrong, too
 std::string said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1,
@@ -110,7 +110,7 @@ TEST(ReplayTest, WhatIsAtFaultIsSaid) {
     for (const std::string& text : {processor, data, memory})
       EXPECT_EQ(text.find("step 7: " + who), 0) << text;
     test::expect_words(processor,
-                       {"its processor computed wrongly", "computed the gradients of c otherwise"});
+                       {"its processor computed wrongly", "computed the gradients of c differently"});
     EXPECT_NE(data.find("its training samples are not those of the others"), std::string::npos) << data;
     EXPECT_NE(memory.find("its weights are not those of the others from b on"), std::string::npos) << memory;
   }
@@ -127,15 +127,15 @@ TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
   EXPECT_EQ(steps_between_replays(options, 4, false), 0) << "sums are not exact";
 }
 
-/// Of a team of two, the first number that differs says which: what follows from it is wrong, too.
+/// The first number that differs names the rank of a team of two: what follows from it is wrong, too.
 TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
   const std::string first = said(wrong_on(1, 0), right, right, 2, Doubt::kSinceReplay),
                     link = said(wrong_on(1, 1), right, right, 2, Doubt::kSinceReplay),
                     labels = said(wrong_on(3, 0), right, other_on(3), 2, Doubt::kSinceStart);
   EXPECT_EQ(first.find("step 7: rank 2 on "), 0) << first;
-  EXPECT_NE(first.find("computed the output of a otherwise"), std::string::npos) << first;
+  EXPECT_NE(first.find("computed the output of a differently"), std::string::npos) << first;
   EXPECT_EQ(link.find("step 7: rank 3 on "), 0) << link;
-  EXPECT_NE(link.find("the output of a arrived there otherwise than"), std::string::npos) << link;
+  EXPECT_NE(link.find("the output of a arrived changed"), std::string::npos) << link;
   EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
 }
 
@@ -156,8 +156,7 @@ std::string said_of_copies(int members, int ranks, const std::map<int, SumFinger
     }
   });
   for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
-  return texts.front().substr(0, texts.front().find(". What helps")) + "; " + std::to_string(named) +
-         " named";
+  return texts.front().substr(0, texts.front().find(". Try this")) + "; " + std::to_string(named) + " named";
 }
 
 TEST(CopiesTest, EqualOnesPass) {
