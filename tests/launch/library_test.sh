@@ -166,7 +166,7 @@ Another_minor_version_is_not_taken() {
   expect_contains "$output" "compatible with requested version"
 }
 
-# What all ranks have is said once, and MPI ends in good order.
+# MPI ends in good order then.
 Error_of_all_ranks_is_said_once() {
   need_examples
   expect_exit 2 mpirun -np 5 "$place/built/own_arrays"
