@@ -35,7 +35,8 @@ class AdaptedLoss final : public HostLoss {
         for (std::size_t c = 0; c < classes; ++c) outputs[c] = logits[c * columns + n];
         add(own_->compute(outputs, labels[n], gradient), own_->is_right(outputs, labels[n]), *sums);
       }
-      for (std::size_t c = 0; c < gradient.size(); ++c) dlogits[c * columns + n] = gradient[c];
+      if (dlogits == nullptr) continue;
+      for (std::size_t c = 0; c < classes; ++c) dlogits[c * columns + n] = gradient[c];
     }
   }
 
