@@ -62,7 +62,7 @@ struct Evaluation {
 using StepObserver = std::function<void(const StepReport&)>;
 
 /// One rank's end of a training. Calls are collective, unless it says otherwise: every rank makes them.
-/// @throws PeerLostError  another rank is gone; WrongRankError's code where sums have changed on their way
+/// @throws PeerLostError  another rank is gone; InternalError  sums have changed on their way, and nothing was kept
 class Trainer {
  public:
   /// Makes the initial weights. The communicator must outlive it.

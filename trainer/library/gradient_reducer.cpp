@@ -12,6 +12,7 @@
 #include <lockstep/gradient_reducer.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <mutex>
 
 namespace lockstep::v0 {
@@ -44,7 +45,7 @@ void check(std::span<const std::size_t> tensors, std::int64_t terms) {
 
 }  // namespace
 
-struct GradientReducer::Inside final : private StepWork {
+struct GradientReducer::Inside {
   Inside(lockstep::Communicator& all, std::span<const std::size_t> tensors, std::int64_t terms)
       : comm(all),
         plan(plan_for(tensors)),
@@ -66,7 +67,7 @@ struct GradientReducer::Inside final : private StepWork {
   }
 
   void add(std::span<const float> gradient, std::int64_t samples) {
-    if (gradient.size() != units.parameters() || samples < 0)
+    if (gradient.size() != units.parameters() || samples < 0 || samples > INT32_MAX)
       throw ShapeError(fmt::format("add: {} numbers of {} samples; expected {}", gradient.size(), samples,
                                    units.parameters()));
     Term* term = nullptr;
@@ -87,19 +88,20 @@ struct GradientReducer::Inside final : private StepWork {
     if (std::ssize(kept) != expected)
       throw UsageError(
           fmt::format("mean: begin_step() announced {} terms, and there were {}", expected, kept.size()));
-    StepSeries series;
-    is_first = true;
-    into = gradient;
-    take_step(*this, units, step, nullptr, series);
+    reducer.wait();
+    StepTrial trial(units, step);
+    auto outcome = decide(trial);
+    while (outcome == StepTrial::Outcome::kRepeat) outcome = sum_in_other_units(trial);
     kept.clear();
     expected = 0;
-    if (series.failure)
+    if (outcome == StepTrial::Outcome::kFail)
       throw AgreedError(ExitCode::kInternal,
                         fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", step + 1,
-                                    series.failure->terms, series.failure->tensor),
+                                    trial.failure().terms, trial.failure().tensor),
                         0);
+    reducer.mean_gradient(gradient.data());
     ++step;
-    return series.samples;
+    return reducer.totals().samples;
   }
 
   struct Term {
@@ -113,21 +115,21 @@ struct GradientReducer::Inside final : private StepWork {
       reducer.add(units.begin(t), units.end(t) - units.begin(t), term.gradient.data() + units.begin(t));
   }
 
-  // The step as the core takes it: where units have changed, the terms are added again.
-  StepSums reduce() override {
-    if (!is_first) {
+  StepTrial::Outcome decide(StepTrial& trial) {
+    return trial.decide(
+        reducer.totals(), reducer.refusals(), [&] { return reducer.largest_sums(); },
+        [&] { return reducer.foreseen_refusals(); });
+  }
+
+  /// Adds the terms again, unless the reducer remembers enough of them.
+  StepTrial::Outcome sum_in_other_units(StepTrial& trial) {
+    if (!notes_terms || !reducer.sum_again()) {
       begin();
       for (const auto& term : kept) give(*term);
+      reducer.wait();
     }
-    is_first = false;
-    reducer.wait();
-    return {reducer.totals(), reducer.refusals()};
+    return decide(trial);
   }
-  void take(const StepTotals& /*totals*/) override { reducer.mean_gradient(into.data()); }
-  bool has_units() const override { return true; }
-  std::vector<double> largest_sums() override { return reducer.largest_sums(); }
-  std::vector<TensorRefusals> foreseen_refusals() override { return reducer.foreseen_refusals(); }
-  bool sum_again() override { return notes_terms && reducer.sum_again(); }
 
   lockstep::Communicator& comm;
   BucketPlan plan;
@@ -137,10 +139,8 @@ struct GradientReducer::Inside final : private StepWork {
   std::mutex mutex;
   std::vector<std::unique_ptr<Term>> kept;  ///< of the step under way
   int expected = 0;
-  bool is_first = true;
   bool notes_terms = false;  ///< units may become finer
-  std::span<float> into;
-  std::int64_t step = 0;  ///< taken
+  std::int64_t step = 0;     ///< taken
 };
 
 GradientReducer::GradientReducer(Communicator& comm, std::span<const std::size_t> tensors,

@@ -202,14 +202,15 @@ struct Trainer::Inside {
                                          setup->network.parameters(), strategy->whole_state().weights),
                         0);
     at.add({series.steps, series.samples, series.correct, series.loss_units});
-    const StepReport report{.step = at.step,
-                            .epoch = at.epoch + 1,
-                            .samples = series.samples,
-                            .correct = series.correct,
-                            .loss = mean_of(series.loss_units, series.samples),
-                            .gradient_norm = observers.empty() ? 0 : strategy->gradient_norm().value_or(0),
-                            .learning_rate = strategy->weight_update().learning_rate(position.global_step),
-                            .seconds = seconds_since(start)};
+    const StepReport report{
+        .step = at.step,
+        .epoch = at.epoch + 1,
+        .samples = series.samples,
+        .correct = series.correct,
+        .loss = mean_of(series.loss_units, series.samples),
+        .gradient_norm = observers.empty() ? 0 : strategy->measures().gradient_norm.value_or(0),
+        .learning_rate = strategy->weight_update().learning_rate(position.global_step),
+        .seconds = seconds_since(start)};
     for (const StepObserver& observer : observers) observer(report);
     return report;
   }
