@@ -11,6 +11,7 @@
 #include "trainer/training/cut_step.hpp"
 #include "trainer/training/data_parallel.hpp"
 #include "trainer/training/training_loss.hpp"
+#include "trainer/verify/rank_checks.hpp"
 
 #include <fmt/format.h>
 #include <lockstep/trainer.hpp>
@@ -119,19 +120,21 @@ void require_network_for(const lockstep::Network& network, const lockstep::Datas
 }
 
 /// Facts that are the same on all ranks, in short. For samples that a function makes, the labels stand.
-std::string facts_of(const TrainingSetup& setup, const lockstep::Dataset& data) {
-  const BatchOptions& batch = setup.options.batch;
-  const OptimizerSection& optimizer = setup.options.update.optimizer;
-  const ScheduleSection& schedule = setup.options.update.schedule;
+std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, const lockstep::Dataset& data) {
+  const Optimizer& optimizer = given.optimizer;
+  const Schedule& schedule = given.schedule;
   const std::string data_digest = data.rows != nullptr ? quick_digest(std::as_bytes(std::span(data.labels)))
                                                        : quick_fingerprint_of(data).samples;
   const std::string network_digest = quick_digest(std::as_bytes(std::span(setup.network.yaml())));
-  return fmt::format(
-      "network {} | data of {} samples, {} | options {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
-      network_digest, data.size(), data_digest, batch.global_batch, batch.shuffle, setup.options.seed,
-      setup.options.step.grain, setup.options.update.epochs, setup.options.update.clip_norm, optimizer.kind,
-      optimizer.lr, optimizer.momentum, optimizer.nesterov, optimizer.weight_decay, optimizer.betas[0],
-      optimizer.betas[1], schedule.kind, schedule.warmup_epochs);
+  std::string facts =
+      fmt::format("network {} | data of {} samples, {} | options", network_digest, data.size(), data_digest);
+  const auto add = [&facts](const auto&... options) { ((facts += fmt::format(" {}", options)), ...); };
+  add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain);
+  add(static_cast<int>(given.loss.kind), given.loss.label_smoothing, given.loss.own != nullptr);
+  add(optimizer.kind, optimizer.lr, optimizer.momentum, optimizer.nesterov, optimizer.weight_decay,
+      optimizer.beta1, optimizer.beta2, optimizer.eps);
+  add(schedule.kind, schedule.every, schedule.gamma, schedule.min_lr, schedule.warmup_epochs);
+  return facts;
 }
 
 void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
@@ -163,11 +166,12 @@ struct Trainer::Inside {
          const TrainerOptions& given)
       : comm(all), train(train_set.inside()) {
     agree_in_words(comm, [&] { prepare(network, given); });
-    expect_equal_ranks(comm, facts_of(*setup, setup->data->train));
+    expect_equal_ranks(comm, facts_of(given, *setup, setup->data->train));
     setup->plan = plan_buckets_by_latency(setup->network, setup->options.step, comm);
     strategy = make_cpu_data_parallel(*setup, comm);
     setup->network.initialise(given.seed, strategy->whole_state().weights);
     strategy->distribute();
+    strategy->observe(std::make_shared<RankChecks>(*strategy, *setup, comm, /*on_gpu=*/false));
   }
 
   void prepare(const Network& network, const TrainerOptions& given) {

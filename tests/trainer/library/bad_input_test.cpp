@@ -60,13 +60,20 @@ TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
 }
 
 TEST(LibraryInputTest, RanksWithOtherOptionsAreRefused) {
-  expect_error(kUsage, {"rank 1 has other options than rank 0"}, [] {
-    lockstep::run_on_threads(2, [](lockstep::Communicator& world) {
-      lockstep::TrainerOptions options = kOptions;
-      options.seed += static_cast<std::uint64_t>(world.rank());
-      const lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
+  using Change = void (*)(lockstep::TrainerOptions&);
+  const std::vector<Change> changes = {[](auto& options) { ++options.seed; },
+                                       [](auto& options) { options.loss.label_smoothing = 0.1; },
+                                       [](auto& options) { options.loss = lockstep::mean_squares(); },
+                                       [](auto& options) { options.optimizer.eps = 1e-7; },
+                                       [](auto& options) { options.schedule.gamma = 0.2; }};
+  for (const Change change : changes)
+    expect_error(kUsage, {"rank 1 has other options than rank 0"}, [&] {
+      lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+        lockstep::TrainerOptions options = kOptions;
+        if (world.rank() == 1) change(options);
+        const lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
+      });
     });
-  });
 }
 
 TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
