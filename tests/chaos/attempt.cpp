@@ -217,9 +217,10 @@ void RestartedRun::compare_kept(const std::vector<std::string>& kept, std::vecto
 }
 
 void RestartedRun::compare(const Attempt& attempt) {
-  const Result result(attempt.run_dir(), world_.job.steps());
-  auto differences = result.differences_from(world_.reference, {.metrics = damage_.is_whole("metrics.jsonl"),
-                                                                .trail = damage_.is_whole("trail.bin")});
+  const WholeRecords whole{.metrics = damage_.is_whole("metrics.jsonl"),
+                           .trail = damage_.is_whole("trail.bin")};
+  const Result result(attempt.run_dir(), world_.job.steps(), whole);
+  auto differences = result.differences_from(world_.reference, whole);
   if (world_.disturbance.keeps_checkpoint_set()) compare_kept(result.checkpoints(), &differences);
   if (last_line(attempt.out()) != world_.reference_hash) {
     differences.push_back("the last line of output is not '" + world_.reference_hash + "':\n" +

@@ -55,8 +55,8 @@ struct WholeRecords {
 /// Files that must be equal, byte for byte, however often a run was disturbed.
 class Result {
  public:
-  /// Reads a finished run of so many steps. @throws Violation if a part is missing or no JSON
-  Result(const std::string& run_dir, std::int64_t steps);
+  /// Reads a finished run of so many steps. @throws Violation if a whole part is missing or no JSON
+  Result(const std::string& run_dir, std::int64_t steps, WholeRecords whole = {});
 
   /// One line for each difference: which file, where first. Empty: equal.
   /// Of records that were damaged on the way only what is left must be the same.

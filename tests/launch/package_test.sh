@@ -81,7 +81,8 @@ Package_holds_a_manual_page_of_each_command() {
   expect_contains "$page" "SYNOPSIS
        lockstep train [OPTIONS] job [overrides...]"
   expect_contains "$page" "
-       train.optimizer.lr "
+       lockstep help keys
+"
   expect_contains "$page" "
               mpirun -np 2 lockstep train launch/jobs/mnist.yaml
 "

@@ -198,7 +198,7 @@ TEST_F(RunHistoryTest, AFinishedRunIsNoneTheLessWhereThisProgramRefusesItsJob) {
   folders_.write("a/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
   const RunHistory run = read("a");
   EXPECT_EQ(run.status, RunStatus::kFinished);
-  EXPECT_NE(run.remark.find("job.yaml:2:19: parallel.graph=overlapped is no longer there"), std::string::npos)
+  EXPECT_NE(run.remark.find("job.yaml:2:19: parallel.graph=overlapped was removed: use on"), std::string::npos)
       << run.remark;
   EXPECT_TRUE(run.job.empty());
 }
