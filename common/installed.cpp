@@ -12,9 +12,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <mutex>
-#include <ranges>
 #include <sstream>
-#include <string_view>
 #include <system_error>
 
 namespace lockstep {
@@ -122,9 +120,9 @@ std::string script_command(const std::string& name) {
   const std::string installed = "lockstep-" + name;
   std::vector<std::filesystem::path> folders = {
       std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path()};
-  if (const char* path = std::getenv("PATH"))  // NOLINT(concurrency-mt-unsafe): it does not change
-    for (const auto& folder : std::views::split(std::string_view(path), ':'))
-      folders.emplace_back(std::string_view(folder.begin(), folder.end()));
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): it does not change
+  std::istringstream list(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(list, folder, ':');) folders.emplace_back(folder);
   const bool is_installed = std::ranges::any_of(
       folders, [&](const auto& folder) { return std::filesystem::exists(folder / installed, unknown); });
   return is_installed ? installed : "launch/" + name;

@@ -94,7 +94,7 @@ MpiRuntime::~MpiRuntime() {
 
 /// Takes the place of the C library's for the libraries of MPI, whose _exit() no handler of atexit() hears.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
-extern "C" [[noreturn, gnu::visibility("default")]] void _exit(int status) {
+extern "C" __attribute__((noreturn, visibility("default"))) void _exit(int status) {
   if (lockstep::starting == getpid()) lockstep::tell_failed_start();
   std::_Exit(status);
 }
