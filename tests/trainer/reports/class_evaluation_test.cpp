@@ -78,7 +78,7 @@ TEST(ClassEvaluationTest, TheFirstAmongEqualOutputsIsTheAnswer) {
   EXPECT_EQ(found.counts, (std::vector<std::int64_t>{2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}));
 }
 
-/// Of five cats one is taken for a dog and one for a cow; of three dogs one has no answer; there is no cow.
+/// Five cats: one is taken for a dog, one for a cow. Three dogs: one has no answer. There is no cow.
 TEST(ClassEvaluationTest, TablesHaveTheNumbersOfACalculationByHand) {
   const ClassEvaluation found{.classes = kClasses, .counts = {3, 1, 1, 0, 0, 2, 0, 1, 0, 0, 0, 0}};
   EXPECT_EQ(found.most_taken_for(0), 1) << "the first among equals";
