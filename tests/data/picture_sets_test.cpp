@@ -342,6 +342,23 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "has more than one line");
 }
 
+/// A part of a label may be another label.
+TEST(TarSamplesTest, ALabelThatIsTooLongToBeReadIsRefused) {
+  const std::string cls = std::string(kMostBytesOfCls - 1, ' ') + "1";
+  const auto samples_of_cls = [&](const std::string& text) {
+    return samples_in(tar_entry("1.png", "p") + tar_entry("1.cls", text) + kTarEnd);
+  };
+  EXPECT_EQ(samples_of_cls(cls)[0].label, "1");
+  expect_error<DataError>([&] { samples_of_cls(cls + "2"); }, {"1.cls: holds no label"});
+  std::string json = R"({"a": 1})";
+  json.resize(kMostBytesOfJson, ' ');
+  const auto samples_of_json = [&](const std::string& text) {
+    return samples_in(tar_entry("1.png", "p") + tar_entry("1.json", text) + kTarEnd, "a");
+  };
+  EXPECT_EQ(samples_of_json(json)[0].label, "1");
+  expect_error<DataError>([&] { samples_of_json(json + "x"); }, {"1.json: has no label under the key 'a'"});
+}
+
 TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
   const auto sample = [](const std::string& key) {
     return tar_entry(key + ".jpg", "a") + tar_entry(key + ".cls", "1");

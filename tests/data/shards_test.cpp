@@ -12,6 +12,7 @@
 #include "data/sampler.hpp"
 #include "data/sets/set_formats.hpp"
 #include "kernels/numerics/augment.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
@@ -382,6 +383,51 @@ TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
   }
   EXPECT_EQ(load().train.size(), 1);
   EXPECT_FALSE(fs::exists(file("train-00005.shard"))) << "a file of the set that was replaced";
+}
+
+/// A disk that no other process writes to.
+class OwnDisk : public MemoryEnv {
+ public:
+  std::unique_ptr<FileClaim> claim(const std::string& /*path*/) override { return std::make_unique<Claim>(); }
+
+ private:
+  struct Claim : FileClaim {
+    void write(const std::string& /*text*/) override {}
+    bool has_its_name() override { return true; }
+  };
+};
+
+/// Names may be on the disk in any order, but none before the bytes that it stands for.
+TEST(ShardsOnADiskTest, FilesOutlastAPowerLossOnceTheyHaveTheirNames) {
+  OwnDisk env;
+  {
+    ShardWriter writer(env, "set", {1, 32, 32}, {"one", "two"}, {.sizes = kSizes});
+    for (std::uint8_t i = 1; i <= 10; ++i)
+      writer.add(i <= 5 ? SetHalf::kTrain : SetHalf::kTest, Bytes(1024, i), i % 2, "p/" + std::to_string(i));
+    writer.publish();
+  }
+  const MemoryDisk& whole = env.disk();
+  const auto contents = [](const MemoryDisk& disk, const std::string& name) {
+    const int node = disk.find("set/" + name);
+    return node < 0 ? std::nullopt : std::optional(disk.nodes[static_cast<std::size_t>(node)].data);
+  };
+  std::size_t found = 0;
+  for (std::size_t ops = 0; ops <= env.trace().size(); ++ops) {
+    if (ops < env.trace().size() && (ops == 0 || env.trace()[ops - 1].kind != DiskOp::Kind::kRename))
+      continue;
+    for (std::uint32_t variant = 0; variant < 20; ++variant) {
+      const MemoryDisk left =
+          after_power_loss({}, std::span(env.trace()).first(ops), PowerLoss::variant(variant));
+      for (const std::string& name : env.list("set"))
+        if (const auto data = contents(left, name)) {
+          ++found;
+          ASSERT_EQ(*data, *contents(whole, name)) << name << " after " << ops << " operations, " << variant;
+        }
+    }
+  }
+  EXPECT_EQ(env.list("set").size(),
+            13U);  // three shards, labels, blocks and names of each half, and the index
+  EXPECT_GT(found, 13U * 20);
 }
 
 TEST_F(ShardsTest, ASetOfOneClassIsRefused) {

@@ -201,6 +201,16 @@ TEST_F(TableColumnsTest, AllColumnsOfTextAreToldAtOnce) {
   expect_error<UsageError>([&] { convert(text); }, {"--one-hot: column 1 (name) is not a feature"});
 }
 
+/// A quarter of the cells that are not empty. A text among more numbers is a mistake in its line.
+TEST_F(TableColumnsTest, AColumnHoldsTextIfAQuarterOfItsCellsDoes) {
+  const std::string four = "v,w,y\nred,1,a\n2,1,a\n3,1,b\n4,1,b\n";
+  expect_error<TextColumnsError>([&] { convert(four); }, {"a column holds text", "column 1 (v)"});
+  expect_error<DataError>([&] { convert(four + "5,1,b\n"); },
+                          {"line 2: column 1 (v): 'red' is not a number; mend it"});
+  table_.missing = MissingCells::kMean;
+  expect_error<TextColumnsError>([&] { convert(four + ",1,b\n"); }, {"a column holds text"});
+}
+
 TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {
   table_.missing = MissingCells::kMean;
   expect_error<DataError>([&] { convert("v,v,y\n1,1,a\n2,1,a\n3,1,b\n4,1,b\n"); },

@@ -58,6 +58,12 @@ TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
     EXPECT_STREQ(read_feature(text, value), "is not a number");
 }
 
+TEST(CsvTest, LinesAreCountedHoweverTheyEnd) {
+  for (const std::string end : {"\n", "\r\n", "\r"})
+    expect_error<DataError>([&] { rows_of("a,b" + end + "1,2" + end + "3,\"4"); },
+                            {"text: line 3: the file ends within quotes"});
+}
+
 /// An array as numpy.save writes it.
 template <typename T>
 Bytes npy(const std::string& descr, const std::string& shape, const std::vector<T>& elements,
@@ -177,6 +183,18 @@ TEST_F(TableTest, TheColumnOfTheLabelsIsFoundByNameOrAskedFor) {
                           {"t.csv: column 2 (pixel0) of all 2 rows is '0': one class"});
 }
 
+/// An empty cell is no name of a column: the first row is a sample as the others are.
+TEST_F(TableTest, AFirstRowOfNumbersWithAGapIsNoHeader) {
+  write("t.csv", "5,,0\n6,1,0\n7,2,1\n8,3,1\n");
+  options_.table.label = "3";
+  expect_error<DataError>([&] { convert("t.csv", "set"); }, {"t.csv: line 1: column 2: '' is missing"});
+  options_.table.missing = MissingCells::kMean;
+  const TableConversion done = convert("t.csv", "set");
+  EXPECT_EQ(done.label_column, "column 3");
+  EXPECT_EQ(done.train, (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(done.test, (std::vector<std::int64_t>{1, 1}));
+}
+
 TEST_F(TableTest, AnIndexWithoutANameIsDoubted) {
   for (const auto& [first, second] : {std::pair{"0", "1"}, {"0", "2"}, {"1", "2"}}) {
     write("t.csv", std::string(",w,y\n") + first + ",3,a\n" + second + ",4,b\n2,3,a\n3,4,b\n");
@@ -195,6 +213,11 @@ TEST_F(TableTest, TablesAreKnownByTheirNamesInAnyCaseAndUncompressed) {
   convert("t.csv", "set");
   convert("t.csv.gz", "same");
   EXPECT_EQ(index_of("same"), index_of("set"));
+  std::string tabs = kTable;
+  std::ranges::replace(tabs, ',', '\t');
+  test::write_file(path("t.TSV.gz"), test::gzip(bytes_of(tabs)));
+  convert("t.TSV.gz", "tabs");
+  EXPECT_EQ(index_of("tabs"), index_of("set"));
 }
 
 TEST_F(TableTest, DamagedRowsAreNamedOrLeftOut) {
@@ -225,6 +248,50 @@ TEST_F(TableTest, ArraysThatLieAreRefused) {
   expect_error<DataError>([&] { parse(npy(">f4", "2, 2", four)); }, {"little-endian"});
   expect_error<DataError>([&] { parse(npy("<f4", "2, 2", four, "True")); }, {"ascontiguousarray"});
   expect_error<DataError>([&] { parse(npy("|O", "2, 2", four)); }, {"'|O'"});
+}
+
+/// Labels of an array as text, "-" for one that is none.
+template <typename T>
+std::vector<std::string> labels_in_array(const std::string& descr, const std::string& shape,
+                                         const std::vector<T>& elements) {
+  const Bytes bytes = npy(descr, shape, elements);
+  NpyRows rows(std::make_unique<MemorySource>(bytes, "y.npy"));
+  std::vector<std::string> labels;
+  for (std::int64_t i = 0; i < rows.size(); ++i)
+    if (std::string& label = labels.emplace_back(); !rows.next_label(label)) label = "-";
+  return labels;
+}
+using Labels = std::vector<std::string>;
+
+TEST_F(TableTest, LabelsOfFloatsAreWholeNumbersThatFloatsCanCount) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(labels_in_array<double>("<f8", "8,",
+                                    {3, -2, 9007199254740992, 9007199254740994, 0.5, kInfinity, -kInfinity,
+                                     std::numeric_limits<double>::quiet_NaN()}),
+            (Labels{"3", "-2", "9007199254740992", "-", "-", "-", "-", "-"}));
+  EXPECT_EQ(labels_in_array<float>("<f4", "2,", {7, std::numeric_limits<float>::infinity()}),
+            (Labels{"7", "-"}));
+}
+
+TEST_F(TableTest, ArraysOfEveryTypeAreRead) {
+  EXPECT_EQ(labels_in_array<std::int8_t>("|i1", "2,", {-1, 127}), (Labels{"-1", "127"}));
+  EXPECT_EQ(labels_in_array<std::int16_t>("<i2", "2,", {-300, 300}), (Labels{"-300", "300"}));
+  EXPECT_EQ(labels_in_array<std::int32_t>("<i4", "1,", {-70000}), (Labels{"-70000"}));
+  EXPECT_EQ(labels_in_array<std::int64_t>("<i8", "1,", {-5'000'000'000}), (Labels{"-5000000000"}));
+  EXPECT_EQ(labels_in_array<std::uint8_t>("|u1", "1,", {255}), (Labels{"255"}));
+  EXPECT_EQ(labels_in_array<std::uint16_t>("<u2", "1,", {65535}), (Labels{"65535"}));
+  EXPECT_EQ(labels_in_array<std::uint32_t>("<u4", "1,", {4294967295}), (Labels{"4294967295"}));
+  EXPECT_EQ(labels_in_array<std::uint64_t>("<u8", "1,", {UINT64_MAX}), (Labels{"18446744073709551615"}));
+  EXPECT_EQ(labels_in_array<std::uint8_t>("|b1", "2,", {0, 2}), (Labels{"0", "1"}));
+  EXPECT_EQ(labels_in_array<char>("|S3", "2,", {'a', 'b', '\0', '\0', 'x', 'x'}), (Labels{"ab", "-"}));
+  EXPECT_EQ(labels_in_array<char32_t>("<U3", "2,", {U'é', U'€', U'😀', U'a', U'\0', U'b'}),
+            (Labels{"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "a"}));
+  for (const char* descr : {"<i3", "|i16", "<f2", "<f16", "|b2", "|S0", "|S4097", "<c8"})
+    expect_error<DataError>([&] { labels_in_array<char>(descr, "1,", {'1'}); },
+                            {"y.npy: elements of type", descr});
+  EXPECT_EQ(labels_in_array<char>("|S1", "1, 1, 1, 1", {'a'}), (Labels{"a"}));
+  expect_error<DataError>([] { labels_in_array<char>("|S1", "1, 1, 1, 1, 1", {'a'}); },
+                          {"1 to 4 dimensions"});
 }
 
 TEST_F(TableTest, ArchivesOfNumpyAreRead) {

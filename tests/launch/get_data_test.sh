@@ -191,6 +191,39 @@ Get_data_resumes_a_broken_download() {
   expect_complete_in .cache/lockstep/tiny
 }
 
+# serve_part FILE BYTES: a mirror at $port that ends each connection after so many bytes of FILE.
+serve_part() {
+  /usr/bin/python3 - "$1" "$2" >port <<'END' &
+import pathlib, socket, sys
+whole = pathlib.Path(sys.argv[1]).read_bytes()
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    connection = server.accept()[0]
+    connection.recv(4096)
+    connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(whole) + whole[:int(sys.argv[2])])
+    connection.close()
+END
+  server=$!
+  trap 'kill "$server"' EXIT
+  wait_for 20 test -s port
+  port=$(cat port)
+}
+
+# The second mirror's copy begins with other bytes.
+Get_data_goes_on_elsewhere_with_what_a_mirror_sent_before_it_was_cut_off() {
+  local part=.cache/lockstep/tiny/.partial/${names[0]}.gz
+  [ -x /usr/bin/python3 ] || { echo "skipped: python3 is not installed"; return; }
+  make_world && serve_part "good/tiny/${names[0]}.gz" 3000
+  LOCKSTEP_MIRRORS=http://127.0.0.1:$port expect_exit 66 "$get_data" tiny
+  head -c 3000 "good/tiny/${names[0]}.gz" >sent
+  expect_same_file "$part" sent
+  cp -r good tail && mirrors tail
+  head -c 3000 /dev/zero | dd of="tail/tiny/${names[0]}.gz" conv=notrunc status=none
+  expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
 Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
   make_world && mirrors good
   mkdir -p .cache/lockstep/tiny/.partial

@@ -469,6 +469,16 @@ class Wheel(InAFolder):
     def test_name_says_what_it_needs(self):
         self.assertRegex(self.name, r"^lockstep-1\.2\.3-py3-none-manylinux_2_\d+_[a-z0-9_]+\.whl$")
 
+    def test_tag_is_of_the_newest_symbol_of_any_library(self):
+        sys.path.insert(0, str(PACKAGE))
+        import wheel_backend
+        said = {"a": "Name: GLIBC_2.9  Flags\n Name: GLIBC_2.17 ", "b": "Name: GLIBC_2.4 ", "text": "Name: GLIBC_2.99 "}
+        for name in said:
+            Path(name).write_bytes(b"text" if name == "text" else b"\x7fELF and more")
+        with unittest.mock.patch.object(wheel_backend, "readelf", lambda option, file: said[file.name]):
+            tag = wheel_backend.platform_tag([Path(name) for name in said])
+        self.assertEqual(tag, "manylinux_2_17_" + os.uname().machine)
+
     def test_same_files_give_the_same_bytes(self):
         self.assertEqual(Path("one", self.name).read_bytes(), Path("two", self.name).read_bytes())
 

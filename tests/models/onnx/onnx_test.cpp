@@ -229,6 +229,10 @@ TEST(OnnxTest, WhatIsWrongWithATensorIsNamed) {
        [](auto& tensor) {
          for (int i = 0; i < 40; ++i) tensor.add_dims(1);
        }},
+      {"fc2.weight [10, 6], of which the file has [10, 6, 1, 1, 1",  // and so on: as many as a tensor may have
+       [](auto& tensor) {
+         while (tensor.dims_size() < 32) tensor.add_dims(1);
+       }},
       {"fc2.weight [10, 6], of which the file has [6, 10]",
        [](auto& tensor) { tensor.set_dims(0, 6), tensor.set_dims(1, 10); }},
       {"f.onnx: tensor 'fc2.bias' is there twice", [](auto& tensor) { tensor.set_name("fc2.bias"); }},
@@ -286,6 +290,19 @@ TEST_F(OuterNumbersTest, AreThoseOfTheModel) {
   std::vector<float> weights(network_.parameters().weights_size());
   read_foreign_weights(read(), "m.onnx", network_, weights, WeightsFit::kAll);
   EXPECT_EQ(weights, weights_of(network_));
+}
+
+/// The .onnx holds the numbers of some tensors itself, and each of two files those of others.
+TEST_F(OuterNumbersTest, MayLieInSeveralFiles) {
+  onnx::ModelProto good = parsed(file_of(network_));
+  std::ofstream(folder_ + "/own.data", std::ios::binary) << "..." << tensor_of(good, "fc2.bias").raw_data();
+  onnx::TensorProto& own = tensor_of(model_, "fc2.bias");
+  set(own, "location", "own.data"), set(own, "offset", "3");
+  tensor_of(model_, "fc1.weight") = tensor_of(good, "fc1.weight");
+  std::vector<float> weights(network_.parameters().weights_size());
+  read_foreign_weights(read(), "m.onnx", network_, weights, WeightsFit::kAll);
+  EXPECT_EQ(weights, weights_of(network_));
+  std::filesystem::remove(folder_ + "/own.data");
 }
 
 TEST_F(OuterNumbersTest, LieInAPlainFileOfTheModelsOwnFolder) {

@@ -118,6 +118,50 @@ TEST(BurnComparison, ComparesSpeedsOfLikeProcessorsAlone) {
   EXPECT_EQ(named(ranks), "") << "a rank that was stopped has no time to compare";
 }
 
+TEST(BurnComparison, ComparesSpeedsOfEqualDevicesAndThreadsAlone) {
+  auto ranks = healthy(3, 3);
+  ranks[2].measures["training"] = 40e-3;
+  EXPECT_EQ(named(ranks), "2 rank");
+  ranks[2].threads = 4;
+  EXPECT_EQ(named(ranks), "") << "other ranks have one thread";
+  ranks[2].threads = 1, ranks[2].device = "cpu (AVX2)";
+  EXPECT_EQ(named(ranks), "");
+  ranks[1].device = ranks[2].device;
+  EXPECT_EQ(named(ranks), "2 rank");
+}
+
+/// Half as long again is slow; twice as long for a rank that has less than four fifths of its core.
+TEST(BurnComparison, SlowRanksBeginAtTheirLimit) {
+  auto ranks = healthy(3, 3);
+  for (RankResult& rank : ranks) rank.measures["training"] = 1;
+  const auto named_at = [&](double seconds, double share) {
+    ranks[1].measures["training"] = seconds, ranks[1].measures["share of core"] = share;
+    return named(ranks);
+  };
+  EXPECT_EQ(named_at(1.5, 1), "1 rank");
+  EXPECT_EQ(named_at(1.4375, 1), "");
+  EXPECT_EQ(named_at(1.5, 0.8), "1 rank");
+  EXPECT_EQ(named_at(1.9375, 0.75), "");
+  EXPECT_EQ(named_at(2, 0.75), "1 rank");
+}
+
+/// Thrice the time of others and 4 ms more, in a dozen messages.
+TEST(BurnComparison, SlowLinksBeginAtTheirLimit) {
+  const auto named_at = [](double large, double small, std::int64_t messages) {
+    auto ranks = healthy(4, 1);
+    for (RankResult& rank : ranks)
+      for (LinkView& view : rank.links) view.received = messages;
+    set_seconds(ranks, 1, 3, large);
+    link(ranks, 1, 3).latency = link(ranks, 3, 1).latency = small;
+    return named(ranks);
+  };
+  EXPECT_EQ(named_at(29e-3, 1e-4, 12), "");
+  EXPECT_EQ(named_at(31e-3, 1e-4, 12), "1 link, 3 link");
+  EXPECT_EQ(named_at(31e-3, 1e-4, 11), "");
+  EXPECT_EQ(named_at(10e-3, 4.0e-3, 12), "") << "3.9 ms more";
+  EXPECT_EQ(named_at(10e-3, 4.2e-3, 12), "1 link, 3 link");
+}
+
 TEST(BurnComparison, BlamesAllForAWrongTrainingOnlyWhereNoneIsKnown) {
   auto ranks = healthy(2, 2);
   ranks[0].wrong_jobs_of_all = 1;
@@ -175,6 +219,47 @@ TEST(BurnReport, NeverSaysPassOfWhatWasNotDone) {
   EXPECT_EQ(json["ranks"][0]["checks"]["jobs"]["verdict"], "PASS");
   report.ranks[0].exercised.clear();
   EXPECT_EQ(to_json(report)["ranks"][0]["checks"]["jobs"]["verdict"], "NOT TESTED");
+}
+
+TEST(BurnReport, VerdictCountsTheOtherRanksOfItsGrade) {
+  BurnReport report = report_of(healthy(3, 2));
+  EXPECT_TRUE(to_text(report, 1000).ends_with("\nburn: PASS 3 ranks on 2 hosts\n"));
+  report.stopped_by = "SIGTERM";
+  EXPECT_EQ(to_json(report)["verdict"], "NOT TESTED to the end: SIGTERM, 3 ranks on 2 hosts");
+  for (const int rank : {1, 2})
+    report.ranks[static_cast<std::size_t>(rank)].findings.push_back({Grade::kWrong, "job", "other", ""});
+  report.ranks[0].findings.push_back({Grade::kSlow, "link", "slow", ""});
+  EXPECT_EQ(to_json(report)["verdict"], "WRONG rank 1 on node0: job: other (and 1 rank more)");
+  report.ranks[2].findings.clear();
+  EXPECT_EQ(to_json(report)["verdict"], "WRONG rank 1 on node0: job: other");
+}
+
+TEST(BurnReport, SaysHowLongARankWaitedForItsCore) {
+  BurnReport report = report_of(healthy(2, 2));
+  const auto speed_at = [&](double share) {
+    report.ranks[1].measures["share of core"] = share;
+    return to_json(report)["ranks"][1]["checks"]["speed"]["what"];
+  };
+  EXPECT_EQ(speed_at(0.96), "beside the other ranks");
+  EXPECT_EQ(speed_at(0.75), "beside the other ranks; it waited for a core 25 % of the time");
+}
+
+TEST(BurnReport, JsonHasTheNumbersOfEachLink) {
+  BurnReport report = report_of(healthy(2, 2));
+  report.ranks[1].links = {{0, 7, 1, 2, 0.5, 1 << 20, 0.25}};
+  EXPECT_EQ(to_json(report)["ranks"][1]["links"],
+            nlohmann::ordered_json::parse(R"([{"with": 0, "messages": 7, "damaged": 1, "wrong_sums": 2,
+                                               "seconds": 0.5, "bytes": 1048576, "latency": 0.25}])"));
+}
+
+TEST(BurnReport, SharedLinesCountRanksAndGrades) {
+  BurnReport report = bad_report();
+  report.seconds = 61;
+  report.ranks[0].threads = 2;
+  report.ranks[0].findings.push_back({Grade::kWrong, "job", "other weights", ""});
+  const std::string text = to_share(report);
+  test::expect_words(text, {"\nranks       3 on 3 hosts, 2 threads each\n",
+                            "\nburn        level 1, 1:01, 0 PASS, 1 SLOW, 0 NOT TESTED, 2 WRONG\n"});
 }
 
 TEST(BurnReport, SharesNoNameOfAHost) {

@@ -70,6 +70,49 @@ TEST(ClassEvaluationTest, CountsAreThoseOfAPlainLoop) {
                    static_cast<double>(expected[1][1]) / static_cast<double>(found.answers(1)));
 }
 
+TEST(ClassEvaluationTest, TheFirstAmongEqualOutputsIsTheAnswer) {
+  Dataset set = every_fifth_is_wrong(3);
+  std::ranges::copy(std::array<float, 9>{2, 2, 1, 1, 2, 2, 3, 3, 3}, set.features.data());
+  set.labels = {0, 2, 0};
+  const ClassEvaluation found = found_by(unit_network(), set, 1, 1, 0);
+  EXPECT_EQ(found.counts, (std::vector<std::int64_t>{2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}));
+}
+
+/// Five cats: one is taken for a dog, one for a cow. Three dogs: one has no answer. There is no cow.
+TEST(ClassEvaluationTest, TablesHaveTheNumbersOfACalculationByHand) {
+  const ClassEvaluation found{.classes = kClasses, .counts = {3, 1, 1, 0, 0, 2, 0, 1, 0, 0, 0, 0}};
+  EXPECT_EQ(found.most_taken_for(0), 1) << "the first among equals";
+  std::string text = classes_text(found, kNames);
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
+             text.end());
+  test::expect_words(text, {"\n class samples right precision recall F1 most often mistaken for\n"
+                            " cat 5 3 100.00 % 60.00 % 75.00 % dog (1)\n"
+                            " dog 3 2 66.67 % 66.67 % 66.67 % -\n"
+                            " cow 0 0 0.00 % - 0.00 % -\n"
+                            " without an answer, since outputs are NaN: 1\n",
+                            "\n class cat dog cow\n cat 3 1 1\n dog . 2 .\n cow . . .\nno mistakes\n"});
+  const auto json = classes_json(found, kNames);
+  EXPECT_EQ(json["classes"][0], nlohmann::ordered_json::parse(
+                                    R"({"name": "cat", "samples": 5, "correct": 3, "precision": 1.0,
+                                        "recall": 0.6, "f1": 0.75})"));
+  EXPECT_EQ(json["confusion"], nlohmann::ordered_json::parse("[[3, 1, 1], [0, 2, 0], [0, 0, 0]]"));
+  EXPECT_EQ(json["without_answer"], 1);
+}
+
+TEST(ClassEvaluationTest, OnlyTheFirstMistakesAndNoWideMatrixAreText) {
+  for (const int classes : {20, 21}) {
+    ClassEvaluation found{.classes = classes, .counts = {}};
+    found.counts.resize(static_cast<std::size_t>(classes * (classes + 1)));
+    for (std::int64_t i = 1; i <= 11; ++i)
+      found.mistakes.push_back({.sample = 100 * i, .label = 1, .answer = 0, .scores = {0.5F}});
+    const std::string text =
+        classes_text(found, std::vector<std::string>(static_cast<std::size_t>(classes), "name"));
+    EXPECT_EQ(text.find("answers, a row for each class") != text.npos, classes == 20);
+    EXPECT_NE(text.find("  sample 1000: name mistaken for name, 50.00 % sure\n"), text.npos) << text;
+    EXPECT_EQ(text.find("sample 1100"), text.npos) << text;
+  }
+}
+
 TEST(ClassEvaluationTest, TheSurestMistakesComeFirstAndNoMoreThanASquareOfThem) {
   const Dataset set = every_fifth_is_wrong(1001);
   const Network network = unit_network();

@@ -105,6 +105,16 @@ TEST_F(RunComparisonTest, FirstStepThatDiffersIsNamedWithItsTensor) {
       text, {"A and B: they part at step 3, first in momentum of fc.bias; the same bits in 2 steps before"});
 }
 
+TEST_F(RunComparisonTest, StepsBeforeTheFirstThatDiffersAreCounted) {
+  write_trail("a");
+  for (const auto& [step, words] :
+       {std::pair{1, "they part at step 1, first in fc.weight; from the first step that both have on\n"},
+        std::pair{2, "they part at step 2, first in fc.weight; the same bits in 1 step before\n"}}) {
+    write_trail("b", step, 2);
+    test::expect_words(comparison_text(compare(), 200), {words});
+  }
+}
+
 TEST_F(RunComparisonTest, TrailsThatCannotBeComparedSayWhy) {
   write_trail("a");
   EXPECT_NE(compare().trails[0].why_not.find("not compared: "), std::string::npos);
@@ -124,6 +134,19 @@ TEST_F(RunComparisonTest, LinesStandBelowEachOtherWhereColumnsDoNotFit) {
 TEST_F(RunComparisonTest, CurvesAreThoseOfTheEpochs) {
   const std::string text = comparison_curves(compare(), {.columns = 60, .rows = 6});
   test::expect_words(text, {"test accuracy, %, by epoch: A B\n", "70 +", "40 +"});
+}
+
+TEST_F(RunComparisonTest, LossesThatLieFarApartAreDrawnLogarithmically) {
+  const auto title_of = [&](double high, double low) {
+    for (const char* run : {"a", "b"})
+      folders_.run(run, {start_line(), epoch_line(1, 2, high, 0.5), epoch_line(2, 4, low, 0.6)});
+    const std::string text = comparison_curves(compare(), {.columns = 60, .rows = 6});
+    const std::size_t at = text.find("test loss");
+    return text.substr(at, text.find(", by epoch: A B\n", at) - at);
+  };
+  EXPECT_EQ(title_of(30, 1), "test loss");
+  EXPECT_EQ(title_of(31, 1), "test loss (logarithmic)");
+  EXPECT_EQ(title_of(31, 0), "test loss");
 }
 
 TEST_F(RunComparisonTest, AveragesHaveRowsAndCurvesWhereARunHasSome) {

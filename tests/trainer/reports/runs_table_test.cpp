@@ -98,6 +98,14 @@ TEST_F(RunsTableTest, TableTellsAllInAPipeAndFitsATerminal) {
   EXPECT_NE(runs_text(find(), 79).find("68.94 @1"), std::string::npos) << runs_text(find(), 79);
 }
 
+TEST_F(RunsTableTest, TheBestIsToldWithItsPlace) {
+  folders_.run("a", {start_line(), epoch_line(1, 10, 0.5, 0.7), end_line(13, 0.4, 0.8)});
+  folders_.run("b", {start_line(), R"({"event":"evaluation","epoch":1,"step":5,"test_accuracy":0.9})",
+                     epoch_line(1, 10, 0.5, 0.7)});
+  const std::string text = runs_text(find(), kAnyWidth);
+  test::expect_words(text, {" 80.00 end ", " 90.00 @step:5 "});
+}
+
 /// On held-out samples where the run has some, as its other numbers.
 TEST_F(RunsTableTest, AveragesHaveColumnsWhereARunHasSome) {
   folders_.run("a", {start_line(), epoch_line(1, 100, 0.5, 0.25)});

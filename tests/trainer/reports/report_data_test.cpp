@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The document of a run of a few lines has the numbers of a calculation by hand.
+#include "tests/support/prelude.hpp"
+#include "tests/trainer/reports/run_folder.hpp"
+#include "trainer/reports/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json document_of(const std::vector<std::string>& lines) {
+  const testing::RunFolders folders;
+  return collect_report(Env::posix(), {folders.run("a", lines)}, {.models = false}).at("runs").at(0);
+}
+
+/// Two epochs of two ranks, over the end of a month; of a third one only its test is told.
+TEST(ReportDataTest, EpochsAddUpToTheRun) {
+  const Json run = document_of(
+      {R"({"event":"start","time":"2026-02-28T23:59:59.500Z","world":2})",
+       R"({"event":"epoch","time":"2026-03-01T00:00:01.250Z","epoch":1,"step":5,"train_samples":60000,)"
+       R"("train_seconds":1.5,"rank_busy_seconds":[1,2],"rank_exposed_seconds":[0.25,0.5]})",
+       R"({"event":"epoch","time":"2026-03-01T01:02:03.500Z","epoch":2,"step":10,"train_samples":60000,)"
+       R"("train_seconds":2.5,"rank_busy_seconds":[0.5,4],"rank_exposed_seconds":[0.25,1]})",
+       R"({"event":"epoch","epoch":3,"step":15,"train_samples":60000,"test_accuracy":0.5})"});
+  EXPECT_EQ(run["samples_per_second"], 30000);
+  EXPECT_EQ(run["ranks"], Json::parse(R"([{"busy_seconds": 1.5, "exposed_seconds": 0.5},
+                                          {"busy_seconds": 6.0, "exposed_seconds": 1.5}])"));
+  const Json& epochs = run["curves"]["epoch"];
+  EXPECT_EQ(epochs["step"], Json::parse("[5, 10, 15]"));
+  EXPECT_EQ(epochs["seconds"], Json::parse("[1.75, 3724, null]"));
+  EXPECT_EQ(epochs["test_accuracy"], Json::parse("[null, null, 0.5]"));
+  EXPECT_FALSE(epochs.contains("swa_test_loss")) << "nothing is known of it";
+}
+
+/// Two points for each of 2,000 neighbourhoods of five steps, and the ends of the curve.
+TEST(ReportDataTest, ALongCurveKeepsItsPeaksAndEnds) {
+  std::vector<std::string> lines = {testing::start_line()};
+  for (int step = 1; step <= 10'000; ++step) {
+    const double of_five[] = {1, 2, 0.5, 1, 1.5};
+    lines.push_back(testing::step_line(1, step, step == 4242 ? 99 : of_five[(step - 1) % 5]));
+  }
+  const Json run = document_of(lines);
+  const Json& steps = run["curves"]["step"];
+  EXPECT_EQ(run["steps_logged"], 10'000);
+  EXPECT_EQ(run["steps_drawn"], 4002);
+  EXPECT_EQ(steps["step"].size(), 4002U);
+  EXPECT_EQ(steps["step"][0], 1);
+  EXPECT_EQ(steps["step"][1], 2);
+  EXPECT_EQ(steps["step"][4001], 10'000);
+  EXPECT_EQ(steps["loss"][4001], 1.5);
+  EXPECT_EQ(std::ranges::count(steps["loss"], Json(99)), 1);
+  EXPECT_EQ(std::ranges::count(steps["loss"], Json(0.5)), 2000);
+}
+
+TEST(ReportDataTest, EventsBeyondTwoHundredAreCounted) {
+  std::vector<std::string> lines = {testing::start_line()};
+  for (int i = 0; i < 203; ++i) lines.push_back(fmt::format(R"({{"event":"resume","step":{}}})", i));
+  const Json run = document_of(lines);
+  EXPECT_EQ(run["events"].size(), 200U);
+  EXPECT_EQ(run["events"][199]["step"], 199);
+  EXPECT_EQ(std::ranges::count(run["notes"], Json("3 more events")), 1);
+}
+
+}  // namespace
+}  // namespace lockstep
