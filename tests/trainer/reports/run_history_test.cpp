@@ -82,7 +82,7 @@ TEST_F(RunHistoryTest, BestIsTheFirstAmongEquals) {
   EXPECT_EQ(run.best_loss->epoch, 2);
 }
 
-/// Four epochs of two starts, of which the second has not come to the end: 1.5 + 2.25 + 4 + 8.5 seconds.
+/// Two starts, the second without an end: 1.5 + 2.25 + 4 + 8.5 seconds.
 TEST_F(RunHistoryTest, SecondsOfARunWithoutAnEndAreThoseOfAllEpochsOfAllStarts) {
   const auto epoch = [](int number, const std::string& seconds) {
     return fmt::format(R"({{"event":"epoch","epoch":{0},"step":{0},"train_loss":0.5{1}}})", number, seconds);
