@@ -7,6 +7,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 skip_without ctest mpirun ompi_info strip
 build=$(dirname "${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}")
+[ -x "$build/lockstep" ] || skip "no $build/lockstep: launch/build release makes it"
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 training=(data.set=synthetic data.train_samples=400 data.test_samples=100 data.global_batch=128 train.epochs=1 train.max_steps=3

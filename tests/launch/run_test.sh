@@ -162,6 +162,21 @@ Run_does_not_restart_when_it_was_told_to_stop_between_two_starts() {
   expect_equal "$(wc -l <calls)" 1
 }
 
+# A save may take longer than a second, and a second signal would give it up.
+Run_asks_the_ranks_once_to_save_at_its_timeout() {
+  make_world 8
+  stand_in mpirun '[ "$1" != --version ] || exit 0
+    trap "echo told >>told" USR1
+    until [ -s told ]; do command sleep 0.01; done
+    first=$(wc -l <ticks)
+    until [ "$(wc -l <ticks)" -ge $((first + 5)) ]; do command sleep 0.01; done
+    exit 75'
+  sleep() { echo tick >>ticks; SECONDS=$((SECONDS + 1)); command sleep 0.05; }
+  export -f sleep
+  expect_exit 75 command timeout 60 "$repo/launch/run" -np 2 --timeout 3 train job.yaml
+  expect_equal "$(wc -l <told)" 1
+}
+
 # make_network: nodeb is behind eth1 (10.9.0.0/24), nodec behind lo.
 make_network() {
   stand_in getent '[ "$1" = ahostsv4 ] && case $2 in nodeb) echo "10.9.0.2 STREAM nodeb";; nodec) echo "127.0.0.9 STREAM nodec";; esac'
@@ -222,6 +237,16 @@ Run_leaves_out_a_host_whose_numbers_are_wrong() {
   expect_exit 0 "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
   expect_contains "$output" "without nodeb.example, where numbers were wrong"
   expect_contains "$output" "hosts that answer: nodea nodec; 4 of 6 ranks"
+}
+
+Run_does_not_go_on_after_wrong_numbers_of_a_host_that_cannot_be_told() {
+  make_world 8
+  mkdir run && printf '{\n "version": 1,\n "state": "failed",\n "step": 17,\n "exclude_hosts": []\n}\n' >run/status.json
+  echo run >run-file && export LOCKSTEP_RUN_FILE=$PWD/run-file
+  printf '72\n0\n' >codes
+  printf '%s slots=2\n' nodea nodeb >hosts
+  expect_exit 72 "$repo/launch/run" --hostfile hosts --restarts 3 train job.yaml
+  expect_equal "$(wc -l <calls)" 1
 }
 
 Run_keeps_the_ranks_of_a_job_that_needs_their_number() {
@@ -356,6 +381,9 @@ END
 
 Mpirun_trains_to_the_weights_of_one_process() {
   skip_without mpirun
+  [ -x "$program" ] || skip "no $program: launch/build release makes it"
+  # As root, and on fewer cores than ranks; ctest sets the same.
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
   write_job
   expect_exit 0 mpirun -np 3 "$program" train job.yaml train.max_steps=20
   expect_contains "$output" "3 ranks on 1 host"

@@ -67,6 +67,7 @@ TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
   state.facts.kept = {{"bn.running_mean", {2}}};
   state.weights.insert(state.weights.end(), {7, 8});
   state.facts.test_accuracy = 0.9;
+  state.facts.validation_accuracy = 0.8;
   save_checkpoint(env_, run_, state);
   for (const std::string& path : {run_ + "@ema", run_ + "@step:400@ema", step(400) + "@ema"}) {
     const FoundCheckpoint found = open_checkpoint(env_, path, {});
@@ -75,6 +76,9 @@ TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
     EXPECT_EQ(found.state.weights.back(), 8) << "what is kept is that of the weights";
     EXPECT_EQ(found.state.facts.average, "ema");
     EXPECT_FALSE(found.state.facts.test_accuracy) << "measured of other weights";
+    const std::string shown = inspect_checkpoint(found.path, found.state);
+    test::expect_words(shown, {"their average ema"});
+    EXPECT_EQ(shown.find("accuracy"), std::string::npos) << shown;
     EXPECT_EQ(load_manifest(env_, found.path).facts.step, 400);
   }
   EXPECT_THROW(open_checkpoint(env_, run_ + "@swa", {}), MissingDataError)
@@ -112,6 +116,9 @@ TEST_F(CheckpointNamesTest, WithoutMetricsManifestsTell) {
   std::filesystem::remove(run_ + "/metrics.jsonl");
   EXPECT_EQ(name("@best"), step(200));
   EXPECT_EQ(name("@epoch:2"), step(200));
+  EXPECT_EQ(name("@epoch:1"), step(100)) << "its end, not step 150 of the epoch after it";
+  remove(100);
+  test::expect_words(refused<MissingDataError>("@epoch:1"), {"step:150 (epoch 1 + 50 steps)"});
 }
 
 TEST_F(CheckpointNamesTest, CheckpointSavedBeforeItsEvaluationCountsAll) {

@@ -97,7 +97,8 @@ TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
        "train.epochs=3?"},
       {"prove run --sample 0", "0 not in range 1 to"}};
   for (const auto& [arguments, text] : cases) expect_refusal(lockstep(arguments), {arguments, "", 2, {text}});
-  const std::string missing = "/nonexistent/job.yaml";
+  const TemporaryDirectory directory;
+  const std::string missing = directory.path("job.yaml");
   expect_refusal(lockstep("train " + missing), {missing, "", 66, {missing}});
 }
 

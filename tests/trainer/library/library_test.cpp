@@ -195,6 +195,31 @@ TEST(LibraryTest, TrainingGoesOnFromACheckpointOnOtherRanks) {
   });
 }
 
+/// The manifest of a checkpoint after no step, without white space.
+std::string manifest_of(const lockstep::Dataset& data) {
+  std::string text;
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    const auto network =
+        lockstep::Network::parse("layers: [{linear: classes}]", data.shape(), data.classes());
+    lockstep::Trainer trainer(network, data, world, kOptions);
+    std::ifstream file(trainer.save(testing::TempDir() + "/library_test_set") + "/manifest.json");
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  });
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+  return text;
+}
+
+TEST(LibraryTest, ACheckpointNamesItsSetAndNormalisationWhereTheSetHasAName) {
+  const auto named = lockstep::load_dataset({.set = "synthetic",
+                                             .train_samples = 40,
+                                             .test_samples = 20,
+                                             .normalisation = {.mean = {0.25}, .std = {0.5}}});
+  const std::string of_named = manifest_of(named.train);
+  for (const char* part : {R"("set":"synthetic")", R"("mean":"0.25")", R"("std":"0.5")"})
+    EXPECT_NE(of_named.find(part), std::string::npos) << part << " in " << of_named;
+  EXPECT_EQ(manifest_of(bytes_set(40)).find(R"("set":)"), std::string::npos);
+}
+
 // Sums of buffers of one's own.
 
 /// The mean of twelve terms over three steps, which ranks share; the second step's are huge.

@@ -82,6 +82,19 @@ TEST_F(RunHistoryTest, BestIsTheFirstAmongEquals) {
   EXPECT_EQ(run.best_loss->epoch, 2);
 }
 
+/// Two starts, the second without an end: 1.5 + 2.25 + 4 + 8.5 seconds.
+TEST_F(RunHistoryTest, SecondsOfARunWithoutAnEndAreThoseOfAllEpochsOfAllStarts) {
+  const auto epoch = [](int number, const std::string& seconds) {
+    return fmt::format(R"({{"event":"epoch","epoch":{0},"step":{0},"train_loss":0.5{1}}})", number, seconds);
+  };
+  folders_.run("a", {start_line(3), epoch(1, R"(,"train_seconds":1.5)"), epoch(2, R"(,"train_seconds":2.25)"),
+                     start_line(2), epoch(3, R"(,"train_seconds":4)"), epoch(4, R"(,"train_seconds":8.5)")});
+  folders_.run("untimed", {start_line(), epoch(1, "")});
+  EXPECT_EQ(read("a").seconds, 16.25);
+  EXPECT_EQ(read("a").ranks, 2) << "of the last start";
+  EXPECT_EQ(read("untimed").seconds, std::nullopt);
+}
+
 TEST_F(RunHistoryTest, EndWithinAnEpochMayBeTheBest) {
   folders_.run("a", {start_line(), epoch_line(1, 10, 0.5, 0.7), end_line(13, 0.4, 0.8)});
   const RunHistory run = read("a");
@@ -198,7 +211,8 @@ TEST_F(RunHistoryTest, AFinishedRunIsNoneTheLessWhereThisProgramRefusesItsJob) {
   folders_.write("a/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
   const RunHistory run = read("a");
   EXPECT_EQ(run.status, RunStatus::kFinished);
-  EXPECT_NE(run.remark.find("job.yaml:2:19: parallel.graph=overlapped was removed: use on"), std::string::npos)
+  EXPECT_NE(run.remark.find("job.yaml:2:19: parallel.graph=overlapped was removed: use on"),
+            std::string::npos)
       << run.remark;
   EXPECT_TRUE(run.job.empty());
 }

@@ -3,6 +3,7 @@
 /// metrics.jsonl holds whole lines only, whatever the disk does, and is on disk before a checkpoint that notes it.
 #include "trainer/run/metrics.hpp"
 
+#include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
@@ -11,8 +12,10 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
+#include "trainer/run/training_run.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,6 +96,56 @@ TEST_F(MetricsTest, PositionIsThatOfAllLinesHoweverOftenTheRunBegan) {
   EXPECT_EQ(second.position(), (CheckpointMetrics{2, hex(sha256(std::as_bytes(std::span(all))))}));
 }
 
+/// A strategy that only tells how long it took.
+class TimedStrategy final : public ParallelStrategy {
+ public:
+  TimedStrategy() : ParallelStrategy({.samples = 1, .global_batch = 1}, 1) {}
+
+  StepTimes spent;
+
+  StepTimes times() const override { return spent; }
+  StepSeries run(const StepPosition&, std::int64_t, bool) override { throw InternalError("run"); }
+  Evaluation evaluate(EvaluatedPart, const LeaveEvaluation&) override { throw InternalError("evaluate"); }
+  TrainedState whole_state() override { throw InternalError("whole_state"); }
+  void distribute() override {}
+  void collect() override {}
+  TrainedState own_state() override { throw InternalError("own_state"); }
+  void own_state_changed() override {}
+  Teams teams() const override { return {}; }
+  const WeightUpdate& weight_update() const override { throw InternalError("weight_update"); }
+  StrategyDescription describe() const override { return {}; }
+};
+
+/// Three ranks, after 100 seconds in earlier epochs. In this one they are busy for 2, 3 and 7 seconds, and wait 6, 5 and 1.
+TEST(EpochClockTest, TimesOfRanksAreThoseOfTheirEpoch) {
+  constexpr std::array kBusy = {2.0, 3.0, 7.0};
+  run_thread_ranks(3, [&](Communicator& comm) {
+    TimedStrategy strategy;
+    strategy.spent = {.total = 100, .exposed = 20};
+    EpochClock clock;
+    clock.start(strategy);
+    strategy.spent = {.total = 108, .exposed = 20 + 8 - at(kBusy, comm.rank())};
+    const auto ranks = clock.all_ranks(strategy, nullptr, comm);
+    ASSERT_EQ(ranks.size(), 3U);
+    nlohmann::ordered_json event;
+    clock.add_to(event, ranks);
+    EXPECT_EQ(event["rank_busy_seconds"], nlohmann::ordered_json({2.0, 3.0, 7.0}));
+    EXPECT_EQ(event["rank_exposed_seconds"], nlohmann::ordered_json({6.0, 5.0, 1.0}));
+    EXPECT_DOUBLE_EQ(event["exposed_seconds"], 4);
+    EXPECT_EQ(event["slowest_rank"], 2);
+    EXPECT_DOUBLE_EQ(event["rank_skew"], 7.0 / 4 - 1);
+    EXPECT_FALSE(event.contains("step_seconds_p50"));
+    clock.add(3, 6);  // three steps of 2 seconds, and one of 8
+    clock.add(1, 8);
+    clock.add_to(event, ranks);
+    EXPECT_EQ(event["step_seconds_p50"], 2);
+    EXPECT_EQ(event["step_seconds_p99"], 8);
+    clock.start(strategy);
+    EXPECT_EQ(clock.all_ranks(strategy, nullptr, comm).front().busy_seconds, 0) << "another epoch";
+    EXPECT_EQ(clock.percentile(0.5), 0);
+  });
+}
+
 /// A run's directory and what a training run does with it.
 class SavingTest : public ::testing::Test {
  protected:
@@ -140,6 +193,42 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   run_->open(2, true, {});
   EXPECT_FALSE(run_->would_be_best(0.75));
   EXPECT_TRUE(run_->would_be_best(0.76));
+}
+
+TEST_F(SavingTest, ARunThatBeginsAnewLeavesNoRanksOfTheOneBefore) {
+  const std::string ranks = job_.run.dir + "/" + kRankFile;
+  std::ofstream(ranks) << "of another run";
+  run_->open(0, true, {});  // that one was interrupted before it saved
+  EXPECT_FALSE(std::filesystem::exists(ranks));
+
+  save_checkpoint(Env::posix(), job_.run.dir, make_state(1));
+  std::ofstream(ranks) << "of another run";
+  run_.reset();
+  job_.run.resume = "never";
+  run_.emplace(Env::posix(), job_);
+  run_->open(0, true, {});
+  EXPECT_FALSE(std::filesystem::exists(ranks));
+  std::ifstream aside(job_.run.dir + "/previous-1/" + kRankFile);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(aside), {}), "of another run");
+}
+
+/// Four steps an epoch; the second checkpoint is the end, which needs no third.
+TEST_F(SavingTest, AStateIsSavedOnce) {
+  run_.reset();
+  const Job job = parse_job(
+      "model: mlp\n"
+      "data: {set: synthetic, train_samples: 64, test_samples: 16, global_batch: 16}\n"
+      "train: {epochs: 2}\n"
+      "parallel: {device: cpu, grain: 8}\n"
+      "run: {checkpoint_every_steps: 4, dir: " +
+          directory_.path("trained") + "}\n",
+      "test.yaml", {});
+  synced_names.clear();
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(train(job), 0);
+  test::expect_words(::testing::internal::GetCapturedStdout(), {"weights sha256 "});
+  EXPECT_EQ(std::ranges::count(synced_names, "manifest.json"), 2);
+  EXPECT_EQ(list_checkpoints(Env::posix(), job.run.dir).front().step, 8);
 }
 
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {

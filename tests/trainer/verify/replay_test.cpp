@@ -6,6 +6,9 @@
 #include "common/machine.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/setup/strategies.hpp"
 #include "trainer/verify/wrong_rank.hpp"
 
 namespace lockstep {
@@ -135,8 +138,54 @@ TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
   EXPECT_EQ(first.find("step 7: rank 2 on "), 0) << first;
   EXPECT_NE(first.find("computed the output of a differently"), std::string::npos) << first;
   EXPECT_EQ(link.find("step 7: rank 3 on "), 0) << link;
-  EXPECT_NE(link.find("the output of a arrived changed"), std::string::npos) << link;
+  test::expect_words(link, {"the output of a arrived changed", "Try this: look at that host's network"});
+  test::expect_words(first, {"Try this: test that host's memory and processor"});
   EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
+}
+
+/// Memory and results agree with what was sent: a fingerprint itself was hit.
+TEST(WrongSumsTest, ARankThatCannotBeToldIsCalledUnknown) {
+  ParameterLayout layout;
+  layout.parameters.resize(2);
+  const std::string device = "cpu";
+  run_thread_ranks(3, [&](Communicator& comm) {
+    const SumsDifferError error({.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {3, 6, 9}});
+    try {
+      throw_wrong_sums(comm, error, 5, {layout, device});
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const WrongRankError& wrong) {
+      test::expect_words(wrong.what(),
+                         {"step 5: what arrived at an unknown rank is not the sum of the step's "
+                          "counters that the ranks sent"});
+      EXPECT_TRUE(wrong.numbers().ranks.empty());
+    }
+  });
+}
+
+/// Two pipelines of two ranks: a message is compared where it left and where it arrived.
+TEST(ComparedPartsTest, AMessageOfAPipelineIsOfItsSenderAndOnceMoreOfTheLinkToItsReceiver) {
+  const Job job = parse_job(
+      "model: mlp\n"
+      "data: {set: synthetic, train_samples: 64, test_samples: 16, global_batch: 16}\n"
+      "parallel: {device: cpu, grain: 4, strategy: pipeline, stages: 2}\n",
+      "test.yaml", {});
+  const DatasetFuture data = load_in_advance(job);
+  run_thread_ranks(4, [&](Communicator& comm) {
+    const StrategyEntry& entry = find_strategy(job);
+    const JobSetup setup = set_up(job, comm, data, entry.setup);
+    const std::unique_ptr<ParallelStrategy> strategy = entry.make(setup, comm);
+    const Teams teams = strategy->teams();
+    std::vector<std::string> messages;
+    for (const ComparedPart& part : std::span(teams.share_parts).first(4))
+      messages.push_back(fmt::format("{} of {}, {}", part.name.substr(0, part.name.find(" of ")), part.member,
+                                     part.arrived ? "arrived" : "sent"));
+    EXPECT_EQ(messages,
+              (std::vector<std::string>{"the activations of 0, sent", "the activations of 1, arrived",
+                                        "the gradients of 1, sent", "the gradients of 0, arrived"}));
+    ASSERT_EQ(teams.share_parts.size(), 4 + setup.network.parameters().parameters.size());
+    for (std::size_t i = 4; i < teams.share_parts.size(); ++i) EXPECT_FALSE(teams.share_parts[i].arrived);
+    EXPECT_EQ(teams.count(), 2);
+  });
 }
 
 /// Compares the states of groups of `members` that hold copies: kRight on all ranks but those in `wrong`.
