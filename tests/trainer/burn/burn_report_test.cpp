@@ -130,7 +130,7 @@ TEST(BurnComparison, ComparesSpeedsOfEqualDevicesAndThreadsAlone) {
   EXPECT_EQ(named(ranks), "2 rank");
 }
 
-/// Half as long again is slow; twice as long for a rank that has less than four fifths of its core.
+/// Half as long again is slow; twice as long if it has less than four fifths of its core.
 TEST(BurnComparison, SlowRanksBeginAtTheirLimit) {
   auto ranks = healthy(3, 3);
   for (RankResult& rank : ranks) rank.measures["training"] = 1;
