@@ -160,7 +160,7 @@ Mpi::Mpi(int& argc, char**& argv, std::chrono::duration<double> time_limit)
     inside_->comm = make_mpi_communicator(*inside_->runtime, time_limit);
     inside_->watch->met();
   }
-  inside_->world.emplace(std::make_shared<Communicator::Inside>(*inside_->comm));
+  inside_->world.emplace(std::make_shared<Communicator::Inside>(Communicator::Inside{*inside_->comm}));
   inside_of_process = inside_.get();
   handler_before = std::set_terminate(tell_uncaught);
 }
@@ -182,7 +182,7 @@ void Mpi::abort(int exit_code) {
 void run_on_threads(int ranks, const std::function<void(Communicator&)>& body) {
   if (ranks < 1) throw UsageError(fmt::format("run_on_threads: {} ranks; expected 1 or more", ranks));
   run_thread_ranks(ranks, [&](lockstep::Communicator& comm) {
-    Communicator mine(std::make_shared<Communicator::Inside>(comm));
+    Communicator mine(std::make_shared<Communicator::Inside>(Communicator::Inside{comm}));
     body(mine);
   });
 }

@@ -52,7 +52,8 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
       {{"schedule.every: 0 epochs"}, with([](auto& o) { o.schedule = lockstep::step_decay(0); })},
       {{"warm"}, with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
       {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })}};
-  for (const auto& [parts, options] : wrong) expect_error(kUsage, parts, [&] { make_trainer(options); });
+  for (const auto& [parts, options] : wrong)
+    expect_error(kUsage, parts, [&given = options] { make_trainer(given); });
 }
 
 TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
