@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   lockstep::Mpi mpi(argc, argv);
   auto& world = mpi.world();
 
-  // Two tensors, slopes and offset, each with a unit of its own; 64 terms a step, whoever computes them.
+  // Two tensors, slopes and offset, each with its own unit. A step has 64 terms, on any number of ranks.
   const std::array<std::size_t, 2> tensors = {3, 1};
   lockstep::GradientReducer reducer(world, tensors, kSlices);
   std::vector<float> w(kNumbers), mean(kNumbers);
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
               last = kSlices * (world.rank() + 1) / world.size();
     reducer.begin_step(last - first);
     for (int slice = first; slice < last; ++slice) reducer.add(gradient_of(slice, w), kSlice);
-    reducer.mean(mean);  // of all ranks' slices
+    reducer.mean(mean);  // over the slices of all ranks
     for (std::size_t k = 0; k < kNumbers; ++k) w[k] -= 0.8F * mean[k];
   }
 

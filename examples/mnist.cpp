@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   const auto data = lockstep::load_dataset({.set = "mnist"});
   const auto net = lockstep::Network::load("net", data.train.shape(), data.train.classes());
   lockstep::Trainer trainer(net, data.train, mpi.world(),
-                            {.global_batch = 512,  // of all ranks together
+                            {.global_batch = 512,  // all ranks together
                              .seed = 1234,
                              .optimizer = lockstep::sgd(0.08, 0.9, lockstep::nesterov)});
 

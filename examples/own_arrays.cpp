@@ -58,7 +58,7 @@ class Hinge final : public lockstep::OwnLoss {
       const float short_of = 1 + outputs[c] - outputs[right];
       if (c == right || short_of <= 0) continue;
       loss += short_of;
-      if (gradient.empty()) continue;  // in evaluation nobody asks for it
+      if (gradient.empty()) continue;  // evaluation needs none
       gradient[c] += 1;
       gradient[right] -= 1;
     }

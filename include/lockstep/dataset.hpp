@@ -48,7 +48,7 @@ class Dataset {
   int classes() const;
   std::int64_t size() const;  ///< samples
   std::span<const std::int32_t> labels() const;
-  const Normalisation& normalisation() const;  ///< of bytes; otherwise empty
+  const Normalisation& normalisation() const;  ///< how bytes become numbers; empty for floats
 
   struct Inside;  ///< Lockstep's own
   explicit Dataset(std::shared_ptr<const Inside> inside);

@@ -10,8 +10,7 @@
 
 namespace lockstep {
 
-/// The answer of a process to the shell. The program `lockstep` gives it, and a program whose error nobody catches while a
-/// lockstep::Mpi lives.
+/// Exit codes of the program `lockstep`, and of any program that leaves an error uncaught while a lockstep::Mpi lives.
 enum class ExitCode : int {
   kOk = 0,
   kUsage = 2,               ///< command line, options, job file or model file

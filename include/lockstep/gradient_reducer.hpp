@@ -41,7 +41,7 @@ class GradientReducer {
 
   /// The units, which decide the last bits of what follows: to be saved beside the weights.
   struct Units {
-    std::vector<std::int16_t> exponents = {};  ///< of 2, one a tensor
+    std::vector<std::int16_t> exponents = {};  ///< powers of 2, one a tensor
     std::int64_t changed_at = 0;               ///< the step that last changed one
     std::int64_t steps = 0;                    ///< taken
   };

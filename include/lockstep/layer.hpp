@@ -23,7 +23,7 @@ struct LayerParameter {
   std::string name;        ///< "weight": the tensor is LAYER.weight
   std::vector<int> shape;  ///< the last dimension innermost
   Initial initial = Initial::kRandom;
-  int fan_in = 1;  ///< of kRandom: uniform in ±1/sqrt(fan_in)
+  int fan_in = 1;  ///< kRandom: uniform in ±1/sqrt(fan_in)
 };
 
 /// The tensors of a pass. A grain of the batch goes through a layer at a time, with the sample innermost: element f of
@@ -42,8 +42,8 @@ struct ForwardPass : LayerPass {
 struct BackwardPass : LayerPass {
   const float* dy = nullptr;  ///< gradient of y
   float* gradients =
-      nullptr;          ///< of backward_weights: of the parameters, overwritten with the sum over all columns
-  float* dx = nullptr;  ///< of backward_data: overwritten
+      nullptr;  ///< backward_weights: the parameters' gradients, overwritten with the sum over all columns
+  float* dx = nullptr;  ///< backward_data: overwritten
 };
 
 /// Immutable: several threads call its passes at once. A pass that adds in a fixed order gives the same bits on any

@@ -22,7 +22,7 @@ LOCKSTEP_BEGIN_NAMESPACE
 /// `threads`.
 struct TrainerOptions {
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
-  std::uint64_t seed = 1234;        ///< of initial weights, order, dropout
+  std::uint64_t seed = 1234;        ///< for initial weights, order, dropout
   Optimizer optimizer = {};
   Schedule schedule = {};
   std::int64_t epochs = 10;  ///< how long the schedule is; epoch() may be called more often
@@ -30,7 +30,7 @@ struct TrainerOptions {
   double clip_norm = 0;  ///< the largest norm of the mean gradient; 0: any
   bool shuffle = true;
   int grain = 64;   ///< samples that are computed together; global_batch / grain ranks at most have work
-  int threads = 1;  ///< of each rank
+  int threads = 1;  ///< in each rank
 };
 
 /// Result of one step, over all ranks, and so the same on each.

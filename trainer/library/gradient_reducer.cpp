@@ -137,7 +137,7 @@ struct GradientReducer::Inside {
   std::int64_t most_terms;
   lockstep::GradientReducer reducer;
   std::mutex mutex;
-  std::vector<std::unique_ptr<Term>> kept;  ///< of the step under way
+  std::vector<std::unique_ptr<Term>> kept;  ///< terms of the step under way
   int expected = 0;
   bool notes_terms = false;  ///< units may become finer
   std::int64_t step = 0;     ///< taken

@@ -37,7 +37,7 @@ struct Communicator::Inside {
 struct Dataset::Inside {
   std::shared_ptr<const lockstep::Dataset> set;
   Normalisation normalisation = {};
-  std::string name = {};       ///< of the catalogue; empty: a program's own
+  std::string name = {};       ///< in the catalogue; empty: a program's own
   std::string directory = {};  ///< where its files are; empty: there are none
   std::vector<std::string> class_names = {};
 };

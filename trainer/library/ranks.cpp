@@ -69,7 +69,7 @@ void Communicator::all_reduce(std::span<std::int64_t> data) {
   inside_->comm.all_reduce(data);
 }
 
-// Mpi, and the handler of exceptions that nobody catches.
+// Mpi, and the handler of uncaught exceptions.
 
 namespace {
 

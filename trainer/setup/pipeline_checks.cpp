@@ -57,8 +57,8 @@ void require_messages_to_compare(const StepOptions& step, const StagePlan& plan,
   if (steps_between_replays(step, plan.replicas, gpu != nullptr) == 0) return;
   throw OptionError(
       "parallel.replay_every_steps",
-      "messages that go from GPU to GPU have no fingerprints, without which nobody can tell which "
-      "stage is wrong; use parallel.backend=mpi, or remove the key");
+      "messages that go from GPU to GPU have no fingerprints, so a wrong stage could not be named; use "
+      "parallel.backend=mpi, or remove the key");
 }
 
 bool check_pipeline(const Job& job, const Network& network, const TrainTestData& data,

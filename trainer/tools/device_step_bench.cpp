@@ -32,6 +32,7 @@ class Candidate {
         job_(std::move(job)),
         setup_(std::move(setup)),
         strategy_(make_data_parallel(setup_, comm)) {
+    check_ranks(*strategy_, setup_, comm);
     setup_.network.initialise(job_.train.seed, strategy_->whole_state().weights, job_.train.initial_scale);
     strategy_->distribute();
     const DistributedSampler& sampler = strategy_->sampler();

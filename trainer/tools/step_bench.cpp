@@ -64,6 +64,7 @@ struct Candidate {
       : label(spelt(job.parallel.determinism)),
         setup(std::move(made)),
         strategy(make_data_parallel(setup, comm)) {
+    check_ranks(*strategy, setup, comm);
     setup.network.initialise(job.train.seed, strategy->whole_state().weights, job.train.initial_scale);
   }
 

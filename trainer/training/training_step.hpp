@@ -145,7 +145,7 @@ class ReducedStep {
   virtual SumFingerprints own_share() = 0;
   /// True: gradients_of() so many grains can be computed here.
   virtual bool has_room_for(std::size_t grains) = 0;
-  /// Computes the gradients of grains of this step, whoever has them, and leaves the step as it is.
+  /// Computes the gradients of any grains of this step, and leaves its sums as they are.
   /// @returns as own_share()
   virtual SumFingerprints gradients_of(const std::vector<Grain>& grains) = 0;
   /// As GradientReducer::show_sums().
