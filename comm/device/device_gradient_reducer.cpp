@@ -236,13 +236,13 @@ void DeviceGradientReducer::finish(Stream& main) {
   if (stream_ != nullptr && !held_) launch_missing(main);
 }
 
-void DeviceGradientReducer::launch_held(Stream& main) {
-  LOCKSTEP_CHECK(held_);
+void DeviceGradientReducer::reduce_watched(Stream& main, Communicator& comm,
+                                           const std::function<void()>& wait) {
+  if (on_host()) return reduce(main);
+  if (!held_) return finish(main);
   check_->seal(main);
   launch_missing(main);
-}
-
-void DeviceGradientReducer::compare_held(Stream& main, Communicator& comm) {
+  wait();
   check_->compare(main, comm);
 }
 

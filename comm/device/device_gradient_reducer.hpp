@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,18 +61,18 @@ class DeviceGradientReducer {
   /// @throws PeerLostError
   /// @throws SumsDifferError  on all ranks: on one of them exact sums have changed on their way
   void reduce(Stream& main);
-  /// True where reduce() compares, and on streams under `world`, where compare_held() does.
+  /// True where reduce() compares, and on streams under `world`, where reduce_watched() does.
   bool compares_sums() const { return check_ != nullptr; }
 
   // On streams. Sums are compared in the steps that the host looks at, between two calls of hold_buckets(). Buckets
   // then leave after backward.
 
-  /// From now on no bucket leaves before launch_held(), or they leave by themselves again.
+  /// From now on no bucket leaves before reduce_watched(), or they leave by themselves again.
   void hold_buckets(bool held);
-  /// Queues what reduce() does, up to where `main` waits for the sums.
-  void launch_held(Stream& main);
-  /// Once `main` has come so far. Collective. @throws SumsDifferError
-  void compare_held(Stream& main, Communicator& comm);
+  /// On the host, too: sums what has not left, and compares where compares_sums() says so. Collective.
+  /// @param wait  returns once `main` has come so far
+  /// @throws SumsDifferError  as reduce()
+  void reduce_watched(Stream& main, Communicator& comm, const std::function<void()>& wait);
 
   /// As GradientReducer::fingerprint_that_left(), of each reduce() since the last call; empty where none is compared.
   std::vector<std::uint64_t> take_fingerprints_that_left();

@@ -371,12 +371,7 @@ StepTotals DeviceDataParallel::reduce(const StepPosition& position) {
   step_.queue_gradients(share_of(position.step_in_epoch), observers_.looks_at(position.global_step)
                                                               ? DeviceStep::CutSumsFrom::kRanksNoted
                                                               : DeviceStep::CutSumsFrom::kRanks);
-  if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
-  if (compares_on_streams()) {
-    arena_.reducer().launch_held(step_.stream());
-    wait_for_stream();
-    arena_.reducer().compare_held(step_.stream(), comm_);
-  }
+  arena_.reducer().reduce_watched(step_.stream(), comm_, [this] { wait_for_stream(); });
   step_.queue_counters_to_host();
   wait_for_stream();
   return totals_of(step_.counters());

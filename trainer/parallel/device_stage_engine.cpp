@@ -377,20 +377,10 @@ void DeviceStageEngine::begin_replay(int /*grains*/) {
 }
 
 StageSums DeviceStageEngine::reduce() {
-  if (arena_) {
-    DeviceGradientReducer& reducer = arena_->reducer();
-    if (reducer.on_host()) {
-      reducer.reduce(*main_);
-    } else if (reducer.compares_sums()) {
-      reducer.launch_held(*main_);
-      wait_for_stream("the sums of the pipelines' gradients");
-      reducer.compare_held(*main_, parts_.replicas);
-    } else {
-      reducer.finish(*main_);
-    }
-  }
+  const auto wait = [this] { wait_for_stream("the sums of the pipelines' gradients"); };
+  if (arena_) arena_->reducer().reduce_watched(*main_, parts_.replicas, wait);
   main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
-  wait_for_stream("the sums of the pipelines' gradients");
+  wait();
   return {counters(), arena_ ? arena_->own_refusals() : std::vector<TensorRefusals>()};
 }
 
