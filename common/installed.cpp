@@ -25,6 +25,7 @@ namespace {
 struct LoadedPlugins {
   std::mutex mutex;
   std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> folders;  ///< that were added
 };
 
 LoadedPlugins& loaded() {
@@ -32,10 +33,9 @@ LoadedPlugins& loaded() {
   return plugins;
 }
 
-void remember(const std::filesystem::path& file) {
+void remember(const std::filesystem::path& path, std::vector<std::filesystem::path>& in) {
   const std::lock_guard lock(loaded().mutex);
-  auto& files = loaded().files;
-  if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+  if (std::find(in.begin(), in.end(), path) == in.end()) in.push_back(path);
 }
 
 /// True of a plugin that was built with this program.
@@ -75,7 +75,7 @@ std::string last_loader_error(const std::filesystem::path& file) {
 void* load(const Plugin& plugin, const std::filesystem::path& file) {
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) {
-    remember(file);
+    remember(file, loaded().files);
     return handle;
   }
   throw DeviceError(
@@ -95,7 +95,14 @@ std::vector<std::filesystem::path> plugin_folders() {
   std::error_code unreadable;
   const auto executable = std::filesystem::read_symlink("/proc/self/exe", unreadable);
   const auto folder = unreadable ? std::filesystem::current_path(unreadable) : executable.parent_path();
-  return {folder, (folder / "../lib/lockstep").lexically_normal()};
+  std::vector<std::filesystem::path> folders = {folder, (folder / "../lib/lockstep").lexically_normal()};
+  const std::lock_guard lock(loaded().mutex);
+  folders.insert(folders.end(), loaded().folders.begin(), loaded().folders.end());
+  return folders;
+}
+
+void look_for_plugins_in(const std::filesystem::path& folder) {
+  remember(folder, loaded().folders);
 }
 
 std::vector<std::filesystem::path> loaded_plugins() {

@@ -24,8 +24,11 @@ struct Plugin {
   std::string otherwise;  ///< other way for the user: "use another backend"
 };
 
-/// Folders with plugins, in the order of the search: that of the running executable, and ../lib/lockstep from there.
+/// Folders with plugins, in the order of the search. That of the running executable, ../lib/lockstep from there, and those
+/// that were added.
 std::vector<std::filesystem::path> plugin_folders();
+/// Adds a folder.
+void look_for_plugins_in(const std::filesystem::path& folder);
 
 /// The files of the plugins that were loaded so far, in the order of their first use.
 std::vector<std::filesystem::path> loaded_plugins();

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// All of the library. Begin with Trainer (lockstep/trainer.hpp); with gradients of your own, with GradientReducer.
+/// All of the library but lockstep/gpu.hpp. Begin with Trainer (lockstep/trainer.hpp); with gradients of your own, with GradientReducer.
 #pragma once
 
 #include <lockstep/checkpoint.hpp>
 #include <lockstep/communicator.hpp>
 #include <lockstep/dataset.hpp>
+#include <lockstep/device.hpp>
 #include <lockstep/error.hpp>
 #include <lockstep/gradient_reducer.hpp>
 #include <lockstep/layer.hpp>

@@ -5,6 +5,7 @@
 
 #include <lockstep/communicator.hpp>
 #include <lockstep/dataset.hpp>
+#include <lockstep/device.hpp>
 #include <lockstep/loss.hpp>
 #include <lockstep/network.hpp>
 #include <lockstep/optimizer.hpp>
@@ -19,7 +20,7 @@
 LOCKSTEP_BEGIN_NAMESPACE
 
 /// Names and meaning as in a job file (docs/training.md). All ranks give equal ones. What decides the bits: all but
-/// `threads`.
+/// `threads` and `device`.
 struct TrainerOptions {
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
   std::uint64_t seed = 1234;        ///< for initial weights, order, dropout
@@ -30,7 +31,9 @@ struct TrainerOptions {
   double clip_norm = 0;  ///< the largest norm of the mean gradient; 0: any
   bool shuffle = true;
   int grain = 64;   ///< samples that are computed together; global_batch / grain ranks at most have work
-  int threads = 1;  ///< in each rank
+  int threads = 1;  ///< in each rank, on CPU cores
+  /// lockstep::gpu(comm), or CPU cores. A layer or a loss of your own is for CPU cores alone.
+  Device device = {};
 };
 
 /// Result of one step, over all ranks, and so the same on each.
@@ -39,7 +42,7 @@ struct StepReport {
   std::int64_t epoch = 0;  ///< from 1
   std::int64_t samples = 0, correct = 0;
   double loss = 0;           ///< mean over the samples
-  double gradient_norm = 0;  ///< L2 norm of the mean gradient, before clipping
+  double gradient_norm = 0;  ///< L2 norm of the mean gradient, before clipping; 0 on a GPU
   double learning_rate = 0;
   double seconds = 0;  ///< this rank's time
 };
@@ -67,7 +70,7 @@ class Trainer {
  public:
   /// Makes the initial weights. The communicator must outlive it.
   /// @throws ConfigError  naming the option that does not fit the data, the network or the number of ranks
-  /// @throws ShapeError   the network is for other samples; MemoryError
+  /// @throws ShapeError   the network is for other samples; MemoryError, DeviceError  no room
   Trainer(const Network& network, const Dataset& train, Communicator& comm,
           const TrainerOptions& options = {});
   ~Trainer();
@@ -76,7 +79,8 @@ class Trainer {
   /// Takes one step, and begins the next epoch where one has ended.
   /// @throws InternalError  a loss or a gradient is NaN or infinite: nothing of that step was kept
   StepReport step();
-  /// Takes the steps that are left of the epoch under way.
+  /// Takes the steps that are left of the epoch under way. On a GPU without a pause between them, unless steps are
+  /// observed.
   EpochReport epoch();
   /// Loss and accuracy over all samples, each counted once.
   Evaluation evaluate(const Dataset& data);
@@ -87,7 +91,7 @@ class Trainer {
   std::int64_t steps() const;   ///< taken so far
   std::int64_t epochs() const;  ///< completed
 
-  /// In the order of Network::tensors(), on every rank. Valid until the next step. Not collective.
+  /// In the order of Network::tensors(), on every rank. Valid until the next step. Not collective. Fetched from a GPU.
   std::span<const float> weights() const;
   /// SHA-256 of the weights as little-endian floats, 64 hexadecimal digits: what `lockstep train` prints last. Not
   /// collective.

@@ -96,6 +96,17 @@ Observer_draws_the_same_curve_on_any_threads() {
   expect_contains "$(cat curve1)" "#"
 }
 
+Example_on_gpus_has_the_weights_of_the_cpu() {
+  need_examples
+  local cpu
+  cpu=$("$place/built/on_gpus" cpu | tail -n 1)
+  expect_contains "$cpu" "weights sha256 "
+  expect_equal "$(last_lines "$place/built/on_gpus" emulated)" "$cpu"
+  expect_equal "$("$place/built/on_gpus" | tail -n 1)" "$cpu" # auto
+  expect_exit 2 "$place/built/on_gpus" gpu
+  expect_contains "$output" "'gpu' is not a device: auto, cpu, cuda, cuda:N or emulated"
+}
+
 Programs_link_no_library_of_pictures() {
   need_examples
   local library libraries

@@ -18,21 +18,6 @@
 
 namespace lockstep {
 
-// Reads cuda:N and the plain names.
-
-std::optional<DeviceName> parse_device_name(std::string_view text) {
-  if (text == "auto") return DeviceName{DeviceKind::kAuto, {}};
-  if (text == "cpu") return DeviceName{DeviceKind::kCpu, {}};
-  if (text == "cuda") return DeviceName{DeviceKind::kCuda, {}};
-  if (text == "emulated") return DeviceName{DeviceKind::kEmulated, {}};
-  constexpr std::string_view kPrefix = "cuda:";
-  constexpr int kMostDevices = 1000;
-  if (!text.starts_with(kPrefix)) return std::nullopt;
-  const auto index = parse_whole<int>(text.substr(kPrefix.size()));
-  if (!index || *index < 0 || *index >= kMostDevices) return std::nullopt;
-  return DeviceName{DeviceKind::kCuda, index};
-}
-
 std::string device_hint(const std::string& text) {
   for (const std::string_view gpu : {"gpu", "GPU", "nvidia", "cuda"}) {
     if (!text.starts_with(gpu)) continue;

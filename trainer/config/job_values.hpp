@@ -3,6 +3,7 @@
 /// Meaning of some keys' values: names of devices, faults and strategies, and paths below the home directory.
 #pragma once
 
+#include "trainer/device/device_name.hpp"
 #include "trainer/training/optimizers/sections.hpp"
 
 #include <cstdint>
@@ -12,21 +13,6 @@
 #include <vector>
 
 namespace lockstep {
-
-// The values of parallel.device.
-
-enum class DeviceKind { kAuto, kCpu, kCuda, kEmulated };
-
-struct DeviceName {
-  DeviceKind kind = DeviceKind::kAuto;
-  std::optional<int> index;  ///< of cuda:N
-};
-
-/// Accepted names, for messages.
-inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda, cuda:N or emulated";
-
-/// nullopt if the text is none of them.
-std::optional<DeviceName> parse_device_name(std::string_view text);
 
 /// " (did you mean 'cuda:1'?)" for "gpu:1" and the like, or a misspelt name; "" for others.
 std::string device_hint(const std::string& text);

@@ -105,8 +105,7 @@ class DeviceDataParallel final : public DataParallel {
   DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device, Communicator& comm);
 
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
-    return (part == EvaluatedPart::kTest ? evaluator_ : *validator_)
-        .evaluate(comm_, arena_.weights(), leave, &unread_);
+    return evaluator_of(part).evaluate(comm_, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -140,6 +139,7 @@ class DeviceDataParallel final : public DataParallel {
     sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, comm_.rank(), sizes.max_columns);
     return sizes;
   }
+  DeviceEvaluator& evaluator_of(EvaluatedPart part);
   std::int64_t evaluated_at_once() const {
     return samples_at_a_time(setup_.options.batch.micro_batch, setup_.options.step.grain, kEvaluatedAtOnce);
   }
@@ -182,8 +182,9 @@ class DeviceDataParallel final : public DataParallel {
   DeviceStep step_;
   DeviceArena& arena_;
   StepGraphs graphs_;
-  DeviceEvaluator evaluator_;
-  std::optional<DeviceEvaluator> validator_;  ///< where samples are held out
+  bool streams_;
+  std::optional<DeviceEvaluator> tester_, validator_;  ///< where the set has samples
+  std::uint64_t tested_set_ = 0;                       ///< as TrainingSetup::test_sets
   std::unique_ptr<Event> series_done_;
   std::int64_t epoch_on_device_ = -1;
   std::int64_t first_of_series_ = 0;  ///< steps taken before it
@@ -200,14 +201,24 @@ DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceS
       step_(setup, *gpu_, device.graph, step_sizes()),
       arena_(step_.arena()),
       graphs_(step_, device.graph),
-      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, setup.options.loss.loss,
-                 evaluated_at_once(), device.streams ? &comm : nullptr),
+      streams_(device.streams),
       series_done_(gpu_->device->make_event()) {
-  if (setup.data->validation.size() > 0)
-    validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, setup.options.loss.loss,
-                       evaluated_at_once(), device.streams ? &comm : nullptr);
+  for (const EvaluatedPart part : {EvaluatedPart::kTest, EvaluatedPart::kValidation})
+    if (setup.data->part(part).size() > 0) evaluator_of(part);
   step_.record_into(comm.activity().timeline());
   arena_.reducer().show_to(observers_);
+}
+
+/// Made once, and anew for another set.
+DeviceEvaluator& DeviceDataParallel::evaluator_of(EvaluatedPart part) {
+  const bool tests = part == EvaluatedPart::kTest;
+  std::optional<DeviceEvaluator>& evaluator = tests ? tester_ : validator_;
+  if (evaluator && (!tests || tested_set_ == setup_.test_sets)) return *evaluator;
+  evaluator.reset();  // first, for its memory
+  evaluator.emplace(setup_.network, *gpu_, step_.stream(), setup_.data->part(part), setup_.options.loss.loss,
+                    evaluated_at_once(), streams_ ? &comm_ : nullptr);
+  if (tests) tested_set_ = setup_.test_sets;
+  return *evaluator;
 }
 
 BatchShare DeviceDataParallel::share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {

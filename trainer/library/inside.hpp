@@ -14,6 +14,7 @@
 
 #include <lockstep/communicator.hpp>
 #include <lockstep/dataset.hpp>
+#include <lockstep/device.hpp>
 #include <lockstep/layer.hpp>
 #include <lockstep/loss.hpp>
 #include <lockstep/network.hpp>
@@ -26,7 +27,9 @@
 
 namespace lockstep {
 class HostLoss;
-}
+class ParallelStrategy;
+struct TrainingSetup;
+}  // namespace lockstep
 
 namespace lockstep::v0 {
 
@@ -47,6 +50,14 @@ lockstep::Dataset borrow(const std::shared_ptr<const lockstep::Dataset>& set);
 
 struct Network::Inside {
   lockstep::Network network;
+};
+
+/// Made by lockstep::gpu(), which the core is built without.
+struct Device::Inside {
+  std::string name;
+  std::size_t bucket_bytes = 0;  ///< at least
+  /// Collective. @throws DeviceError  no room, or no kernels for the network
+  std::function<std::unique_ptr<ParallelStrategy>(const TrainingSetup&, lockstep::Communicator&)> make;
 };
 
 struct LayerOptions::Inside {

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/library/saved_state.hpp"
 #include "trainer/training/cut_step.hpp"
@@ -129,7 +130,8 @@ std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, co
   std::string facts =
       fmt::format("network {} | data of {} samples, {} | options", network_digest, data.size(), data_digest);
   const auto add = [&facts](const auto&... options) { ((facts += fmt::format(" {}", options)), ...); };
-  add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain);
+  add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain,
+      given.device.is_gpu());
   add(static_cast<int>(given.loss.kind), given.loss.label_smoothing, given.loss.own != nullptr);
   add(optimizer.kind, optimizer.lr, optimizer.momentum, optimizer.nesterov, optimizer.weight_decay,
       optimizer.beta1, optimizer.beta2, optimizer.eps);
@@ -167,23 +169,30 @@ struct Trainer::Inside {
       : comm(all), train(train_set.inside()) {
     agree_in_words(comm, [&] { prepare(network, given); });
     expect_equal_ranks(comm, facts_of(given, *setup, setup->data->train));
-    setup->plan = plan_buckets_by_latency(setup->network, setup->options.step, comm);
-    strategy = make_cpu_data_parallel(*setup, comm);
+    const Device::Inside* const gpu = given.device.inside();
+    setup->plan = gpu != nullptr
+                      ? plan_buckets_of_size(setup->network, setup->options.step, gpu->bucket_bytes)
+                      : plan_buckets_by_latency(setup->network, setup->options.step, comm);
+    strategy = gpu != nullptr ? gpu->make(*setup, comm) : make_cpu_data_parallel(*setup, comm);
     setup->network.initialise(given.seed, strategy->whole_state().weights);
     strategy->distribute();
-    strategy->observe(std::make_shared<RankChecks>(*strategy, *setup, comm, /*on_gpu=*/false));
+    strategy->observe(std::make_shared<RankChecks>(*strategy, *setup, comm, gpu != nullptr));
   }
 
   void prepare(const Network& network, const TrainerOptions& given) {
     check(given);
     require_network_for(network.inside().network, *train.set);
-    if (given.loss.own != nullptr) loss = adapt(given.loss.own);
+    if (given.loss.own != nullptr) {
+      if (given.device.is_gpu())
+        throw OptionError("loss", "the program's own, and no GPU has it; leave out device");
+      loss = adapt(given.loss.own);
+    }
     data->train = borrow(train.set);
     setup.emplace(TrainingSetup{.options = core_options(given, loss.get()),
                                 .data = data,
                                 .network = network.inside().network,
                                 .plan = {},
-                                .processor = "cpu"});
+                                .processor = given.device.name()});
     require_keys_that_fit(setup->options.update);
     const TrainingLoss fits(setup->options, data->train);
     const auto sampling = sampler_options(*setup, comm);
@@ -195,17 +204,23 @@ struct Trainer::Inside {
 
   std::int64_t steps_per_epoch() const { return strategy->sampler().steps_per_epoch(); }
 
-  StepReport step() {
+  /// Steps of one epoch, so many at most.
+  StepSeries take(std::int64_t most) {
     if (at.step_in_epoch == steps_per_epoch()) at.start_next_epoch();
-    const auto start = Clock::now();
     const StepPosition position{at.epoch, at.step_in_epoch, at.step};
-    const StepSeries series = strategy->run(position, 1, false);
+    StepSeries series = strategy->run(position, std::min(most, steps_per_epoch() - at.step_in_epoch), false);
+    at.add({series.steps, series.samples, series.correct, series.loss_units});
     if (series.failure)
       throw AgreedError(ExitCode::kInternal,
                         describe_failure(*series.failure, series.last.samples, at.step + 1,
-                                         setup->network.parameters(), strategy->whole_state().weights),
+                                         setup->network.parameters(), strategy->own_state().weights),
                         0);
-    at.add({series.steps, series.samples, series.correct, series.loss_units});
+    return series;
+  }
+
+  StepReport step() {
+    const auto start = Clock::now();
+    const StepSeries series = take(1);
     const StepReport report{
         .step = at.step,
         .epoch = at.epoch + 1,
@@ -213,7 +228,7 @@ struct Trainer::Inside {
         .correct = series.correct,
         .loss = mean_of(series.loss_units, series.samples),
         .gradient_norm = observers.empty() ? 0 : strategy->measures().gradient_norm.value_or(0),
-        .learning_rate = strategy->weight_update().learning_rate(position.global_step),
+        .learning_rate = strategy->weight_update().learning_rate(at.step - 1),
         .seconds = seconds_since(start)};
     for (const StepObserver& observer : observers) observer(report);
     return report;
@@ -222,7 +237,11 @@ struct Trainer::Inside {
   EpochReport epoch() {
     const auto start = Clock::now();
     do {
-      step();
+      if (observers.empty()) {
+        take(strategy->longest_series());
+      } else {
+        step();
+      }
     } while (at.step_in_epoch < steps_per_epoch());
     return {.epoch = at.epoch + 1,
             .steps = at.step_in_epoch,
@@ -237,6 +256,7 @@ struct Trainer::Inside {
     if (evaluated != set.inside().set) {
       evaluated = set.inside().set;
       data->test = borrow(evaluated);
+      ++setup->test_sets;
     }
     const lockstep::Evaluation found = strategy->evaluate(EvaluatedPart::kTest, never_leave);
     return {found.samples, found.correct, found.loss, found.accuracy()};
@@ -252,6 +272,10 @@ struct Trainer::Inside {
   RunState at;
   std::vector<StepObserver> observers;
 };
+
+std::string Device::name() const {
+  return inside_ != nullptr ? inside_->name : fmt::format("cpu ({})", cpu::simd_name());
+}
 
 Trainer::Trainer(const Network& network, const Dataset& train, Communicator& comm,
                  const TrainerOptions& options)
@@ -288,7 +312,7 @@ std::int64_t Trainer::epochs() const {
 }
 
 std::span<const float> Trainer::weights() const {
-  return inside_->strategy->whole_state().weights;
+  return inside_->strategy->own_state().weights;
 }
 
 std::string Trainer::weights_sha256() const {

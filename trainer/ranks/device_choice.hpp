@@ -14,14 +14,6 @@
 
 namespace lockstep {
 
-/// Chooses the index of a rank's GPU: the one that the job names. Otherwise its local rank, if this host has
-/// as many GPUs as ranks; else the only visible one, exclusive or shared. It never wraps around: that would
-/// silently put two ranks on one GPU.
-/// @param visible    how many GPUs this process sees, at least one
-/// @param requested  of parallel.device=cuda:N
-/// @throws DeviceError  with the launcher's option that helps
-int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> requested);
-
 struct DeviceChoice {
   std::string kind;               ///< "cpu", "cuda", "emulated"
   std::string description;        ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/device/gpu_choice.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/setup/memory_need.hpp"
 #include "trainer/training/cut_step.hpp"
@@ -140,17 +141,10 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& in_adva
 
 namespace {
 
-/// Size of a GPU's buckets, as in PyTorch's DDP. NCCL moves so much in 130 us between eight H100 (200 GB/s), of which
-/// its latency is 15 %; the networks of MNIST stay in one bucket.
-constexpr std::size_t kBucketBytesOnStream = std::size_t{25} << 20;
-
-/// Bucket size that the job gives. Where auto has nothing to measure: one bucket, if nothing travels, or the host
-/// sends it after backward; on a stream those of a GPU.
+/// Bucket size that the job gives. Where auto has nothing to measure: that of the GPU; on CPUs one bucket.
 std::size_t least_bucket_bytes(const Job& job, const DeviceChoice& device) {
   if (job.parallel.bucket_bytes > 0) return job.parallel.bucket_bytes;
-  const bool on_stream =
-      device.gpu != nullptr && device.gpu->all_reduce && device.gpu->all_reduce->on_stream();
-  return on_stream ? kBucketBytesOnStream : SIZE_MAX;
+  return device.gpu != nullptr ? bucket_bytes_of(*device.gpu) : SIZE_MAX;
 }
 
 }  // namespace

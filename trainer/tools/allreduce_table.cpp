@@ -4,8 +4,8 @@
 #include "comm/agreement.hpp"
 #include "comm/backends/device_reducers.hpp"
 #include "common/json_text.hpp"
+#include "trainer/device/gpu_choice.hpp"
 #include "trainer/device/gradient_path.hpp"
-#include "trainer/ranks/device_choice.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>

@@ -31,6 +31,7 @@ struct TrainingSetup {
   std::optional<AugmentPlan> augment = {};  ///< for data.train; nothing: images stay as they are
   SampleMixer mixer = {};                   ///< for data.train
   std::string processor = {};               ///< this rank's, for messages: "cpu (AVX-512)"
+  std::uint64_t test_sets = 0;              ///< how many have taken the place of data->test since
 
   const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
   /// Mixes of a rank's neighbouring grains of a step. The sampler's epoch is set.

@@ -11,6 +11,7 @@
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/device/gpu_choice.hpp"
 #include "trainer/device/gradient_path.hpp"
 
 namespace lockstep {
