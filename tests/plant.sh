@@ -63,9 +63,11 @@ plant() {
       return substr(old, 1, first) " (lockstep_planted(" row ") ? (" substr(new, first + 1, m - last - first) ") : (" \
         substr(old, first + 1, n - last - first) "))" substr(old, n - last + 1)
     }
-    # Both ways in one text. A row whose new text has the word PLANTED makes the choice itself.
+    # Both ways in one text. A row whose new text has the word PLANTED makes the choice itself; PLANTED_AT_RUN_TIME is never one that
+    # the compiler could make, as it may for a constant.
     function with_choice(old, new) {
-      if (new ~ /PLANTED/) { gsub(/PLANTED/, "lockstep_planted(" row ")", new); return new }
+      gsub(/PLANTED_AT_RUN_TIME/, "lockstep_chosen(" row ")", new)
+      if (new ~ /PLANTED|lockstep_chosen/) { gsub(/PLANTED/, "lockstep_planted(" row ")", new); return new }
       if (new != "" && is_torn(old)) return with_choice_inside(old, new)
       if (old ~ /[;}] *([/][/].*)?$/) return "{\nif (lockstep_planted(" row ")) {\n" new "\n} else {\n" old "\n}\n}"
       if (new == "") fail("nothing stands in place of a part of an expression")

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# tests/random_faults.py: faults of every kind are drawn from a small tree, the same ones again with the same seed, and all of them compile.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+
+# A function in which every kind of change is possible, by its number.
+function_of() {
+  cat <<END
+int find_$1(const int* values, int count, int wanted_$1) {
+  int steps = 0;
+  for (int i = 0; i < count; ++i) {
+    if (values[i] > $1 && !is_known(i, wanted_$1)) {
+      steps += weigh(i, $1);
+      continue;
+    }
+    note(steps, wanted_$1);
+    if (steps == $1) throw DataError("the text < is no comparison: $1");
+  }
+  return steps + $1;  // the comment 1 < 2 is none
+}
+END
+}
+
+# tree/: a product of two files, its build, and the generator.
+make_tree() {
+  local i
+  mkdir -p tree/common tree/launch tree/tests tree/build
+  cp "$repo"/tests/{random_faults.py,fault_kinds.py,equivalent_faults.txt} tree/tests/
+  {
+    echo '#include <stdexcept>'
+    for name in DataError UsageError ConfigError IoError MissingDataError DeviceError InternalError; do
+      echo "struct $name : std::runtime_error { using std::runtime_error::runtime_error; };"
+    done
+    echo 'constexpr int kMost = 7;'
+    echo 'inline bool is_known(int a, int b) { return a < b; }'
+    echo 'inline int weigh(int a, int b) { return a - b; }'
+    echo 'inline void note(int&, int) {}'
+    for i in $(seq 2 25); do function_of "$i"; done
+  } >tree/common/find.cpp
+  { echo '#!/usr/bin/env bash' && echo 'add() {' && for i in $(seq 3 9); do echo "  if [ \"\$1\" -lt $i ]; then exit $i; fi"; done && echo '}'; } >tree/launch/run
+  printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -Wall -Werror -o x"}]\n' "$PWD/tree" "$PWD/tree/common/find.cpp" >tree/build/compile_commands.json
+  echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD/tree" >tree/build/CMakeCache.txt
+  git -C tree init -q && git -C tree add common launch && git -C tree -c user.name=a -c user.email=a@b commit -qm tree
+}
+
+# draw N SEED TABLE [ROOM...]
+draw() { tree/tests/random_faults.py draw "$1" "$2" tree/build "$3" refused "${@:4}" 2>>said; }
+
+The_same_seed_draws_the_same_faults() {
+  make_tree
+  draw 8 1,2 first && draw 8 1,2 again && draw 8 3 other
+  expect_equal "$(cat first)" "$(cat again)"
+  expect_equal "$(grep -c '^fault seed 1: ' first) $(grep -c '^fault seed 2: ' first)" "8 8"
+  [ "$(grep '^fault' first | cut -d : -f 2-)" != "$(grep '^fault' other | cut -d : -f 2-)" ] || fail "seed 3 draws the same faults"
+}
+
+Every_kind_is_drawn_and_can_be_planted() {
+  local plan=$PWD/table
+  make_tree
+  draw 90 1 table
+  expect_equal "$(sed -n 's/^fault [^:]*: [^:]*:[0-9]*: \([^:]*\): .*/\1/p' table | sort -u)" "$(tree/tests/random_faults.py kinds | sort)"
+  expect_lacks "$(cat table)" "the text > is"
+  expect_lacks "$(cat table)" "comment 1 > 2"
+  (
+    # shellcheck disable=SC2034,SC2030  # plant.sh reads them
+    kind=fault table=$plan folder=$PWD/planted
+    # shellcheck source=../plant.sh
+    source "$repo/tests/plant.sh"
+    mkdir -p planted/planted/common
+    repo=$PWD/tree plant check && repo=$PWD/tree plant all
+  ) || fail "a row cannot be planted"
+  expect_exit 0 c++ -std=c++20 -fsyntax-only planted/planted/common/find.cpp
+}
+
+Rooms_that_are_named_and_no_others_have_faults() {
+  make_tree
+  draw 3 1 table launch
+  expect_equal "$(sed -n 's/^in //p' table | sort -u)" launch/run
+  expect_exit 1 tree/tests/random_faults.py draw 500 1 tree/build table refused launch
+  expect_contains "$output" "there are not 500 faults in these rooms"
+}
+
+The_tally_names_survivors_and_counts_equivalent_ones_apart() {
+  make_tree
+  draw 10 1 table common
+  grep '^fault' table | cut -d ' ' -f 2- >names
+  head -n 7 names >noticed && tail -n 3 names >survived
+  tree/tests/random_faults.py tally table noticed survived >said
+  expect_contains "$(cat said)" "common                  7 / 10     70 %   equivalent: 0"
+  expect_equal "$(grep -c '^survived: common: seed 1: common/find.cpp:' said)" 3
+  { echo "equivalent nobody looks" && echo "in common/find.cpp" && sed -n '/^survived: /,$p' said | sed 1d | sed '/^survived/,$d'; } >>tree/tests/equivalent_faults.txt
+  tree/tests/random_faults.py tally table noticed survived >said
+  expect_contains "$(cat said)" "common                  7 / 9      78 %   equivalent: 1"
+  expect_equal "$(grep -c '^survived' said)" 2
+}
+
+A_fault_that_the_build_refuses_is_drawn_again() {
+  local name
+  make_tree
+  draw 5 1 table common
+  name=$(sed -n 's/^fault seed 1: //p' table | head -n 1)
+  echo "/some/where/$(cut -d : -f 1,2 <<<"$name"):7: error: not so" >log
+  tree/tests/random_faults.py refuse log table refused
+  draw 5 1 table common
+  expect_lacks "$(cat table)" "fault seed 1: $name"
+  expect_equal "$(grep -c '^fault' table)" 5
+}
+
+run_tests "$@"
