@@ -191,7 +191,7 @@ void write_out(const std::string& text) {
                           std::strerror(reason)));
 }
 
-std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int columns, bool unicode) {
+std::string fit_with_bar(const std::vector<LineField>& fields, double fraction, int columns, bool unicode) {
   const auto with_bar_of = [&](int width) {
     auto all = fields;
     all.insert(all.begin() + 1, {bar(fraction, width, unicode), kBarImportance});
@@ -252,7 +252,7 @@ bool ProgressBar::is_due() {
   return true;
 }
 
-void ProgressBar::draw(const std::vector<Field>& fields, double fraction) const {
+void ProgressBar::draw(const std::vector<LineField>& fields, double fraction) const {
   const int columns = output_columns();
   if (style_ == Style::kPlain) return write_out(fit(fields, columns) + "\n");
   draw_bar(fit_with_bar(fields, fraction, columns, output_.unicode), output_, columns);

@@ -78,7 +78,7 @@ void write_out(const std::string& text);
 
 /// The fields on one line, and, as long as they leave room for one, a bar after the first.
 /// @param fraction  part of the bar that is filled, 0 to 1
-std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int columns, bool unicode);
+std::string fit_with_bar(const std::vector<LineField>& fields, double fraction, int columns, bool unicode);
 
 /// Wipes it, if there is one, before something else is written to the terminal. From any thread.
 void wipe_bar();
@@ -109,7 +109,7 @@ class ProgressBar {
   /// True when it is time to draw. Call draw() then.
   bool is_due();
   /// @param fraction  part of a bar that is filled, 0 to 1
-  void draw(const std::vector<Field>& fields, double fraction) const;
+  void draw(const std::vector<LineField>& fields, double fraction) const;
 
  private:
   Style style_;

@@ -142,17 +142,19 @@ int display_width(std::string_view text) {
   return width_of(cells, 0, cells.size());
 }
 
-std::string join(const std::vector<Field>& fields) {
+std::string join(const std::vector<LineField>& fields) {
   std::string line;
-  for (const Field& field : fields) {
+  for (const LineField& field : fields) {
     if (!line.empty()) line.append(static_cast<std::size_t>(field.gap), ' ');
     line += field.text;
   }
   return line;
 }
 
-std::string fit(std::vector<Field> fields, int columns) {
-  const auto less_important = [](const Field& a, const Field& b) { return a.importance < b.importance; };
+std::string fit(std::vector<LineField> fields, int columns) {
+  const auto less_important = [](const LineField& a, const LineField& b) {
+    return a.importance < b.importance;
+  };
   while (fields.size() > 1 && display_width(join(fields)) > columns) {
     fields.erase(std::min_element(fields.begin(), fields.end(), less_important));
   }

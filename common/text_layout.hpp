@@ -16,17 +16,17 @@ namespace lockstep {
 int display_width(std::string_view text);
 
 /// A part of a line, and how long it stays when the line must become narrower.
-struct Field {
+struct LineField {
   std::string text;
   int importance = 0;
   int gap = 2;  ///< spaces before it, except at the start of a line
 };
 
 /// The fields on one line, all of them.
-std::string join(const std::vector<Field>& fields);
+std::string join(const std::vector<LineField>& fields);
 /// The most important fields that fit on one line, in their order. The last one is cut where even it is too
 /// wide.
-std::string fit(std::vector<Field> fields, int columns);
+std::string fit(std::vector<LineField> fields, int columns);
 
 /// Breaks a line at spaces into lines of at most `columns`. A longer word, such as a path, gets a separate
 /// line and is broken after a slash, or anywhere. Lines after the first are indented below the last

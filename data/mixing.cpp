@@ -3,6 +3,7 @@
 /// SampleMixer, and the quantiles of the beta distribution by arithmetic that is the same on every machine.
 #include "common/error.hpp"
 #include "data/augmentation.hpp"
+#include "kernels/numerics/augment_draws.hpp"
 #include "kernels/numerics/portable_math.hpp"
 
 #include <cmath>

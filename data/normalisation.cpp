@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Scales from mean and standard deviation. Both are measured in whole numbers over all pixels, or in doubles over fp32
 /// features in the order of the samples.
+#include "data/normalisation.hpp"
+
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "data/sample_store.hpp"
 

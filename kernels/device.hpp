@@ -7,15 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace lockstep {
-
-class DeviceOps;
 
 /// A GPU's properties. Bytes, MHz.
 struct DeviceProperties {
@@ -109,93 +104,6 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream(Priority priority = Priority::kNormal) = 0;
   enum class Timing { kOff, kOn };
   virtual std::unique_ptr<Event> make_event(Timing timing = Timing::kOff) = 0;
-};
-
-/// How GPU a of a machine reaches GPU b.
-struct PeerLink {
-  bool access = false;       ///< a can read b's memory
-  int performance_rank = 0;  ///< CUDA's: lower is better
-  bool nvlink = false;       ///< atomics work across the link, as they do over NVLink and not over PCIe
-};
-
-/// A kind of device: the machine's GPUs, or the emulator.
-class Platform {
- public:
-  virtual ~Platform() = default;
-  /// Visible devices; never empty. @throws DeviceError: one line, why there is none and what to do; a
-  /// NoGpuError where nothing is wrong
-  virtual std::vector<DeviceProperties> devices() const = 0;
-  /// [from][to]; the diagonal means nothing.
-  virtual std::vector<std::vector<PeerLink>> links() const = 0;
-  /// "driver 13.0, runtime 13.0"
-  virtual std::string versions() const = 0;
-  /// @throws DeviceError if there is no device `index`, and says how many there are. Or if it cannot run the
-  /// kernels of this program: says why and what to do
-  virtual std::unique_ptr<Device> make_device(int index) const = 0;
-  /// The hand-written kernels. Borrows the device.
-  virtual std::unique_ptr<DeviceOps> make_ops(Device& device) const = 0;
-};
-
-namespace cuda {
-/// The GPUs. In a build without CUDA it throws DeviceError from every call.
-const Platform& platform();
-}  // namespace cuda
-namespace emulated {
-/// A GPU in host code, for machines without one: slow, exact, and it finds faults (docs/gpu.md).
-const Platform& platform();
-}  // namespace emulated
-
-/// Owns `size` elements of T in device memory. Movable.
-template <typename T>
-class DeviceBuffer {
-  static_assert(std::is_trivially_copyable_v<T>);
-
- public:
-  DeviceBuffer() = default;
-  DeviceBuffer(Device& device, std::size_t size)
-      : data_(size == 0 ? nullptr : static_cast<T*>(device.allocate(size * sizeof(T))), Deleter{&device}),
-        size_(size) {}
-
-  T* data() const noexcept { return data_.get(); }
-  std::size_t size() const noexcept { return size_; }
-  std::size_t bytes() const noexcept { return size_ * sizeof(T); }
-
- private:
-  struct Deleter {
-    Device* device = nullptr;
-    void operator()(T* p) const noexcept { device->free(p); }
-  };
-  std::unique_ptr<T[], Deleter> data_;
-  std::size_t size_ = 0;
-};
-
-/// Owns `size` elements of T in pinned host memory, zeroed. Movable.
-template <typename T>
-class PinnedBuffer {
-  static_assert(std::is_trivially_copyable_v<T>);
-
- public:
-  PinnedBuffer() = default;
-  PinnedBuffer(Device& device, std::size_t size)
-      : data_(size == 0 ? nullptr : static_cast<T*>(device.allocate_pinned(size * sizeof(T))),
-              Deleter{&device}),
-        size_(size) {
-    for (T& element : span()) element = T{};
-  }
-
-  T* data() const noexcept { return data_.get(); }
-  std::size_t size() const noexcept { return size_; }
-  std::size_t bytes() const noexcept { return size_ * sizeof(T); }
-  std::span<T> span() const noexcept { return {data_.get(), size_}; }
-  T& operator[](std::size_t i) const { return data_[i]; }
-
- private:
-  struct Deleter {
-    Device* device = nullptr;
-    void operator()(T* p) const noexcept { device->free_pinned(p); }
-  };
-  std::unique_ptr<T[], Deleter> data_;
-  std::size_t size_ = 0;
 };
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/platform.hpp"
 
 #include <unistd.h>
 

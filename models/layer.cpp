@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "models/batch_layer.hpp"
+#include "models/device_layer.hpp"
 
 #include <fmt/format.h>
 

@@ -6,148 +6,19 @@
 
 #include "kernels/cpu/int16/column_maxima.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "kernels/device_epilogue.hpp"
-#include "kernels/device_ops.hpp"
 #include "kernels/shapes.hpp"
 #include "models/arena.hpp"
+#include "models/device_layer.hpp"
+#include "models/layer_ops.hpp"
 #include "models/precision.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace lockstep {
-
-// Passes of one layer on a GPU: facts for cutting into stages, and the inputs of a pass.
-
-/// The form of a layer when a network is cut into stages (models/stages.hpp).
-struct DeviceForm {
-  enum class As {
-    kNothing,       ///< no number changes: a view
-    kEpilogueStep,  ///< a step at the end of another layer's kernels
-    kStage,         ///< separate kernels: Layer::device_forward and so on
-  };
-  /// How far the kernel of the data gradient can store through the epilogue of the stage before it.
-  enum class StoresThrough { kNothing, kSameShape, kAnyShape };
-
-  As as = As::kStage;
-  EpilogueStep step = {};  ///< for kEpilogueStep
-  int pool = 1;            ///< for kEpilogueStep: the side of its window, 1 or 2
-  // For kStage:
-  bool takes_epilogue = false;  ///< its forward kernel ends with any epilogue
-  StoresThrough stores_through = StoresThrough::kNothing;
-  /// The gradient of x is that of y, number by number, so that there is no dx to write.
-  bool passes_gradient = false;
-
-  static DeviceForm nothing() { return {.as = As::kNothing}; }
-  static DeviceForm epilogue_step(const EpilogueStep& step, int pool = 1) {
-    return {.as = As::kEpilogueStep, .step = step, .pool = pool};
-  }
-};
-
-/// Values that all layers share in one pass on a device.
-struct DeviceLayerPass {
-  DeviceOps& ops;
-  Stream& stream;
-  int batch = 0;
-  int grain = 0;                  ///< in training: columns of a grain
-  bool has_first_sample = false;  ///< column 0 is the global batch's first sample
-};
-
-/// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those
-/// up to mask, the backward pass what its direction needs.
-struct DeviceLayerTensors {
-  const float* weights = nullptr;  ///< this layer's range of the arena
-  const float* x = nullptr;
-  const float* branch = nullptr;  ///< for layers with a branch(): the output of that layer
-  float* y = nullptr;             ///< after the epilogue
-  std::uint8_t* saved = nullptr;  ///< saved_bytes(batch) bytes, kept from forward to backward
-  const Epilogue* epilogue = {};  ///< null, unless the form takes one; forward, and of backward its pool
-  const StepState* state = {};    ///< for the epilogue
-  std::uint8_t* mask = nullptr;   ///< the epilogue's; null: not wanted
-  const float* dy = nullptr;      ///< before the epilogue
-  float* dx = nullptr;
-  std::byte* statistics = nullptr;              ///< for a BatchLayer
-  float* dbranch = nullptr;                     ///< gradient of the branch; null: not needed
-  bool adds_to_dbranch = false;                 ///< otherwise overwrites it
-  const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
-  int grain = 0;                                ///< columns of a grain
-  std::span<const ExactTarget> gradients = {};  ///< for each parameter of the layer
-  // For a layer with a missing_bias():
-  const float* zero_bias = nullptr;  ///< as many zeros
-  ExactTarget unread_gradient = {};  ///< destination of gradients of nothing: as many
-};
-
-// Layers as plain numbers: for programs that run networks by other means than Layer::forward.
-
-/// The data gradient of a convolution as a layer, with a bias.
-struct ConvTransposeOp {
-  Conv2dShape convolution;  ///< from this layer's output to its input
-
-  /// Rows of the output that a stride of the convolution leaves over.
-  constexpr int output_padding() const {
-    return (convolution.in_height + 2 * convolution.padding - convolution.reach_height()) %
-           convolution.stride;
-  }
-};
-struct MaxPoolOp {
-  Pool2dShape shape;
-};
-struct AvgPoolOp {
-  Pool2dShape shape;
-};
-struct ReluOp {};
-struct DropoutOp {
-  float probability = 0;
-  bool whole_channels = false;  ///< the units are channels of more than one number
-  std::uint32_t layer = 0;      ///< DropoutKey::layer
-};
-struct ActivationOp {
-  ActivationFunction function;
-};
-struct GlobalAvgPoolOp {
-  ImageShape input;
-};
-struct AdaptiveAvgPoolOp {
-  AdaptivePoolShape shape;
-};
-/// In evaluation with the running statistics, of which nothing is said here.
-struct BatchNormOp {
-  ImageShape input;
-  double eps = 0;
-  bool affine = true;
-};
-/// layer_norm has one group, and a weight for each number instead of each channel.
-struct GroupNormOp {
-  GroupNormShape shape;
-  double eps = 0;
-  bool affine = true;
-  bool whole_layer = false;  ///< a layer_norm
-};
-/// Adds the input and Layer::branch().
-struct AddOp {};
-/// Multiplies them; one of them has a number for each channel of the other, or as many.
-struct MultiplyOp {
-  ScaleShape shape;
-  bool input_scales = false;  ///< otherwise the branch does
-};
-/// Layer::branch() and after it the input, channel after channel.
-struct ConcatOp {};
-/// Layer::branch() alone.
-struct RouteOp {};
-/// Changes nothing but the shape.
-struct ViewOp {};
-/// A kind that a program brings along: only the layer itself knows what it computes.
-struct OwnOp {};
-
-/// Shapes have batch 1.
-using LayerOp = std::variant<Conv2dShape, ConvTransposeOp, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp,
-                             DropoutOp, ActivationOp, GlobalAvgPoolOp, AdaptiveAvgPoolOp, BatchNormOp,
-                             GroupNormOp, AddOp, MultiplyOp, ConcatOp, RouteOp, ViewOp, OwnOp>;
 
 /// Neighbouring channels of a layer's output.
 struct ChannelRange {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// plan_memory: greedy first fit by size. And which layers of a network share a tensor, or what the cache holds.
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 #include "models/tensor_plan.hpp"
 
 #include <algorithm>

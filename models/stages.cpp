@@ -5,6 +5,7 @@
 #include "models/stages.hpp"
 
 #include "common/error.hpp"
+#include "models/device_layer.hpp"
 #include "models/layer.hpp"
 #include "models/tensor_plan.hpp"
 

@@ -6,6 +6,7 @@
 #include "common/buffers.hpp"
 #include "kernels/cpu/int16/column_maxima.hpp"
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -10,6 +10,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/sum_check.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
 #include "kernels/device_ops.hpp"
 #include "kernels/device_timeline.hpp"
 

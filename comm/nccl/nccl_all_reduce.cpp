@@ -6,6 +6,7 @@
 #include "comm/nccl/nccl_communicator.hpp"
 #include "common/error.hpp"
 #include "kernels/cuda/error.hpp"
+#include "kernels/device_buffer.hpp"
 
 #include <cuda_runtime.h>
 

@@ -3,6 +3,8 @@
 /// Device memory by way of the host: for ranks that share a GPU, and for machines without NCCL.
 #include "comm/staged/staged.hpp"
 
+#include "kernels/device_buffer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +22,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 /// Part of a buffer, on the device and on the host, and the mark after its copy to the host.
 template <typename T>
-struct Piece {
+struct StagedPiece {
   T* device = nullptr;
   std::span<T> host;
   Event* copied = nullptr;
@@ -49,7 +51,7 @@ class StagedAllReduce final : public DeviceAllReduce {
   template <typename T>
   void reduce(Stream& stream, T* device, std::size_t count);
   template <typename T>
-  std::vector<Piece<T>> cut(T* device, std::size_t count);
+  std::vector<StagedPiece<T>> cut(T* device, std::size_t count);
   std::byte* pinned(std::size_t bytes);
   Event& copied(std::size_t piece);
 
@@ -63,14 +65,14 @@ class StagedAllReduce final : public DeviceAllReduce {
 
 template <typename T>
 void StagedAllReduce::reduce(Stream& stream, T* device, std::size_t count) {
-  const std::vector<Piece<T>> pieces = cut(device, count);
+  const std::vector<StagedPiece<T>> pieces = cut(device, count);
   stream.wait(*copied_back_);  // the last call's may have been another stream
-  for (const Piece<T>& piece : pieces) {
+  for (const StagedPiece<T>& piece : pieces) {
     stream.copy_to_host(piece.host.data(), piece.device, piece.host.size_bytes());
     stream.record(*piece.copied);
   }
   std::vector<std::unique_ptr<PendingCollective>> sums;
-  for (const Piece<T>& piece : pieces) {
+  for (const StagedPiece<T>& piece : pieces) {
     wait_for(*piece.copied, comm_, "the copy of gradients from this rank's GPU", nullptr, [&sums] {
       for (const auto& sum : sums) sum->test();  // those under way go on
     });
@@ -84,10 +86,10 @@ void StagedAllReduce::reduce(Stream& stream, T* device, std::size_t count) {
 }
 
 template <typename T>
-std::vector<Piece<T>> StagedAllReduce::cut(T* device, std::size_t count) {
+std::vector<StagedPiece<T>> StagedAllReduce::cut(T* device, std::size_t count) {
   constexpr std::size_t kPieceCount = kPieceBytes / sizeof(T);
   T* const host = reinterpret_cast<T*>(pinned(count * sizeof(T)));
-  std::vector<Piece<T>> pieces;
+  std::vector<StagedPiece<T>> pieces;
   for (std::size_t at = 0; at < count; at += kPieceCount) {
     const std::span<T> on_host(host + at, std::min(kPieceCount, count - at));
     pieces.push_back({device + at, on_host, &copied(pieces.size())});

@@ -5,8 +5,8 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
-#include "data/dataset.hpp"
 #include "data/pictures/picture.hpp"
+#include "data/sets/hold_out.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>

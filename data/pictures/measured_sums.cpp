@@ -78,10 +78,10 @@ std::optional<PixelSums> read_sums(const std::string& file, const std::string& k
 
 /// Says how far it is, after two seconds and then every ten. Waiting processes read it in the claimed file, every
 /// second.
-class Progress {
+class MeasuringProgress {
  public:
   /// @param claim  null: none was to be had
-  Progress(std::int64_t all, FileClaim* claim) : all_(all), claim_(claim) { write(0); }
+  MeasuringProgress(std::int64_t all, FileClaim* claim) : all_(all), claim_(claim) { write(0); }
 
   void at(std::int64_t done) {
     const double seconds = seconds_since(start_);
@@ -121,7 +121,7 @@ PixelSums measure_all(const SampleStore& store, const ImageShape& shape, FileCla
                  .squares = std::vector<std::uint64_t>(channels)};
   std::vector<std::uint8_t> images;
   std::vector<std::int64_t> samples;
-  Progress progress(store.size(), claim);
+  MeasuringProgress progress(store.size(), claim);
   for (std::int64_t first = 0; first < store.size(); first += std::ssize(samples)) {
     samples.resize(static_cast<std::size_t>(std::min(kAtOnce, store.size() - first)));
     std::iota(samples.begin(), samples.end(), first);

@@ -10,6 +10,7 @@
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/picture_store.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 #include "data/sets/tar_samples.hpp"

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Reading records of label and image, and Python's pickles of the same.
+#include "data/sets/cifar_set.hpp"
+
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
@@ -10,6 +12,7 @@
 #include "data/idx.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/pickle.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 #include "common/env.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"
+#include "data/batch_loader.hpp"
 #include "data/sets/names.hpp"
 
 #include <fmt/format.h>

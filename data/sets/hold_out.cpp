@@ -2,14 +2,18 @@
 // SPDX-License-Identifier: MIT
 /// Chooses the samples of a set that a run trains on and is judged by. The others are taken out where they lie: no
 /// index leads to them.
+#include "data/sets/hold_out.hpp"
+
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
+#include "data/set_fingerprints.hpp"
 #include "data/sets/leave_out.hpp"
 #include "data/sets/made_sets.hpp"
+#include "data/sets/set_loading.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +49,7 @@ std::vector<std::int32_t> shuffled(std::int64_t samples, std::int64_t count, std
   std::iota(order.begin(), order.end(), 0);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto left = static_cast<std::uint32_t>(samples) - i;
-    std::swap(order[i], order[i + Draws(seed, stream, i).below(left)]);
+    std::swap(order[i], order[i + SampleDraws(seed, stream, i).below(left)]);
   }
   order.resize(static_cast<std::size_t>(count));
   return order;

@@ -8,6 +8,7 @@
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>

@@ -34,7 +34,7 @@ std::int32_t label_of(const float* features, const float* map) {
 
 Dataset make_half(const DatasetOptions& options, DataStream stream, const char* name, std::int64_t samples) {
   float map[kRandomSetClasses * kRandomSetFeatures];
-  Draws of_map(options.seed, DataStream::kRandomMap, 0);
+  SampleDraws of_map(options.seed, DataStream::kRandomMap, 0);
   for (float& weight : map) weight = static_cast<float>(of_map.normal());
 
   Dataset set;
@@ -43,7 +43,7 @@ Dataset make_half(const DatasetOptions& options, DataStream stream, const char* 
   set.classes = kRandomSetClasses;
   set.features = AlignedBuffer<float>(static_cast<std::size_t>(samples) * kRandomSetFeatures);
   for (std::int64_t i = 0; i < samples; ++i) {
-    Draws draws(options.seed, stream, static_cast<std::uint32_t>(i));
+    SampleDraws draws(options.seed, stream, static_cast<std::uint32_t>(i));
     float* features = set.features.data() + i * kRandomSetFeatures;
     for (int f = 0; f < kRandomSetFeatures; ++f) features[f] = static_cast<float>(draws.normal());
     set.labels.push_back(label_of(features, map));
@@ -67,7 +67,7 @@ TrainTestData make_random_set(const DatasetOptions& options) {
 
 // Normal numbers.
 
-double Draws::normal() {
+double SampleDraws::normal() {
   return normal_quantile((bits() + 0.5) / 4294967296.0);
 }
 
@@ -88,7 +88,7 @@ struct Placement {
   }
 };
 
-Placement random_placement(Draws& draws) {
+Placement random_placement(SampleDraws& draws) {
   constexpr float kMiddle = 0.5F * static_cast<float>(kSyntheticSetSide - 1);
   return {.centre_x = kMiddle + draws.uniform(-2.5F, 2.5F),
           .centre_y = kMiddle + draws.uniform(-2.5F, 2.5F),
@@ -98,18 +98,18 @@ Placement random_placement(Draws& draws) {
 }
 
 /// A hand is not steady: every point of a stroke is off by a little.
-Point wobbled(Point p, Draws& draws) {
+Point wobbled(Point p, SampleDraws& draws) {
   return {p.x + draws.uniform(-0.06F, 0.06F), p.y + draws.uniform(-0.04F, 0.04F)};
 }
 
-void draw_strokes(std::span<const Curve> strokes, const Placement& place, Draws& draws, Pen& pen) {
-  for (const Curve& curve : strokes)
+void draw_strokes(std::span<const Stroke> strokes, const Placement& place, SampleDraws& draws, Pen& pen) {
+  for (const Stroke& curve : strokes)
     pen.draw({place(wobbled(curve.from, draws)), place(wobbled(curve.control, draws)),
               place(wobbled(curve.to, draws))});
 }
 
 /// Ink on paper that is not quite clean: each pixel is off by up to 16.
-void develop(const Pen& pen, float ink, Draws& draws, Image image) {
+void develop(const Pen& pen, float ink, SampleDraws& draws, Image image) {
   std::array<float, kPixels> coverage;
   pen.coverage(coverage);
   for (std::size_t i = 0; i < kPixels; i += 4) {
@@ -122,7 +122,7 @@ void develop(const Pen& pen, float ink, Draws& draws, Image image) {
 }
 
 /// Draws one image and returns its label.
-std::int32_t draw_sample(Draws draws, Image image) {
+std::int32_t draw_sample(SampleDraws draws, Image image) {
   const auto digit = static_cast<std::int32_t>(draws.below(kSyntheticSetClasses));
   const Placement place = random_placement(draws);
   Pen pen(kSyntheticSetSide, draws.uniform(0.9F, 1.7F));
@@ -141,7 +141,7 @@ Dataset make_half(std::uint64_t seed, DataStream stream, const char* name, std::
   set.labels.reserve(static_cast<std::size_t>(samples));
   for (std::int64_t i = 0; i < samples; ++i) {
     const Image image(set.images.data() + static_cast<std::size_t>(i) * kPixels, kPixels);
-    set.labels.push_back(draw_sample(Draws(seed, stream, static_cast<std::uint32_t>(i)), image));
+    set.labels.push_back(draw_sample(SampleDraws(seed, stream, static_cast<std::uint32_t>(i)), image));
   }
   return set;
 }
@@ -163,46 +163,46 @@ TrainTestData make_synthetic_set(const DatasetOptions& options) {
 
 namespace {
 
-constexpr Curve kZero[] = {{{0.5F, 0}, {1, 0}, {1, 0.5F}},
-                           {{1, 0.5F}, {1, 1}, {0.5F, 1}},
-                           {{0.5F, 1}, {0, 1}, {0, 0.5F}},
-                           {{0, 0.5F}, {0, 0}, {0.5F, 0}}};
-constexpr Curve kOne[] = {{{0.3F, 0.2F}, {0.45F, 0.15F}, {0.55F, 0}},
-                          {{0.55F, 0}, {0.55F, 0.5F}, {0.55F, 1}}};
-constexpr Curve kTwo[] = {{{0.05F, 0.25F}, {0.1F, 0}, {0.5F, 0}},
-                          {{0.5F, 0}, {1, 0}, {0.9F, 0.35F}},
-                          {{0.9F, 0.35F}, {0.8F, 0.6F}, {0.05F, 1}},
-                          {{0.05F, 1}, {0.5F, 0.97F}, {1, 1}}};
-constexpr Curve kThree[] = {{{0.05F, 0.1F}, {0.9F, -0.15F}, {0.85F, 0.25F}},
-                            {{0.85F, 0.25F}, {0.8F, 0.48F}, {0.35F, 0.48F}},
-                            {{0.35F, 0.48F}, {0.95F, 0.48F}, {0.95F, 0.75F}},
-                            {{0.95F, 0.75F}, {0.9F, 1.1F}, {0.05F, 0.92F}}};
-constexpr Curve kFour[] = {{{0.65F, 0}, {0.4F, 0.35F}, {0.05F, 0.65F}},
-                           {{0.05F, 0.65F}, {0.5F, 0.65F}, {1, 0.65F}},
-                           {{0.72F, 0.3F}, {0.72F, 0.6F}, {0.7F, 1}}};
-constexpr Curve kFive[] = {{{0.9F, 0}, {0.5F, 0.02F}, {0.2F, 0}},
-                           {{0.2F, 0}, {0.15F, 0.2F}, {0.12F, 0.45F}},
-                           {{0.12F, 0.45F}, {0.9F, 0.3F}, {0.92F, 0.68F}},
-                           {{0.92F, 0.68F}, {0.9F, 1.1F}, {0.05F, 0.92F}}};
-constexpr Curve kSix[] = {{{0.75F, 0}, {0.1F, 0.25F}, {0.08F, 0.65F}},
-                          {{0.08F, 0.65F}, {0.1F, 1.02F}, {0.5F, 1}},
-                          {{0.5F, 1}, {0.95F, 1}, {0.92F, 0.7F}},
-                          {{0.92F, 0.7F}, {0.75F, 0.35F}, {0.1F, 0.62F}}};
-constexpr Curve kSeven[] = {{{0.05F, 0}, {0.5F, 0.02F}, {0.95F, 0}}, {{0.95F, 0}, {0.6F, 0.4F}, {0.4F, 1}}};
-constexpr Curve kEight[] = {{{0.5F, 0.47F}, {-0.15F, 0.2F}, {0.5F, 0}},
-                            {{0.5F, 0}, {1.15F, 0.2F}, {0.5F, 0.47F}},
-                            {{0.5F, 0.47F}, {-0.35F, 0.85F}, {0.5F, 1}},
-                            {{0.5F, 1}, {1.35F, 0.85F}, {0.5F, 0.47F}}};
-constexpr Curve kNine[] = {{{0.9F, 0.3F}, {0.85F, -0.05F}, {0.45F, 0}},
-                           {{0.45F, 0}, {0.05F, 0.05F}, {0.1F, 0.32F}},
-                           {{0.1F, 0.32F}, {0.25F, 0.65F}, {0.9F, 0.3F}},
-                           {{0.9F, 0.3F}, {0.9F, 0.7F}, {0.65F, 1}}};
+constexpr Stroke kZero[] = {{{0.5F, 0}, {1, 0}, {1, 0.5F}},
+                            {{1, 0.5F}, {1, 1}, {0.5F, 1}},
+                            {{0.5F, 1}, {0, 1}, {0, 0.5F}},
+                            {{0, 0.5F}, {0, 0}, {0.5F, 0}}};
+constexpr Stroke kOne[] = {{{0.3F, 0.2F}, {0.45F, 0.15F}, {0.55F, 0}},
+                           {{0.55F, 0}, {0.55F, 0.5F}, {0.55F, 1}}};
+constexpr Stroke kTwo[] = {{{0.05F, 0.25F}, {0.1F, 0}, {0.5F, 0}},
+                           {{0.5F, 0}, {1, 0}, {0.9F, 0.35F}},
+                           {{0.9F, 0.35F}, {0.8F, 0.6F}, {0.05F, 1}},
+                           {{0.05F, 1}, {0.5F, 0.97F}, {1, 1}}};
+constexpr Stroke kThree[] = {{{0.05F, 0.1F}, {0.9F, -0.15F}, {0.85F, 0.25F}},
+                             {{0.85F, 0.25F}, {0.8F, 0.48F}, {0.35F, 0.48F}},
+                             {{0.35F, 0.48F}, {0.95F, 0.48F}, {0.95F, 0.75F}},
+                             {{0.95F, 0.75F}, {0.9F, 1.1F}, {0.05F, 0.92F}}};
+constexpr Stroke kFour[] = {{{0.65F, 0}, {0.4F, 0.35F}, {0.05F, 0.65F}},
+                            {{0.05F, 0.65F}, {0.5F, 0.65F}, {1, 0.65F}},
+                            {{0.72F, 0.3F}, {0.72F, 0.6F}, {0.7F, 1}}};
+constexpr Stroke kFive[] = {{{0.9F, 0}, {0.5F, 0.02F}, {0.2F, 0}},
+                            {{0.2F, 0}, {0.15F, 0.2F}, {0.12F, 0.45F}},
+                            {{0.12F, 0.45F}, {0.9F, 0.3F}, {0.92F, 0.68F}},
+                            {{0.92F, 0.68F}, {0.9F, 1.1F}, {0.05F, 0.92F}}};
+constexpr Stroke kSix[] = {{{0.75F, 0}, {0.1F, 0.25F}, {0.08F, 0.65F}},
+                           {{0.08F, 0.65F}, {0.1F, 1.02F}, {0.5F, 1}},
+                           {{0.5F, 1}, {0.95F, 1}, {0.92F, 0.7F}},
+                           {{0.92F, 0.7F}, {0.75F, 0.35F}, {0.1F, 0.62F}}};
+constexpr Stroke kSeven[] = {{{0.05F, 0}, {0.5F, 0.02F}, {0.95F, 0}}, {{0.95F, 0}, {0.6F, 0.4F}, {0.4F, 1}}};
+constexpr Stroke kEight[] = {{{0.5F, 0.47F}, {-0.15F, 0.2F}, {0.5F, 0}},
+                             {{0.5F, 0}, {1.15F, 0.2F}, {0.5F, 0.47F}},
+                             {{0.5F, 0.47F}, {-0.35F, 0.85F}, {0.5F, 1}},
+                             {{0.5F, 1}, {1.35F, 0.85F}, {0.5F, 0.47F}}};
+constexpr Stroke kNine[] = {{{0.9F, 0.3F}, {0.85F, -0.05F}, {0.45F, 0}},
+                            {{0.45F, 0}, {0.05F, 0.05F}, {0.1F, 0.32F}},
+                            {{0.1F, 0.32F}, {0.25F, 0.65F}, {0.9F, 0.3F}},
+                            {{0.9F, 0.3F}, {0.9F, 0.7F}, {0.65F, 1}}};
 
 }  // namespace
 
-std::span<const Curve> strokes_of_digit(std::int32_t digit) {
-  static constexpr std::array<std::span<const Curve>, 10> kDigits = {kZero, kOne, kTwo,   kThree, kFour,
-                                                                     kFive, kSix, kSeven, kEight, kNine};
+std::span<const Stroke> strokes_of_digit(std::int32_t digit) {
+  static constexpr std::array<std::span<const Stroke>, 10> kDigits = {kZero, kOne, kTwo,   kThree, kFour,
+                                                                      kFive, kSix, kSeven, kEight, kNine};
   LOCKSTEP_CHECK(digit >= 0 && digit < static_cast<std::int32_t>(kDigits.size()));
   return kDigits[static_cast<std::size_t>(digit)];
 }
@@ -214,7 +214,7 @@ namespace {
 constexpr int kLinesPerCurve = 6;  // bends of a 15-pixel stroke are then off by less than a tenth of a pixel
 constexpr float kFar = 1e6F;
 
-Point on_curve(const Curve& curve, float t) {
+Point on_curve(const Stroke& curve, float t) {
   const float a = (1 - t) * (1 - t), b = 2 * t * (1 - t), c = t * t;
   return {a * curve.from.x + b * curve.control.x + c * curve.to.x,
           a * curve.from.y + b * curve.control.y + c * curve.to.y};
@@ -237,7 +237,7 @@ Pen::Pen(int side, float radius)
       radius_(radius),
       nearest_(static_cast<std::size_t>(side) * static_cast<std::size_t>(side), kFar) {}
 
-void Pen::draw(const Curve& curve) {
+void Pen::draw(const Stroke& curve) {
   Point from = curve.from;
   for (int i = 1; i <= kLinesPerCurve; ++i) {
     const Point to = on_curve(curve, static_cast<float>(i) / kLinesPerCurve);

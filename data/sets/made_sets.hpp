@@ -4,6 +4,7 @@
 #pragma once
 
 #include "data/dataset.hpp"
+#include "data/sets/set_loading.hpp"
 #include "kernels/numerics/random.hpp"
 
 #include <cstdint>
@@ -40,9 +41,9 @@ enum class DataStream : std::uint32_t {
 
 /// Word w of a sample is word w % 4 of philox(seed, {w / 4, sample, random_stream(kData, stream), 0}).
 /// All results are the same on every machine: additions, multiplications, divisions and square roots only.
-class Draws {
+class SampleDraws {
  public:
-  Draws(std::uint64_t seed, DataStream stream, std::uint32_t sample)
+  SampleDraws(std::uint64_t seed, DataStream stream, std::uint32_t sample)
       : seed_(seed), stream_(stream), sample_(sample) {}
 
   std::uint32_t bits() {
@@ -87,7 +88,7 @@ struct Point {
 };
 
 /// A quadratic Bezier curve.
-struct Curve {
+struct Stroke {
   Point from, control, to;
 };
 
@@ -100,7 +101,7 @@ class Pen {
 
   /// Coordinates in pixels; pixel (row, column) has its centre at y = row, x = column. Parts outside are
   /// cut off.
-  void draw(const Curve& curve);
+  void draw(const Stroke& curve);
   /// How much of each pixel is covered, 0 to 1, with an edge of one pixel. coverage: [side * side]
   void coverage(std::span<float> coverage) const;
 
@@ -115,6 +116,6 @@ class Pen {
 // How the ten digits are written: strokes in a unit box.
 
 /// The strokes of a digit 0 to 9. They are in a box from (0, 0) top left to (1, 1) bottom right.
-std::span<const Curve> strokes_of_digit(std::int32_t digit);
+std::span<const Stroke> strokes_of_digit(std::int32_t digit);
 
 }  // namespace lockstep

@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// SetDirectory: files get names that no reader looks for, and their own once all are there.
+#include "data/sets/set_directory.hpp"
+
 #include "common/error.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 

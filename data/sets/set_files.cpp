@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Looking for the files of a data set.
+#include "data/sets/set_files.hpp"
+
 #include "common/error.hpp"
 #include "common/installed.hpp"
 #include "data/sets/catalogue.hpp"
-#include "data/sets/set_formats.hpp"
+#include "data/sets/set_loading.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -9,6 +9,7 @@
 #include "common/text_layout.hpp"
 #include "data/sets/made_sets.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 
 #include <fmt/format.h>
 

@@ -1,18 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The formats that data sets are stored in, or the ways in which they are made: one table. And what their loaders
-/// share: where the files of a set lie on this machine, and samples with several labels.
+/// The formats that data sets are stored in, or the ways in which they are made: one table. Their loaders share samples
+/// with several labels.
 #pragma once
 
-#include "common/env.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/set_files.hpp"
+#include "data/sets/set_loading.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,69 +20,6 @@
 #include <vector>
 
 namespace lockstep {
-
-// Files of a data set, and their places.
-
-/// The names that a file may have, without .gz; the first is the one in messages.
-using FileNames = std::vector<std::string>;
-
-/// The files of a set, as found: plain or with .gz.
-struct SetFiles {
-  std::filesystem::path directory;
-  std::vector<std::filesystem::path> files;  ///< in the order in which they were asked for
-  std::filesystem::path names;               ///< SetEntry::names_file; empty: it is not there
-};
-
-/// The directories that may hold a set, best first. A given root: ROOT/SET, ROOT. `auto`: $LOCKSTEP_DATA/SET,
-/// $LOCKSTEP_DATA, ${XDG_CACHE_HOME:-~/.cache}/lockstep/SET, /usr/share/datasets/SET; without the ones whose
-/// variable is not set. Behind each come SetEntry::folders in it. People's own data have no name to look for: they are
-/// in ROOT itself. Reads the environment when root is `auto`.
-std::vector<std::filesystem::path> candidate_places(const SetEntry& set, const std::string& root);
-
-/// The first place that holds all of these files; a plain file is preferred to a .gz beside it.
-/// @throws MissingDataError  names the places with what they lack, and what to do about it; folders of theirs that are not
-///                           there go unnamed
-/// @throws IoError           there is none, and a place that may be one cannot be examined
-/// @throws DataError         a file is there under two of its names
-SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
-                        const std::vector<std::filesystem::path>& places);
-
-/// The file in a directory under any of these names, plain or with .gz; empty: it is not there.
-/// @throws DataError  it is there under two of them
-std::filesystem::path find_one_of(const std::filesystem::path& directory, const FileNames& names);
-
-// A directory that gets the files of a new set, in IDX files or in shards. It gets all of them or none.
-
-class SetDirectory {
- public:
-  /// Makes the directory if need be, and claims it.
-  /// @param replace  whether a set that is in there may go
-  /// @throws UsageError  there are files of a set, and they may not go; or things of their names that are no
-  /// files
-  /// @throws IoError     it cannot be made or written, or another process is at work in it
-  SetDirectory(Env& env, std::string path, bool replace);
-  /// Removes what was not published.
-  ~SetDirectory();
-  SetDirectory(const SetDirectory&) = delete;
-  SetDirectory& operator=(const SetDirectory&) = delete;
-
-  /// The path under which a file of the set is to be created now; publish gives it its name.
-  std::string add(const std::string& name);
-  /// Puts the new files in the place of all old ones, of either format. They get their names in the order in which they
-  /// were added.
-  void publish();
-
- private:
-  std::string in_directory(const std::string& name) const;
-  void require_free_names() const;
-  void remove_partial_files() noexcept;
-
-  Env& env_;
-  std::string path_;
-  bool replace_;
-  std::unique_ptr<FileClaim> claim_;
-  std::vector<std::string> added_;
-};
 
 // Samples with any number of labels: Dataset::label_sets while a set is read.
 
@@ -209,37 +145,7 @@ std::vector<FileNames> tar_set_files(const SetEntry& set);
 SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-// CIFAR-10 and sets like it in its binary format: https://www.cs.toronto.edu/~kriz/cifar.html, "binary
-// version".
-//
-// records of   label bytes, of which the last counts | [channel][row][column], as the set's entry has them
-//
-// and nothing else: no header, and as many records a file as there are.
-
-/// Contents of a file of records.
-struct CifarRecords {
-  std::vector<std::int32_t> labels;
-  std::vector<std::uint8_t> images;  ///< [record][features]
-};
-
-struct CifarLayout {
-  std::size_t label_bytes = 1;
-  std::size_t features = 0;
-  std::size_t classes = 0;
-
-  std::size_t record_bytes() const { return label_bytes + features; }
-};
-
-/// @param name  for messages
-/// @throws DataError  naming offset and cause: no records, a part of one, a label that there is no class for,
-/// more than an IDX file could hold, gzip damage
-CifarRecords parse_cifar(std::span<const std::uint8_t> file, const std::string& name,
-                         const CifarLayout& layout);
-
-/// Parses a file of the version for Python (data/sets/pickle.hpp): the same records.
-/// @throws DataError  as Pickle; an array or labels of another kind, size or range
-CifarRecords parse_pickled_cifar(std::span<const std::uint8_t> file, const std::string& name,
-                                 const CifarLayout& layout);
+// CIFAR-10 and sets like it (data/sets/cifar_set.hpp).
 
 /// The files that the set's entry names, or those of the version for Python, which are called so without ".bin". Those
 /// that begin with "test" hold the test images.

@@ -1,12 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Loading a set in whichever format: its files, its parts, and the numbers that normalise it.
+#include "data/sets/set_loading.hpp"
+
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
+#include "data/batch_loader.hpp"
 #include "data/sets/made_sets.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>

@@ -9,6 +9,7 @@
 #include "data/sample_store.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 #include "data/sets/table_columns.hpp"

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: MIT
 /// ShardWriter: blocks are hashed and written as they fill up. And what writes a set of any format so.
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_directory.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>

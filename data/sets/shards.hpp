@@ -15,7 +15,8 @@
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/set_formats.hpp"
+#include "data/sets/set_directory.hpp"
+#include "data/sets/set_loading.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>

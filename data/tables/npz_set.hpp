@@ -10,7 +10,8 @@
 #pragma once
 
 #include "common/env.hpp"
-#include "data/tables/table.hpp"
+#include "data/sets/set_loading.hpp"
+#include "data/tables/table_conversion.hpp"
 
 #include <string>
 

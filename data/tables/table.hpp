@@ -4,8 +4,6 @@
 /// (.npy, .npz), row after row, so that a file may be larger than memory.
 #pragma once
 
-#include "common/env.hpp"
-#include "data/dataset.hpp"
 #include "data/tables/cells.hpp"
 #include "kernels/shapes.hpp"
 
@@ -102,48 +100,5 @@ const char* read_feature(std::string_view text, float& value);
 
 /// Empty, or NA, N/A, NaN, null, None, ? in the usual letters, without spaces around it.
 bool is_missing(std::string_view text);
-
-/// Columns that hold text, and no numbers: what() names them, and columns() says more of each.
-class TextColumnsError : public DataError {
- public:
-  TextColumnsError(const std::string& file, std::vector<TextColumn> columns);
-  const std::vector<TextColumn>& columns() const { return columns_; }
-
- private:
-  std::vector<TextColumn> columns_;
-};
-
-/// Labels become classes in the order of their numbers, or of their bytes if one is no whole number. If all are
-/// whole numbers, 1.0 is 1.
-struct TableConversionOptions {
-  TableOptions table = {};
-  std::string to = {};        ///< the directory of the new set
-  SplitChoice split = {};     ///< for each class
-  bool replace = false;       ///< the set that is in `to` already
-  bool skip_damaged = false;  ///< go on without rows that cannot be used
-};
-
-struct TableConversion {
-  ImageShape shape;
-  std::vector<std::string> class_names;
-  std::vector<std::int64_t> train, test, validation;  ///< [class] samples
-  std::int64_t damaged = 0;                           ///< rows that were left out
-  std::int64_t incomplete = 0;                  ///< rows left out for empty cells (MissingCells::kDropped)
-  std::shared_ptr<const TableColumns> columns;  ///< recipe that the set records; null: none
-  std::vector<std::int64_t> filled;             ///< [column] cells that were empty
-  std::string label_column, warning;            ///< as of Table
-  std::vector<std::string> troubles;            ///< the first kMostTroubles of them, each with file and line
-};
-
-inline constexpr std::size_t kMostTroubles = 10;
-
-/// Reads the table twice, first its labels and then its numbers. With means or medians it reads it three times.
-/// Writes data.set: table (docs/shard-format.md). Needs the memory of some rows, and 6 bytes for each; for medians
-/// that of all numbers. The set is a function of the table's rows and the choice.
-/// @throws TextColumnsError
-/// @throws DataError   a row that cannot be used, unless skip_damaged; labels that are no classes, or one class; a
-///                     class with too few samples to test with some of them
-/// @throws UsageError, IoError  as ShardWriter
-TableConversion convert_table(Env& env, const TableConversionOptions& options);
 
 }  // namespace lockstep

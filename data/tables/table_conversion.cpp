@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Turns a table into a set. Reads its labels first, which give the classes and the rows for testing, and then its
 /// numbers.
+#include "data/tables/table_conversion.hpp"
+
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"

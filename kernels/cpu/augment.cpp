@@ -6,6 +6,8 @@
 
 #include "kernels/cpu/ops.hpp"
 #include "kernels/mix.hpp"
+#include "kernels/numerics/augment_draws.hpp"
+#include "kernels/numerics/augment_pixels.hpp"
 
 #include <algorithm>
 #include <array>
@@ -61,8 +63,8 @@ void move_rows(const AugmentPlan& plan, const AugmentMap& map, const std::uint8_
 }
 
 /// Weights of the four pixels around a place: in whole numbers, blend() multiplied out.
-struct Weights {
-  explicit Weights(const augment::Taps& taps) {
+struct TapWeights {
+  explicit TapWeights(const augment::Taps& taps) {
     const std::int32_t left = augment::kTapOne - taps.right, upper = augment::kTapOne - taps.lower;
     upper_left = upper * left, upper_right = upper * taps.right;
     lower_left = taps.lower * left, lower_right = taps.lower * taps.right;
@@ -88,7 +90,7 @@ void interpolate_row(const AugmentPlan& plan, const AugmentMap& map, int y, cons
     const bool inside =
         taps.column >= 0 && taps.column + 1 < plan.width && taps.row >= 0 && taps.row + 1 < plan.height;
     if (inside) {
-      const Weights weights(taps);
+      const TapWeights weights(taps);
       const std::uint8_t* at = image + std::int64_t{taps.row} * plan.width + taps.column;
       for (int c = 0; c < plan.channels; ++c, at += plane) to[c * plane + x] = weights.blend(at, plan.width);
     } else {

@@ -127,7 +127,7 @@ struct SteppedGradients {
 
 /// dy and dy xhat.
 template <class Gradients>
-struct GradientTerms {
+struct NormGradientTerms {
   const float* x;
   Gradients gradients;
   float mean, rstd;
@@ -167,7 +167,7 @@ void sums_of_gradients(const BatchNormShape& shape, const float* x, const float*
   const Groups groups(shape);
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, sums += kBatchNormWords)
-    add_channel(groups, GradientTerms<PlainGradients>{x, {dy}, channels[c].mean, channels[c].rstd}, sums);
+    add_channel(groups, NormGradientTerms<PlainGradients>{x, {dy}, channels[c].mean, channels[c].rstd}, sums);
 }
 
 template <bool kAdds, bool kSelects>
@@ -178,7 +178,7 @@ void sums_of_stepped(const BatchNormShape& shape, NormSteps steps, const float* 
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, sums += kBatchNormWords) {
     const Gradients gradients{dy, steps.added, steps.positive};
-    add_channel(groups, GradientTerms<Gradients>{x, gradients, channels[c].mean, channels[c].rstd}, sums);
+    add_channel(groups, NormGradientTerms<Gradients>{x, gradients, channels[c].mean, channels[c].rstd}, sums);
     if constexpr (kAdds) steps.added += size;
     if constexpr (kSelects) steps.positive += size / kByte;
   }

@@ -276,14 +276,14 @@ GradientCall gradient_call(const Conv2dShape& s) {
 }
 
 /// Data that all groups of a convolution share.
-struct GroupGradient {
+struct GroupGradientWriter {
   Conv2dShape shape;  ///< shape of one group
   std::vector<Term> terms;
   TermImage image;
   std::vector<std::size_t> taps;
   std::vector<ChannelBlock> blocks;  ///< blocks of output channels
 
-  GroupGradient(const Conv2dShape& s, const GradientSplit& split, Scratch& scratch)
+  GroupGradientWriter(const Conv2dShape& s, const GradientSplit& split, Scratch& scratch)
       : shape(s.group()),
         terms(terms_of(shape, split)),
         image(shape, copies_image(shape), kTapsOfGroup, most_rows(terms), scratch),
@@ -368,7 +368,7 @@ void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, con
   static thread_local Scratch scratch;
   // A few channels read x as often as it would be copied.
   const bool skips = skips_pixels(s) && s.group_outputs() > 2 * static_cast<int>(kGradientChannels);
-  GroupGradient group(skips ? without_skipped(s) : s, split, scratch);
+  GroupGradientWriter group(skips ? without_skipped(s) : s, split, scratch);
   const Conv2dShape of_group = s.group();
   for (int g = 0; g < s.groups; ++g) {
     group.write(skips ? copy_read_pixels(of_group, x, scratch) : x, dy, to);

@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
 /// Some pixels of a row, of the samples of a vector. Steps are in floats.
-struct PixelCall {
+struct PixelRowCall {
   std::size_t rows = 0, columns = 0;  ///< rows and columns of taps
   std::ptrdiff_t source_row = 0, source_column = 0;
   std::ptrdiff_t weight_row = 0, weight_column = 0;
@@ -37,7 +37,7 @@ inline constexpr std::size_t kPixelsAtOnce = 8;
 
 /// Each pixel's sum is the chain of a TileCall with one channel.
 template <std::size_t P>
-HWY_NOINLINE void run_pixels(const PixelCall& call) {
+HWY_NOINLINE void run_pixels(const PixelRowCall& call) {
   Lanes sum[P];
   LOCKSTEP_UNROLL
   for (std::size_t p = 0; p < P; ++p) sum[p] = hn::Zero(kTag);
@@ -94,7 +94,7 @@ inline void correlate_channel(const Correlation& c, const std::vector<ColumnRun>
                               const float* weights, float end, float* target) {
   static constexpr auto kFunctions = pixel_functions(std::make_index_sequence<kPixelsAtOnce>());
   const std::ptrdiff_t batch = c.batch;
-  PixelCall call;
+  PixelRowCall call;
   call.source_column = batch * c.source_step;
   call.source_row = call.source_column * c.source_columns;
   call.weight_column = c.tap_step;

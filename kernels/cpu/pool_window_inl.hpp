@@ -20,18 +20,18 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 
 /// The taps [begin, end) of a window, along one dimension, that lie inside the image. Tap t is pixel origin +
 /// t.
-struct TapRange {
+struct WindowTaps {
   int begin, end, origin;
 };
 
-HWY_INLINE TapRange taps_inside(const Pool2dShape& shape, int window, int image_size) {
+HWY_INLINE WindowTaps taps_inside(const Pool2dShape& shape, int window, int image_size) {
   const int origin = window * shape.stride - shape.padding;
   return {std::max(0, -origin), std::min(shape.kernel, image_size - origin), origin};
 }
 
 /// One window of one channel, for the whole batch. Offsets count numbers from the start of a tensor.
 struct PoolWindow {
-  TapRange rows, columns;
+  WindowTaps rows, columns;
   std::size_t channel_offset;  ///< offset of the channel in x
   std::size_t y_offset;        ///< offset of the window's result in y
 };
@@ -45,7 +45,7 @@ HWY_INLINE void for_each_window(const Pool2dShape& shape, const Body& body) {
   std::size_t y_offset = 0;
   for (int c = 0; c < shape.channels; ++c) {
     for (int p = 0; p < shape.out_height(); ++p) {
-      const TapRange rows = taps_inside(shape, p, shape.in_height);
+      const WindowTaps rows = taps_inside(shape, p, shape.in_height);
       for (int q = 0; q < shape.out_width(); ++q, y_offset += batch) {
         body(PoolWindow{rows, taps_inside(shape, q, shape.in_width),
                         static_cast<std::size_t>(c) * channel_size, y_offset});

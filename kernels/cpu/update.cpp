@@ -3,6 +3,7 @@
 /// The optimiser step, elementwise and SIMD: one pass over gradient, buffers and weights.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/optimizers/rule_steps.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 
 #undef HWY_TARGET_INCLUDE

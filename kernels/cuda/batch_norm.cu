@@ -52,7 +52,7 @@ struct SquareTerms {
 };
 
 /// dy and dy xhat.
-struct GradientTerms {
+struct NormGradientTerms {
   const float *x, *dy;
   const BatchNormChannel* channels;
   float mean, rstd;
@@ -243,7 +243,7 @@ void batch_norm_sums(cudaStream_t stream, const BatchNormShape& shape, TensorLay
 void batch_norm_gradient_sums(cudaStream_t stream, const BatchNormShape& shape, TensorLayout layout,
                               int grain, const float* x, const float* dy, const BatchNormChannel* channels,
                               std::int64_t* words) {
-  queue_sums(stream, shape, layout, grain, GradientTerms{x, dy, channels, 0, 0}, words);
+  queue_sums(stream, shape, layout, grain, NormGradientTerms{x, dy, channels, 0, 0}, words);
 }
 
 void batch_norm_statistics(cudaStream_t stream, int channels, std::int64_t numbers, double eps,

@@ -4,6 +4,7 @@
 #include "kernels/cuda/conv2d_direct.cuh"
 #include "kernels/cuda/conv2d_generic.cuh"
 #include "kernels/cuda/conv2d_generic_weights.cuh"
+#include "kernels/cuda/conv2d_patch.cuh"
 #include "kernels/cuda/conv2d_staged.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"

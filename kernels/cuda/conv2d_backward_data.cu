@@ -27,6 +27,7 @@
 #include "common/error.hpp"
 #include "kernels/cuda/conv2d_direct.cuh"
 #include "kernels/cuda/conv2d_generic.cuh"
+#include "kernels/cuda/conv2d_patch.cuh"
 #include "kernels/cuda/conv2d_scatter.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "kernels/cuda/conv2d_direct.cuh"
+#include "kernels/cuda/conv2d_patch.cuh"
 #include "kernels/cuda/conv2d_plan.cuh"
 #include "kernels/shapes.hpp"
 

@@ -18,6 +18,8 @@
 #include "kernels/cuda/threads.cuh"
 #include "kernels/mix.hpp"
 #include "kernels/numerics/augment.hpp"
+#include "kernels/numerics/augment_draws.hpp"
+#include "kernels/numerics/augment_pixels.hpp"
 
 #include <cmath>
 

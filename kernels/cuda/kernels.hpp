@@ -5,9 +5,24 @@
 /// emulator.
 #pragma once
 
-#include "kernels/device_ops.hpp"
+#include "kernels/device_epilogue.hpp"
+#include "kernels/device_fingerprints.hpp"
+#include "kernels/device_samples.hpp"
+#include "kernels/device_sums.hpp"
+#include "kernels/device_update.hpp"
+#include "kernels/shapes.hpp"
 
 #include <gpu/launch.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep {
+
+struct BatchNormShape;  // kernels/batch_norm.hpp
+struct BatchNormChannel;
+
+}  // namespace lockstep
 
 namespace lockstep::LOCKSTEP_GPU {
 

@@ -66,12 +66,12 @@ struct ForwardTile {
 };
 
 /// The inner indices [begin, end) of a warp.
-struct Slice {
+struct InputSlice {
   int begin, end;
 };
 
 template <int kSamples>
-__device__ inline void load_x(const ForwardArgs& args, int i, const Slice& slice,
+__device__ inline void load_x(const ForwardArgs& args, int i, const InputSlice& slice,
                               const int (&column)[kSamples], float (&x)[kSamples][kGroup]) {
   const float* row = args.x + static_cast<std::size_t>(i) * args.shape.batch;
 #pragma unroll
@@ -83,8 +83,8 @@ __device__ inline void load_x(const ForwardArgs& args, int i, const Slice& slice
 
 /// Weights of the inner indices from i on to shared memory, as [inner index][output]; 0 beyond the slice.
 template <int kOutputs, int kStride>
-__device__ inline void stage_weights(const ForwardArgs& args, int i, const Slice& slice, int rows, int output,
-                                     int lane, float* shared) {
+__device__ inline void stage_weights(const ForwardArgs& args, int i, const InputSlice& slice, int rows,
+                                     int output, int lane, float* shared) {
   float w[tiles(kChunk, kLanes)][kOutputs];
 #pragma unroll
   for (int part = 0; part < tiles(kChunk, kLanes); ++part) {
@@ -120,7 +120,7 @@ __device__ inline void multiply_group(const float* weights, const float (&x)[kSa
 
 /// This warp's part of the sums. While a group of x is multiplied, the next two are on their way.
 template <int kOutputs, int kSamples>
-__device__ inline void sum_slice(const ForwardArgs& args, const Slice& slice, int output, int lane,
+__device__ inline void sum_slice(const ForwardArgs& args, const InputSlice& slice, int output, int lane,
                                  const int (&column)[kSamples], float* shared,
                                  const EarlierSums<kOutputs * kSamples>& earlier,
                                  float (&sum)[kOutputs][kSamples]) {
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) forward_kernel(
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
   const int output = blockIdx.x * kOutputs, first_column = blockIdx.y * kLanes * kSamples;
   const std::uint32_t step = args.state == nullptr ? 0 : args.state->step;
-  const Slice slice = {warp * args.length, min((warp + 1) * args.length, args.shape.in_features)};
+  const InputSlice slice = {warp * args.length, min((warp + 1) * args.length, args.shape.in_features)};
 
   int column[kSamples];  // those beyond the batch repeat the last one and are not stored
 #pragma unroll

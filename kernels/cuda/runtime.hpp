@@ -6,6 +6,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/platform.hpp"
 
 #include <gpu/launch.cuh>
 

@@ -3,7 +3,7 @@
 /// Sums over the threads of a kernel: exact sums, the parts of a sum in their order, fingerprints.
 #pragma once
 
-#include "kernels/device_ops.hpp"
+#include "kernels/device_sums.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 
 #include <gpu/launch.cuh>

@@ -8,6 +8,7 @@
 #include "kernels/cuda/sums.cuh"
 #include "kernels/cuda/threads.cuh"
 #include "kernels/numerics/sums.hpp"
+#include "kernels/optimizers/rule_steps.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 
 #include <cmath>

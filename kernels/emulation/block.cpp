@@ -4,6 +4,8 @@
 #include "kernels/emulation/block.hpp"
 
 #include "common/error.hpp"
+#include "kernels/emulation/builtins.hpp"
+#include "kernels/emulation/warp.hpp"
 
 #include <fmt/format.h>
 

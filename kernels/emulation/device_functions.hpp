@@ -5,6 +5,7 @@
 
 #include "kernels/emulation/block.hpp"
 #include "kernels/emulation/errors.hpp"
+#include "kernels/emulation/warp.hpp"
 
 #include <bit>
 #include <cmath>

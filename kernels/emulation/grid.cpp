@@ -3,6 +3,7 @@
 /// Checks a launch as the runtime does, then runs its blocks one by one.
 #include "common/error.hpp"
 #include "kernels/emulation/block.hpp"
+#include "kernels/emulation/builtins.hpp"
 #include "kernels/emulation/memory.hpp"
 
 #include <fmt/format.h>

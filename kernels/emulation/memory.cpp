@@ -130,28 +130,30 @@ std::size_t most_shared_bytes() {
   return shared_bytes_of_test;
 }
 
-SharedMemory::SharedMemory() : memory_(new unsigned char[kMemoryBytes]), end_(memory_.get()) {
+BlockSharedMemory::BlockSharedMemory() : memory_(new unsigned char[kMemoryBytes]), end_(memory_.get()) {
   arrays_.reserve(kMaxArrays);
 }
 
-SharedMemory::~SharedMemory() {
+BlockSharedMemory::~BlockSharedMemory() {
   unpoison(memory_.get(), kMemoryBytes);
 }
 
-void SharedMemory::start_block(std::size_t dynamic_bytes) {
+void BlockSharedMemory::start_block(std::size_t dynamic_bytes) {
   arrays_.clear();
   close_redzone(memory_.get(), kSharedRedzoneBytes);
   end_ = memory_.get() + kSharedRedzoneBytes;
   append(this, {}, dynamic_bytes, 16);
 }
 
-void* SharedMemory::array(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment) {
+void* BlockSharedMemory::array(const void* site, const CallSite& call, std::size_t bytes,
+                               std::size_t alignment) {
   for (const Array& array : arrays_)
     if (array.site == site) return array.data;
   return append(site, call, bytes, std::max<std::size_t>(alignment, 16));
 }
 
-void* SharedMemory::append(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment) {
+void* BlockSharedMemory::append(const void* site, const CallSite& call, std::size_t bytes,
+                                std::size_t alignment) {
   std::size_t total = bytes;
   for (const Array& array : arrays_) total += array.bytes;
   if (total > most_shared_bytes() || arrays_.size() == kMaxArrays || alignment > kSharedRedzoneBytes)
@@ -167,7 +169,7 @@ void* SharedMemory::append(const void* site, const CallSite& call, std::size_t b
   return data;
 }
 
-std::string SharedMemory::damage() const {
+std::string BlockSharedMemory::damage() const {
   if (find_damage(memory_.get(), kSharedRedzoneBytes) != nullptr) return "before the first shared array";
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     const Array& array = arrays_[i];

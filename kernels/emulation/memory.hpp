@@ -53,12 +53,12 @@ inline constexpr std::size_t kMaxSharedBytesPerBlock = 163 * 1024;
 std::size_t most_shared_bytes();
 
 /// Belongs to one OS thread, which runs one block at a time.
-class SharedMemory {
+class BlockSharedMemory {
  public:
-  SharedMemory();
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory();
+  BlockSharedMemory();
+  BlockSharedMemory(const BlockSharedMemory&) = delete;
+  BlockSharedMemory& operator=(const BlockSharedMemory&) = delete;
+  ~BlockSharedMemory();
 
   /// A new block starts: it has only the dynamic array, of `dynamic_bytes`.
   void start_block(std::size_t dynamic_bytes);

@@ -11,12 +11,12 @@ namespace lockstep::emulation {
 
 // The types and constants of the CUDA runtime that kernels/cuda uses, with CUDA's names and values.
 
-struct Stream;
-struct Event;
+struct StreamState;
+struct EventState;
 class OperationGraph;
 
-using cudaStream_t = Stream*;
-using cudaEvent_t = Event*;
+using cudaStream_t = StreamState*;
+using cudaEvent_t = EventState*;
 using cudaGraph_t = OperationGraph*;
 using cudaGraphExec_t = const OperationGraph*;
 

@@ -32,7 +32,7 @@ cudaError_t outcome(const Capture& capture, const OperationGraph::Frontier& fron
 }  // namespace
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
-  *stream = new Stream;
+  *stream = new StreamState;
   return cudaSuccess;
 }
 
@@ -64,7 +64,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  *event = new Event;
+  *event = new EventState;
   (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
@@ -165,7 +165,7 @@ void CapturePoint::join(const CapturePoint& other) {
     if (std::find(frontier.begin(), frontier.end(), node) == frontier.end()) frontier.push_back(node);
 }
 
-void queue(Stream* stream, Operation operation) {
+void queue(StreamState* stream, Operation operation) {
   if (stream == nullptr || !stream->point.active()) return operation();
   CapturePoint& point = stream->point;
   const auto node = point.capture->graph.add(std::move(operation), point.frontier);

@@ -42,11 +42,11 @@ class OperationGraph {
   std::vector<Step> nodes_;
 };
 
-struct Stream;
+struct StreamState;
 
 /// A graph that is being recorded by the stream that began it and those that joined in.
 struct Capture {
-  const Stream* origin = nullptr;
+  const StreamState* origin = nullptr;
   std::thread::id thread;  ///< the thread that must end it; none if that may be any
   OperationGraph graph;
   bool invalid = false;  ///< a call was refused meanwhile: no graph will come of it
@@ -62,14 +62,14 @@ struct CapturePoint {
   void join(const CapturePoint& other);
 };
 
-struct Stream {
+struct StreamState {
   CapturePoint point;
 };
 
 /// Runs the operation, or records it. Null: the default stream, which cannot capture.
-void queue(Stream* stream, Operation operation);
+void queue(StreamState* stream, Operation operation);
 
-struct Event {
+struct EventState {
   bool timed = true;
   bool recorded = false;
   std::chrono::steady_clock::time_point time;  ///< time of the last record()

@@ -3,8 +3,8 @@
 /// Every update rule, and the selection of one by name: the one list of them for kernels.
 ///
 /// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU.
-/// So it has no include guard and no includes: those are kernels/optimizers/update_rule.hpp. LOCKSTEP_RULE, defined
-/// before it, says how such a function is declared there. `N` is the device's arithmetic:
+/// So it has no include guard and no includes: those are kernels/optimizers/update_rule.hpp and rule_steps.hpp.
+/// LOCKSTEP_RULE, defined before it, says how such a function is declared there. `N` is the device's arithmetic:
 /// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
 /// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b), its mirror.
 ///

@@ -3,6 +3,8 @@
 /// Properties of a rule that are known without computing with it.
 #include "kernels/optimizers/update_rule.hpp"
 
+#include "kernels/optimizers/rule_steps.hpp"
+
 namespace lockstep {
 namespace {
 

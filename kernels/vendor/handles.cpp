@@ -104,18 +104,18 @@ StreamContext::StreamContext(Device& device, cudaStream_t stream)
       cudnn_(make_cudnn(stream)),
       cublas_(make_cublas(stream, cublas_workspace_.data())) {}
 
-void* StreamContext::bytes(Scratch purpose, std::size_t bytes) {
+void* StreamContext::bytes(VendorScratch purpose, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   auto& memory = scratch_[static_cast<int>(purpose)];
   if (memory.empty() || memory.back().size() < bytes) memory.emplace_back(device_, bytes);
   return memory.back().data();
 }
 
-float* StreamContext::floats(Scratch purpose, std::size_t size) {
+float* StreamContext::floats(VendorScratch purpose, std::size_t size) {
   return static_cast<float*>(bytes(purpose, size * sizeof(float)));
 }
 
-const float* StreamContext::aligned(Scratch purpose, const float* from, std::size_t size) {
+const float* StreamContext::aligned(VendorScratch purpose, const float* from, std::size_t size) {
   if (is_aligned(from)) return from;
   float* copy = floats(purpose, size);
   LOCKSTEP_CUDA(cudaMemcpyAsync(copy, from, size * sizeof(float), cudaMemcpyDeviceToDevice, stream_));
@@ -173,12 +173,12 @@ std::string describe(cublasStatus_t status) {
 }
 
 template <typename Status>
-std::string failure_text(Status status, const CallSite& site) {
+std::string failure_text(Status status, const VendorCall& site) {
   return fmt::format("{} failed: {} at {}:{}", site.call, describe(status), site.file, site.line);
 }
 
 template <typename Status>
-[[noreturn]] void throw_failure(Status status, const CallSite& site) {
+[[noreturn]] void throw_failure(Status status, const VendorCall& site) {
   if (const char* fix = fix_of(status)) {
     throw DeviceError(
         fmt::format("{}; {}, or use {}native", failure_text(status, site), advice(fix), spelling().kernels));
@@ -187,26 +187,26 @@ template <typename Status>
 }
 
 template <typename Status>
-void print_failure(Status status, const CallSite& site) noexcept {
+void print_failure(Status status, const VendorCall& site) noexcept {
   std::fprintf(stderr, "lockstep: warning: %s failed with status %d at %s:%d\n", site.call,
                static_cast<int>(status), site.file, site.line);
 }
 
 }  // namespace
 
-void check(cudnnStatus_t status, const CallSite& site) {
+void check(cudnnStatus_t status, const VendorCall& site) {
   if (status != CUDNN_STATUS_SUCCESS) throw_failure(status, site);
 }
 
-void check(cublasStatus_t status, const CallSite& site) {
+void check(cublasStatus_t status, const VendorCall& site) {
   if (status != CUBLAS_STATUS_SUCCESS) throw_failure(status, site);
 }
 
-void log_failure(cudnnStatus_t status, const CallSite& site) noexcept {
+void log_failure(cudnnStatus_t status, const VendorCall& site) noexcept {
   if (status != CUDNN_STATUS_SUCCESS) print_failure(status, site);
 }
 
-void log_failure(cublasStatus_t status, const CallSite& site) noexcept {
+void log_failure(cublasStatus_t status, const VendorCall& site) noexcept {
   if (status != CUBLAS_STATUS_SUCCESS) print_failure(status, site);
 }
 

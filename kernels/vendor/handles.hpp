@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cublas_v2.h>
@@ -20,7 +21,7 @@
 namespace lockstep::vendor {
 
 /// A call, as the source has it.
-struct CallSite {
+struct VendorCall {
   const char* call;
   const char* file;
   int line;
@@ -28,23 +29,23 @@ struct CallSite {
 
 /// @throws DeviceError    if the library, the GPU or its memory is the cause, with what to do about it
 /// @throws InternalError  for any other failure
-void check(cudnnStatus_t status, const CallSite& site);
-void check(cublasStatus_t status, const CallSite& site);
+void check(cudnnStatus_t status, const VendorCall& site);
+void check(cublasStatus_t status, const VendorCall& site);
 
 /// For destructors: a failure is one line on standard error.
-void log_failure(cudnnStatus_t status, const CallSite& site) noexcept;
-void log_failure(cublasStatus_t status, const CallSite& site) noexcept;
+void log_failure(cudnnStatus_t status, const VendorCall& site) noexcept;
+void log_failure(cublasStatus_t status, const VendorCall& site) noexcept;
 
 }  // namespace lockstep::vendor
 
-#define LOCKSTEP_VENDOR_CALL_SITE(...) \
-  ::lockstep::vendor::CallSite {       \
-#__VA_ARGS__, __FILE__, __LINE__   \
+#define LOCKSTEP_VENDOR_CALL(...)    \
+  ::lockstep::vendor::VendorCall {   \
+#__VA_ARGS__, __FILE__, __LINE__ \
   }
-#define LOCKSTEP_CUDNN(...) ::lockstep::vendor::check(__VA_ARGS__, LOCKSTEP_VENDOR_CALL_SITE(__VA_ARGS__))
-#define LOCKSTEP_CUBLAS(...) ::lockstep::vendor::check(__VA_ARGS__, LOCKSTEP_VENDOR_CALL_SITE(__VA_ARGS__))
+#define LOCKSTEP_CUDNN(...) ::lockstep::vendor::check(__VA_ARGS__, LOCKSTEP_VENDOR_CALL(__VA_ARGS__))
+#define LOCKSTEP_CUBLAS(...) ::lockstep::vendor::check(__VA_ARGS__, LOCKSTEP_VENDOR_CALL(__VA_ARGS__))
 #define LOCKSTEP_VENDOR_NOEXCEPT(...) \
-  ::lockstep::vendor::log_failure(__VA_ARGS__, LOCKSTEP_VENDOR_CALL_SITE(__VA_ARGS__))
+  ::lockstep::vendor::log_failure(__VA_ARGS__, LOCKSTEP_VENDOR_CALL(__VA_ARGS__))
 
 namespace lockstep::vendor {
 
@@ -93,7 +94,7 @@ PoolingDescriptor describe_pool(const Pool2dShape& shape, cudnnPoolingMode_t mod
 // Needs of one stream: a handle of each library, and separate memory.
 
 /// Purposes of scratch memory. Each has separate memory.
-enum class Scratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kDy, kCount };
+enum class VendorScratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kDy, kCount };
 
 /// Factors of a result and of what it replaces; both libraries want their addresses.
 inline constexpr float kOne = 1, kZero = 0;
@@ -115,12 +116,12 @@ class StreamContext {
   /// At least `bytes` of device memory, or null for 0. Contents unspecified, and others' after the next call
   /// with this purpose. May allocate, then not while the stream captures; addresses that a captured graph
   /// has stay valid as long as this object.
-  void* bytes(Scratch purpose, std::size_t bytes);
-  float* floats(Scratch purpose, std::size_t size);
+  void* bytes(VendorScratch purpose, std::size_t bytes);
+  float* floats(VendorScratch purpose, std::size_t size);
 
   /// `from` itself if it is_aligned(), or a copy of its `size` numbers. Parameters and grains are only
   /// aligned to 4 bytes. None of Net's and LeNet's is copied.
-  const float* aligned(Scratch purpose, const float* from, std::size_t size);
+  const float* aligned(VendorScratch purpose, const float* from, std::size_t size);
 
  private:
   using Memory = DeviceBuffer<std::byte>;
@@ -131,7 +132,7 @@ class StreamContext {
   CudnnHandle cudnn_;
   CublasHandle cublas_;
   /// The newest of each purpose is the largest; graphs may use older ones.
-  std::vector<Memory> scratch_[static_cast<int>(Scratch::kCount)];
+  std::vector<Memory> scratch_[static_cast<int>(VendorScratch::kCount)];
 };
 
 }  // namespace lockstep::vendor

@@ -4,6 +4,7 @@
 #include "kernels/vendor/library.hpp"
 
 #include "kernels/cuda/error.hpp"
+#include "kernels/vendor/conv2d_algorithm.hpp"
 
 namespace lockstep::vendor {
 
@@ -48,13 +49,13 @@ namespace {
 
 /// A tensor as cuDNN wants it. Data is const float* or, for an output, float*.
 template <typename Descriptor, typename Data>
-struct Operand {
+struct DescribedTensor {
   Descriptor descriptor;
   Data data;
 };
 // For compilers that do not deduce it of a struct by themselves, such as clang 14.
 template <typename Descriptor, typename Data>
-Operand(Descriptor, Data) -> Operand<Descriptor, Data>;
+DescribedTensor(Descriptor, Data) -> DescribedTensor<Descriptor, Data>;
 
 /// c = the direction's operation on a and b.
 template <typename Api, typename A, typename B, typename C>
@@ -64,7 +65,7 @@ void run(StreamContext& context, VendorAlgorithms algorithms, std::optional<Conv
     chosen = choose_algorithm<Api>(context.cudnn(), algorithms, a.descriptor, b.descriptor, convolution,
                                    c.descriptor);
   }
-  void* workspace = context.bytes(Scratch::kWorkspace, chosen->workspace_bytes);
+  void* workspace = context.bytes(VendorScratch::kWorkspace, chosen->workspace_bytes);
   LOCKSTEP_CUDNN(Api::run(context.cudnn(), &kOne, a.descriptor, a.data, b.descriptor, b.data, convolution,
                           chosen->algorithm, workspace, chosen->workspace_bytes, &kZero, c.descriptor,
                           c.data));
@@ -83,23 +84,24 @@ Conv2d::Conv2d(const Conv2dShape& shape, VendorAlgorithms algorithms)
 
 void Conv2d::forward(StreamContext& context, const float* x, const float* w, float* y) {
   run<ForwardApi>(context, algorithms_, forward_, convolution_.get(),
-                  Operand{x_.get(), context.aligned(Scratch::kX, x, shape_.in_size())},
-                  Operand{w_.get(), context.aligned(Scratch::kW, w, shape_.weight_size())},
-                  Operand{y_.get(), y});
+                  DescribedTensor{x_.get(), context.aligned(VendorScratch::kX, x, shape_.in_size())},
+                  DescribedTensor{w_.get(), context.aligned(VendorScratch::kW, w, shape_.weight_size())},
+                  DescribedTensor{y_.get(), y});
 }
 
 void Conv2d::backward_data(StreamContext& context, const float* dy, const float* w, float* dx) {
   run<BackwardDataApi>(context, algorithms_, backward_data_, convolution_.get(),
-                       Operand{w_.get(), context.aligned(Scratch::kW, w, shape_.weight_size())},
-                       Operand{y_.get(), context.aligned(Scratch::kDy, dy, shape_.out_size())},
-                       Operand{x_.get(), dx});
+                       DescribedTensor{w_.get(), context.aligned(VendorScratch::kW, w, shape_.weight_size())},
+                       DescribedTensor{y_.get(), context.aligned(VendorScratch::kDy, dy, shape_.out_size())},
+                       DescribedTensor{x_.get(), dx});
 }
 
 void Conv2d::backward_weights(StreamContext& context, const float* x, const float* dy, float* dw) {
-  run<BackwardWeightsApi>(context, algorithms_, backward_weights_, convolution_.get(),
-                          Operand{x_.get(), context.aligned(Scratch::kX, x, shape_.in_size())},
-                          Operand{y_.get(), context.aligned(Scratch::kDy, dy, shape_.out_size())},
-                          Operand{w_.get(), dw});
+  run<BackwardWeightsApi>(
+      context, algorithms_, backward_weights_, convolution_.get(),
+      DescribedTensor{x_.get(), context.aligned(VendorScratch::kX, x, shape_.in_size())},
+      DescribedTensor{y_.get(), context.aligned(VendorScratch::kDy, dy, shape_.out_size())},
+      DescribedTensor{w_.get(), dw});
 }
 
 // cuBLAS counts elements down the columns, so our matrix [rows][columns] is for it the transpose, of
@@ -169,8 +171,9 @@ void ChannelBias::add(StreamContext& context, const float* b, float* y) const {
 }
 
 void ChannelBias::gradient(StreamContext& context, const float* dy, float* db) const {
-  LOCKSTEP_CUDNN(cudnnConvolutionBackwardBias(
-      context.cudnn(), &kOne, y_.get(), context.aligned(Scratch::kDy, dy, y_size_), &kZero, b_.get(), db));
+  LOCKSTEP_CUDNN(cudnnConvolutionBackwardBias(context.cudnn(), &kOne, y_.get(),
+                                              context.aligned(VendorScratch::kDy, dy, y_size_), &kZero,
+                                              b_.get(), db));
 }
 
 }  // namespace lockstep::vendor

@@ -266,7 +266,7 @@ class Ops final : public VendorOps {
     auto& layer = library_.layer(shape);
     const bool straight = epilogue.count == 0 && mask == nullptr;
     const std::size_t size = size_of(layer.output(), shape.batch);
-    float* sums = straight ? y : context.floats(Scratch::kBeforeEpilogue, size);
+    float* sums = straight ? y : context.floats(VendorScratch::kBeforeEpilogue, size);
     layer.forward(context, x, w, sums);
     add_bias(context, layer, b, sums);
     if (straight) return;
@@ -294,7 +294,7 @@ class Ops final : public VendorOps {
       layer.backward_data(context, dy, w, dx);
       return;
     }
-    float* pooled = context.floats(Scratch::kBeforeEpilogue, size_of(layer.input(), shape.batch));
+    float* pooled = context.floats(VendorScratch::kBeforeEpilogue, size_of(layer.input(), shape.batch));
     layer.backward_data(context, dy, w, pooled);
     native::epilogue_backward(context.stream(), *expand, shape.batch, false, pooled, dx);
   }
@@ -317,8 +317,8 @@ class Ops final : public VendorOps {
                  const ExactGradient& gradient) {
     const std::size_t weights = layer.weight_size();
     const auto biases = static_cast<std::size_t>(layer.output().channels);
-    float* dw = context.floats(Scratch::kWeightGradient, weights);
-    float* db = context.floats(Scratch::kBiasGradient, biases);
+    float* dw = context.floats(VendorScratch::kWeightGradient, weights);
+    float* db = context.floats(VendorScratch::kBiasGradient, biases);
     layer.backward_weights(context, x, dy, dw);
     layer.bias().gradient(context, dy, db);
     native::accumulate_exact(context.stream(), weights, dw, gradient.weight);

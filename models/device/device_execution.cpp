@@ -5,6 +5,7 @@
 
 #include "common/buffers.hpp"
 #include "common/error.hpp"
+#include "models/device_layer.hpp"
 #include "models/execution.hpp"
 #include "models/layer.hpp"
 #include "models/layer_options.hpp"

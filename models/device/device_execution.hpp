@@ -5,7 +5,9 @@
 #pragma once
 
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/device_sums.hpp"
 #include "kernels/device_timeline.hpp"
 #include "models/batch_layer.hpp"
 #include "models/network.hpp"

@@ -3,6 +3,7 @@
 /// A device's passes: stages forward, and backward with the ranges of gradients that each completes.
 #include "common/error.hpp"
 #include "models/device/device_execution.hpp"
+#include "models/device_layer.hpp"
 #include "models/layer.hpp"
 
 #include <cstddef>

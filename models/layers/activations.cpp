@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Layers that work on each element by itself: relu, the other activations, dropout.
+#include "kernels/device_ops.hpp"
 #include "kernels/shapes.hpp"
 #include "models/layers/layer_kinds.hpp"
 

@@ -3,6 +3,7 @@
 /// conv2d and conv_transpose2d. The latter's passes are those of a convolution, each in another's place.
 #include "common/buffers.hpp"
 #include "common/text_layout.hpp"
+#include "kernels/device_ops.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "models/layers/layer_kinds.hpp"
 #include "models/layers/weighted.hpp"

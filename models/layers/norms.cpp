@@ -3,6 +3,7 @@
 /// The layers that normalise. They have options, calls of ops, and use the sums of a batch.
 #include "common/text_layout.hpp"
 #include "kernels/batch_norm.hpp"
+#include "kernels/device_ops.hpp"
 #include "models/batch_layer.hpp"
 #include "models/layers/layer_kinds.hpp"
 

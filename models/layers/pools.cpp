@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Pooling: max, average, and averages of windows that follow from the output's size.
+#include "kernels/device_ops.hpp"
 #include "kernels/shapes.hpp"
 #include "models/layers/layer_kinds.hpp"
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/int16/ops.hpp"
+#include "models/device_layer.hpp"
 #include "models/layer.hpp"
 #include "models/layer_options.hpp"
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Layers that join what several layers compute: add, multiply, concat, route; and flatten.
 #include "common/text_layout.hpp"
+#include "kernels/device_ops.hpp"
 #include "models/layers/layer_kinds.hpp"
 
 #include <fmt/format.h>

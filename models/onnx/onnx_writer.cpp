@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 #include "models/onnx/onnx.hpp"
 
 #include <climits>

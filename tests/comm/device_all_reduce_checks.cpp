@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+#include "kernels/device_buffer.hpp"
 #include "tests/comm/device_checks.hpp"
 #include "tests/support/prelude.hpp"
 

@@ -128,7 +128,7 @@ TEST(TextLayoutTest, FoldingEndsForAnyTextAndWidth) {
 }
 
 TEST(TextLayoutTest, WhatMattersLeastIsLeftOutFirst) {
-  const std::vector<Field> fields = {{"epoch 1", 9}, {"slow", 1}, {"loss 2", 5}, {"(ms)", 3, 1}};
+  const std::vector<LineField> fields = {{"epoch 1", 9}, {"slow", 1}, {"loss 2", 5}, {"(ms)", 3, 1}};
   EXPECT_EQ(join(fields), "epoch 1  slow  loss 2 (ms)");
   EXPECT_EQ(fit(fields, 26), "epoch 1  slow  loss 2 (ms)");
   EXPECT_EQ(fit(fields, 25), "epoch 1  loss 2 (ms)");

@@ -4,6 +4,7 @@
 /// depend on the number of ranks.
 #include "comm/thread/thread_ranks.hpp"
 #include "data/dataset.hpp"
+#include "data/normalisation.hpp"
 #include "models/layer.hpp"
 #include "trainer/training/data_parallel.hpp"
 #include "trainer/training/training_loss.hpp"

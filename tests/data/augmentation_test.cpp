@@ -5,6 +5,8 @@
 
 #include "data/dataset.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/augment_draws.hpp"
+#include "kernels/numerics/augment_pixels.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"

@@ -6,7 +6,9 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>

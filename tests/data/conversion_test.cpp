@@ -4,8 +4,12 @@
 #include "data/pictures/conversion.hpp"
 
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
+#include "data/set_fingerprints.hpp"
+#include "data/sets/hold_out.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"

@@ -1,8 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Held-out and left-out samples: all others, and only they, are left to train on.
+#include "data/sets/hold_out.hpp"
+
 #include "data/dataset.hpp"
+#include "data/normalisation.hpp"
 #include "data/sampler.hpp"
+#include "data/set_fingerprints.hpp"
+#include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 

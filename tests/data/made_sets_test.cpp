@@ -4,6 +4,7 @@
 #include "data/sets/made_sets.hpp"
 
 #include "data/dataset.hpp"
+#include "data/sets/set_loading.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::made_sets_test {
@@ -20,7 +21,7 @@ std::uint64_t hash(std::span<const float> numbers) {
 }
 
 TEST(DrawsTest, NormalNumbersHaveTheMomentsOfN01) {
-  Draws draws(3, DataStream::kRandomTrain, 0);
+  SampleDraws draws(3, DataStream::kRandomTrain, 0);
   constexpr int kCount = 200000;
   double moments[5] = {};
   for (int i = 0; i < kCount; ++i) {
@@ -34,7 +35,7 @@ TEST(DrawsTest, NormalNumbersHaveTheMomentsOfN01) {
 }
 
 TEST(DrawsTest, BoundedNumbersStayBelowAndReachAll) {
-  Draws draws(3, DataStream::kRandomTrain, 1);
+  SampleDraws draws(3, DataStream::kRandomTrain, 1);
   std::array<int, 10> seen{};
   for (int i = 0; i < 10000; ++i) ++seen.at(draws.below(10));
   for (const int count : seen) EXPECT_NEAR(count, 1000, 150);

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// Mixup and cutmix against their definition in double precision: shares, boxes, bytes, partners and labels.
 #include "data/augmentation.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/augment_draws.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 

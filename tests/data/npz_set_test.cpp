@@ -6,6 +6,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "data/dataset.hpp"
+#include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"

@@ -3,8 +3,11 @@
 /// People's own data: any size, classes and channels, and whatever may be wrong with the files.
 #include "common/digest.hpp"
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
+#include "data/set_fingerprints.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/data/idx_fixture.hpp"

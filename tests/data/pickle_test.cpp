@@ -5,6 +5,8 @@
 
 #include "common/error.hpp"
 #include "data/dataset.hpp"
+#include "data/set_fingerprints.hpp"
+#include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"

@@ -61,7 +61,7 @@ void draw_digit(Picture& picture, int digit, double x, double y, double size, in
     return Point{static_cast<float>(x + (p.x - 0.5) * 0.65 * size),
                  static_cast<float>(y + (p.y - 0.5) * size)};
   };
-  for (const Curve& curve : strokes_of_digit(digit))
+  for (const Stroke& curve : strokes_of_digit(digit))
     pen.draw({place(curve.from), place(curve.control), place(curve.to)});
   std::vector<float> coverage(static_cast<std::size_t>(side) * static_cast<std::size_t>(side));
   pen.coverage(coverage);

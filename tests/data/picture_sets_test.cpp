@@ -3,9 +3,13 @@
 /// Sets of pictures, in folders and in WebDataset's archives: the samples that convert makes of them, and no others.
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
+#include "data/normalisation.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/picture_store.hpp"
+#include "data/set_fingerprints.hpp"
+#include "data/sets/set_loading.hpp"
 #include "data/sets/tar_samples.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"

@@ -5,9 +5,13 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
+#include "data/sets/hold_out.hpp"
+#include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/readers.hpp"
+#include "data/tables/table_conversion.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"

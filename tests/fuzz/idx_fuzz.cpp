@@ -4,8 +4,8 @@
 /// same.
 #include "common/error.hpp"
 #include "data/idx.hpp"
+#include "data/sets/cifar_set.hpp"
 #include "data/sets/names.hpp"
-#include "data/sets/set_formats.hpp"
 
 #include <zlib.h>
 

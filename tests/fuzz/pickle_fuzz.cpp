@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Any bytes as a pickle, as one of CIFAR's batches and as its names. What is accepted is what was asked for.
 #include "common/error.hpp"
+#include "data/sets/cifar_set.hpp"
 #include "data/sets/pickle.hpp"
-#include "data/sets/set_formats.hpp"
 
 #include <cstdint>
 #include <cstdio>

@@ -74,10 +74,33 @@ Types_that_say_nothing_are_refused() {
   expect_refused "name: tests/common/small_test.cpp:2: a type 'Place' does not say what it does"
 }
 
-A_second_verdict_is_refused() {
+A_header_of_seven_types_is_refused() {
+  local i
   make_tree
-  echo 'struct Verdict { int x; };' >>tree/common/error.hpp
-  expect_refused "'Verdict' is a type of comm/watch/failure_detector.hpp alone"
+  for i in 1 2 3 4 5 6; do printf 'template <typename T>\nstruct Type%d : T {\n  struct Inner {};\n};\nclass Other%d;\n' "$i" "$i"; done >>tree/models/network.hpp
+  { cat tree/models/network.hpp && echo 'enum class Seventh { kOne };'; } >tree/models/network.cpp  # a source has as many as it needs
+  sed -i 's/Type/Own/' tree/models/network.cpp
+  expect_exit 0 "$repo/tests/style" tree
+  echo 'enum class Seventh' >>tree/models/network.hpp
+  sed -i /Seventh/d tree/models/network.cpp
+  expect_refused "bag: models/network.hpp defines 7 types, at most 6 may be"
+}
+
+An_exception_that_nothing_needs_is_refused() {
+  make_tree
+  mkdir -p tree/kernels && lines >tree/kernels/shapes.hpp
+  expect_refused "bag: kernels/shapes.hpp defines 0 types: it needs no place in BAGS any more"
+}
+
+A_second_type_of_a_headers_name_is_refused() {
+  make_tree
+  echo 'struct Verdict { int x; };' >>tree/models/network.hpp
+  expect_refused "namesake: models/network.hpp defines 'Verdict', which comm/watch/failure_detector.hpp does, too"
+  make_tree
+  mkdir -p tree/include/lockstep
+  { lines && echo 'class Verdict {};'; } >tree/include/lockstep/verdict.hpp  # a namespace of its own
+  { lines && echo 'struct Row {};'; } | tee tree/common/table.cpp >tree/models/table.cpp
+  expect_exit 0 "$repo/tests/style" tree
 }
 
 References_to_what_is_not_there_are_refused() {

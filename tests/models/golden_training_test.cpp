@@ -5,6 +5,7 @@
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
+#include "kernels/optimizers/rule_steps.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"

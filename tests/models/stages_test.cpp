@@ -4,6 +4,7 @@
 #include "models/stages.hpp"
 
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
 #include "tests/support/prelude.hpp"

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/platform.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep {

@@ -5,6 +5,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/platform.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {

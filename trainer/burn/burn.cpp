@@ -94,7 +94,7 @@ class Burn {
     const double seconds = std::max(0.0, std::min({left, options_.seconds / 4, 60.0}));
     for (std::size_t i = 0; i < checks_.size(); ++i)
       if (checks_[i] != nullptr)
-        checks_[i]->work(Slice(seconds * kEntries[i].share / share_of_all()), round_);
+        checks_[i]->work(CheckTime(seconds * kEntries[i].share / share_of_all()), round_);
   }
   double share_of_all() const {
     double all = 0;
@@ -185,7 +185,7 @@ class Burn {
 
 }  // namespace
 
-bool Slice::is_over() const {
+bool CheckTime::is_over() const {
   return stop_requested() || Clock::now() >= end_;
 }
 

@@ -29,9 +29,9 @@ struct BurnRank {
 };
 
 /// When a check's part of a round ends. A check does at least its least, however late it is.
-class Slice {
+class CheckTime {
  public:
-  explicit Slice(double seconds)
+  explicit CheckTime(double seconds)
       : end_(Clock::now() +
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
   /// Also once a signal asked for the end.
@@ -47,7 +47,7 @@ class BurnCheck {
  public:
   virtual ~BurnCheck() = default;
   /// One round of work; collective where the check is about several ranks.
-  virtual void work(const Slice& slice, std::int64_t round) = 0;
+  virtual void work(const CheckTime& slice, std::int64_t round) = 0;
   /// Writes what was exercised, measured and found so far.
   virtual void report(RankResult& result) const = 0;
 };

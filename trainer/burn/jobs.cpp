@@ -93,7 +93,7 @@ class Jobs final : public BurnCheck {
  public:
   explicit Jobs(const BurnRank& rank) : rank_(rank), alone_(rank.comm.split(rank.comm.rank())) {}
 
-  void work(const Slice& slice, std::int64_t /*round*/) override {
+  void work(const CheckTime& slice, std::int64_t /*round*/) override {
     for (std::size_t i = 0; i < kJobs.size() && all_go_on(fits(i, slice)); ++i) {
       for (int more = i == 0 && is_timed() ? kMoreTries : 0; more > 0; --more) train_alone(i);
       const auto start = Clock::now();
@@ -126,7 +126,7 @@ class Jobs final : public BurnCheck {
 
  private:
   /// On rank 0, whose answer counts: the first one always does.
-  bool fits(std::size_t job, const Slice& slice) const {
+  bool fits(std::size_t job, const CheckTime& slice) const {
     if (job == 0) return true;
     const double expected = seconds_[job] > 0 ? seconds_[job] : seconds_[job - 1] * kJobs[job].times_before;
     return expected < slice.seconds_left();

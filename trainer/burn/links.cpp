@@ -58,7 +58,7 @@ class Links final : public BurnCheck {
     for (std::size_t i = 0; i < views_.size(); ++i) views_[i].with = static_cast<int>(i);
   }
 
-  void work(const Slice& slice, std::int64_t /*round*/) override {
+  void work(const CheckTime& slice, std::int64_t /*round*/) override {
     const int at_least = std::min(comm_.size() - 1 + comm_.size() % 2, kMostTurnsAtLeast);
     bool goes_on = true;
     for (int done = 1; goes_on; ++done, ++turn_) {

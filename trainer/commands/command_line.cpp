@@ -157,20 +157,20 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, ch
 }
 
 /// Properties of a command other than its arguments.
-struct Kind {
+struct CommandKind {
   bool of_all_ranks =
       false;  ///< train, eval, prove, bench: the processes that a launcher started are its ranks
   bool goes_on_unheard = false;  ///< train: what it prints is not what it was started for
 };
 
-Kind kind_of(const CLI::App& app) {
+CommandKind kind_of(const CLI::App& app) {
   constexpr std::array kOfAllRanks{"train", "eval", "prove", "bench", "burn", "doctor"};
   return {.of_all_ranks =
               std::ranges::any_of(kOfAllRanks, [&](const char* name) { return app.got_subcommand(name); }),
           .goes_on_unheard = app.got_subcommand("train")};
 }
 
-int run(const Action& action, const Kind& kind = {}) {
+int run(const Action& action, const CommandKind& kind = {}) {
   try {
     cpu::choose_simd_as_told();
     cpu::int16::choose_engine_as_told();
@@ -216,7 +216,7 @@ int run_command_line(int argc, char** argv) {
   }
   for (const char* name : {"eval", "prove", "burn"})
     if (app.got_subcommand(name)) spell_advice_as(kOptionSpelling);
-  const Kind kind = kind_of(app);
+  const CommandKind kind = kind_of(app);
   if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
   if (kind.of_all_ranks && !app.got_subcommand("doctor")) set_nccl_defaults();  // that tells what users set
   return run(action, kind);

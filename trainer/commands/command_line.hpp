@@ -5,6 +5,7 @@
 
 #include "data/pictures/picture.hpp"
 #include "data/tables/table.hpp"
+#include "data/tables/table_conversion.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 

@@ -11,9 +11,12 @@
 #include "data/pictures/conversion.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/duplicates.hpp"
+#include "data/sets/hold_out.hpp"
+#include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
+#include "data/tables/table_conversion.hpp"
 #include "trainer/commands/command_line.hpp"
 
 #include <CLI/CLI.hpp>

@@ -10,6 +10,7 @@
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device.hpp"
 #include "kernels/nvml.hpp"
+#include "kernels/platform.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/machine_report.hpp"
 #include "trainer/ranks/checks.hpp"

@@ -5,6 +5,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/nvml.hpp"
+#include "kernels/platform.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -9,8 +9,10 @@
 #include "common/yaml.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/duplicates.hpp"
+#include "data/sets/set_loading.hpp"
 #include "data/tables/npz_set.hpp"
 #include "data/tables/table.hpp"
+#include "data/tables/table_conversion.hpp"
 #include "trainer/commands/command_line.hpp"
 
 #include <CLI/CLI.hpp>

@@ -6,7 +6,7 @@
 #include "common/installed.hpp"
 #include "common/json_text.hpp"
 #include "kernels/cpu/simd_choice.hpp"
-#include "kernels/device.hpp"
+#include "kernels/platform.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/machine_report.hpp"
 #include "trainer/ranks/equal_ranks.hpp"

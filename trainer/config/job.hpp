@@ -6,7 +6,7 @@
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "data/augmentation.hpp"
-#include "data/dataset.hpp"
+#include "data/sets/hold_out.hpp"
 #include "trainer/device/options.hpp"
 #include "trainer/parallel/options.hpp"
 #include "trainer/training/options.hpp"
@@ -22,6 +22,8 @@
 #include <vector>
 
 namespace lockstep {
+
+struct LeaveOutList;  // data/sets/leave_out.hpp
 
 struct DataSection : BatchOptions {
   std::string set = "mnist";  ///< of data/sets/catalogue.txt

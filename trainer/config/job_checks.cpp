@@ -3,8 +3,8 @@
 /// Conditions between the keys of a job: a function for each rule, called in the order of check_job.
 #include "comm/backend.hpp"
 #include "common/text_layout.hpp"
-#include "data/dataset.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/set_loading.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/training/optimizers/optimizers.hpp"

@@ -4,8 +4,8 @@
 #include "trainer/config/job_schema.hpp"
 
 #include "comm/backend.hpp"
-#include "data/dataset.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/set_loading.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -36,7 +36,7 @@ namespace {
 
 using Kind = Fault::Kind;
 
-struct Unit {
+struct AmountUnit {
   std::string_view name;
   double factor;
   double most;  ///< in this unit
@@ -46,7 +46,7 @@ struct FaultName {
   std::string_view word;
   Kind kind;
   std::string_view example;
-  std::vector<Unit> units = {};  ///< of the amount; none: there is no amount
+  std::vector<AmountUnit> units = {};  ///< of the amount; none: there is no amount
 };
 
 const std::vector<FaultName>& names() {
@@ -70,8 +70,8 @@ const std::vector<FaultName>& names() {
 }
 
 /// "500ms" by the first unit that it ends with.
-std::optional<double> parse_amount(std::string_view text, const std::vector<Unit>& units) {
-  for (const Unit& unit : units) {
+std::optional<double> parse_amount(std::string_view text, const std::vector<AmountUnit>& units) {
+  for (const AmountUnit& unit : units) {
     if (!text.ends_with(unit.name)) continue;
     const auto number = parse_double(std::string(text.substr(0, text.size() - unit.name.size())));
     if (!number || !(*number > 0) || *number > unit.most) return std::nullopt;

@@ -25,7 +25,7 @@ namespace lockstep::job_keys {
 namespace {
 
 /// Fault in a value, in words.
-struct Fault {
+struct MapFault {
   std::string text;
 };
 
@@ -40,7 +40,7 @@ std::vector<std::string_view> kind_names() {
   return names;
 }
 
-/// @throws Fault  no kind has that name
+/// @throws MapFault  no kind has that name
 const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
     if (row.name == name) return row;
@@ -49,7 +49,7 @@ const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
     if (hint.empty() && std::ranges::find(row.other_names, name) != row.other_names.end())
       hint = fmt::format(" (did you mean '{}'?)", row.name);
-  throw Fault{
+  throw MapFault{
       fmt::format("unknown kind {}{}; expected one of {}", quoted_text(name), hint, fmt::join(names, ", "))};
 }
 
@@ -57,7 +57,7 @@ double read_number(const YAML::Node& node, const AugmentKindRow& row, const Augm
   const auto number = node.IsScalar() && node.Tag() != "!" ? parse_double(node.Scalar()) : std::nullopt;
   const bool fits = number && *number >= option.low && *number <= option.high;
   if (!fits || (option.is_whole && *number != std::floor(*number)))
-    throw Fault{
+    throw MapFault{
         fmt::format("{}.{}: expected {}, got {}", row.name, option.name, option.expected(), shown(node))};
   return *number;
 }
@@ -69,12 +69,12 @@ Augmentation::Range read_option(const YAML::Node& node, const AugmentKindRow& ro
     return {number, number};
   }
   if (!node.IsSequence() || node.size() != 2)
-    throw Fault{
+    throw MapFault{
         fmt::format("{}.{}: expected {}, got {}", row.name, option.name, option.expected(), shown(node))};
   const Augmentation::Range range = {read_number(node[0], row, option), read_number(node[1], row, option)};
   if (range[0] > range[1])
-    throw Fault{fmt::format("{0}.{1}: {2} is above {3}; write [{3}, {2}]", row.name, option.name,
-                            format_double(range[0]), format_double(range[1]))};
+    throw MapFault{fmt::format("{0}.{1}: {2} is above {3}; write [{3}, {2}]", row.name, option.name,
+                               format_double(range[0]), format_double(range[1]))};
   return range;
 }
 
@@ -83,8 +83,8 @@ std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
   for (const AugmentOption& option : row.options) names.push_back(option.name);
   const auto found = std::ranges::find(names, name);
   if (found == names.end())
-    throw Fault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
-                            did_you_mean(name, names), fmt::join(names, ", "))};
+    throw MapFault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
+                               did_you_mean(name, names), fmt::join(names, ", "))};
   return static_cast<std::size_t>(found - names.begin());
 }
 
@@ -95,25 +95,25 @@ void check_options(const Augmentation& entry, const AugmentKindRow& row, const s
     const AugmentOption& option = row.options[i];
     is_any_above_0 |= entry.values[i][1] > 0;
     if (option.is_required && !given[i])
-      throw Fault{fmt::format("{0} needs {1}, {2}: write {0}: {{{1}: ...}}", row.name, option.name,
-                              option.expected())};
+      throw MapFault{fmt::format("{0} needs {1}, {2}: write {0}: {{{1}: ...}}", row.name, option.name,
+                                 option.expected())};
   }
   if (!row.wants_one || is_any_above_0) return;
   std::vector<std::string_view> names;
   for (const AugmentOption& option : row.options) names.push_back(option.name);
-  throw Fault{fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names, " or "))};
+  throw MapFault{fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names, " or "))};
 }
 
 Augmentation read_entry(const YAML::Node& node) {
   if (!node.IsMap() || node.size() != 1)
-    throw Fault{
+    throw MapFault{
         fmt::format("expected one kind and its options, such as crop: {{padding: 4}}, got {}", shown(node))};
   const auto only = *node.begin();
   const AugmentKindRow& row = kind_called(only.first.Scalar());
   const YAML::Node& options = only.second;
   if (!options.IsMap() && !options.IsNull())
-    throw Fault{fmt::format("{0}: expected its options, such as {0}: {{{1}: ...}}, got {2}", row.name,
-                            row.options.front().name, shown(options))};
+    throw MapFault{fmt::format("{0}: expected its options, such as {0}: {{{1}: ...}}, got {2}", row.name,
+                               row.options.front().name, shown(options))};
   Augmentation entry = {.kind = row.kind};
   std::vector<bool> given(row.options.size());
   for (std::size_t i = 0; i < row.options.size(); ++i) entry.values[i] = row.options[i].usual;
@@ -132,23 +132,23 @@ void check_order(const std::vector<Augmentation>& before, const Augmentation& en
   const Augmentation& last = before.back();
   const std::string_view name = row_of(entry.kind).name, last_name = row_of(last.kind).name;
   if (mixes_images(last.kind) && !mixes_images(entry.kind))
-    throw Fault{fmt::format("{} comes after {}; put mixup and cutmix last", name, last_name)};
+    throw MapFault{fmt::format("{} comes after {}; put mixup and cutmix last", name, last_name)};
   if (mixes_images(last.kind) && last.values[1][0] == 1)
-    throw Fault{fmt::format("{0} comes after {1}, which mixes every image; give {1} a probability below 1",
-                            name, last_name)};
+    throw MapFault{fmt::format("{0} comes after {1}, which mixes every image; give {1} a probability below 1",
+                               name, last_name)};
   if (moves_pixels(last.kind) || !moves_pixels(entry.kind)) return;
-  throw Fault{fmt::format("{} comes after {}; put geometric entries before jitter, erase and cutout", name,
-                          last_name)};
+  throw MapFault{fmt::format("{} comes after {}; put geometric entries before jitter, erase and cutout", name,
+                             last_name)};
 }
 
-std::variant<std::vector<Augmentation>, Fault> parse(const YAML::Node& node) {
+std::variant<std::vector<Augmentation>, MapFault> parse(const YAML::Node& node) {
   if (!node.IsSequence())
-    return Fault{
+    return MapFault{
         fmt::format("expected a list such as [{{crop: {{padding: 4}}}}, {{flip: {{horizontal: 0.5}}}}], or "
                     "[] for none, got {}",
                     shown(node))};
   if (node.size() > kMostAugmentations)
-    return Fault{fmt::format("{} entries; at most {}", node.size(), kMostAugmentations)};
+    return MapFault{fmt::format("{} entries; at most {}", node.size(), kMostAugmentations)};
   std::vector<Augmentation> list;
   try {
     for (const auto& entry : node) {
@@ -156,8 +156,8 @@ std::variant<std::vector<Augmentation>, Fault> parse(const YAML::Node& node) {
       check_order(list, next);
       list.push_back(next);
     }
-  } catch (const Fault& fault) {
-    return Fault{fmt::format("entry {}: {}", list.size() + 1, fault.text)};
+  } catch (const MapFault& fault) {
+    return MapFault{fmt::format("entry {}: {}", list.size() + 1, fault.text)};
   }
   return list;
 }
@@ -185,7 +185,7 @@ Kind<std::vector<Augmentation>> augmentations() {
   };
   const auto fault = [](const YAML::Node& node) -> FoundFault {
     const auto parsed = parse(node);
-    const auto* const found = std::get_if<Fault>(&parsed);
+    const auto* const found = std::get_if<MapFault>(&parsed);
     return {found == nullptr ? "" : found->text};
   };
   const auto write = [](const std::vector<Augmentation>& list) {

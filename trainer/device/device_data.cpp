@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "data/batch_loader.hpp"
 
 #include <fmt/format.h>
 

@@ -6,9 +6,11 @@
 #include "comm/communicator.hpp"
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
+#include "data/normalisation.hpp"
 #include "data/sampler.hpp"
 #include "kernels/device.hpp"
-#include "kernels/device_ops.hpp"
+#include "kernels/device_buffer.hpp"
+#include "kernels/device_samples.hpp"
 
 #include <condition_variable>
 #include <cstddef>

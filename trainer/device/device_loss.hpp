@@ -6,6 +6,7 @@
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include "comm/communicator.hpp"
 #include "common/buffers.hpp"
 #include "data/dataset.hpp"
+#include "data/normalisation.hpp"
 #include "models/layer_options.hpp"
 #include "models/network.hpp"
 #include "models/network_builder.hpp"

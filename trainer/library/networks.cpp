@@ -3,7 +3,9 @@
 /// Networks, with layers of a program's own among Lockstep's.
 #include "common/buffers.hpp"
 #include "common/error.hpp"
+#include "models/device_layer.hpp"
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 #include "trainer/library/inside.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The stages of one rank on a CPU core. It has an execution for each part that the rank holds, and room for the
 /// grains in flight.
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "models/execution.hpp"
 #include "trainer/parallel/stage_engine.hpp"

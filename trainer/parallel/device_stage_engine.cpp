@@ -6,6 +6,7 @@
 #include "comm/device/device_all_reduce.hpp"
 #include "common/error.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
 #include "kernels/device_timeline.hpp"
 #include "models/device/device_execution.hpp"
 #include "trainer/device/device_arena.hpp"

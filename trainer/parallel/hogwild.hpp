@@ -5,6 +5,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "trainer/training/host_arena.hpp"
 #include "trainer/training/setup.hpp"

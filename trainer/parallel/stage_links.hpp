@@ -5,6 +5,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "kernels/device_buffer.hpp"
 #include "trainer/device/gpu.hpp"
 #include "trainer/parallel/stage_plan.hpp"
 

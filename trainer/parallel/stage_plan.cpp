@@ -249,11 +249,11 @@ std::vector<double> layer_work(const Network& network) {
   return work;
 }
 
-std::optional<Connection> connection_across(const Network& network, std::size_t layer) {
+std::optional<ResidualConnection> connection_across(const Network& network, std::size_t layer) {
   const auto& layers = network.layers();
   for (std::size_t i = layer; i < layers.size(); ++i) {
     const auto from = layers[i]->branch();
-    if (from && *from < layer) return Connection{layers[*from]->name(), layers[i]->name()};
+    if (from && *from < layer) return ResidualConnection{layers[*from]->name(), layers[i]->name()};
   }
   return std::nullopt;
 }

@@ -58,11 +58,11 @@ StagePlan plan_stages(const PipelineOptions& options, const Network& network, in
 std::vector<double> layer_work(const Network& network);
 
 /// A residual connection from a layer before a cut to one after it.
-struct Connection {
+struct ResidualConnection {
   std::string from, to;
 };
 /// @param layer  the first one after the cut
-std::optional<Connection> connection_across(const Network& network, std::size_t layer);
+std::optional<ResidualConnection> connection_across(const Network& network, std::size_t layer);
 
 /// How many stages there can be: no connection is cut.
 std::size_t most_stages(const Network& network);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "kernels/device.hpp"
+#include "kernels/platform.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/device/gpu.hpp"
 

@@ -5,6 +5,7 @@
 #include "common/digest.hpp"
 #include "common/installed.hpp"
 #include "common/machine.hpp"
+#include "data/sets/set_loading.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 

@@ -4,6 +4,7 @@
 #include "trainer/reports/batch_pictures.hpp"
 
 #include "data/augmentation.hpp"
+#include "data/batch_loader.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "trainer/setup/job_setup.hpp"

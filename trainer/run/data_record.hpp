@@ -8,6 +8,8 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "data/dataset.hpp"
+#include "data/set_fingerprints.hpp"
+#include "data/sets/set_loading.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/config/job.hpp"
 

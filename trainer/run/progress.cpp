@@ -58,7 +58,7 @@ void Progress::say(std::string_view line) {
   if (bar_.style() != ProgressBar::Style::kSilent) print(fold(printable(line), output_columns()));
 }
 
-void Progress::say(const std::vector<Field>& fields) {
+void Progress::say(const std::vector<LineField>& fields) {
   if (bar_.style() != ProgressBar::Style::kSilent) print(fit(fields, output_columns()));
 }
 
@@ -101,7 +101,7 @@ std::string samples_per_second(double rate) {
 
 }  // namespace
 
-std::vector<Field> progress_fields(const ProgressStatus& facts) {
+std::vector<LineField> progress_fields(const ProgressStatus& facts) {
   return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
           {fmt::format("{}/{} {}", facts.step, facts.steps, plural(facts.steps, "step")), 3},
           {samples_per_second(facts.samples_per_second), 1},
@@ -113,11 +113,12 @@ double progress_fraction(const ProgressStatus& facts) {
   return static_cast<double>(facts.step) / static_cast<double>(std::max<std::int64_t>(facts.steps, 1));
 }
 
-std::vector<Field> epoch_fields(const EpochSummary& facts) {
-  std::vector<Field> fields = {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
-                               {"train loss " + format_loss(facts.train_loss), 2},
-                               {(facts.validated ? "validation loss " : "test loss ") + facts.test_loss, 3},
-                               {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8}};
+std::vector<LineField> epoch_fields(const EpochSummary& facts) {
+  std::vector<LineField> fields = {
+      {fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
+      {"train loss " + format_loss(facts.train_loss), 2},
+      {(facts.validated ? "validation loss " : "test loss ") + facts.test_loss, 3},
+      {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8}};
   if (!facts.averages.empty()) fields.push_back({facts.averages, 7});
   fields.push_back({format_seconds(facts.seconds), 4});
   fields.push_back({"(" + samples_per_second(facts.samples_per_second) + ")", 1, 1});

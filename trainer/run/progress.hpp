@@ -29,7 +29,7 @@ struct ProgressStatus {
 
 /// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; in order of importance: epoch, loss, ETA,
 /// steps, bar, speed.
-std::vector<Field> progress_fields(const ProgressStatus& facts);
+std::vector<LineField> progress_fields(const ProgressStatus& facts);
 /// The part of the epoch that is done.
 double progress_fraction(const ProgressStatus& facts);
 struct EpochSummary {
@@ -44,7 +44,7 @@ struct EpochSummary {
 };
 
 /// Fields of the line after an epoch.
-std::vector<Field> epoch_fields(const EpochSummary& facts);
+std::vector<LineField> epoch_fields(const EpochSummary& facts);
 
 /// Prints on standard output, on the one rank that speaks; on all others every call does nothing. On a
 /// terminal no line is wider than it is at that moment.
@@ -57,7 +57,7 @@ class Progress {
   /// A line of its own, above the bar; folded where it is too wide.
   void say(std::string_view line);
   /// Prints fields; the least important are left out where the line would be too wide.
-  void say(const std::vector<Field>& fields);
+  void say(const std::vector<LineField>& fields);
   /// Steps of the run that are left when the epoch starts count for the ETA.
   void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done, std::int64_t steps,
                    std::int64_t steps_left_in_run);

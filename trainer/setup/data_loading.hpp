@@ -6,6 +6,8 @@
 #include "comm/communicator.hpp"
 #include "common/memory_file.hpp"
 #include "data/dataset.hpp"
+#include "data/set_fingerprints.hpp"
+#include "data/sets/set_loading.hpp"
 #include "trainer/config/job.hpp"
 
 #include <future>

@@ -9,6 +9,7 @@
 #include "data/augmentation.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
+#include "data/set_fingerprints.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"

@@ -8,6 +8,8 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
+#include "kernels/platform.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/tools/bench.hpp"
 

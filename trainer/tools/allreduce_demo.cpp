@@ -6,6 +6,7 @@
 #include "comm/device/device_all_reduce.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "kernels/device_buffer.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/tools/bench.hpp"
 

@@ -8,6 +8,7 @@
 #include "comm/device/device_all_reduce.hpp"
 #include "common/timeline.hpp"
 #include "kernels/device.hpp"
+#include "kernels/platform.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/device/gradient_path.hpp"
 #include "trainer/ranks/device_choice.hpp"

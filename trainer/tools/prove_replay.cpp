@@ -21,7 +21,7 @@ namespace lockstep {
 namespace {
 
 /// Order of rank 0 to the others after each series.
-struct Order {
+struct ReplayOrder {
   std::int64_t steps = 0;               ///< of the next series, at most
   bool stop = false;                    ///< there is none
   bool test = false, validate = false;  ///< something is claimed of the weights as they are now
@@ -95,7 +95,7 @@ class Replay {
   DiagnosisFacts facts_;
   std::size_t slots_;
   RunState state_;
-  Order order_;
+  ReplayOrder order_;
   std::int64_t proved_up_to_ = 0, stopped_at_ = 0;
   ShareQuestion question_;
   std::vector<StepRange> unknown_;  ///< steps without a good record, which were only passed through

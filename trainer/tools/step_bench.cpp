@@ -156,7 +156,7 @@ void print_departures(const nlohmann::ordered_json& way) {
 }
 
 /// Contents of all forms of the report.
-struct StepReport {
+struct BenchedStep {
   const Job& job;
   const Communicator& comm;
   const Network& network;
@@ -166,7 +166,7 @@ struct StepReport {
   double peak = 0;  ///< FLOP/s of a core; with int16 of its engine there
 };
 
-double world_over_off(const StepReport& report) {
+double world_over_off(const BenchedStep& report) {
   const auto &a = report.world.series.at("seconds"), &b = report.off.series.at("seconds");
   std::vector<double> ratios;
   for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
@@ -181,7 +181,7 @@ std::string flops_in_words(const Network& network) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const Candidate& c, const StepReport& report) {
+nlohmann::ordered_json json_of(const Candidate& c, const BenchedStep& report) {
   const double seconds = median(c.series.at("seconds"));
   nlohmann::ordered_json way = {
       {"determinism", c.label},
@@ -196,7 +196,7 @@ nlohmann::ordered_json json_of(const Candidate& c, const StepReport& report) {
   return way;
 }
 
-void print_tables(const StepReport& report) {
+void print_tables(const BenchedStep& report) {
   const auto& [job, comm, network, plan, world, off, peak] = report;
   print("{}: {}, {}; global batch {}, grain {}\n", network.name(),
         counted(network.parameters().size, "parameter"), flops_in_words(network), job.data.global_batch,
@@ -221,13 +221,13 @@ void print_tables(const StepReport& report) {
 }
 
 /// Description of traced steps, and the measurements beside them.
-struct Explanation {
+struct StepExplanation {
   StepShares shares;
   StepSurroundings around;
   double under_way = 0, hidden = 0;  ///< seconds a step, as Candidate measures them
 };
 
-void print_json(const StepReport& report, const std::optional<Explanation>& explanation) {
+void print_json(const BenchedStep& report, const std::optional<StepExplanation>& explanation) {
   const auto& [job, comm, network, plan, world, off, peak] = report;
   nlohmann::ordered_json object = {{"format", kBenchFormat},
                                    {"bench", "step"},
@@ -257,7 +257,7 @@ void print_json(const StepReport& report, const std::optional<Explanation>& expl
 
 /// Seconds that a step's products of each layer would take a thread at the peak. The first layer with weights has no data
 /// gradient.
-std::map<std::string, double> seconds_at_peak(const StepReport& report) {
+std::map<std::string, double> seconds_at_peak(const BenchedStep& report) {
   const auto& layers = report.network.layers();
   const std::vector<ImagePart> read = parts_read(layers, 0, layers.size());
   const double samples =
@@ -273,8 +273,8 @@ std::map<std::string, double> seconds_at_peak(const StepReport& report) {
 }
 
 /// Steps more, which are traced. Collective. Nothing where none are wanted.
-std::optional<Explanation> explain(Communicator& comm, const StepOptions& options, Candidate& world,
-                                   const StepReport& report) {
+std::optional<StepExplanation> explain(Communicator& comm, const StepOptions& options, Candidate& world,
+                                       const BenchedStep& report) {
   Timeline* const timeline = comm.activity().timeline();
   if (timeline == nullptr) return std::nullopt;
   const auto machines = machines_of(comm);
@@ -294,7 +294,7 @@ std::optional<Explanation> explain(Communicator& comm, const StepOptions& option
   const Job& job = report.job;
   const double share_of_peak =
       flops_per_thread(report.network, job, comm, median(world.series.at("seconds"))) / report.peak;
-  Explanation explanation{
+  StepExplanation explanation{
       .shares = shares_of(*timeline, job.parallel.threads),
       .around = {.ranks = comm.size(),
                  .threads = job.parallel.threads,
@@ -340,8 +340,8 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
   }
   const bool is_int16 = network.precision() == Precision::kInt16;
   const double peak = median(peaks) * (is_int16 ? cpu::int16::engine_peak() : 1);
-  const StepReport report{job, comm, network, world.setup.plan, world, off, peak};
-  const std::optional<Explanation> explanation = explain(comm, options, world, report);
+  const BenchedStep report{job, comm, network, world.setup.plan, world, off, peak};
+  const std::optional<StepExplanation> explanation = explain(comm, options, world, report);
   if (comm.rank() != 0) return;
   if (options.json) return print_json(report, explanation);
   print_tables(report);

@@ -135,12 +135,12 @@ double StepShares::rest() const {
 
 namespace {
 
-struct Loss {
+struct TimeLoss {
   double share;
   std::string advice;
 };
 
-void add_waits(const StepSurroundings& around, std::vector<Loss>& losses) {
+void add_waits(const StepSurroundings& around, std::vector<TimeLoss>& losses) {
   if (around.oversubscribed) {
     losses.push_back(
         {std::max(around.skew, kWorthSaying),
@@ -161,7 +161,7 @@ void add_waits(const StepSurroundings& around, std::vector<Loss>& losses) {
                       "has ended"});
 }
 
-void add_idle(const StepShares& shares, const StepSurroundings& around, std::vector<Loss>& losses) {
+void add_idle(const StepShares& shares, const StepSurroundings& around, std::vector<TimeLoss>& losses) {
   const std::int64_t rounds = (around.grains + around.threads - 1) / around.threads;
   const double idle = around.grains == 0 ? 0
                                          : 1 - static_cast<double>(around.grains) /
@@ -186,14 +186,14 @@ void add_idle(const StepShares& shares, const StepSurroundings& around, std::vec
 }  // namespace
 
 std::vector<std::string> advice_for(const StepShares& shares, const StepSurroundings& around) {
-  std::vector<Loss> losses;
+  std::vector<TimeLoss> losses;
   if (around.ranks > 1) add_waits(around, losses);
   if (shares.seconds > 0) add_idle(shares, around, losses);
-  std::erase_if(losses, [](const Loss& loss) { return loss.share < kWorthSaying; });
-  std::ranges::stable_sort(losses, std::greater(), &Loss::share);
+  std::erase_if(losses, [](const TimeLoss& loss) { return loss.share < kWorthSaying; });
+  std::ranges::stable_sort(losses, std::greater(), &TimeLoss::share);
   if (losses.size() > kMostAdvice) losses.resize(kMostAdvice);
   std::vector<std::string> advice;
-  for (const Loss& loss : losses)
+  for (const TimeLoss& loss : losses)
     advice.push_back(fmt::format("{} ({:.0f} %)", loss.advice, 100 * loss.share));
   if (advice.empty())
     advice.push_back(fmt::format("nothing stands out: this step is arithmetic, at {:.0f} % of the peak",

@@ -5,6 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"

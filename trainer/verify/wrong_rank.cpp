@@ -4,6 +4,7 @@
 #include "trainer/verify/wrong_rank.hpp"
 
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 
 #include <fmt/format.h>

@@ -166,7 +166,7 @@ void pack_x(const GroupGradient& gradient, const GradientPlan& plan, Word* high,
 /// Adds the rows [first, last) of dy.   @param sums  [row of taps][block][tap][16 filters][16 channels]
 template <class Tiles>
 void add_rows(const GradientPlan& plan, std::size_t first, std::size_t last, const Word* dy, const Word* high,
-              const Word* low, TileSums<Tiles>& tiles, std::int64_t* sums) {
+              const Word* low, SumTiles<Tiles>& tiles, std::int64_t* sums) {
   const std::size_t row_words = plan.tiles_of_row * 2 * kTile;
   for (std::size_t r = 0; r < plan.row_taps / plan.rows_of_channel; ++r) {
     for (std::size_t block = 0; block < plan.blocks; ++block) {
@@ -210,15 +210,15 @@ void sum_gradients_on_tiles(const GroupGradient& gradient) {
   constexpr std::size_t kCachedWords =
       16 * 1024;  // words of dy, half of which stay in a second-level cache with x's
   const GradientPlan plan(gradient);
-  auto* const dy = scratch<Word, OfGradient>(plan.filter_blocks() * plan.dy_words());
-  auto* const high = scratch<Word, OfSource>(plan.x_words());
-  auto* const low = scratch<Word, OfLowSource>(plan.x_words());
+  auto* const dy = scratch<Word, ScratchUse::kGradient>(plan.filter_blocks() * plan.dy_words());
+  auto* const high = scratch<Word, ScratchUse::kSource>(plan.x_words());
+  auto* const low = scratch<Word, ScratchUse::kLowSource>(plan.x_words());
   const std::size_t size = plan.places() * kTile;
-  auto* const sums = scratch<std::int64_t, OfTileSums>(size);
+  auto* const sums = scratch<std::int64_t, ScratchUse::kTileSums>(size);
   pack_dy(gradient, dy);
   pack_x(gradient, plan, high, low);
   const std::size_t rows = std::max<std::size_t>(1, kCachedWords / (plan.tiles_of_row * 2 * kTile));
-  TileSums<Tiles> tiles;
+  SumTiles<Tiles> tiles;
   const TilesInUse<Tiles> in_use;
   for (std::size_t k = 0; k < plan.filter_blocks(); ++k) {
     std::fill_n(sums, size, 0);

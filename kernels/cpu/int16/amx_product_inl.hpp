@@ -183,7 +183,7 @@ void pack_source(const GroupProduct& p, const ProductPlan& plan, std::size_t n, 
 
 /// The one rounding of a sum, which a double holds, and the bias.
 template <class Tiles>
-void store_targets(const GroupProduct& p, const TileSums<Tiles>& sums, std::size_t first, std::size_t pixel,
+void store_targets(const GroupProduct& p, const SumTiles<Tiles>& sums, std::size_t first, std::size_t pixel,
                    std::size_t n) {
   const std::size_t targets = static_cast<std::size_t>(p.shape.targets),
                     channel = p.shape.rows.size() * p.shape.columns.size() * p.batch();
@@ -202,15 +202,18 @@ void correlate_on_tiles(const GroupProduct& p) {
   const Correlation& c = p.shape;
   const ProductPlan plan(c);
   const auto targets = static_cast<std::size_t>(c.targets);
-  auto* const rounded_weights = scratch<float, OfRounded>(p.filters());
-  auto* const weights = scratch<Word, OfWeights>((targets + kSide - 1) / kSide * plan.weight_words());
-  auto* const high = scratch<Word, OfSource>(plan.source_words(c));
-  auto* const low = scratch<Word, OfLowSource>(plan.source_words(c));
+  auto* const rounded_weights = scratch<float, ScratchUse::kRounded>(p.filters());
+  auto* const weights =
+      scratch<Word, ScratchUse::kWeights>((targets + kSide - 1) / kSide * plan.weight_words());
+  auto* const high = scratch<Word, ScratchUse::kSource>(plan.source_words(c));
+  auto* const low = scratch<Word, ScratchUse::kLowSource>(plan.source_words(c));
   round_all(p.filters(), p.weights, p.of_weights, rounded_weights);
-  pack_weights(c, plan, weights_by_target(c, rounded_weights, scratch<float, OfOrderedWeights>(p.filters())),
-               weights);
+  pack_weights(
+      c, plan,
+      weights_by_target(c, rounded_weights, scratch<float, ScratchUse::kOrderedWeights>(p.filters())),
+      weights);
   const std::size_t row_words = static_cast<std::size_t>(c.source_columns) * plan.quads * kSide;
-  TileSums<Tiles> sums;
+  SumTiles<Tiles> sums;
   for (std::size_t n = 0; n < p.batch(); n += kSide) {
     pack_source(p, plan, n, high, low);
     const TilesInUse<Tiles> tiles;

@@ -31,10 +31,6 @@ constexpr std::size_t kTerms = 64;            ///< products that a tile adds to 
 constexpr std::size_t kMostTiles = 1023;
 static_assert(kMostTiles * kTerms * 2 * 127 * 128 < (std::size_t{1} << 31));
 
-struct OfLowSource {};
-struct OfOrderedWeights {};
-struct OfTileSums {};
-
 /// Rounded half to even, as rounding.cpp does.
 inline std::int32_t rounded(float x, float first, float second) {
   constexpr float kRounder = 12582912;  // 1.5 * 2^23: the nearest integer is left in the last bits
@@ -58,7 +54,7 @@ struct ChannelRow {
 
 /// The 16 x 16 sums of one place.
 template <class Tiles>
-class TileSums {
+class SumTiles {
  public:
   void clear() {
     tiles_.clear();

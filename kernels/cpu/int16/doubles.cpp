@@ -190,9 +190,9 @@ namespace int16 {
 namespace {
 
 void correlate(const GroupProduct& p) {
-  auto* const q = scratch<float, OfSource>(p.sources() * p.pixels() * p.batch());
-  auto* const rounded = scratch<float, OfRounded>(p.filters());
-  auto* const packed = scratch<double, OfWeights>(p.filters());
+  auto* const q = scratch<float, ScratchUse::kSource>(p.sources() * p.pixels() * p.batch());
+  auto* const rounded = scratch<float, ScratchUse::kRounded>(p.filters());
+  auto* const packed = scratch<double, ScratchUse::kWeights>(p.filters());
   // Columns of a tile lie next to each other, so that caches hold no others; one channel fits anyway.
   const std::size_t together = p.sources() > 1 ? 32 : p.batch();
   round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, q, together);
@@ -205,8 +205,8 @@ void correlate(const GroupProduct& p) {
 
 void sum_gradients(const GroupGradient& g) {
   const std::size_t outputs = g.shape.filters * g.shape.dy_channel;
-  auto* const x = scratch<float, OfSource>(g.image.channels * g.image.channel());
-  auto* const dy = scratch<float, OfGradient>(outputs);
+  auto* const x = scratch<float, ScratchUse::kSource>(g.image.channels * g.image.channel());
+  auto* const dy = scratch<float, ScratchUse::kGradient>(outputs);
   round_image(g.image, g.x, g.of_x, x);
   round_columns(outputs / g.shape.batch, g.shape.batch, g.dy, g.of_dy, dy);
   HWY_DYNAMIC_DISPATCH(sum_gradients_doubles)

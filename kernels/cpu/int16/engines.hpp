@@ -61,17 +61,24 @@ extern const Engine kDoubles;
 /// From now on the ops use this one, which need not be of this processor's: for tests.
 void use_engine(const Engine& engine);
 
-/// Memory that a thread keeps for one purpose of one engine.
-template <class Number, class Purpose>
+/// Purposes of scratch memory of the engines. Each has separate memory for each type of number.
+enum class ScratchUse {
+  kSource,
+  kLowSource,
+  kWeights,
+  kOrderedWeights,
+  kRounded,
+  kGradient,
+  kSums,
+  kTileSums
+};
+
+/// Memory that a thread keeps for one purpose.
+template <class Number, ScratchUse use>
 Number* scratch(std::size_t size) {
   static thread_local AlignedBuffer<Number> buffer;
   if (buffer.size() < size) buffer = AlignedBuffer<Number>(size);
   return buffer.data();
 }
-struct OfSource {};
-struct OfWeights {};
-struct OfRounded {};
-struct OfGradient {};
-struct OfSums {};
 
 }  // namespace lockstep::cpu::int16

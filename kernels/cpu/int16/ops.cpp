@@ -98,8 +98,8 @@ void correlate(const Correlation& c, int samples, const Operand& all_sources, co
   const bool has_many_taps = static_cast<std::int64_t>(sources * taps) > kExactTerms;
   for (int g = 0; g < c.groups; ++g) {
     if (has_many_taps) {
-      auto* const q = scratch<float, OfSource>(sources * pixels * batch);
-      auto* const rounded = scratch<float, OfRounded>(filters);
+      auto* const q = scratch<float, ScratchUse::kSource>(sources * pixels * batch);
+      auto* const rounded = scratch<float, ScratchUse::kRounded>(filters);
       round_columns(sources * pixels, batch, source, of_source, q);
       round_all(filters, weights, of_weights, rounded);
       correlate_many_taps(c, q, rounded, units.data(), bias, target);
@@ -160,7 +160,7 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand&
   const FramedImage image{static_cast<std::size_t>(s.in_channels), static_cast<std::size_t>(s.in_height),
                           static_cast<std::size_t>(s.in_width), static_cast<std::size_t>(s.padding), batch};
   const GradientShape g = gradient_shape(s, image);
-  auto* const totals = scratch<std::int64_t, OfSums>(s.weight_size());
+  auto* const totals = scratch<std::int64_t, ScratchUse::kSums>(s.weight_size());
   const float *x = all_x.numbers, *dy = all_dy.numbers;
   for (int group = 0; group < all.groups; ++group) {
     engine().sum_gradients({g, image, x, of_x, dy, of_dy, totals});

@@ -231,7 +231,7 @@ struct Packed {
 
 /// Units as floats, or null if multiples of one might be subnormal, or one is too large.
 const float* find_normal_units(std::size_t batch, const double* units) {
-  auto* const floats = scratch<float, OfSums>(batch);
+  auto* const floats = scratch<float, ScratchUse::kSums>(batch);
   for (std::size_t n = 0; n < batch; ++n) {
     if (units[n] != 0 && (units[n] < 0x1p-126 || units[n] > 0x1p127)) return nullptr;
     floats[n] = static_cast<float>(units[n]);
@@ -276,10 +276,10 @@ void correlate(const GroupProduct& p) {
   const std::size_t in_pairs = packing.numbers_of(packing.pairs()),
                     in_quads = packing.numbers_of(packing.quads());
   const std::size_t weights = packing.lines() * static_cast<std::size_t>(p.shape.targets);
-  auto* const source = scratch<std::int32_t, OfSource>(in_pairs + in_quads);
-  auto* const packed_weights =
-      scratch<std::int32_t, OfWeights>(weights * (packing.pairs() + packing.quads()) + kVectorColumns);
-  auto* const rounded = scratch<std::int16_t, OfGradient>(p.filters());
+  auto* const source = scratch<std::int32_t, ScratchUse::kSource>(in_pairs + in_quads);
+  auto* const packed_weights = scratch<std::int32_t, ScratchUse::kWeights>(
+      weights * (packing.pairs() + packing.quads()) + kVectorColumns);
+  auto* const rounded = scratch<std::int16_t, ScratchUse::kGradient>(p.filters());
   const float* const normal_units = find_normal_units(p.batch(), p.units);
   const bool is_small = normal_units != nullptr && packing.quads() * packing.lines() <= kFewQuads;
   const std::size_t targets = targets_at_once(vectors_at_once(p.batch()), is_small);

@@ -110,12 +110,6 @@ void PackedLines::pack(const GroupGradient& gradient, std::size_t first_filter, 
   }
 }
 
-/// x in its frame: numbers, and high digits + 128.
-struct PackedImage {
-  const std::int16_t* numbers;
-  const std::uint8_t* digits;
-};
-
 /// Sums [tap][vector] over lines of pairs or of quads of `Number`s.
 template <std::size_t T, std::size_t V, class Number>
 HWY_NOINLINE void sum_lines(const PackedLines& lines, const Number* x, const std::size_t* tap,
@@ -241,12 +235,12 @@ void sum_gradients(const GroupGradient& gradient) {
   if (!fills_vectors && steps >= kFewestSteps) return sum_gradients_of_samples(gradient);
   if (g.filters < kFewestFilters) return kDoubles.sum_gradients(gradient);
   const std::size_t image = gradient.image.channels * gradient.image.channel();
-  auto* const numbers = scratch<std::int16_t, OfSource>(image);
-  auto* const digits = scratch<std::uint8_t, OfRounded>(image);
+  auto* const numbers = scratch<std::int16_t, ScratchUse::kSource>(image);
+  auto* const digits = scratch<std::uint8_t, ScratchUse::kRounded>(image);
   round_image(gradient.image, gradient.x, gradient.of_x, numbers);
   write_digits(numbers, image, digits);
-  auto* const lines = scratch<PackedLines, OfGradient>(1);
-  auto* const parts = scratch<std::int32_t, OfSums>(2 * g.taps.size() * kMostVectors * kFilters);
+  auto* const lines = scratch<PackedLines, ScratchUse::kGradient>(1);
+  auto* const parts = scratch<std::int32_t, ScratchUse::kSums>(2 * g.taps.size() * kMostVectors * kFilters);
   for (std::size_t k = 0; k < g.filters; k += kMostVectors * kFilters)
     sum_filters(gradient, {numbers, digits}, k, g.filters - k > kFilters ? 2 : 1, *lines, parts);
 }

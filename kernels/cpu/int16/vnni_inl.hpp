@@ -46,6 +46,12 @@ inline constexpr std::size_t kMostQuads = 64;
 inline constexpr std::int64_t kMostAway = std::int64_t{256} * 2 * 127 * 128 + 128 * 128;
 static_assert(4 * kMostQuads * kMostAway < (std::int64_t{1} << 31));
 
+/// x in its frame: numbers, and high digits + 128.
+struct PackedImage {
+  const std::int16_t* numbers;
+  const std::uint8_t* digits;
+};
+
 /// 16 rounded numbers.
 HWY_INLINE __m512i round_vector(const float* x, __m512 first, __m512 second) {
   return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(x), first), second));

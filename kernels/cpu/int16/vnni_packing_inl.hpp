@@ -185,7 +185,7 @@ inline void pack_source(const GroupProduct& p, const Packing& packing, std::int3
   }
   const auto row = static_cast<std::size_t>(packing.row()),
              width = std::size_t{1} * p.shape.source_columns * batch;
-  auto* const framed = scratch<float, OfRounded>(row + 3 * batch);
+  auto* const framed = scratch<float, ScratchUse::kRounded>(row + 3 * batch);
   std::fill_n(framed, row + 3 * batch, 0.0F);
   for (int r = 0; r < packing.rows; ++r, pairs += row, digits += row) {
     const int of_image = r - packing.above;

@@ -46,8 +46,8 @@ struct RoundedStep {
   }
 };
 
-/// x in its frame: numbers, and high digits + 128.
-struct PackedImage {
+/// Writes x in its frame, from where it points on.
+struct ImagePacker {
   std::int16_t* numbers;
   std::uint8_t* digits;
 
@@ -71,8 +71,9 @@ struct PackedImage {
 /// Packs what round_image() makes.
 PackedImage pack_image(const FramedImage& image, const float* x, const ColumnUnits& units) {
   const std::size_t size = image.channels * image.channel(), side = image.frame * image.batch;
-  const PackedImage packed{scratch<std::int16_t, OfSource>(size), scratch<std::uint8_t, OfRounded>(size)};
-  PackedImage next = packed;
+  auto* const numbers = scratch<std::int16_t, ScratchUse::kSource>(size);
+  auto* const digits = scratch<std::uint8_t, ScratchUse::kRounded>(size);
+  ImagePacker next{numbers, digits};
   for (std::size_t c = 0; c < image.channels; ++c) {
     next.clear(image.frame * image.row() + side);
     for (std::size_t h = 0; h < image.height; ++h, x += image.width * image.batch) {
@@ -81,7 +82,7 @@ PackedImage pack_image(const FramedImage& image, const float* x, const ColumnUni
     }
     next.clear(image.frame * image.row() - side);
   }
-  return packed;
+  return {numbers, digits};
 }
 
 /// Some steps, and dy of some filters there.
@@ -219,7 +220,7 @@ void sum_gradients_of_samples(const GroupGradient& gradient) {
   const GradientShape& g = gradient.shape;
   const std::size_t taps = g.taps.size(), all = g.rows * g.columns * g.batch / kStep;
   const PackedImage x = pack_image(gradient.image, gradient.x, gradient.of_x);
-  auto* const steps = scratch<PackedSteps, OfGradient>(1);
+  auto* const steps = scratch<PackedSteps, ScratchUse::kGradient>(1);
   std::fill_n(gradient.totals, g.filters * taps, 0);
   for_each_even_block(all, kSteps, [&](std::size_t first_step, std::size_t count) {
     steps->find(g, first_step, first_step + count);

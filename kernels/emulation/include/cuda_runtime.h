@@ -4,7 +4,7 @@
 /// ours, so that a program can hold the emulator and the CUDA runtime at once.
 #pragma once
 
-#include "kernels/emulation/block.hpp"
+#include "kernels/emulation/builtins.hpp"
 #include "kernels/emulation/device_functions.hpp"
 #include "kernels/emulation/runtime_api.hpp"
 

@@ -7,7 +7,9 @@
 #pragma once
 
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/platform.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "models/network.hpp"
 #include "tests/support/prelude.hpp"

@@ -5,6 +5,7 @@
 #include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+#include "kernels/optimizers/rule_steps.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "tests/bench/kernels/bench.hpp"

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The calls of a GPU for each stage of a network, by all contenders.
 #include "kernels/numerics/sums.hpp"
-#include "models/layer.hpp"
+#include "models/device_layer.hpp"
+#include "models/layer_ops.hpp"
 #include "models/stages.hpp"
 #include "tests/bench/kernels/bench.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A GPU's tensors for benchmarks, in the layouts of both contenders.
+#include "kernels/optimizers/rule_steps.hpp"
 #include "tests/bench/kernels/bench.hpp"
 
 #include <random>

@@ -4,6 +4,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "kernels/device_buffer.hpp"
 #include "tests/comm/device_checks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
 #include "tests/support/held_device.hpp"

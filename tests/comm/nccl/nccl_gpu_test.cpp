@@ -3,6 +3,7 @@
 /// Over NCCL itself, on a GPU.
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "kernels/device_buffer.hpp"
 #include "tests/comm/device_checks.hpp"
 #include "tests/support/prelude.hpp"
 

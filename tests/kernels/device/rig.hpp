@@ -5,7 +5,9 @@
 #pragma once
 
 #include "kernels/device.hpp"
+#include "kernels/device_buffer.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/platform.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test {

@@ -7,6 +7,7 @@
 #include "common/buffers.hpp"
 #include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
+#include "kernels/optimizers/rule_steps.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 #include "tests/support/prelude.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Scratch memory of the vendor kernels. With the fake libraries only.
+/// VendorScratch memory of the vendor kernels. With the fake libraries only.
 #include "kernels/vendor/handles.hpp"
 
 #include "common/error.hpp"
-#include "kernels/vendor/library.hpp"
+#include "kernels/vendor/conv2d_algorithm.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "tests/support/messages.hpp"
 
@@ -46,24 +46,25 @@ class StreamContextTest : public ::testing::Test {
 };
 
 TEST_F(StreamContextTest, MemoryThatIsLargeEnoughIsUsedAgain) {
-  float* first = context_.floats(Scratch::kBeforeEpilogue, 100);
-  EXPECT_EQ(context_.floats(Scratch::kBeforeEpilogue, 60), first);
+  float* first = context_.floats(VendorScratch::kBeforeEpilogue, 100);
+  EXPECT_EQ(context_.floats(VendorScratch::kBeforeEpilogue, 60), first);
 }
 
 TEST_F(StreamContextTest, OutgrownMemoryStaysForTheGraphsThatUseIt) {
-  float* first = context_.floats(Scratch::kBeforeEpilogue, 100);
-  EXPECT_NE(context_.floats(Scratch::kBeforeEpilogue, 200), first);
+  float* first = context_.floats(VendorScratch::kBeforeEpilogue, 100);
+  EXPECT_NE(context_.floats(VendorScratch::kBeforeEpilogue, 200), first);
   EXPECT_EQ(device_.freed, 0);
 }
 
 TEST_F(StreamContextTest, EachPurposeHasItsOwnMemory) {
-  EXPECT_NE(context_.floats(Scratch::kWeightGradient, 10), context_.floats(Scratch::kBiasGradient, 10));
+  EXPECT_NE(context_.floats(VendorScratch::kWeightGradient, 10),
+            context_.floats(VendorScratch::kBiasGradient, 10));
 }
 
 TEST_F(StreamContextTest, StreamsDoNotShareMemory) {
   const auto stream = device_.make_stream(Device::Priority::kNormal);
   StreamContext other(device_, static_cast<cudaStream_t>(stream->native_handle()));
-  EXPECT_NE(context_.floats(Scratch::kX, 10), other.floats(Scratch::kX, 10));
+  EXPECT_NE(context_.floats(VendorScratch::kX, 10), other.floats(VendorScratch::kX, 10));
 }
 
 /// As the stream of the all-reduce.

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/numerics/random.hpp"
-#include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 #include "models/network.hpp"
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/support/prelude.hpp"

@@ -3,9 +3,9 @@
 /// Runs on augmented images, and evaluations that never see one. ways_test.cpp has ranks, devices, stops and proofs.
 #include "data/augmentation.hpp"
 
-#include "data/dataset.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sampler.hpp"
+#include "data/sets/set_loading.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Runs that hold samples out or take a part of them. What they train on, what they are judged by, and when
 /// their patience ends them; and runs that balance classes.
-#include "data/dataset.hpp"
+#include "data/sets/hold_out.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"

@@ -4,7 +4,9 @@
 /// FILE is safetensors, for Python: images (or features), labels, logits.
 #include "common/env.hpp"
 #include "common/safetensors.hpp"
+#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
+#include "data/sets/set_loading.hpp"
 #include "models/execution.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/run/saved_model.hpp"

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "comm/launcher.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "data/sets/set_loading.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/support/forged_run.hpp"

@@ -263,7 +263,7 @@ TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
   ::testing::internal::CaptureStdout();
   Progress progress(1);
   progress.say("hello");
-  progress.say(std::vector<Field>{{"hello"}});
+  progress.say(std::vector<LineField>{{"hello"}});
   progress.start_epoch(1, 1, 0, 10, 10);
   progress.steps(1, 64, 2.3);
   progress.end_epoch();

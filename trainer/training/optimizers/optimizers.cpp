@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "kernels/numerics/portable_math.hpp"
+#include "kernels/optimizers/rule_steps.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/error.hpp"
 #include "kernels/emulation/block.hpp"
+#include "kernels/emulation/builtins.hpp"
 #include "kernels/emulation/errors.hpp"
 #include "kernels/emulation/stream.hpp"
 
