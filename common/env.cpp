@@ -106,13 +106,8 @@ int write_all(int fd, std::span<const std::byte> bytes) {
 AppendFile::AppendFile(std::string path, std::optional<std::uint64_t> keep)
     : path_(std::move(path)), fd_(::open(path_.c_str(), kAppendFlags, 0666)) {
   if (fd_ < 0) fail_append(path_, "opened for writing", errno);
-  try {
-    if (keep && ::ftruncate(fd_, static_cast<off_t>(*keep)) != 0) fail_append(path_, "cut back", errno);
-    writer_ = start_thread([this] { write_what_comes(); });
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
+  if (keep && ::ftruncate(fd_, static_cast<off_t>(*keep)) != 0) fail_append(path_, "cut back", errno);
+  writer_ = start_thread([this] { write_what_comes(); });
 }
 
 AppendFile::~AppendFile() {
@@ -122,7 +117,6 @@ AppendFile::~AppendFile() {
   }
   changed_.notify_all();
   writer_.join();
-  ::close(fd_);
 }
 
 void AppendFile::append(std::span<const std::byte> bytes) {

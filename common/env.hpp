@@ -4,6 +4,7 @@
 /// one that fails, fills up, or forgets what was not synced.
 #pragma once
 
+#include "common/descriptor.hpp"
 #include "common/error.hpp"
 
 #include <charconv>
@@ -187,7 +188,7 @@ class AppendFile {
   Outcome write_at_end(std::span<const std::byte> bytes) const;
 
   std::string path_;
-  int fd_;
+  Descriptor fd_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::byte> unwritten_, in_work_;

@@ -109,7 +109,6 @@ std::shared_ptr<MemoryFile> MemoryFile::open(const MemoryFileOffer& offer) {
 
 MemoryFile::~MemoryFile() {
   if (map_ != nullptr) ::munmap(map_, size_);
-  ::close(descriptor_);
 }
 
 MemoryFileOffer MemoryFile::offer() const {

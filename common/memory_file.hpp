@@ -4,6 +4,8 @@
 /// with the last of them, whenever and however they end, and /dev/shm may be small.
 #pragma once
 
+#include "common/descriptor.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +57,7 @@ class MemoryFile {
   bool seal(int seals);
   bool map(bool is_constant);
 
-  int descriptor_;
+  Descriptor descriptor_;
   std::uint64_t size_ = 0;  ///< with the key
   std::array<std::uint64_t, 2> key_{};
   std::byte* map_ = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The real file system: thin wrappers around system calls, each result checked.
+#include "common/descriptor.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
 
@@ -68,30 +69,11 @@ auto retry(Call call) {
   return result;
 }
 
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 Descriptor open_or_fail(const std::string& path, int flags, const char* action) {
-  const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+  Descriptor fd(retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); }));
   if (fd < 0 && (flags & O_CREAT) != 0) fail_io(path, action, errno);
   if (fd < 0) fail(path, action, errno);
-  return Descriptor(fd);
+  return fd;
 }
 
 class PosixFile : public WritableFile {
@@ -100,14 +82,14 @@ class PosixFile : public WritableFile {
 
   void write(std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
-      const ssize_t written = retry([&] { return ::write(fd_.get(), bytes.data(), bytes.size()); });
+      const ssize_t written = retry([&] { return ::write(fd_, bytes.data(), bytes.size()); });
       if (written < 0) fail_io(path_, "write", errno);
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
   }
 
   void sync() override {
-    if (retry([&] { return ::fsync(fd_.get()); }) != 0) fail_io(path_, "fsync", errno);
+    if (retry([&] { return ::fsync(fd_); }) != 0) fail_io(path_, "fsync", errno);
   }
 
   void close() override {
@@ -126,8 +108,8 @@ class PosixClaim : public FileClaim {
 
   void write(const std::string& text) override {
     const auto size = static_cast<ssize_t>(text.size());
-    if (::ftruncate(fd_.get(), 0) != 0) fail_io(path_, "truncate", errno);
-    const ssize_t written = retry([&] { return ::pwrite(fd_.get(), text.data(), text.size(), 0); });
+    if (::ftruncate(fd_, 0) != 0) fail_io(path_, "truncate", errno);
+    const ssize_t written = retry([&] { return ::pwrite(fd_, text.data(), text.size(), 0); });
     if (written != size) fail_io(path_, "write", written < 0 ? errno : ENOSPC);
   }
 
@@ -135,7 +117,7 @@ class PosixClaim : public FileClaim {
   bool has_its_name() override {
     struct stat mine {
     }, named{};
-    if (::fstat(fd_.get(), &mine) != 0) fail(path_, "stat", errno);
+    if (::fstat(fd_, &mine) != 0) fail(path_, "stat", errno);
     if (::lstat(path_.c_str(), &named) == 0)
       return mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
     if (errno != ENOENT && errno != ENOTDIR) fail(path_, "stat", errno);
@@ -159,7 +141,7 @@ class PosixEnv : public Env {
     std::vector<std::byte> bytes(std::min<std::uint64_t>(size_of(fd, path), most));
     std::size_t done = 0;
     while (done < bytes.size()) {
-      const ssize_t got = retry([&] { return ::read(fd.get(), bytes.data() + done, bytes.size() - done); });
+      const ssize_t got = retry([&] { return ::read(fd, bytes.data() + done, bytes.size() - done); });
       if (got < 0) fail(path, "read", errno);
       if (got == 0) throw IoError(fmt::format("{}: became shorter while it was read", path));
       done += static_cast<std::size_t>(got);
@@ -177,7 +159,7 @@ class PosixEnv : public Env {
 
   void sync_directory(const std::string& path) override {
     const Descriptor fd = open_or_fail(path, O_RDONLY | O_DIRECTORY, "open the directory");
-    const int result = retry([&] { return ::fsync(fd.get()); });
+    const int result = retry([&] { return ::fsync(fd); });
     // Some network file systems cannot sync a directory, and need not.
     if (result != 0 && errno != EINVAL && errno != ENOTSUP) fail_io(path, "fsync the directory", errno);
   }
@@ -236,14 +218,13 @@ class PosixEnv : public Env {
       remove_file(path);
       return true;
     }
-    const int opened =
-        retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
-    if (opened < 0 && errno == ENOENT) return true;
-    if (opened < 0 && (errno == ENOTDIR || errno == ELOOP)) return false;
-    if (opened < 0) fail_io(path, "open the directory", errno);
-    const Descriptor directory(opened);
+    const Descriptor directory(
+        retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
+    if (directory < 0 && errno == ENOENT) return true;
+    if (directory < 0 && (errno == ENOTDIR || errno == ELOOP)) return false;
+    if (directory < 0) fail_io(path, "open the directory", errno);
     for (const std::string& name : files) {
-      const int removed = ::unlinkat(directory.get(), name.c_str(), 0);
+      const int removed = ::unlinkat(directory, name.c_str(), 0);
       // A directory of that name is none of ours (POSIX says EPERM, Linux EISDIR).
       if (removed != 0 && errno != ENOENT && errno != EISDIR)
         fail_io(fmt::format("{}/{}", path, name), "remove", errno);
@@ -256,7 +237,7 @@ class PosixEnv : public Env {
 
   std::unique_ptr<FileClaim> claim(const std::string& path) override {
     Descriptor fd = open_lock(path);
-    if (retry([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
+    if (retry([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK) return nullptr;
       const bool no_locks_here = errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP;
       if (!no_locks_here) fail_io(path, "lock", errno);
@@ -278,7 +259,7 @@ class PosixEnv : public Env {
 
   static std::uint64_t size_of(const Descriptor& fd, const std::string& path) {
     struct stat info {};
-    if (::fstat(fd.get(), &info) != 0) fail(path, "stat", errno);
+    if (::fstat(fd, &info) != 0) fail(path, "stat", errno);
     if (!S_ISREG(info.st_mode)) throw DataError(fmt::format("{}: is not a regular file", path));
     return static_cast<std::uint64_t>(info.st_size);
   }

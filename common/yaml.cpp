@@ -3,6 +3,8 @@
 /// Strict YAML: check the bytes, check the events, and only then build the node.
 #include "common/yaml.hpp"
 
+#include "common/descriptor.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -201,7 +203,7 @@ YAML::Node load_strict_yaml(const std::string& given, const std::string& file) {
 std::string read_yaml_file(const std::string& path) {
   // Not blocking: a FIFO without a writer must not hang us. One with a writer is fine, as
   // in `lockstep train <(make-job)`, and is waited for.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file < 0 && errno == ENOENT)
     throw MissingDataError(fmt::format("{}: no such file; check the path", path));
   if (file < 0) throw IoError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
@@ -216,7 +218,6 @@ std::string read_yaml_file(const std::string& path) {
     size += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
     count = count < 0 ? 1 : count;
   }
-  ::close(file);
   if (error != 0) throw IoError(fmt::format("{}: cannot be read: {}", path, reason(error)));
   text.resize(size);
   return text;

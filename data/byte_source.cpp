@@ -52,14 +52,8 @@ FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset)
     size_ = static_cast<std::uint64_t>(status.st_size);
     return;
   }
-  const int error = errno;
-  ::close(descriptor_);
-  if (failed != 0) throw IoError(fmt::format("{}: cannot be examined: {}", name_, reason(error)));
+  if (failed != 0) throw IoError(fmt::format("{}: cannot be examined: {}", name_, reason(errno)));
   throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
-}
-
-FileSource::~FileSource() {
-  ::close(descriptor_);
 }
 
 std::size_t FileSource::read(std::span<std::uint8_t> out) {

@@ -3,6 +3,8 @@
 /// Bytes in order, from a file or from memory, so that one parser serves both.
 #pragma once
 
+#include "common/descriptor.hpp"
+
 #include <zlib.h>
 
 #include <array>
@@ -65,7 +67,6 @@ class FileSource final : public ByteSource {
   /// @throws DataError         it is not a regular file
   /// @throws IoError           it cannot be opened; read() too, if the device fails
   explicit FileSource(const std::filesystem::path& path, std::uint64_t offset = 0);
-  ~FileSource() override;
 
   std::size_t read(std::span<std::uint8_t> out) override;
   std::uint64_t remaining_at_most() const override { return size_ > offset_ ? size_ - offset_ : 0; }
@@ -74,7 +75,7 @@ class FileSource final : public ByteSource {
 
  private:
   std::string name_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t size_ = 0;
   std::uint64_t offset_ = 0;
 };

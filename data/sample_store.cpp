@@ -94,23 +94,13 @@ StoredFile::StoredFile(const std::filesystem::path& path)
     throw MissingDataError(fmt::format("{}: no such file; {}", name_, kFixForStore));
   struct stat status {};
   if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
-    const int error = errno;
-    if (descriptor_ >= 0) ::close(descriptor_);
     throw IoError(fmt::format(
         "{}: cannot be opened: {}; check its permissions, and the limit of open files (ulimit -n)", name_,
-        system_text(error)));
+        system_text(errno)));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
-  if (S_ISREG(status.st_mode)) return;
-  ::close(descriptor_);
-  throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
-}
-
-StoredFile::StoredFile(StoredFile&& other) noexcept
-    : name_(std::move(other.name_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
-
-StoredFile::~StoredFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!S_ISREG(status.st_mode))
+    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
 }
 
 std::size_t StoredFile::read(std::uint64_t offset, std::span<std::uint8_t> to) const {

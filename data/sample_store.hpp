@@ -3,6 +3,7 @@
 /// Samples that stay on disk: files that are read at any place, and the images of a set in them.
 #pragma once
 
+#include "common/descriptor.hpp"
 #include "common/digest.hpp"
 #include "common/memory_file.hpp"
 
@@ -28,10 +29,6 @@ class StoredFile {
  public:
   /// @throws MissingDataError  there is no such file; DataError  it is not a regular file, and is not waited for; IoError
   explicit StoredFile(const std::filesystem::path& path);
-  ~StoredFile();
-  StoredFile(StoredFile&& other) noexcept;
-  StoredFile(const StoredFile&) = delete;
-  StoredFile& operator=(const StoredFile&) = delete;
 
   const std::string& name() const { return name_; }
   /// The size when it was opened.
@@ -46,7 +43,7 @@ class StoredFile {
 
  private:
   std::string name_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t size_ = 0;
 };
 

@@ -98,9 +98,20 @@ make_world() {
 
 gpu_run() { bundle/tests/gpu/run "$@"; }
 
+# expect_times: the parts of a command, of which $output tells, take less than ten minutes, and as long as docs/testing.md says.
+expect_times() {
+  local sum part seconds
+  sum=$(sed -n 's/^==> .*; at most \([0-9]*\) s$/\1/p' <<<"$output" | awk '{ sum += $1 } END { print sum }')
+  expect_contains "$output" ": together at most $sum s"
+  while read -r part seconds; do expect_contains "$(cat "$repo/docs/testing.md")" "| \`$part\` | $seconds |"
+  done < <(sed -n 's/^==> \([a-z]*\): .*; at most \([0-9]*\) s$/\1 \2/p' <<<"$output")
+  if [ "$sum" -lt 400 ] || [ "$sum" -gt 550 ]; then fail "the parts may take $sum s"; fi
+}
+
 Gpu_suite_compares_weights_in_its_first_command() {
   make_world
   OUT=$PWD/out expect_exit 0 gpu_run correct
+  expect_times
   expect_contains "$output" "skipped: tests: a_gpu_test: A.Case"
   expect_contains "$output" "skipped: training: 2 GPUs, and pipelines over NCCL: there is one GPU"
   expect_contains "$output" "6 lockstep --steps 50 --devices cuda: 82 of 82 runs"
@@ -120,6 +131,7 @@ Gpu_suite_compares_weights_in_its_first_command() {
 Gpu_suite_measures_in_its_third_command() {
   make_world
   OUT=$PWD/out expect_exit 0 gpu_run speed
+  expect_times
   expect_contains "$output" "| Lockstep | 20.00 | 20.00 |"
   expect_contains "$output" "| op by cuDNN or cuBLAS / native, smallest | 1.20 (fc1 forward) | 1.20 (update) |"
   expect_contains "$output" "| fastest library call alone / native op, smallest | 0.60 (fc2 forward, loss, data gradient) | 0.70 (update) |"
@@ -159,32 +171,13 @@ fi"
   expect_contains "$output" "skipped: benchmarks: kernels_bench is not beside $PWD/bundle/bin/lockstep: install libbenchmark-dev"
 }
 
-Gpu_suite_takes_less_than_ten_minutes_a_command() {
-  make_world
-  export LOCKSTEP_NCCL=$PWD/bundle/libexec/environment.sh
-  local command sum part seconds
-  for command in correct nccl speed; do
-    expect_exit 0 gpu_run "$command"
-    sum=$(sed -n 's/^==> .*; at most \([0-9]*\) s$/\1/p' <<<"$output" | awk '{ sum += $1 } END { print sum }')
-    expect_contains "$output" ": together at most $sum s"
-    while read -r part seconds; do expect_contains "$(cat "$repo/docs/testing.md")" "| \`$part\` | $seconds |"
-    done < <(sed -n 's/^==> \([a-z]*\): .*; at most \([0-9]*\) s$/\1 \2/p' <<<"$output")
-    if [ "$sum" -lt 400 ] || [ "$sum" -gt 550 ]; then fail "the parts of $command may take $sum s"; fi
-  done
-  expect_contains "$(bundle/tests/gpu/run correct training race)" "tests training arithmetic networks training race: together at most 550 s"
-  sed -i 's/^run_seconds=.*/run_seconds=0/' bundle/tests/gpu/run
-  expect_exit 1 gpu_run training
-  expect_contains "$output" "failed:  training: training on the CPU"
-}
-
 Gpu_suite_takes_the_programs_of_an_archive() {
   make_world
   mkdir -p clone/{launch,tests,build/bundle} && cp -r bundle/tests/{gpu,arithmetic,results.sh} clone/tests/ && cp bundle/launch/lib.sh clone/launch/
   rm clone/tests/gpu/tests.txt && mv bundle lockstep
   tar -czf clone/build/bundle/lockstep.tar.gz lockstep && rm -r lockstep
-  expect_exit 0 clone/tests/gpu/run tests training
+  expect_exit 0 clone/tests/gpu/run tests
   expect_contains "$output" "ok      b_gpu_test_np2"
-  expect_contains "$output" "ok      same bits, 2 ranks on one"
   echo broken >clone/build/bundle/lockstep.tar.gz
   expect_exit 65 clone/tests/gpu/run tests
   expect_contains "$output" "lockstep.tar.gz cannot be unpacked"
@@ -247,39 +240,26 @@ Gpu_suite_without_a_gpu_says_why_and_runs_nothing() {
   expect_equal "$output" "run: no GPU: this machine has no NVIDIA driver; nothing run"
 }
 
-Gpu_suite_sees_other_weights() {
+Gpu_suite_sees_other_weights_and_that_nothing_is_published() {
   make_world
-  ODD=parallel.graph=off expect_exit 1 gpu_run training
+  ODD=parallel.graph=off UNPUBLISHED=data-parallel-tutorial expect_exit 1 gpu_run training
   expect_contains "$output" "failed:  training: same bits, no graph: other weights"
   expect_contains "$output" "failed:  training: same bits, 2 ranks on one, no graph: other weights"
   expect_contains "$output" "ok      same bits, 20 repetitions"
+  expect_contains "$output" "failed:  training: published-linear-cpu: the published hash: no; nothing is said of it"
 }
 
-Gpu_suite_sees_another_loss_curve() {
+Gpu_suite_sees_where_gpu_cpu_and_published_weights_part() {
+  local place
   make_world
   ODD=parallel.device=cpu expect_exit 1 gpu_run training
   expect_contains "$output" "loss curve, gpu: not the CPU's within 1e-3"
-  expect_contains "$output" "failed:  training: same bits, gpu and CPU: other weights"
-}
-
-Gpu_suite_says_where_gpu_and_cpu_part() {
-  make_world
-  ODD=parallel.device=cpu expect_exit 1 gpu_run training
   expect_contains "$output" "failed:  training: same bits, gpu and CPU: other weights: refuted at step 3, bucket 0, conv1.weight; logs: "
-}
-
-Gpu_suite_compares_cpu_emulator_and_gpu_with_published_weights() {
-  make_world
-  expect_exit 0 gpu_run training
-  local place
-  for place in linear-cpu linear-emulated linear-cuda net-cpu net-cuda; do
-    expect_contains "$output" "ok      published-$place: the published hash: yes"
+  for place in linear net; do
+    expect_contains "$output" "failed:  training: published-$place-cpu: the published hash: no"
+    expect_contains "$output" "ok      published-$place-cuda: the published hash: yes"
   done
-  ODD=parallel.device=emulated expect_exit 1 gpu_run training
-  expect_contains "$output" "failed:  training: published-linear-emulated: the published hash: no"
-  expect_contains "$output" "ok      published-linear-cuda"
-  UNPUBLISHED=data-parallel-tutorial expect_exit 1 gpu_run training
-  expect_contains "$output" "failed:  training: published-linear-cpu: the published hash: no; nothing is said of it"
+  expect_contains "$output" "ok      published-linear-emulated: the published hash: yes"
 }
 
 Gpu_suite_goes_on_after_a_failure() {
@@ -293,12 +273,10 @@ Gpu_suite_goes_on_after_a_failure() {
 
 Gpu_suite_skips_libraries_that_are_not_there() {
   make_world
-  ABSENT="parallel.kernels=vendor" expect_exit 0 gpu_run training
+  ABSENT="parallel.kernels=vendor parallel.backend=nccl parallel.graph=off" expect_exit 1 gpu_run training benchmarks
   expect_contains "$output" "skipped: training: loss curve, vendor: lockstep: no parallel.kernels=vendor"
-  ABSENT="parallel.backend=nccl" expect_exit 0 gpu_run training benchmarks
   expect_contains "$output" "skipped: training: same bits, NCCL, 1 rank: lockstep: no parallel.backend=nccl"
   expect_contains "$output" "skipped: benchmarks: bench allreduce nccl: lockstep: no NCCL"
-  ABSENT="parallel.graph=off" expect_exit 1 gpu_run training
   expect_contains "$output" "failed:  training: same bits, no graph: exit code 69"
 }
 
@@ -311,6 +289,7 @@ Gpu_suite_runs_nccl_between_ranks_that_share_a_gpu() {
   echo "nccl_all_reduce_gpu_test 0 a_gpu_test" >>bundle/tests/gpu/tests.txt
   export LOCKSTEP_NCCL=libnccl-2.30.so
   expect_exit 0 gpu_run nccl
+  expect_times
   local way
   for way in "buckets, 2 processes" "buckets, no graph, 4 processes" "batch_norm, 2 processes" "batch_norm, no graph, 3 processes" "3 stages, gpipe, 3 processes" \
     "2 stages twice, 4 processes" "stages 0-1-0-1, one queue, 2 processes" "buckets, sockets, 2 processes" "buckets, 2 threads" "batch_norm, 2 threads"; do
@@ -367,10 +346,14 @@ Gpu_suite_gives_the_programs_reason_and_not_mpiruns_line() {
 
 Gpu_suite_stops_a_part_when_its_time_is_over() {
   make_world
+  expect_contains "$(timeout 3 bundle/tests/gpu/run correct training race)" "tests training arithmetic networks training race: together at most 550 s"
   stand_in bundle/libexec/a_gpu_test 'trap : TERM; for i in {1..60}; do sleep 1; done'
   sed -i 's/\[tests\]=[0-9]*/[tests]=1/' bundle/tests/gpu/run
   expect_exit 1 gpu_run tests
   expect_contains "$output" "failed:  tests: a_gpu_test: took too long"
+  sed -i 's/^run_seconds=.*/run_seconds=0/' bundle/tests/gpu/run
+  expect_exit 1 gpu_run training
+  expect_contains "$output" "failed:  training: training on the CPU"
 }
 
 Gpu_suite_refuses_what_it_does_not_know() {

@@ -9,7 +9,8 @@
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/step_trace.hpp"
 #include "trainer/setup/job_setup.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/allreduce_bench.hpp"
+#include "trainer/tools/step_bench.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

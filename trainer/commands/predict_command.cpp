@@ -10,6 +10,7 @@
 #include "data/tables/table.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/tools/prediction.hpp"
+#include "trainer/tools/prediction_input.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -89,7 +89,7 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
   const auto all = [is_made](std::int64_t asked, std::int64_t usual) {
     return is_made && asked > 0 ? asked : usual;
   };
-  const std::int64_t left_out = job.data.left_out ? std::ssize(job.data.left_out->entries) : 0;
+  const std::int64_t left_out = job.data.leave_out ? std::ssize(job.data.leave_out->entries) : 0;
   const PartSizes parts = parts_of(job, {.train = all(job.data.train_samples, data.train_samples) - left_out,
                                          .test = all(job.data.test_samples, data.test_samples),
                                          .validation = data.validation_samples});

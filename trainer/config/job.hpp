@@ -6,7 +6,8 @@
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "data/augmentation.hpp"
-#include "data/sets/hold_out.hpp"
+#include "data/sets/set_loading.hpp"
+#include "trainer/config/run_section.hpp"
 #include "trainer/device/options.hpp"
 #include "trainer/parallel/options.hpp"
 #include "trainer/training/options.hpp"
@@ -15,7 +16,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,29 +23,12 @@
 
 namespace lockstep {
 
-struct LeaveOutList;  // data/sets/leave_out.hpp
-
-struct DataSection : BatchOptions {
-  std::string set = "mnist";  ///< of data/sets/catalogue.txt
-  std::string root = "auto";
-  /// One number for all channels, or one for each. Empty (auto): the set's own; load_job and parse_job put
-  /// them in where the catalogue knows them, otherwise they are measured.
-  std::vector<double> mean = {}, std = {};
-  bool in_memory = false;  ///< see DatasetOptions
+/// Mean and std are those of the catalogue where it knows them: load_job and parse_job put them in. load_job reads the
+/// list of samples to leave out; dataset_options() fills in the other options.
+struct DataSection : BatchOptions, DatasetOptions {
   OnDevice on_device = OnDevice::kAuto;
-  PictureSize size = {};  ///< of sets of pictures, see PictureForm
-  PictureFit fit = PictureFit::kSqueeze;
-  bool colour = false;
-  std::string label = "cls";                          ///< see DatasetOptions
-  std::int64_t train_samples = 0, test_samples = 0;   ///< see DatasetOptions
-  HoldOut validation = {};                            ///< on which samples the run is evaluated
-  std::string leave_out = {};                         ///< a file that names training samples; empty: none
-  std::shared_ptr<const LeaveOutList> left_out = {};  ///< what it held when load_job read the job; or null
-  std::vector<Augmentation> augment = {};             ///< of training images, in order
-
-  PictureForm picture_form() const {
-    return {size, fit, colour ? PictureColour::kRgb : PictureColour::kGrey};
-  }
+  std::string leave_out_file = {};         ///< names training samples; empty: none
+  std::vector<Augmentation> augment = {};  ///< of training images, in order
 };
 
 struct TrainSection : UpdateOptions, LossOptions {
@@ -74,43 +57,6 @@ struct ParallelSection : StepOptions, PipelineOptions {
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   double timeout_seconds = 300;                   ///< bounds every wait for other ranks
   bool watchdog = true;                           ///< ranks under MPI watch each other
-};
-
-/// Checkpoints to keep; the newest good one is always kept.
-struct KeepSection {
-  std::int64_t last = 3;         ///< the newest so many
-  std::int64_t every_steps = 0;  ///< and those whose step is a multiple of this; 0: none
-  bool best = true;  ///< and the one with the highest accuracy, on validation data where there are some
-};
-
-/// Steps of a run, counted from 1, with both ends.
-struct TracedSteps {
-  std::int64_t first = 0, last = 0;  ///< 0: no steps at all
-
-  bool is_given() const { return last > 0; }
-  std::int64_t count() const { return last - first + 1; }
-  bool holds(std::int64_t step) const { return is_given() && first <= step && step <= last; }
-};
-
-/// Limit at which the traces of all ranks still fit in their memory.
-inline constexpr std::int64_t kMostTracedSteps = 1000;
-
-struct RunSection {
-  std::string dir = "auto";                   ///< auto: runs/NAME of the job, or runs/NAME-2 ...
-  std::int64_t checkpoint_every_steps = 500;  ///< 0: only at the end
-  static constexpr std::int64_t kAutoLogs = -1;
-  std::int64_t log_every_steps = kAutoLogs;  ///< log_spacing() says what auto is; 0: only epochs
-  std::string resume = "auto";               ///< auto | never | a checkpoint directory
-  std::string on_save_error = "stop";        ///< stop | continue
-  double max_seconds = 0;                    ///< save and stop after so long; 0: no limit
-  std::int64_t print_loss_every_steps = 0;   ///< of an epoch: the mean loss of those; 0: never
-  bool print_shapes = false;                 ///< sizes of input and output, on each rank and together
-  bool trail = true;                         ///< fingerprints of each step in trail.bin
-  bool curve = false;                        ///< of the accuracy: on the terminal and as a picture
-  bool report = true;                        ///< report.html at the end
-  bool tensorboard = false;                  ///< event files for TensorBoard
-  TracedSteps trace = {};                    ///< steps whose course is written to trace.pftrace
-  KeepSection keep;
 };
 
 /// A fault on purpose, to see what happens then (docs/what-happened.md).

@@ -132,14 +132,16 @@ void check_pictures(const Job& job) {
   if (data.label != DataSection().label && data.set != "webdataset")
     refuse(job, "data.label",
            "data.label: is for data.set webdataset, and data.set {} has its own labels; remove it", data.set);
-  if (data.picture_form() == PictureForm{}) return;
-  const char* key = data.size.width > 0 ? "data.size" : data.colour ? "data.colour" : "data.fit";
+  const PictureForm& form = data.pictures;
+  if (form == PictureForm{}) return;
+  const bool is_colour = form.colour == PictureColour::kRgb;
+  const char* key = form.has_size() ? "data.size" : is_colour ? "data.colour" : "data.fit";
   if (!has_pictures(data.set))
     refuse(job, key,
            "{}: is for sets of pictures, and the images of data.set {} are taken as they are; remove it", key,
            data.set);
-  if (data.fit != PictureFit::kSqueeze && data.size.width == 0)
-    refuse(job, "data.fit", "data.fit: {} fits pictures to data.size; set data.size too", spelt(data.fit));
+  if (form.fit != PictureFit::kSqueeze && !form.has_size())
+    refuse(job, "data.fit", "data.fit: {} fits pictures to data.size; set data.size too", spelt(form.fit));
 }
 
 /// Checks channels; only the files of people's own sets know how many there are.

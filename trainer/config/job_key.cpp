@@ -130,6 +130,17 @@ Kind<bool> yes_or_no() {
       .write = [](bool value) { return value ? "true" : "false"; }};
 }
 
+Kind<PictureColour> colour() {
+  const auto flag = yes_or_no();
+  const auto read = [=](const YAML::Node& node) -> std::optional<PictureColour> {
+    const auto value = flag.read(node);
+    return value ? std::optional(*value ? PictureColour::kRgb : PictureColour::kGrey) : std::nullopt;
+  };
+  return {.expected = flag.expected, .read = read, .write = [=](PictureColour value) {
+            return flag.write(value == PictureColour::kRgb);
+          }};
+}
+
 Kind<std::string> one_of(const std::vector<std::string_view>& words) {
   auto kind = text(fmt::format("one of {}", fmt::join(words, ", ")), [words](const std::string& word) {
     return only_if(std::ranges::find(words, word) != words.end(), word);
@@ -158,6 +169,7 @@ template Kind<GraphUse> one_of();
 template Kind<Determinism> one_of();
 template Kind<BatchSplit> one_of();
 template Kind<LossKind> one_of();
+template Kind<OnSaveError> one_of();
 
 template <typename T>
 Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, std::size_t least,

@@ -110,6 +110,8 @@ struct RealRange {
 Kind<double> real(RealRange range);
 
 Kind<bool> yes_or_no();
+/// yes_or_no() to red, green and blue.
+Kind<PictureColour> colour();
 Kind<std::string> one_of(const std::vector<std::string_view>& words);
 /// One of the values that kSpellings has of its type.
 template <typename Value>

@@ -331,20 +331,20 @@ Job load_job(const std::string& name, const std::vector<std::string>& overrides)
   const std::string path = find_job(name);
   JobReader reader(read_yaml_file(path), path);
   const std::string model_of_file = reader.job().model, root_of_file = reader.job().data.root,
-                    list_of_file = reader.job().data.leave_out;
+                    list_of_file = reader.job().data.leave_out_file;
   for (const std::string& text : overrides) reader.read_override(text);
   Job job = reader.finish();
   if (job.model == model_of_file) job.model = model_beside(path, model_of_file);
   if (job.data.root == root_of_file) job.data.root = data_beside(path, root_of_file);
-  if (job.data.leave_out.empty()) return job;
-  if (job.data.leave_out == list_of_file) job.data.leave_out = file_beside(path, list_of_file);
-  if (!is_file(job.data.leave_out))
+  if (job.data.leave_out_file.empty()) return job;
+  if (job.data.leave_out_file == list_of_file) job.data.leave_out_file = file_beside(path, list_of_file);
+  if (!is_file(job.data.leave_out_file))
     throw MissingDataError(
         fmt::format("{}data.leave_out: {}: no regular file of that name beside the job or in the current "
                     "directory; bring the list back, or remove the key",
-                    place_of(job, "data.leave_out"), job.data.leave_out));
-  job.data.leave_out = std::filesystem::absolute(job.data.leave_out).lexically_normal().string();
-  job.data.left_out = std::make_shared<const LeaveOutList>(read_leave_out(job.data.leave_out));
+                    place_of(job, "data.leave_out"), job.data.leave_out_file));
+  job.data.leave_out_file = std::filesystem::absolute(job.data.leave_out_file).lexically_normal().string();
+  job.data.leave_out = std::make_shared<const LeaveOutList>(read_leave_out(job.data.leave_out_file));
   return job;
 }
 

@@ -23,7 +23,8 @@ constexpr Determines kWeights = Determines::kWeights;
 
 /// KEY(path, kind, meaning, determines): the path of a key is spelt like the way to its field.
 // clang-format off
-#define KEY(path, ...) key(#path, job_keys::Field([](auto& job) -> decltype(auto) { return (job.path); }), __VA_ARGS__)
+#define KEY(path, ...) KEY_OF(#path, path, __VA_ARGS__)
+#define KEY_OF(path, field, ...) key(path, job_keys::Field([](auto& job) -> decltype(auto) { return (job.field); }), __VA_ARGS__)
 
 std::vector<JobKey> model_and_data_keys() {
   using namespace job_keys;
@@ -52,10 +53,10 @@ std::vector<JobKey> model_and_data_keys() {
         .also_called({"shuffle_buffer", "shuffle_buffer_size", "buffer_size", "window"}).such_as("65536"),
     KEY(data.in_memory, yes_or_no(), "read a set in shards or a table, or decode pictures, into the memory of each rank at the start; otherwise its images stay on disk, and ranks read what they compute"),
     KEY(data.on_device, one_of<OnDevice>(), "on a GPU: whole copies the set there at the start; stream brings the samples of the coming steps there ahead of them, from memory or disk, so that the set may be larger than the GPU's memory; auto streams where the whole set would leave less than a tenth of what is free there"),
-    KEY(data.size, picture_size(), "for pictures: the size they are scaled to, width first; auto: they are all of one size", Determines::kWeightsUnlessDefault)
+    KEY_OF("data.size", data.pictures.size, picture_size(), "for pictures: the size they are scaled to, width first; auto: they are all of one size", Determines::kWeightsUnlessDefault)
         .also_called({"image_size", "img_size", "resize"}).such_as("64x48"),
-    KEY(data.fit, one_of<PictureFit>(), "for pictures of other proportions than data.size: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),
-    KEY(data.colour, yes_or_no(), "for pictures: samples have red, green and blue; false: one grey channel", Determines::kWeightsUnlessDefault)
+    KEY_OF("data.fit", data.pictures.fit, one_of<PictureFit>(), "for pictures of other proportions than data.size: crop keeps their middle, pad adds black, squeeze changes them", Determines::kWeightsUnlessDefault),
+    KEY_OF("data.colour", data.pictures.colour, colour(), "for pictures: samples have red, green and blue; false: one grey channel", Determines::kWeightsUnlessDefault)
         .also_called({"color", "rgb"}),
     KEY(data.label, word("cls, or a key of each sample's .json"), "for WebDataset archives, the place of the labels: cls: numbers or names in .cls; or this key of .json, whose value is a whole number, a name, or a list of them", Determines::kWeightsUnlessDefault)
         .also_called({"label_key", "target", "target_key"}).such_as("class_id"),
@@ -66,7 +67,7 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.validation, samples_or_share(kBillion),
         "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; files: the set's own validation half instead; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
         .also_called({"validation_split", "val_split", "validation_size", "val_size", "valid_size", "holdout"}).such_as("5000"),
-    KEY(data.leave_out, path("a path, or nothing", true),
+    KEY_OF("data.leave_out", data.leave_out_file, path("a path, or nothing", true),
         "training samples that are left out, neither trained on nor held out: a text file beside the job file or in the current directory, with a place in the training half from 0 or the name of a picture a line; empty: none", Determines::kWeightsUnlessDefault)
         .also_called({"exclude", "exclude_file", "skip_samples", "ignore_list", "blacklist"}).such_as("mislabelled.txt"),
     KEY(data.augment, augmentations(),
@@ -242,7 +243,7 @@ std::vector<JobKey> run_and_inject_keys() {
         .also_called({"log_interval"}).such_as("10"),
     KEY(run.resume, path("auto, never or a checkpoint directory"),
         "auto: go on from the newest checkpoint in run.dir; never: start anew; or a checkpoint directory").such_as("never"),
-    KEY(run.on_save_error, one_of({"stop", "continue"}),
+    KEY(run.on_save_error, one_of<OnSaveError>(),
         "if a checkpoint cannot be written; stop: with exit code 74; continue: warn and go on training"),
     KEY(run.max_seconds, real({0, 1e9}), "save and stop (exit code 75) after so long; 0: no limit; Slurm's end time always counts")
         .also_called({"max_time", "time_limit"}).such_as("3600"),
@@ -265,6 +266,7 @@ std::vector<JobKey> run_and_inject_keys() {
 }
 // clang-format on
 #undef KEY
+#undef KEY_OF
 
 std::vector<JobKey> make_schema() {
   std::vector<JobKey> schema;

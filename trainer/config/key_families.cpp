@@ -205,7 +205,7 @@ std::map<std::string, std::string> determining_keys(const Job& job) {
     if (determines_weights(key, job)) values[key.path] = key.write(job);
   }
   if (const std::string length = length_from_run(job); !length.empty()) values[kScheduleLength] = length;
-  if (job.data.left_out != nullptr) values[kLeaveOut] = job.data.left_out->contents();
+  if (job.data.leave_out != nullptr) values[kLeaveOut] = job.data.leave_out->contents();
   return values;
 }
 

@@ -8,7 +8,7 @@
 #include "trainer/checkpoint/run_status.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/reports/runs.hpp"
+#include "trainer/reports/run_history.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>

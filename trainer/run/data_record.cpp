@@ -159,7 +159,7 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
   if (data.train.has_images()) entries["background"] = light_background ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.columns.empty()) entries["columns"] = data.columns;
-  if (!job.data.leave_out.empty()) entries["leave_out"] = job.data.leave_out;
+  if (!job.data.leave_out_file.empty()) entries["leave_out"] = job.data.leave_out_file;
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
   return entries;
@@ -211,7 +211,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   record.leave_out_contents = RecordedValues(facts.job, checkpoint, "job").text_or("data.leave_out", "");
   options.seed = facts.seed;
   options.validation = asked.validation;
-  options.pictures = asked.picture_form();
+  options.pictures = asked.pictures;
   options.label = asked.label;
   if (is_made_in_memory(options.set)) {
     options.train_samples = record.train_samples;
@@ -280,10 +280,10 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
 
 std::string recorded_directory(const Job& job) noexcept {
   try {
-    if (job.run.resume == "never" || is_made_in_memory(job.data.set)) return "";
-    if (job.run.resume == "auto" && job.run.dir == kChosenDirectory) return "";  // not known yet
+    if (job.run.starts_anew() || is_made_in_memory(job.data.set)) return "";
+    if (job.run.takes_newest() && job.run.dir == kChosenDirectory) return "";  // not known yet
     Env& env = Env::posix();
-    const bool automatic = job.run.resume == "auto";
+    const bool automatic = job.run.takes_newest();
     const auto checkpoints = list_checkpoints(env, automatic ? job.run.dir : job.run.resume);
     if (automatic && checkpoints.empty()) return "";
     const std::string path = checkpoints.empty() ? job.run.resume : checkpoints.front().path;

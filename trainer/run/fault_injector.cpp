@@ -153,7 +153,7 @@ FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestDat
       throw ConfigError(
           fmt::format("inject.rank: there is no rank {}, only 0 to {}", rank_, comm_.size() - 1));
     if (comm_.rank() != 0 || lasts(fault_.kind)) return;
-    struck_ = job.run.resume != "never" && contents_of(marker_) == story_ + "\n";
+    struck_ = !job.run.starts_anew() && contents_of(marker_) == story_ + "\n";
   });
   broadcast(comm_, struck_);
 }

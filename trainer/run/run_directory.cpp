@@ -152,9 +152,9 @@ void RunDirectory::sync_before_save() {
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   std::optional<FoundCheckpoint> found;
-  if (job_.run.resume == "never") return found;
+  if (job_.run.starts_anew()) return found;
   const auto on_damaged = [](const std::string& damage) { print_error(damage); };
-  if (job_.run.resume == "auto") {
+  if (job_.run.takes_newest()) {
     found = find_latest(env_, path_, on_damaged, &damaged_);
   } else {
     found = named_resume_point(env_, job_.run.resume, on_damaged);
@@ -190,7 +190,7 @@ void RunDirectory::open(std::int64_t step, bool evaluated, const CheckpointFacts
 
 void RunDirectory::clear_for_a_new_run() {
   const bool interrupted_before_it_saved =
-      job_.run.resume == "auto" && damaged_.empty() && list_checkpoints(env_, path_).empty();
+      job_.run.takes_newest() && damaged_.empty() && list_checkpoints(env_, path_).empty();
   if (interrupted_before_it_saved) {
     env_.remove_file(metrics_path(path_));
     env_.remove_file(trail_path(path_));
@@ -257,7 +257,7 @@ void RunDirectory::save(CheckpointState state) {
   try {
     checkpointer_.finish();
   } catch (const IoError& error) {
-    if (job_.run.on_save_error != "continue") throw;
+    if (job_.run.on_save_error != OnSaveError::kContinue) throw;
     print_error(fmt::format(
         "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
   }
@@ -303,7 +303,7 @@ void RunDirectory::append(auto& file, const auto& what) {
   try {
     file.write(what);
   } catch (const IoError& error) {
-    if (job_.run.on_save_error != "continue") throw;
+    if (job_.run.on_save_error != OnSaveError::kContinue) throw;
     if (!all_was_written) return;  // has been said
     print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
   }

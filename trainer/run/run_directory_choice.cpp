@@ -122,8 +122,8 @@ std::string how_to_start_from(Env& env, const Job& job, const std::string& run_d
 
 std::string line_for_new(const Job& job, const std::string& path, const std::string& newest,
                          const std::string& why) {
-  if (job.run.resume == "never") return fmt::format("run.resume is never; this run: {}", path);
-  if (job.run.resume != "auto") return fmt::format("run.resume is {}; this run: {}", job.run.resume, path);
+  if (job.run.starts_anew()) return fmt::format("run.resume is never; this run: {}", path);
+  if (!job.run.takes_newest()) return fmt::format("run.resume is {}; this run: {}", job.run.resume, path);
   if (why.empty()) return fmt::format("this run: {} (the first of this job)", path);
   return fmt::format("{} {}; this run: {}", newest, why, path);
 }
@@ -158,7 +158,7 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
   if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
   try {
     Job then = parse_job(text_of_file(env, job_file), job_file);
-    if (then.data.leave_out == job.data.leave_out) then.data.left_out = job.data.left_out;
+    if (then.data.leave_out_file == job.data.leave_out_file) then.data.leave_out = job.data.leave_out;
     const auto differences = differing_keys(determining_keys(then), determining_keys(job));
     if (differences.empty()) return std::nullopt;
     return fmt::format("differs in {}", fmt::join(differences, ", "));
@@ -171,7 +171,7 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
   const auto runs = existing_runs(env, job);
   const std::string newest = runs.empty() ? "" : path_of(job, runs.front());
   std::string why_not_newest;
-  if (job.run.resume == "auto") {
+  if (job.run.takes_newest()) {
     for (const int number : runs) {
       const auto path = path_of(job, number);
       const auto why = why_not_taken(env, job, open, path, path == newest);
@@ -185,7 +185,7 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
   }
   const auto path = open_new(env, job, open, runs.empty() ? 1 : runs.front() + 1);
   return line_for_new(job, path, newest, why_not_newest) +
-         (job.run.resume == "auto" ? how_to_start_from(env, job, newest) : "");
+         (job.run.takes_newest() ? how_to_start_from(env, job, newest) : "");
 }
 
 namespace {

@@ -28,26 +28,18 @@ namespace {
 /// Jobs that were not read from a file have not read the list either.
 std::shared_ptr<const LeaveOutList> leave_out_list(const Job& job) {
   const DataSection& data = job.data;
-  if (data.left_out != nullptr || data.leave_out.empty()) return data.left_out;
-  return std::make_shared<const LeaveOutList>(read_leave_out(data.leave_out));
+  if (data.leave_out != nullptr || data.leave_out_file.empty()) return data.leave_out;
+  return std::make_shared<const LeaveOutList>(read_leave_out(data.leave_out_file));
 }
 
 }  // namespace
 
 DatasetOptions dataset_options(const Job& job) {
-  return {.set = job.data.set,
-          .root = job.data.root,
-          .mean = job.data.mean,
-          .std = job.data.std,
-          .seed = job.train.seed,
-          .train_samples = job.data.train_samples,
-          .test_samples = job.data.test_samples,
-          .validation = job.data.validation,
-          .leave_out = leave_out_list(job),
-          .in_memory = job.data.in_memory,
-          .pictures = job.data.picture_form(),
-          .label = job.data.label,
-          .cache = user_cache()};
+  DatasetOptions options = job.data;
+  options.seed = job.train.seed;
+  options.leave_out = leave_out_list(job);
+  options.cache = user_cache();
+  return options;
 }
 
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every size and type is checked, timed and checked again, on the host or a device.
+#include "trainer/tools/allreduce_bench.hpp"
+
 #include "comm/agreement.hpp"
 #include "comm/communicator.hpp"
 #include "comm/device/device_all_reduce.hpp"
@@ -11,7 +13,6 @@
 #include "kernels/device_buffer.hpp"
 #include "kernels/platform.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

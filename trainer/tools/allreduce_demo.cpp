@@ -8,7 +8,7 @@
 #include "common/text_layout.hpp"
 #include "kernels/device_buffer.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/allreduce_bench.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,7 +6,7 @@
 #include "common/json_text.hpp"
 #include "trainer/device/gpu_choice.hpp"
 #include "trainer/device/gradient_path.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/allreduce_bench.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Inputs: pictures are scaled like the training images, or their ink is cut out; samples of a set stay.
+#include "trainer/tools/prediction_input.hpp"
+
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
-#include "trainer/tools/prediction.hpp"
 
 #include <fmt/format.h>
 

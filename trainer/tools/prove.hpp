@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/setup/job_setup.hpp"
+#include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Lines are found once and parsed again when their step is replayed, so that memory is that of the file.
+#include "trainer/tools/prove_claims.hpp"
+
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>
 

@@ -13,6 +13,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/setup/job_setup.hpp"
+#include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_result.hpp"
 #include "trainer/training/strategy.hpp"
 

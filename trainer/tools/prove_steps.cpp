@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Parts of a proof: ranges of steps, plans of their replay, and the one bit that makes a difference.
+#include "trainer/tools/prove_steps.hpp"
+
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/numerics/fingerprint.hpp"
-#include "trainer/tools/prove_result.hpp"
 
 #include <fmt/format.h>
 

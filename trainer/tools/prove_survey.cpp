@@ -140,11 +140,11 @@ void Surveyor::refute(std::int64_t step, const char* what, std::string text, std
 bool Surveyor::is_of_another_job() {
   const auto differences = differing(facts_of(trail_.head(), "job."), determining_keys(job_));
   if (differences.empty()) return false;
-  if (differences.size() == 1 && job_.data.left_out && differences.front().starts_with("data.leave_out "))
+  if (differences.size() == 1 && job_.data.leave_out && differences.front().starts_with("data.leave_out "))
     throw DataError(
         fmt::format("{}: names other samples than when {} was trained without them: {}; bring it "
                     "back as it was",
-                    job_.data.leave_out, job_.run.dir, differences.front()));
+                    job_.data.leave_out_file, job_.run.dir, differences.front()));
   refute(survey_.verdict.asked.front().first, "job",
          fmt::format("job.yaml and trail.bin are not of one job: {}", fmt::join(differences, ", ")),
          "one of the two was changed, or is of another run");

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Exact and fp32 sums take turns on the same job, beside the peak that was measured in between.
+#include "trainer/tools/step_bench.hpp"
+
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
@@ -16,7 +18,7 @@
 #include "models/tensor_plan.hpp"
 #include "trainer/run/step_trace.hpp"
 #include "trainer/setup/strategies.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/allreduce_bench.hpp"
 #include "trainer/training/data_parallel.hpp"
 
 #include <fmt/format.h>

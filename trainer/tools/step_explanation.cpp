@@ -3,7 +3,7 @@
 /// A slice's own time is what its inner slices leave of it; advice follows from the largest losses.
 #include "common/text_layout.hpp"
 #include "trainer/run/step_trace.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/step_bench.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

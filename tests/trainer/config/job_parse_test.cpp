@@ -18,18 +18,6 @@ Job parse(const std::string& yaml) {
   return parse_job("model: net\n" + yaml, "job.yaml");
 }
 
-TEST(JobParseTest, ModelAloneIsAJob) {
-  const Job job = parse_job("model: lenet", "job.yaml");
-  EXPECT_EQ(job.model, "lenet");
-  EXPECT_EQ(to_yaml(job), to_yaml([] {
-              Job d;
-              d.model = "lenet";
-              d.data.mean = {0.1307};  // the set's own
-              d.data.std = {0.3081};
-              return d;
-            }()));
-}
-
 TEST(JobParseTest, ASetBringsItsOwnNormalisation) {
   EXPECT_EQ(parse("").data.mean, std::vector<double>{0.1307});
   EXPECT_EQ(parse("data: {set: fashion-mnist, std: auto}").data.std, std::vector<double>{0.353});
@@ -78,11 +66,6 @@ TEST(JobParseTest, EachOptimizerHasItsOwnDefaults) {
 
 TEST(JobParseTest, SectionWithNothingInItKeepsItsDefaults) {
   EXPECT_EQ(parse("train:\n#  epochs: 3\n").train.epochs, Job().train.epochs);
-}
-
-TEST(JobParseTest, AutoBucketsAreZeroBytes) {
-  EXPECT_EQ(parse("parallel: {bucket_bytes: auto}").parallel.bucket_bytes, 0U);
-  EXPECT_EQ(parse("parallel: {bucket_bytes: 1MiB}").parallel.bucket_bytes, 1U << 20);
 }
 
 TEST(JobParseTest, NothingMeansNoInitialWeights) {

@@ -82,6 +82,15 @@ TEST_F(LeaveOutTest, WordsAndEmptyCellsOfNewRowsAreReadAsThoseOfTheSet) {
   expect_says(lockstep("train " + path("job.yaml") + " run.dir=" + path("run")), 0);
   const auto data = lockstep("validate " + path("job.yaml") + " --data --json");
   EXPECT_EQ(nlohmann::json::parse(data.out)["duplicates"]["under_two_labels"], 1) << data.everything();
+  run_shell("awk -F, -v OFS=, '{ print $2, $1, $3 }' " + path("t.csv") + " >" + path("turned.csv"));
+  succeed("convert " + path("turned.csv") + " " + path("turned") +
+          " --test 1 --one-hot colour --missing mean");
+  const auto loss_on = [&](const std::string& set) {
+    const auto judged = lockstep("eval " + path("run") + " --data " + path(set) + " --json");
+    EXPECT_EQ(judged.exit_code, 0) << judged.everything();
+    return nlohmann::json::parse(judged.out)["loss"];
+  };
+  EXPECT_EQ(loss_on("turned"), loss_on("set")) << "columns go by their names";
   std::filesystem::rename(path("set"), path("gone"));  // the run has what it takes
   write_text(path("new.csv"), "colour,age\nred,4\nblue,\ngreen,4\n");
   write_text(path("same.csv"), "age,colour\n4,red\n");

@@ -9,7 +9,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/step_bench.hpp"
 #include "trainer/training/strategy.hpp"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/checkpoint/run_status.hpp"
-#include "trainer/reports/runs.hpp"
+#include "trainer/reports/run_history.hpp"
 
 #include <sys/stat.h>
 

@@ -8,7 +8,7 @@
 #include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/leak_check.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/allreduce_bench.hpp"
 
 namespace lockstep::bench {
 

@@ -6,6 +6,7 @@
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/tools/prove_replay.hpp"
+#include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 /// Shares of a made-up step, and the advice that follows from them.
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/tools/bench.hpp"
+#include "trainer/tools/step_bench.hpp"
 
 namespace lockstep::bench {
 namespace {

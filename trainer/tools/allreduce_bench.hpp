@@ -1,31 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The benchmarks of `lockstep bench`: all-reduce and steps.
+/// `lockstep bench allreduce`, and what all benchmarks share.
 #pragma once
 
-#include "comm/collectives.hpp"
 #include "comm/communicator.hpp"
-#include "comm/device/device_all_reduce.hpp"
-#include "common/timeline.hpp"
 #include "kernels/device.hpp"
 #include "kernels/platform.hpp"
-#include "trainer/config/job.hpp"
 #include "trainer/device/gradient_path.hpp"
-#include "trainer/ranks/device_choice.hpp"
-#include "trainer/setup/job_setup.hpp"
 
-#include <nlohmann/json_fwd.hpp>
-
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep::bench {
+
+/// Format of all objects that --json prints.
+inline constexpr int kBenchFormat = 1;
+
+/// The middle value (mean of two for an even number). `values` must not be empty.
+double median(std::vector<double> values);
 
 // `lockstep bench allreduce`: all-reduce alone, of host or device memory, as nccl-tests measures it.
 
@@ -65,88 +61,6 @@ std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options
 /// @throws AgreedError, PeerLostError  as bench_allreduce()
 void show_allreduce(Communicator& comm, const AllreduceOptions& options,
                     const Platform& gpus = cuda::platform());
-
-// `lockstep bench step`: whole training steps of a job, without logs, evaluation or checkpoints.
-
-struct StepOptions {
-  int rounds = 15;  ///< turns of peak measurement, `world` and `off`
-  int steps_per_round = 40;
-  bool json = false;     ///< one JSON object in place of tables
-  bool explain = false;  ///< say where a step goes, and what would help
-  std::string trace;     ///< write the explained steps to this file, for ui.perfetto.dev; empty: not
-  bool force = false;    ///< replace that file
-};
-
-/// Format of all objects that --json prints.
-inline constexpr int kBenchFormat = 1;
-
-/// Collective. Runs the job's steps with determinism `world` and `off`, and the fused multiply-add peak of
-/// this core, in turns; rank 0 prints medians: samples/s, microseconds a step, fraction of the peak
-/// (arithmetic of the network over time and over all threads), what `world` costs, and the shares of a step:
-///   input      gathering and normalising the batch
-///   exposed    communication that backward did not hide: in each step, the wait of the rank that was ready
-///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
-///   optimiser  mean gradient and update
-/// With `explain` or `trace`, steps of `world` more, whose course is written down (shares_of()).
-/// @throws AgreedError  those are asked for on a GPU; the file cannot be written
-void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options);
-
-// `lockstep bench step` on GPUs: whole training steps, as the host launches them.
-
-/// Collective. Runs the job's full-batch steps in several ways in turns and prints medians: microseconds a
-/// step, the host's part of them (queueing; the rest of the time the host waits or is free), samples/s and
-/// FLOP/s. The ways: the job's, without graphs, with determinism `off`, and with vendor kernels where they
-/// are installed.
-/// @param setup  what set_up() made of the job
-void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
-                       const StepOptions& options, JobSetup setup);
-
-/// The middle value (mean of two for an even number). `values` must not be empty.
-double median(std::vector<double> values);
-
-// Profile of a step, with advice: `lockstep bench step --explain`.
-
-struct LayerTime {
-  std::string name;
-  double forward = 0, backward = 0;  ///< seconds a step
-};
-
-/// Profile of traced steps of one rank. Seconds are those of a step.
-struct StepShares {
-  std::int64_t steps = 0;
-  double seconds = 0;  ///< of a whole one
-  /// Self time of each kind of work, without nested work: the mean of the threads.
-  std::array<double, kWorks> own{};
-  /// All-reduces of gradients: while one was under way, and the part of it in which the rank did not wait.
-  double under_way = 0, hidden = 0;
-  std::vector<LayerTime> layers;  ///< the slowest first
-
-  double of(Work work) const { return own[static_cast<std::size_t>(work)]; }
-  /// In none of the kinds of work that have a name for people.
-  double rest() const;
-};
-
-/// @param threads  that compute
-StepShares shares_of(const Timeline& timeline, int threads);
-
-/// Facts that the shares do not include.
-struct StepSurroundings {
-  int ranks = 1, threads = 1;
-  std::int64_t grains = 1;  ///< of a step, on this rank
-  std::size_t buckets = 1;
-  int cores = 1;                 ///< that this process may use
-  bool oversubscribed = false;   ///< more ranks on this host than cores
-  double exposed = 0, skew = 0;  ///< shares of a step: as `bench step` measures them
-  double share_of_peak = 0;
-  std::map<std::string, double> layer_seconds_at_peak = {};  ///< by name: a step's, of those with products
-};
-
-/// Advice, a sentence for each, the most useful first; never none.
-std::vector<std::string> advice_for(const StepShares& shares, const StepSurroundings& around);
-
-/// Lines of at most 80 columns.
-std::string explanation_text(const StepShares& shares, const StepSurroundings& around);
-nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurroundings& around);
 
 // The table of `bench allreduce`: the columns of nccl-tests, in 80 of a terminal's. (Theirs are 120 wide; what says
 // the same in every row, redop and root, is in the title.)
