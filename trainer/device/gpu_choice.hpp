@@ -5,7 +5,7 @@
 
 #include "comm/backend.hpp"
 #include "comm/communicator.hpp"
-#include "kernels/device.hpp"
+#include "kernels/platform.hpp"
 #include "trainer/device/gpu.hpp"
 #include "trainer/device/options.hpp"
 
