@@ -146,31 +146,22 @@ Bundle_knows_the_published_weights() {
   expect_file place/share/lockstep/jobs/hashes.txt
 }
 
-Bundle_takes_data_along() {
-  mkdir -p data/mnist
-  for name in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do echo "$name" >"data/mnist/$name-ubyte"; done
-  expect_exit 0 make_bundle --data data out --archive
-  expect_same_file out/data/mnist/t10k-labels-idx1-ubyte data/mnist/t10k-labels-idx1-ubyte
-  expect_contains "$(tar -tzf out.tar.gz)" out/data/mnist/train-images-idx3-ubyte
-  LOCKSTEP_DATA="" expect_exit 65 out/bin/lockstep train out/launch/jobs/mnist.yaml run.dir=run
-  expect_contains "$output" "$PWD/out/data/mnist"
-}
-
-Bundle_may_leave_the_gpu_suite_here() {
-  expect_exit 0 make_bundle --without-tests out
-  expect_equal "$(find out/tests -type f)$(find out -name '*_test')" ""
-  expect_exit 0 out/bin/lockstep --version
-}
-
+# With the data, and without the GPU suite.
 Bundle_replaces_a_bundle_and_nothing_else() {
-  local temporary="$PWD/it's a \$(touch broken) \"folder\""
+  local temporary="$PWD/it's a \$(touch broken) \"folder\"" name
   cp -r "$made/bundle" out && touch out/old
   mkdir "$temporary" out.partial && touch out.partial/precious
-  TMPDIR=$temporary expect_exit 0 make_bundle out
+  mkdir -p data/mnist
+  for name in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do echo "$name" >"data/mnist/$name-ubyte"; done
+  TMPDIR=$temporary expect_exit 0 make_bundle --data data --without-tests out
   expect_no_file out/old
   expect_file out.partial/precious
   expect_no_file broken
   expect_equal "$(ls -A "$temporary")" ""
+  expect_equal "$(find out/tests -type f)$(find out -name '*_test')" ""
+  expect_same_file out/data/mnist/t10k-labels-idx1-ubyte data/mnist/t10k-labels-idx1-ubyte
+  LOCKSTEP_DATA="" expect_exit 65 out/bin/lockstep train out/launch/jobs/mnist.yaml run.dir=run
+  expect_contains "$output" "$PWD/out/data/mnist"
   mkdir precious
   expect_exit 2 make_bundle precious
   expect_contains "$output" precious

@@ -181,16 +181,6 @@ Get_data_keeps_the_good_files_of_a_mirror_that_lacks_one() {
   expect_complete_in .cache/lockstep/tiny
 }
 
-# The mirror's copy begins with other bytes: only a download that starts where the broken one ended can succeed.
-Get_data_resumes_a_broken_download() {
-  make_world && cp -r good tail && mirrors tail
-  mkdir -p .cache/lockstep/tiny/.partial
-  head -c 3000 "good/tiny/${names[0]}.gz" >".cache/lockstep/tiny/.partial/${names[0]}.gz"
-  head -c 3000 /dev/zero | dd of="tail/tiny/${names[0]}.gz" conv=notrunc status=none
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
-}
-
 # serve_part FILE BYTES: a mirror at $port that ends each connection after so many bytes of FILE.
 serve_part() {
   /usr/bin/python3 - "$1" "$2" >port <<'END' &
@@ -210,7 +200,7 @@ END
   port=$(cat port)
 }
 
-# The second mirror's copy begins with other bytes.
+# The second mirror's copy begins with other bytes: only a download that starts where the first one ended can succeed.
 Get_data_goes_on_elsewhere_with_what_a_mirror_sent_before_it_was_cut_off() {
   local part=.cache/lockstep/tiny/.partial/${names[0]}.gz
   [ -x /usr/bin/python3 ] || { echo "skipped: python3 is not installed"; return; }

@@ -115,7 +115,7 @@ Programs_link_no_library_of_pictures() {
   expect_contains "$libraries" libmpi
 }
 
-# compiled NAME: NAME.cpp, without CMake.
+# compiled NAME: NAME.cpp, by pkg-config alone, without CMake.
 compiled() {
   local flags
   [ -e prefix ] || ln -s "$place/a prefix" prefix # pkg-config gives folders without quotes
@@ -162,13 +162,6 @@ Networks_and_sets_are_found_without_the_sources() {
   unshare -m true 2>/dev/null || skip "no namespace of its own for this test"
   cp "$place/built/mnist" here
   LOCKSTEP_DATA=$place/data expect_exit 0 unshare -m sh -c "mount -t tmpfs none '$repo/models' && ./here 1"
-}
-
-Program_is_built_with_pkg_config_alone() {
-  need_examples
-  cp "$repo/examples/all_reduce.cpp" .
-  compiled all_reduce
-  expect_exit 0 ./all_reduce
 }
 
 Each_public_header_compiles_alone() {

@@ -74,10 +74,9 @@ std::string train(const TemporaryDirectory& directory, const Known& known, int r
   const auto arguments = "train " + folder() + "/job.yaml " + known.changes +
                          " data.train_samples=" + std::to_string(known.samples) + " run.dir=" + run_dir +
                          " " + overrides;
-  const Outcome outcome =
-      ranks == 1 ? run_shell(environment + " " + std::getenv("LOCKSTEP_PROGRAM") + " " + arguments)
-                 : lockstep_on_ranks(ranks, arguments);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome =
+      ended_well(ranks == 1 ? run_shell(environment + " " + std::getenv("LOCKSTEP_PROGRAM") + " " + arguments)
+                            : lockstep_on_ranks(ranks, arguments));
   EXPECT_EQ(outcome.last_line(), "weights sha256 " + known.sha256)
       << known.name << " with " << ranks << " ranks, " << environment << " " << overrides << "\n"
       << outcome.everything();

@@ -13,64 +13,49 @@
 namespace lockstep::testing {
 namespace {
 
-class AugmentedRunTest : public ::testing::Test {
+class AugmentedRunTest : public JobTest {
  protected:
-  Outcome train(const std::string& run, const std::string& overrides) const {
-    write_text(path("job.yaml"),
-               "model: mlp\n"
-               "data:\n"
-               "  set: synthetic\n"
-               "  train_samples: 300\n"
-               "  test_samples: 40\n"
-               "  global_batch: 64\n"
-               "  augment:\n"
-               "    - crop: {padding: 3}\n"
-               "    - flip: {horizontal: 0.5}\n"
-               "    - rotate: {degrees: 15}\n"
-               "    - jitter: {contrast: 0.3}\n"
-               "    - cutout: {size: 7}\n"
-               "    - mixup: {alpha: 0.4, probability: 0.4}\n"
-               "    - cutmix: {probability: 0.6}\n"
-               "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
-               "parallel: {device: cpu, grain: 16}\n"
-               "run: {checkpoint_every_steps: 0, log_every_steps: 1, report: false}\n");
-    return lockstep("train " + path("job.yaml") + " run.dir=" + path(run) + " " + overrides);
+  AugmentedRunTest() {
+    write_job(
+        "model: mlp\n"
+        "data:\n"
+        "  set: synthetic\n"
+        "  train_samples: 300\n"
+        "  test_samples: 40\n"
+        "  global_batch: 64\n"
+        "  augment:\n"
+        "    - crop: {padding: 3}\n"
+        "    - flip: {horizontal: 0.5}\n"
+        "    - rotate: {degrees: 15}\n"
+        "    - jitter: {contrast: 0.3}\n"
+        "    - cutout: {size: 7}\n"
+        "    - mixup: {alpha: 0.4, probability: 0.4}\n"
+        "    - cutmix: {probability: 0.6}\n"
+        "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
+        "parallel: {device: cpu, grain: 16}\n"
+        "run: {checkpoint_every_steps: 0, log_every_steps: 1, report: false}\n");
   }
-  /// To its end. @returns the hash of the weights
-  nlohmann::json trained(const std::string& run, const std::string& overrides) const {
-    expect_says(train(run, overrides), 0);
-    return comparable_metrics(path(run)).back()["weights_sha256"];
-  }
-  std::string path(const std::string& name) const { return directory_.path(name); }
-
- private:
-  TemporaryDirectory directory_;
 };
 
 TEST_F(AugmentedRunTest, HogwildOfOneRankIsARunThatRoundsElsewhere) {
-  expect_says(train("hogwild", "parallel.strategy=hogwild parallel.determinism=off"), 0);
-  const auto loss = [&](const std::string& run) {
-    return comparable_metrics(path(run)).back()["test_loss"].get<double>();
+  const auto loss = [&](const std::string& run, const std::string& overrides) {
+    return metrics_of(run, overrides).back()["test_loss"].get<double>();
   };
-  trained("exact", "");
-  trained("plain", "data.augment=[]");
-  EXPECT_NEAR(loss("hogwild"), loss("exact"), 1e-3);
-  EXPECT_GT(std::abs(loss("plain") - loss("exact")), 1e-2);
+  const double exact = loss("exact", "");
+  EXPECT_NEAR(loss("hogwild", "parallel.strategy=hogwild parallel.determinism=off"), exact, 1e-3);
+  EXPECT_GT(std::abs(loss("plain", "data.augment=[]") - exact), 1e-2);
 }
 
 TEST_F(AugmentedRunTest, EvaluationsSeeImagesAsTheyAre) {
-  trained("run", "data.validation=50");
-  const auto last = comparable_metrics(path("run")).back();
-  const auto judged = nlohmann::json::parse(lockstep("eval " + path("run") + " --json").out);
-  EXPECT_EQ(judged["loss"], last["test_loss"]);
-  const auto plain = nlohmann::json::parse(lockstep("eval " + path("run") + " --validation --json").out);
-  EXPECT_EQ(plain["loss"], last["validation_loss"]);
+  const auto last = metrics_of("run", "data.validation=50").back();
+  EXPECT_EQ(answer_of("eval " + path("run"))["loss"], last["test_loss"]);
+  EXPECT_EQ(answer_of("eval " + path("run") + " --validation")["loss"], last["validation_loss"]);
 }
 
 TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
-  write_text(path("job.yaml"),
-             "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 50,\n"
-             "  augment: [{crop: {padding: 4}}, {flip: {horizontal: 1}}]}\ntrain: {seed: 5}\n");
+  write_job(
+      "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 50,\n"
+      "  augment: [{crop: {padding: 4}}, {flip: {horizontal: 1}}]}\ntrain: {seed: 5}\n");
   expect_says(lockstep("validate " + path("job.yaml") + " --pictures " + path("batch.png")), 0,
               {"batch.png: 50 of 50 images of the first batch"});
   const Picture sheet = read_pictures(path("batch.png"))[0];
@@ -95,9 +80,9 @@ TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
 }
 
 TEST_F(AugmentedRunTest, ValidateShowsMixedImagesAndTheirLabels) {
-  write_text(path("job.yaml"),
-             "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 6,\n"
-             "  augment: [{mixup: {probability: 0.5}}, {cutmix: {probability: 0.5}}]}\ntrain: {seed: 5}\n");
+  write_job(
+      "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 6,\n"
+      "  augment: [{mixup: {probability: 0.5}}, {cutmix: {probability: 0.5}}]}\ntrain: {seed: 5}\n");
   const auto outcome = succeed("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
   const Picture sheet = read_pictures(path("batch.png"))[0];
   const auto data = load_dataset(

@@ -194,8 +194,7 @@ TEST(BadInputTest, ThreadsInEachOfSeveralProcessesAreRefused) {
 }
 
 TEST(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
-  const auto outcome = lockstep_on_ranks(2, "devices --emulated");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(lockstep_on_ranks(2, "devices --emulated"));
   EXPECT_EQ(outcome.out, lockstep("devices --emulated").out);
 }
 

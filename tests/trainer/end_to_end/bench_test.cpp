@@ -87,8 +87,7 @@ TEST(BenchAllreduceTest, OneRankHasNoBandwidths) {
 }
 
 TEST(BenchAllreduceTest, TakesTheOptionsOfNcclTests) {
-  const Outcome outcome = lockstep("bench allreduce -b 8 -e 1K -f 8 -n 2 -w 1 --backend thread --ranks 2");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = succeed("bench allreduce -b 8 -e 1K -f 8 -n 2 -w 1 --backend thread --ranks 2");
   for (const char* size : {"\n        8         1 int64", "\n       64 ", "\n      512 "})
     EXPECT_NE(outcome.out.find(size), std::string::npos) << size << outcome.out;
   EXPECT_EQ(outcome.out.find("\n     1024 "), std::string::npos) << outcome.out;
@@ -126,11 +125,9 @@ namespace lockstep::testing {
 namespace {
 
 TEST(DevicesCommandTest, ListsTheEmulatedDevice) {
-  const auto text = lockstep("devices --emulated");
-  EXPECT_EQ(text.exit_code, 0) << text.everything();
+  const auto text = succeed("devices --emulated");
   EXPECT_EQ(text.out.substr(0, 6), "1 GPU;") << text.out;
-  const auto json = lockstep("devices --emulated --json");
-  EXPECT_EQ(json.exit_code, 0) << json.everything();
+  const auto json = succeed("devices --emulated --json");
   const auto report = parse_json(json.out);
   ASSERT_EQ(report["devices"].size(), 1U) << json.out;
   EXPECT_GT(report["devices"][0]["memory_free_bytes"], 0) << json.out;

@@ -88,8 +88,7 @@ TEST_F(BestTest, LabelsAreWhatAnEvaluationSays) {
     // Stopped on the way, half of the times: the best may be from before and from after.
     if (random() % 2 == 0)
       run("train " + directory_.path("job.yaml") + " train.max_steps=13 run.dir=" + run_directory);
-    const auto trained = run("train " + directory_.path("job.yaml") + " run.dir=" + run_directory);
-    ASSERT_EQ(trained.exit_code, 0) << trained.everything();
+    ended_well(run("train " + directory_.path("job.yaml") + " run.dir=" + run_directory));
     expect_labels_hold(run_directory);
   }
 }

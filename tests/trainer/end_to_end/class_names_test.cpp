@@ -23,37 +23,34 @@ void write_half(const std::string& start, const Bytes& labels, const std::vector
   test::write_file(start + "-labels-idx1-ubyte", idx_header({count}) + labels);
 }
 
-class ClassNamesTest : public ::testing::Test {
+class ClassNamesTest : public JobTest {
  protected:
   ClassNamesTest() { write_set("own", {0, 1, 2}, "cat\ndog\neagle\n"); }
 
-  std::string at(const std::string& name) const { return directory_.path(name); }
   /// @param lit_row_of  [label]
   void write_set(const std::string& name, const std::vector<int>& lit_row_of,
                  const std::string& names) const {
     Bytes labels;
     for (int i = 0; i < 24; ++i) labels.push_back(static_cast<std::uint8_t>(i % std::ssize(lit_row_of)));
-    write_half(at(name) + "/train", labels, lit_row_of);
-    write_half(at(name) + "/t10k", labels, lit_row_of);
+    write_half(path(name) + "/train", labels, lit_row_of);
+    write_half(path(name) + "/t10k", labels, lit_row_of);
     write_names(name, names);
   }
   void write_names(const std::string& name, const std::string& names) const {
-    write_text(at(name) + "/classes.txt", names);
+    write_text(path(name) + "/classes.txt", names);
   }
   Outcome train(const std::string& run, const std::string& more = "") const {
-    write_text(at("job.yaml"), "model: linear\ndata: {set: idx, global_batch: 8, root: " + at("own") +
-                                   "}\ntrain: {epochs: 8, optimizer: {lr: 0.5}}\n"
-                                   "parallel: {device: cpu, grain: 4, backend: thread}\n");
-    return run_shell(fmt::format("$LOCKSTEP_PROGRAM train {} run.dir={} {}", at("job.yaml"), at(run), more));
+    write_job("model: linear\ndata: {set: idx, global_batch: 8, root: " + path("own") +
+              "}\ntrain: {epochs: 8, optimizer: {lr: 0.5}}\n"
+              "parallel: {device: cpu, grain: 4, backend: thread}\n");
+    return JobTest::train(run, more);
   }
   void train_well(const std::string& run, const std::string& more = "") const {
     expect_says(train(run, more), 0, {"accuracy 100.00 %"});
   }
-  static Outcome command(const std::string& arguments) { return run_shell("$LOCKSTEP_PROGRAM " + arguments); }
   Outcome evaluate_on(const std::string& set) const {
-    return command(fmt::format("eval {} --classes --data {}", at("run"), at(set)));
+    return lockstep(fmt::format("eval {} --classes --data {}", path("run"), path(set)));
   }
-  TemporaryDirectory directory_;
 };
 
 TEST_F(ClassNamesTest, SetInAnotherOrderIsJudgedByName) {
@@ -63,7 +60,7 @@ TEST_F(ClassNamesTest, SetInAnotherOrderIsJudgedByName) {
       evaluate_on("turned"), 0,
       {"accuracy 100.00 % (24 of 24)", "the name of class 0 (cat then, eagle now)", "matched by name"});
   expect_says(run_shell(fmt::format("mpirun --bind-to none -np 3 $LOCKSTEP_PROGRAM eval {} --data {}",
-                                    at("run"), at("turned"))),
+                                    path("run"), path("turned"))),
               0, {"accuracy 100.00 % (24 of 24)", "matched by name"});
 }
 
@@ -76,13 +73,13 @@ TEST_F(ClassNamesTest, SetWithSomeOfTheClassesSaysWhichAreMissing) {
 TEST_F(ClassNamesTest, ClassThatTheRunDoesNotKnowIsRefused) {
   train_well("run");
   write_set("other", {1, 3, 0}, "dog\nowl\ncat\n");
-  expect_says(evaluate_on("other"), 2, {"does not know owl, only cat, dog, eagle", at("other")});
+  expect_says(evaluate_on("other"), 2, {"does not know owl, only cat, dog, eagle", path("other")});
 }
 
 TEST_F(ClassNamesTest, ClassesWithoutNamesGoByNumberWhichIsSaid) {
   train_well("run");
   write_set("bare", {0, 1, 2}, "");
-  fs::remove(at("bare") + "/classes.txt");
+  fs::remove(path("bare") + "/classes.txt");
   expect_says(evaluate_on("bare"), 0, {"accuracy 100.00 %", "go by number, since one side has no names"});
 }
 
@@ -91,21 +88,21 @@ TEST_F(ClassNamesTest, ChangedNamesAreAChangedSet) {
   write_names("own", "dog\ncat\neagle\n");
   const std::string words = "the name of class 0 (cat then, dog now)";
   expect_says(train("run", "train.epochs=9"), 65, {words, "run.resume=never"});
-  expect_says(command("eval " + at("run")), 65, {words});
-  expect_says(command("prove " + at("run")), 65, {words});
+  expect_says(lockstep("eval " + path("run")), 65, {words});
+  expect_says(lockstep("prove " + path("run")), 65, {words});
   write_names("own", "cat\ndog\neagle\n");
   expect_says(train("run", "train.epochs=9"), 0, {"going on from step 24"});
 }
 
 /// Once: from the next checkpoint on they are the run's.
 TEST_F(ClassNamesTest, RunWithoutNamesTakesThoseOfTheSetAndSaysSo) {
-  const std::string file = at("own") + "/classes.txt";
+  const std::string file = path("own") + "/classes.txt";
   fs::remove(file);
   train_well("run");
   write_names("own", "cat\ndog\neagle\n");
   expect_says(
       train("run", "train.epochs=9"), 0,
-      {"its classes had no names, and have those of " + at("own") + " from here on: cat, dog, eagle"});
+      {"its classes had no names, and have those of " + path("own") + " from here on: cat, dog, eagle"});
   const Outcome again = train("run", "train.epochs=10");
   expect_says(again, 0, {"going on from step 27"});
   EXPECT_EQ(again.out.find("had no names"), again.out.npos);
@@ -116,10 +113,10 @@ TEST_F(ClassNamesTest, RunWithoutNamesTakesThoseOfTheSetAndSaysSo) {
 TEST_F(ClassNamesTest, WeightsToStartFromAnswerForTheSameNames) {
   train_well("first");
   write_set("own", {1, 2, 0}, "dog\neagle\ncat\n");
-  const std::string start = "train.epochs=1 train.optimizer.lr=1e-9 train.initial_weights=" + at("first");
+  const std::string start = "train.epochs=1 train.optimizer.lr=1e-9 train.initial_weights=" + path("first");
   expect_says(train("second", start), 0, {"rows are put in the order of the set's classes, by name"});
-  expect_says(command("eval " + at("second")), 0, {"accuracy 100.00 % (24 of 24)"});
-  expect_says(command("prove " + at("second")), 0);
+  expect_says(lockstep("eval " + path("second")), 0, {"accuracy 100.00 % (24 of 24)"});
+  expect_says(lockstep("prove " + path("second")), 0);
   write_names("own", "dog\nowl\ncat\n");
   expect_says(train("third", start), 0,
               {"note: they answer for cat, dog, eagle, and the set's classes are dog, owl, cat"});

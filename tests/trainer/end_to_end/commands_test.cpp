@@ -223,9 +223,8 @@ std::vector<double> numbers_behind(const std::string& out, const std::string& te
 
 /// All follow from the time of a step, which two of them are. So each of the others is computed again here.
 TEST_F(CommandsTest, BenchStepPrintsNumbersThatFollowFromEachOther) {
-  const auto step = lockstep_on_ranks(
-      2, "bench step " + directory_->path("job.yaml") + " parallel.threads=2 --rounds 1 --steps 2");
-  ASSERT_EQ(step.exit_code, 0) << step.everything();
+  const auto step = ended_well(lockstep_on_ranks(
+      2, "bench step " + directory_->path("job.yaml") + " parallel.threads=2 --rounds 1 --steps 2"));
   const auto job =
       numbers_behind(step.out, " parameters,", 3);  // "2.595 MFLOP a sample; global batch 512, grain 32"
   const auto peak = numbers_behind(step.out, "; peak ", 1),

@@ -43,10 +43,7 @@ class DataRecordTest : public ::testing::Test {
   Outcome train(const std::string& overrides = "") const {
     return command("train " + directory_.path("job.yaml") + " " + overrides);
   }
-  void train_well(const std::string& overrides = "") const {
-    const Outcome outcome = train(overrides);
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
-  }
+  void train_well(const std::string& overrides = "") const { ended_well(train(overrides)); }
   void flip_byte(const std::string& file, std::size_t offset) const {
     std::string bytes = read_text(own() + file);
     bytes[offset] ^= 1;
@@ -357,8 +354,7 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   EXPECT_EQ(held_out.err, "") << held_out.everything();
   write_text(directory_.path("set/test-names.jsonl"), "damaged\n");
   for (const std::string& reader : {"predict " + run() + " " + images, "eval " + run() + " --classes"}) {
-    const Outcome told = command(reader);
-    EXPECT_EQ(told.exit_code, 0) << told.everything();
+    const auto told = ended_well(command(reader));
     EXPECT_NE(told.err.find("test-names.jsonl: line 1 is not a name; "), std::string::npos)
         << told.everything();
     EXPECT_EQ(told.out.find(".ppm"), std::string::npos) << told.everything();

@@ -8,7 +8,7 @@ namespace lockstep::testing::fine_tuning_test {
 namespace {
 
 /// A run of `net` on ten classes, and a job whose last layer has another name.
-class FineTuningTest : public ::testing::Test {
+class FineTuningTest : public JobTest {
  protected:
   FineTuningTest() : job_(write_small_job(directory_)) {
     write_text(path("other.yaml"),
@@ -18,7 +18,6 @@ class FineTuningTest : public ::testing::Test {
     succeed("train " + job_ + " train.epochs=1");
   }
 
-  std::string path(const std::string& name) const { return directory_.path(name); }
   Outcome train(const std::string& label, const std::string& overrides, int ranks = 0) const {
     const std::string command = "train " + job_ + " model=" + path("other.yaml") +
                                 " train.epochs=1 run.dir=" + path(label) + " " + overrides;
@@ -26,13 +25,11 @@ class FineTuningTest : public ::testing::Test {
   }
   std::string taken() const { return "train.initial_weights=" + path("run") + " train.partial=true "; }
 
-  TemporaryDirectory directory_;
   std::string job_;
 };
 
 TEST_F(FineTuningTest, WhatFitsIsTakenAndSaidAndTheRestIsThatOfTheSeed) {
-  const Outcome outcome = train("tuned", taken() + "train.max_steps=1");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(train("tuned", taken() + "train.max_steps=1"));
   for (const std::string& line :
        {"initial weights: " + path("run") +
             "/checkpoints/step-00000003/model.safetensors (epoch 1, step 3, test accuracy ",
@@ -52,16 +49,14 @@ TEST_F(FineTuningTest, WhatFitsIsTakenAndSaidAndTheRestIsThatOfTheSeed) {
 TEST_F(FineTuningTest, AnOnnxFileIsTakenInPartAsTheRunIsThatItIsOf) {
   const std::string onnx = path("run.onnx");
   succeed("export " + path("run") + " --onnx " + onnx);
-  const Outcome outcome = train("tuned", "train.partial=true train.initial_weights=" + onnx);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(train("tuned", "train.partial=true train.initial_weights=" + onnx));
   expect_words(outcome.out, {onnx + ": 2 of 6 tensors by name (train.partial)\n"});
   EXPECT_EQ(read_metrics(path("tuned")).front().at("initial_sha256"),
             (train("same", taken()), read_metrics(path("same")).front().at("initial_sha256")));
 }
 
 TEST_F(FineTuningTest, GoesOnToTheSameWeightsWithoutItsSource) {
-  const Outcome alone = train("alone", taken());
-  ASSERT_EQ(alone.exit_code, 0) << alone.everything();
+  const auto alone = ended_well(train("alone", taken()));
   EXPECT_NE(alone.last_line(), train("fresh", "").last_line()) << "nothing was taken";
   succeed("prove " + path("alone"));
   ASSERT_EQ(train("parts", taken() + "train.max_steps=1").exit_code, 0);

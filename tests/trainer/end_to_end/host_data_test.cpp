@@ -9,21 +9,18 @@
 namespace lockstep::testing {
 namespace {
 
-class HostDataTest : public ::testing::Test {
+class HostDataTest : public JobTest {
  protected:
   HostDataTest() {
     test::write_image_set(path("set"), 60, 10);
-    write_text(path("job.yaml"),
-               "model: linear\n"
-               "data: {set: mnist, global_batch: 16, root: set, validation: 10}\n"
-               "train: {epochs: 2, optimizer: {lr: 0.3, momentum: 0}}\n"
-               "parallel: {device: cpu, grain: 4}\n"
-               "run: {report: false, log_every_steps: 1}\n");
-    const Outcome alone = run_shell("$LOCKSTEP_PROGRAM train " + arguments("alone"));
-    EXPECT_EQ(alone.exit_code, 0) << alone.everything();
-    metrics_ = comparable_metrics(path("alone"));
+    write_job(
+        "model: linear\n"
+        "data: {set: mnist, global_batch: 16, root: set, validation: 10}\n"
+        "train: {epochs: 2, optimizer: {lr: 0.3, momentum: 0}}\n"
+        "parallel: {device: cpu, grain: 4}\n"
+        "run: {report: false, log_every_steps: 1}\n");
+    metrics_ = metrics_of("alone");
   }
-  std::string path(const std::string& name) const { return directory_.path(name); }
   std::string arguments(const std::string& run) const { return path("job.yaml") + " run.dir=" + path(run); }
   /// On three ranks, of which all but the first cannot open what has this in its path.
   static Outcome on_ranks(const std::string& closed, const std::string& arguments) {
@@ -37,7 +34,6 @@ class HostDataTest : public ::testing::Test {
     EXPECT_EQ(comparable_metrics(path(run)), metrics_) << run;
   }
 
-  TemporaryDirectory directory_;
   std::vector<nlohmann::json> metrics_;
 };
 

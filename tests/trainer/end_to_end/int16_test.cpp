@@ -56,8 +56,7 @@ class Int16Test : public ::testing::Test {
   }
   TrainedRun train(const std::string& run, const std::string& more = "",
                    const std::string& before = "") const {
-    const Outcome outcome = run_shell(before + "$LOCKSTEP_PROGRAM " + arguments(run, more));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    const auto outcome = ended_well(run_shell(before + "$LOCKSTEP_PROGRAM " + arguments(run, more)));
     return {outcome.last_line(), comparable_metrics(directory_.path(run)), directory_.path(run)};
   }
   Outcome command(const std::string& text) const { return run_shell("$LOCKSTEP_PROGRAM " + text); }

@@ -8,12 +8,11 @@
 namespace lockstep::testing {
 namespace {
 
-class LeaveOutTest : public ::testing::Test {
+class LeaveOutTest : public JobTest {
  protected:
-  void write_job(const std::string& list) const {
+  void write_list(const std::string& list) const {
     write_text(path("out.txt"), list);
-    write_text(
-        path("job.yaml"),
+    write_job(
         "model: linear\n"
         "data: {set: synthetic, train_samples: 600, test_samples: 90, global_batch: 128, validation: 0.1,\n"
         "       leave_out: out.txt}\n"
@@ -21,35 +20,27 @@ class LeaveOutTest : public ::testing::Test {
         "parallel: {device: cpu, grain: 16}\n"
         "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n");
   }
-  Outcome train(const std::string& run, const std::string& more = "") const {
-    return lockstep("train " + path("job.yaml") + " run.dir=" + path(run) + " " + more);
-  }
-  std::string path(const std::string& name) const { return directory_.path(name); }
-
- private:
-  TemporaryDirectory directory_;
 };
 
 TEST_F(LeaveOutTest, AListIsSaidAndHasOtherWeightsThanNone) {
-  write_job("3\n# twice\n599\n5\n");
+  write_list("3\n# twice\n599\n5\n");
   const Outcome alone = train("alone"), all = train("all", "data.leave_out=");
   expect_says(alone, 0, {"(537 of 540 train, 3 left out, 60 validation, 90 test;"});
   expect_says(all, 0, {"(540 train, 60 validation, 90 test;"});
   EXPECT_NE(all.last_line(), alone.last_line());
   succeed("prove " + path("alone"));
-  const auto judged = lockstep("eval " + path("alone") + " --train --json");
-  EXPECT_EQ(nlohmann::json::parse(judged.out)["samples"], 537) << judged.everything();
-  expect_words(lockstep("validate " + path("job.yaml") + " --json").out, {"\"train_samples\":537"});
+  EXPECT_EQ(answer_of("eval " + path("alone") + " --train")["samples"], 537);
+  EXPECT_EQ(answer_of("validate " + path("job.yaml"))["train_samples"], 537);
 }
 
 /// A list that says the same in other words is the same.
 TEST_F(LeaveOutTest, AChangedListIsRefusedByName) {
-  write_job("3\n5\n");
+  write_list("3\n5\n");
   expect_says(train("run"), 0);
-  write_job("5 # first\n3\n");
+  write_list("5 # first\n3\n");
   expect_says(train("run", "train.epochs=2"), 0, {"going on from step 5"});
   succeed("prove " + path("run"));
-  write_job("5\n4\n");
+  write_list("5\n4\n");
   expect_says(train("run", "train.epochs=3"), 2, {"data.leave_out (was sha256:"});
   expect_says(lockstep("prove " + path("run")), 65, {"out.txt: names other samples", "data.leave_out"});
   expect_says(lockstep("eval " + path("run") + " --validation"), 65, {"out.txt: names other samples"});
@@ -57,7 +48,7 @@ TEST_F(LeaveOutTest, AChangedListIsRefusedByName) {
   std::filesystem::remove(path("out.txt"));
   expect_says(train("run", "train.epochs=3"), 66,
               {"job.yaml:3:19: data.leave_out: out.txt: no regular file"});
-  write_job("5\n600\n");
+  write_list("5\n600\n");
   expect_says(train("new"), 2, {"job.yaml:3:19: data.leave_out:", "out.txt: line 2: '600' is not a place"});
 }
 
@@ -76,19 +67,15 @@ TEST_F(LeaveOutTest, WordsAndEmptyCellsOfNewRowsAreReadAsThoseOfTheSet) {
               {"colour: 2 columns: colour=blue, colour=red", "age: 1 empty cell with ",
                ", the mean of the training half", "colour: 1 empty cell with 0 in all of these"});
   expect_words(made.err, {"1 sample is under two labels", "labelled 'b' and 'a'"});
-  write_text(path("job.yaml"),
-             "model: linear\ndata: {set: table, root: " + path("set") +
-                 ", global_batch: 4}\ntrain: {epochs: 1}\nparallel: {grain: 4, device: cpu}\n");
-  expect_says(lockstep("train " + path("job.yaml") + " run.dir=" + path("run")), 0);
-  const auto data = lockstep("validate " + path("job.yaml") + " --data --json");
-  EXPECT_EQ(nlohmann::json::parse(data.out)["duplicates"]["under_two_labels"], 1) << data.everything();
+  write_job("model: linear\ndata: {set: table, root: " + path("set") +
+            ", global_batch: 4}\ntrain: {epochs: 1}\nparallel: {grain: 4, device: cpu}\n");
+  ended_well(train("run"));
+  EXPECT_EQ(answer_of("validate " + path("job.yaml") + " --data")["duplicates"]["under_two_labels"], 1);
   run_shell("awk -F, -v OFS=, '{ print $2, $1, $3 }' " + path("t.csv") + " >" + path("turned.csv"));
   succeed("convert " + path("turned.csv") + " " + path("turned") +
           " --test 1 --one-hot colour --missing mean");
   const auto loss_on = [&](const std::string& set) {
-    const auto judged = lockstep("eval " + path("run") + " --data " + path(set) + " --json");
-    EXPECT_EQ(judged.exit_code, 0) << judged.everything();
-    return nlohmann::json::parse(judged.out)["loss"];
+    return answer_of("eval " + path("run") + " --data " + path(set))["loss"];
   };
   EXPECT_EQ(loss_on("turned"), loss_on("set")) << "columns go by their names";
   std::filesystem::rename(path("set"), path("gone"));  // the run has what it takes

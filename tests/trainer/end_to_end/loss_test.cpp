@@ -22,30 +22,18 @@ const std::string kLosses[] = {
     "train.class_weights=balanced",
 };
 
-class LossRunTest : public ::testing::Test {
+class LossRunTest : public JobTest {
  protected:
-  void SetUp() override { write_text(path("job.yaml"), kSmallJob); }
-  Outcome train(const std::string& run, const std::string& overrides) const {
-    return lockstep("train " + path("job.yaml") + " run.dir=" + path(run) + " " + overrides);
-  }
-  std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides) const {
-    expect_says(train(run, overrides), 0);
-    return comparable_metrics(path(run));
-  }
+  void SetUp() override { write_job(kSmallJob); }
   /// By `eval` and `prove`, as the end of its metrics says.
   void expect_judged_and_proved(const std::string& run, const nlohmann::json& end) const {
     for (const std::string device : {"cpu", "emulated"}) {
-      const auto judged =
-          nlohmann::json::parse(lockstep("eval " + path(run) + " --json --device " + device).out);
+      const auto judged = answer_of("eval " + path(run) + " --device " + device);
       EXPECT_EQ(judged["loss"], end["test_loss"]) << device;
       EXPECT_EQ(judged["accuracy"], end["test_accuracy"]) << device;
     }
     succeed("prove " + path(run));
   }
-  std::string path(const std::string& name) const { return directory_.path(name); }
-
- private:
-  TemporaryDirectory directory_;
 };
 
 TEST_F(LossRunTest, EvalAndProveKnowTheLoss) {
@@ -73,14 +61,14 @@ class LabelSetsRunTest : public LossRunTest {
     add_half(writer, SetHalf::kTrain, 300);
     add_half(writer, SetHalf::kTest, 70);
     writer.publish();
-    write_text(path("job.yaml"),
-               "model: mlp\n"
-               "data: {set: shards, root: '" +
-                   path("set") +
-                   "', global_batch: 96, validation: 0.1}\n"
-                   "train: {epochs: 2, loss: binary_cross_entropy, optimizer: {lr: 0.5}}\n"
-                   "parallel: {device: cpu, grain: 16, backend: thread}\n"
-                   "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n");
+    write_job(
+        "model: mlp\n"
+        "data: {set: shards, root: '" +
+        path("set") +
+        "', global_batch: 96, validation: 0.1}\n"
+        "train: {epochs: 2, loss: binary_cross_entropy, optimizer: {lr: 0.5}}\n"
+        "parallel: {device: cpu, grain: 16, backend: thread}\n"
+        "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n");
   }
 
  private:

@@ -86,9 +86,16 @@ void expect_says(const Outcome& outcome, int exit_code, const std::vector<std::s
 }
 
 Outcome succeed(const std::string& arguments, const char* file, int line) {
-  auto outcome = lockstep(arguments);
+  return ended_well(lockstep(arguments), file, line);
+}
+
+Outcome ended_well(Outcome outcome, const char* file, int line) {
   expect_says(outcome, 0, {}, file, line);
   return outcome;
+}
+
+nlohmann::json answer_of(const std::string& arguments, const char* file, int line) {
+  return parse_json(succeed(arguments + " --json", file, line).out);
 }
 
 std::string write_small_job(const TemporaryDirectory& directory) {
@@ -190,6 +197,27 @@ std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory)
   auto events = read_metrics(run_directory);
   for (auto& event : events) forget_times_and_ranks(event);
   return events;
+}
+
+Outcome JobTest::train(const std::string& run, const std::string& overrides,
+                       const std::string& launcher) const {
+  return run_shell(launcher + " " + program() + " train " + path("job.yaml") + " run.dir=" + path(run) + " " +
+                   overrides);
+}
+
+std::vector<nlohmann::json> JobTest::metrics_of(const std::string& run, const std::string& overrides,
+                                                const std::string& launcher) const {
+  ended_well(train(run, overrides, launcher));
+  return comparable_metrics(path(run));
+}
+
+int JobTest::train_in_parts(const std::string& run, const std::string& overrides, double seconds) const {
+  for (int starts = 1;; ++starts) {
+    const Outcome outcome = train(run, fmt::format("{} run.max_seconds={}", overrides, seconds));
+    if (outcome.exit_code == 75 && starts < 50) continue;
+    ended_well(outcome);
+    return starts;
+  }
 }
 
 namespace {

@@ -37,6 +37,12 @@ void expect_says(const Outcome& outcome, int exit_code, const std::vector<std::s
 Outcome succeed(const std::string& arguments, const char* file = __builtin_FILE(),
                 int line = __builtin_LINE());
 
+/// The outcome of what must have ended well.
+Outcome ended_well(Outcome outcome, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+/// The answer of `lockstep ARGUMENTS --json`, which must end well.
+nlohmann::json answer_of(const std::string& arguments, const char* file = __builtin_FILE(),
+                         int line = __builtin_LINE());
+
 /// A training that came to its end.
 struct TrainedRun {
   std::string last_line;                ///< "weights sha256 ..."
@@ -77,6 +83,23 @@ void write_text(const std::string& path, const std::string& text);
 std::vector<nlohmann::json> read_metrics(const std::string& run_directory);
 /// Metrics without the parts that may depend on time or on the ranks.
 std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory);
+
+/// A folder of a test's own, with a job in job.yaml and its runs.
+class JobTest : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return directory_.path(name); }
+  void write_job(const std::string& text) const { write_text(path("job.yaml"), text); }
+  /// `lockstep train job.yaml run.dir=RUN OVERRIDES`, alone unless `launcher` says otherwise.
+  Outcome train(const std::string& run, const std::string& overrides = "",
+                const std::string& launcher = "") const;
+  /// To its end, which must be a good one. @returns comparable_metrics()
+  std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides = "",
+                                         const std::string& launcher = "") const;
+  /// To its end in many starts; each saves and stops after so many seconds, or a step. @returns how many there were
+  int train_in_parts(const std::string& run, const std::string& overrides = "", double seconds = 0.001) const;
+
+  TemporaryDirectory directory_;
+};
 
 // A terminal of some width for programs that are tested in one, and what its screen would show.
 

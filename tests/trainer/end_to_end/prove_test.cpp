@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A run of six steps, with a checkpoint behind each second one.
-class ProveTest : public ::testing::Test {
+class ProveTest : public JobTest {
  protected:
   ProveTest() { setenv("LOCKSTEP_ALLOW_INJECT", "1", 1); }
   ~ProveTest() override { unsetenv("LOCKSTEP_ALLOW_INJECT"); }
@@ -34,16 +34,12 @@ class ProveTest : public ::testing::Test {
     const auto manifest = path(run) + "/checkpoints/step-0000000" + std::to_string(step) + "/manifest.json";
     return parse_json(read_text(manifest)).at("epoch_correct");
   }
-  std::string path(const std::string& name) const { return directory_.path(name); }
   std::string trail(const std::string& run) const { return read_text(path(run) + "/trail.bin"); }
-
-  TemporaryDirectory directory_;
 };
 
 TEST_F(ProveTest, TrailsAreEqualForProcessesAndStartsThatLostTheirMetrics) {
   train("one");
-  const auto two = lockstep_on_ranks(2, train_arguments("two"));
-  ASSERT_EQ(two.exit_code, 0) << two.everything();
+  const auto two = ended_well(lockstep_on_ranks(2, train_arguments("two")));
   train("resumed", "train.max_steps=1");
   fs::remove(path("resumed/metrics.jsonl"));
   const auto resumed = succeed(train_arguments("resumed", "parallel.threads=2"));

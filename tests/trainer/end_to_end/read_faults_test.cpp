@@ -22,8 +22,7 @@ bool campaign() {
 class ReadFaultsTest : public ::testing::Test {
  protected:
   ReadFaultsTest() {
-    const auto calm = go_on("calm", "");
-    EXPECT_EQ(calm.exit_code, 0) << calm.everything();
+    const auto calm = ended_well(go_on("calm", ""));
     weights_ = calm.last_line();
     succeed("train " + job_ + " run.dir=" + base_ + " train.max_steps=5 train.epochs=3");
   }
@@ -50,9 +49,8 @@ class ReadFaultsTest : public ::testing::Test {
       EXPECT_EQ(checkpoint.find("damaged"), std::string::npos) << checkpoint;
     succeed("verify " + run);
     fs::rename(run, run + "-1");
-    const auto again = run_shell(std::string(std::getenv("LOCKSTEP_PROGRAM")) + " train " + job_ +
-                                 " train.epochs=3 run.dir=" + run + "-1");
-    EXPECT_EQ(again.exit_code, 0) << again.everything();
+    const auto again = ended_well(run_shell(std::string(std::getenv("LOCKSTEP_PROGRAM")) + " train " + job_ +
+                                            " train.epochs=3 run.dir=" + run + "-1"));
     EXPECT_EQ(again.last_line(), weights_);
   }
 
@@ -114,9 +112,8 @@ std::string preloaded(const std::string& variables, const std::string& arguments
 TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName) {
   const TemporaryDirectory directory;
   const auto run = directory.path("run"), log = directory.path("log");
-  const auto outcome = run_shell(preloaded(
-      "SYNC_LOG=" + log, write_small_job(directory) + " parallel.backend=thread train.max_steps=2"));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  ended_well(run_shell(preloaded("SYNC_LOG=" + log,
+                                 write_small_job(directory) + " parallel.backend=thread train.max_steps=2")));
   std::ifstream stream(log);
   const std::string rename = "rename RUN/checkpoints/.tmp-step-00000002 RUN/checkpoints/step-00000002";
   const auto before = lines_until(stream, run, rename),
@@ -140,11 +137,10 @@ TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName)
 /// The first save takes longer than ranks wait for each other. The second waits for it, and so do the ranks.
 TEST(SyncTest, ADiskSlowerThanTheDeadlineLosesNoRank) {
   const TemporaryDirectory directory;
-  const auto outcome = run_shell(preloaded(
+  const auto outcome = ended_well(run_shell(preloaded(
       "SYNC_SLOW_PATH=manifest.json SYNC_SLOW_MS=4500",
       write_small_job(directory) + " parallel.backend=thread parallel.ranks=2 parallel.timeout_seconds=3 "
-                                   "run.checkpoint_every_steps=1"));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+                                   "run.checkpoint_every_steps=1")));
   EXPECT_EQ(outcome.err, "");
 }
 
@@ -185,11 +181,10 @@ TEST(StallTest, NoStepWaitsForAFileSystemThatStalls) {
 namespace fs = std::filesystem;
 
 /// Ninety steps, whose trail is 24 KB long; nothing else in the run's directory grows beyond 10 KB.
-class TrailFaultsTest : public ::testing::Test {
+class TrailFaultsTest : public JobTest {
  protected:
   TrailFaultsTest() {
-    const auto outcome = run_shell(train("calm"));
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    const auto outcome = ended_well(run_shell(train("calm")));
     weights_ = outcome.last_line();
   }
 
@@ -200,20 +195,17 @@ class TrailFaultsTest : public ::testing::Test {
   static Outcome on_a_full_disk(const std::string& command) {
     return run_shell("ulimit -f 20; exec " + command);
   }
-  std::string path(const std::string& run) const { return directory_.path(run); }
   std::string trail(const std::string& run) const { return read_text(path(run) + "/trail.bin"); }
 
   /// The run goes on, and ends as if nothing had been.
   void expect_to_recover(const std::string& run) {
-    const auto again = run_shell(train(run));
-    EXPECT_EQ(again.exit_code, 0) << again.everything();
+    const auto again = ended_well(run_shell(train(run)));
     EXPECT_EQ(again.last_line(), weights_);
     EXPECT_TRUE(trail(run) == trail("calm"));
     EXPECT_FALSE(fs::exists(path(run) + "/trail.bin.damaged"));
     expect_says(run_shell(program_ + " prove " + path(run)), 0);
   }
 
-  TemporaryDirectory directory_;
   std::string program_ = std::getenv("LOCKSTEP_PROGRAM");
   std::string job_ = write_small_job(directory_) +
                      " parallel.backend=thread data.train_samples=900 data.test_samples=9 "
@@ -243,16 +235,14 @@ TEST_F(TrailFaultsTest, AFullDiskIsSaidOnceWhereTheRunIsToGoOnAndItEndsUnsaved) 
 
 /// Stopped twice, the second time on a full disk.
 TEST_F(TrailFaultsTest, ASecondResumeIsByteEqual) {
-  const auto first = run_shell(train("twice", "train.max_steps=20"));
-  ASSERT_EQ(first.exit_code, 0) << first.everything();
+  ended_well(run_shell(train("twice", "train.max_steps=20")));
   expect_says(on_a_full_disk(train("twice")), 74);
   expect_says(run_shell(train("twice", "train.max_steps=70 parallel.ranks=2")), 0);
   expect_to_recover("twice");
 }
 
 TEST_F(TrailFaultsTest, ReadErrorsThatPassAreWaitedForAndOthersTouchNothing) {
-  const auto base = run_shell(train("base", "train.max_steps=20"));
-  ASSERT_EQ(base.exit_code, 0) << base.everything();
+  ended_well(run_shell(train("base", "train.max_steps=20")));
   for (int at = 1; at <= 3; ++at) {
     const auto run = "read-" + std::to_string(at);
     fs::copy(path("base"), path(run), fs::copy_options::recursive);

@@ -46,8 +46,7 @@ class RunDirectoryTest : public ::testing::Test {
 
   /// Trains, and expects the first line to be this.
   Outcome expect_line(const std::string& line, const std::string& overrides = "") const {
-    auto outcome = train(overrides);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    auto outcome = ended_well(train(overrides));
     EXPECT_EQ(outcome.out.substr(0, outcome.out.find('\n')), line) << outcome.everything();
     return outcome;
   }
@@ -93,8 +92,7 @@ TEST_F(RunDirectoryTest, WhatIsFinishedStaysAndTheNextRunIsNew) {
 TEST_F(RunDirectoryTest, WhatWasInterruptedGoesOnOnAnyNumberOfRanks) {
   ASSERT_EQ(interrupt().exit_code, 75);
   ASSERT_EQ(interrupt("train.epochs=2").exit_code, 75);
-  const auto outcome = train("train.epochs=2", "mpirun --bind-to none -np 3");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(train("train.epochs=2", "mpirun --bind-to none -np 3"));
   EXPECT_TRUE(outcome.out.starts_with("going on with the unfinished run: runs/digits\n")) << outcome.out;
   const PrintedSamples printed(outcome.out);
   ASSERT_LT(printed.rounding, 2 * 128) << "this machine is too fast for this test: " << outcome.out;
@@ -107,8 +105,7 @@ TEST_F(RunDirectoryTest, WhatWasInterruptedGoesOnOnAnyNumberOfRanks) {
 
 TEST_F(RunDirectoryTest, AnotherLearningRateIsAnotherRun) {
   ASSERT_EQ(interrupt().exit_code, 75);
-  const auto other = train("train.optimizer.lr=0.05");
-  EXPECT_EQ(other.exit_code, 0) << other.everything();
+  const auto other = ended_well(train("train.optimizer.lr=0.05"));
   const auto line = other.out.substr(0, other.out.find('\n'));
   EXPECT_TRUE(line.starts_with("runs/digits differs in train.optimizer.lr")) << line;
   EXPECT_TRUE(line.ends_with("; this run: runs/digits-2")) << line;
@@ -121,8 +118,7 @@ TEST_F(RunDirectoryTest, AnotherModelUnderTheSameNameIsAnotherRun) {
   write_text(folder_.path("my.yaml"), head + "  - linear: 20\n  - relu\n  - linear: 10\n");
   ASSERT_EQ(interrupt("model=./my.yaml").exit_code, 75);
   write_text(folder_.path("my.yaml"), head + "  - linear: 30\n  - relu\n  - linear: 10\n");
-  const auto outcome = train("model=./my.yaml");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(train("model=./my.yaml"));
   EXPECT_TRUE(outcome.out.starts_with("runs/digits cannot be resumed (")) << outcome.out;
   EXPECT_EQ(runs(), std::set<std::string>({"digits", "digits-2"}));
 }
@@ -130,8 +126,7 @@ TEST_F(RunDirectoryTest, AnotherModelUnderTheSameNameIsAnotherRun) {
 TEST_F(RunDirectoryTest, ARunThatIsFurtherThanTheJobGoesIsLeftAlone) {
   ASSERT_EQ(interrupt("train.epochs=3").exit_code, 75);
   ASSERT_EQ(interrupt("train.epochs=3").exit_code, 75);
-  const auto outcome = train("train.max_steps=1");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(train("train.max_steps=1"));
   EXPECT_TRUE(outcome.out.starts_with("runs/digits cannot be resumed (it is at step 2, beyond the 1 that"))
       << outcome.out;
 }
@@ -185,7 +180,7 @@ std::map<std::string, std::pair<std::string, fs::file_time_type>> look_at(const 
 /// A small job that has come to its end: 2 epochs of 3 steps.
 class FinishedRunTest : public ::testing::Test {
  protected:
-  FinishedRunTest() : first_(train()) { EXPECT_EQ(first_.exit_code, 0) << first_.everything(); }
+  FinishedRunTest() : first_(ended_well(train())) {}
 
   Outcome train(const std::string& overrides = "") const {
     return lockstep("train " + write_small_job(directory_) + " parallel.backend=thread " + overrides);

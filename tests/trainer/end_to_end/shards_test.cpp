@@ -20,49 +20,27 @@ constexpr const char* kJob =
     "       augment: [{shift: {horizontal: 0.1, vertical: 0.1}}, {mixup: {}}]}\n"
     "train: {epochs: 2, evaluate_every_steps: 2, optimizer: {lr: 0.05}}\n"
     "parallel: {device: cpu, grain: 16}\n"
-    "run: {checkpoint_every_steps: 2, log_every_steps: 1}\n";
+    "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n";
 
 /// The job and its set, beside each other.
-class ShardedRunTest : public ::testing::Test {
+class ShardedRunTest : public JobTest {
  protected:
   ShardedRunTest() {
     write_in_shards(Env::posix(), {.set = "synthetic", .train_samples = 600, .test_samples = 90},
                     path("digits"), {.sizes = {.block_bytes = 4096, .shard_bytes = 65536}});
-    write_text(path("job.yaml"), kJob);
+    write_job(kJob);
   }
-  Outcome train(const std::string& run, const std::string& overrides,
-                const std::string& launcher = "") const {
-    return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
-                     " run.report=false run.dir=" + path(run) + " " + overrides);
-  }
-  /// Metrics of a run that must end well.
-  std::vector<nlohmann::json> metrics_of(const std::string& run, const std::string& overrides,
-                                         const std::string& launcher = "") const {
-    const Outcome outcome = train(run, overrides, launcher);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-    return comparable_metrics(path(run));
-  }
-  std::string path(const std::string& name) const { return directory_.path(name); }
-
-  TemporaryDirectory directory_;
 };
 
 TEST_F(ShardedRunTest, DiskAndMemoryRanksAndStopsGiveTheSameRun) {
   const auto in_memory = metrics_of("memory", "data.in_memory=true");
   EXPECT_EQ(metrics_of("disk", ""), in_memory);
-  EXPECT_EQ(metrics_of("threads", "parallel.backend=thread parallel.ranks=3"), in_memory);
-  EXPECT_EQ(metrics_of("gpu", "parallel.device=emulated"), in_memory);
   EXPECT_EQ(metrics_of("mpi", "", "mpirun -np 2"), in_memory);
   const std::string streamed = "parallel.device=emulated data.on_device=stream ";
   EXPECT_EQ(metrics_of("streamed", streamed + "parallel.backend=thread parallel.ranks=3 data.micro_batch=16 "
                                               "parallel.replay_every_steps=3"),
             in_memory);
-  Outcome outcome;
-  for (int starts = 0; starts < 50; ++starts) {
-    outcome = train("steps", "run.max_seconds=0.001");
-    if (outcome.exit_code != 75) break;
-  }
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  train_in_parts("steps");
   EXPECT_EQ(comparable_metrics(path("steps")), in_memory);
   EXPECT_NE(metrics_of("all", "data.shuffle_window=0").back(), in_memory.back());
 }
@@ -86,14 +64,7 @@ TEST_F(ShardedRunTest, WhatStreamsPastADeviceGivesTheSameRun) {
                                   "parallel.ranks=4 parallel.replay_every_steps=5"),
       metrics_of("uneven", job + uneven));
   EXPECT_EQ(metrics_of("steps", streamed + "data.in_memory=true parallel.graph=off"), expected);
-  Outcome outcome;
-  int stops = 0;
-  for (; stops < 50; ++stops) {
-    outcome = train("resumed", streamed + "run.max_seconds=0.05");
-    if (outcome.exit_code != 75) break;
-  }
-  EXPECT_GT(stops, 0);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_GT(train_in_parts("resumed", streamed, 0.05), 1);
   EXPECT_EQ(comparable_metrics(path("resumed")), expected);
 }
 
@@ -145,11 +116,11 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   const std::string convert = program() + " convert " + path("rows.csv") + " " + path("rows") + " --drop id";
   expect_says(run_shell(convert + " --label kind --test 10%"), 0,
               {"2 classes (lower, upper), 81 samples to train on, 9 to test with, 2 numbers each"});
-  write_text(path("job.yaml"),
-             "model: linear\n"
-             "data: {set: table, root: rows, global_batch: 32, validation: 0.1}\n"
-             "train: {epochs: 10, optimizer: {lr: 0.5}}\n"
-             "parallel: {device: cpu, grain: 8}\n");
+  write_job(
+      "model: linear\n"
+      "data: {set: table, root: rows, global_batch: 32, validation: 0.1}\n"
+      "train: {epochs: 10, optimizer: {lr: 0.5}}\n"
+      "parallel: {device: cpu, grain: 8}\n");
   const auto metrics = metrics_of("run", "");
   EXPECT_EQ(metrics_of("gpu", "parallel.device=emulated"), metrics);
   EXPECT_EQ(metrics_of("mpi", "", "mpirun -np 2"), metrics);
@@ -186,7 +157,7 @@ constexpr const char* kPictureJob =
     "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n";
 
 /// A job and its photos, beside each other, in folders and in archives.
-class PictureRunTest : public ::testing::Test {
+class PictureRunTest : public JobTest {
  protected:
   PictureRunTest() {
     for (const std::string half : {"train", "val"})
@@ -197,7 +168,7 @@ class PictureRunTest : public ::testing::Test {
             picture += static_cast<char>(40 * label + (pixel * (i + 7) % 53));
           write(half + "/" + std::to_string(label) + "/" + std::to_string(i) + ".pgm", picture);
         }
-    write_text(path("job.yaml"), kPictureJob);
+    write_job(kPictureJob);
   }
   void write(const std::string& name, const std::string& picture) const {
     fs::create_directories(fs::path(path("photos/" + name)).parent_path());
@@ -228,13 +199,8 @@ class PictureRunTest : public ::testing::Test {
   }
   std::string weights_of(const std::string& name, const std::string& more = "",
                          const std::string& launcher = "") const {
-    const Outcome outcome = train(name, more, launcher);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-    return outcome.last_line();
+    return ended_well(train(name, more, launcher)).last_line();
   }
-  std::string path(const std::string& name) const { return directory_.path(name); }
-
-  TemporaryDirectory directory_;
 };
 
 TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks) {
@@ -251,8 +217,7 @@ TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks
     outcome = train("steps", tars + "run.max_seconds=0.001", starts % 2 == 0 ? "" : "mpirun -np 2");
     if (outcome.exit_code != 75) break;
   }
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_EQ(outcome.last_line(), weights);
+  EXPECT_EQ(ended_well(outcome).last_line(), weights);
   expect_says(run("eval " + path("archives") + " --classes"), 0);
 }
 
@@ -278,11 +243,10 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
     auto others = comparable_metrics(path(name));
     EXPECT_EQ(others.back()["weights_sha256"], metrics.back()["weights_sha256"]);
     EXPECT_EQ(others.back()["validation_accuracy"], metrics.back()["validation_accuracy"]);
-    const Outcome eval = run("eval " + path(name) + " --validation --json");
-    ASSERT_EQ(eval.exit_code, 0) << eval.everything();
+    const Outcome eval = ended_well(run("eval " + path(name) + " --validation --json"));
     EXPECT_EQ(nlohmann::json::parse(eval.out)["loss"], metrics.back()["validation_loss"]);
-    const Outcome predicted = run("predict " + path(name) + " 'validation[3]' photos/val/0/13.pgm --json");
-    ASSERT_EQ(predicted.exit_code, 0) << predicted.everything();
+    const Outcome predicted =
+        ended_well(run("predict " + path(name) + " 'validation[3]' photos/val/0/13.pgm --json"));
     const auto end = predicted.out.find('\n');
     const auto of_set = nlohmann::json::parse(predicted.out.substr(0, end)),
                of_file = nlohmann::json::parse(predicted.out.substr(end + 1));
@@ -291,8 +255,7 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   }
   EXPECT_EQ(run("prove " + path("by-tars") + " --sample 5").exit_code, 0);
   EXPECT_EQ(train("by-folders", "train.epochs=3").exit_code, 2) << "judged by something else";
-  const Outcome unused = train("unused");
-  EXPECT_EQ(unused.exit_code, 0);
+  const Outcome unused = ended_well(train("unused"));
   EXPECT_NE(unused.everything().find("note: the set has a validation half"), std::string::npos);
   EXPECT_EQ(run("eval " + path("unused") + " --validation").exit_code, 0);
   write("val/2/13.pgm", "P5 3 3 255\n123456789");

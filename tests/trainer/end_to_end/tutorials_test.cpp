@@ -136,8 +136,7 @@ double mean_of_last_10(const std::vector<nlohmann::json>& metrics, std::int64_t 
 
 TEST(DdpGuideTest, PrintsTheMeanLossOfEachPieceAlsoAfterAResumeInBetween) {
   const TemporaryDirectory directory;
-  const auto whole = lockstep_on_ranks(2, guide_job(directory, "whole"));
-  ASSERT_EQ(whole.exit_code, 0) << whole.everything();
+  const auto whole = ended_well(lockstep_on_ranks(2, guide_job(directory, "whole")));
   const Lines lines = loss_lines(whole.out);
   ASSERT_EQ(lines.size(), 8U) << whole.out;  // 5120 / (2 x 64) = 40 steps an epoch
   const auto metrics = read_metrics(directory.path("whole"));
@@ -154,8 +153,8 @@ TEST(DdpGuideTest, PrintsTheMeanLossOfEachPieceAlsoAfterAResumeInBetween) {
 
   Lines in_parts;
   for (const char* until : {"7", "23", "40", "58", "0"}) {
-    const auto part = lockstep_on_ranks(2, guide_job(directory, "parts") + " train.max_steps=" + until);
-    ASSERT_EQ(part.exit_code, 0) << part.everything();
+    const auto part =
+        ended_well(lockstep_on_ranks(2, guide_job(directory, "parts") + " train.max_steps=" + until));
     for (const std::string& line : loss_lines(part.out)) in_parts.push_back(line);
   }
   EXPECT_EQ(in_parts, lines);
@@ -213,8 +212,7 @@ TEST(FromScratchLenetTest, TheCurveIsDrawnAsItGoes) {
 }
 
 TEST(FromScratchLenetTest, TheDemoOfAllReduceAndSplitPrintsWhatTheBookPrints) {
-  const auto two = lockstep_on_ranks(2, "bench allreduce --demo");
-  ASSERT_EQ(two.exit_code, 0) << two.everything();
+  const auto two = ended_well(lockstep_on_ranks(2, "bench allreduce --demo"));
   for (const char* line :
        {"before allreduce:", "  rank 0: [[1, 1]]", "  rank 1: [[2, 2]]",
         "after allreduce:", "  rank 0: [[3, 3]]", "  rank 1: [[3, 3]]",
@@ -248,8 +246,7 @@ double accuracy_of(const TemporaryDirectory& directory, const std::string& run) 
 
 TEST(HogwildTest, RanksTrainOneSetOfWeightsInProcessesAndThreads) {
   const TemporaryDirectory directory;
-  const auto processes = lockstep_on_ranks(2, hogwild_job(directory, "mpi"));
-  ASSERT_EQ(processes.exit_code, 0) << processes.everything();
+  ended_well(lockstep_on_ranks(2, hogwild_job(directory, "mpi")));
   EXPECT_GT(accuracy_of(directory, "mpi"), 0.9);
   const auto threads =
       succeed(hogwild_job(directory, "threads") + " parallel.backend=thread parallel.ranks=4");

@@ -10,38 +10,10 @@
 namespace lockstep::testing {
 namespace {
 
-class ValidationTest : public ::testing::Test {
+class ValidationTest : public JobTest {
  protected:
-  /// Starts a training, alone unless `launcher` says otherwise.
-  Outcome train(const std::string& run, const std::string& job, const std::string& overrides,
-                const std::string& launcher = "") const {
-    write_text(path("job.yaml"), job);
-    return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
-                     " run.report=false run.dir=" + path(run) + " " + overrides);
-  }
-  /// To its end, which must be a good one.
-  Outcome train_to_the_end(const std::string& run, const std::string& job, const std::string& overrides,
-                           const std::string& launcher = "") const {
-    auto outcome = train(run, job, overrides, launcher);
-    EXPECT_EQ(outcome.exit_code, 0) << overrides << outcome.everything();
-    return outcome;
-  }
-  /// Each start takes one step, saves and stops. @returns how many there were
-  int train_step_by_step(const std::string& run, const std::string& job, const std::string& overrides) const {
-    for (int starts = 1; starts < 50; ++starts) {
-      const auto outcome = train(run, job, overrides + " run.max_seconds=0.001");
-      if (outcome.exit_code == 75) continue;
-      EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-      return starts;
-    }
-    return 50;
-  }
   std::vector<nlohmann::json> metrics(const std::string& run) const { return comparable_metrics(path(run)); }
   nlohmann::json weights(const std::string& run) const { return metrics(run).back()["weights_sha256"]; }
-  std::string path(const std::string& name) const { return directory_.path(name); }
-
- private:
-  TemporaryDirectory directory_;
 };
 
 constexpr const char* kDigits =
@@ -49,10 +21,11 @@ constexpr const char* kDigits =
     "data: {set: synthetic, train_samples: 600, test_samples: 90, global_batch: 128, validation: 0.1}\n"
     "train: {epochs: 2, evaluate_every_steps: 2, optimizer: {lr: 0.05}}\n"
     "parallel: {device: cpu, grain: 16}\n"
-    "run: {checkpoint_every_steps: 2, log_every_steps: 1}\n";
+    "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n";
 
 TEST_F(ValidationTest, EpochsAreJudgedOnHeldOutSamplesAndTheEndOnTheTestSet) {
-  const auto outcome = train_to_the_end("run", kDigits, "");
+  write_job(kDigits);
+  const auto outcome = ended_well(train("run"));
   expect_words(outcome.out, {"(540 train, 60 validation, 90 test;", "best: validation accuracy"});
   std::string events;
   for (const auto& event : metrics("run")) {
@@ -63,7 +36,7 @@ TEST_F(ValidationTest, EpochsAreJudgedOnHeldOutSamplesAndTheEndOnTheTestSet) {
     EXPECT_EQ(event.contains("test_accuracy"), name == "end") << event;
   }
   EXPECT_EQ(events, "evaluation:2 evaluation:4 epoch:5 evaluation:6 evaluation:8 epoch:10 end:10 ");
-  const auto judged = nlohmann::json::parse(lockstep("eval " + path("run") + " --validation --json").out);
+  const auto judged = answer_of("eval " + path("run") + " --validation");
   EXPECT_EQ(judged["accuracy"], metrics("run").back()["validation_accuracy"]);
   EXPECT_EQ(judged["loss"], metrics("run").back()["validation_loss"]);
   succeed("prove " + path("run"));
@@ -100,13 +73,13 @@ TEST_F(ValidationTest, HeldOutSamplesAreNeverTrainedOn) {
   write_set(path("set"), {});
   write_set(path("spoilt"), held_out);
   write_set(path("other"), {other});
-  const std::string job =
+  write_job(
       "model: linear\ndata: {set: idx, global_batch: 64, validation: 48}\ntrain: {epochs: 3}\n"
-      "parallel: {device: cpu, grain: 16}\n";
+      "parallel: {device: cpu, grain: 16}\nrun: {report: false}\n");
   for (const std::string how : {"", "data.per_rank_batch=32 parallel.backend=thread parallel.ranks=2"}) {
     const std::string name = how.empty() ? "-alone" : "-ranks";
     for (const std::string set : {"set", "spoilt", "other"})
-      train_to_the_end(set + name, job, "data.root=" + path(set) + " " + how);
+      ended_well(train(set + name, "data.root=" + path(set) + " " + how));
     EXPECT_EQ(weights("spoilt" + name), weights("set" + name));
     EXPECT_NE(weights("other" + name), weights("set" + name));
     EXPECT_NE(metrics("spoilt" + name).back()["validation_loss"],
@@ -119,34 +92,37 @@ constexpr const char* kStandstill =
     "model: linear\n"
     "data: {set: synthetic, train_samples: 80, test_samples: 20, global_batch: 32, validation: 16}\n"
     "train: {epochs: 9, patience: 2, optimizer: {lr: 1e-30}}\n"
-    "parallel: {device: cpu, grain: 16}\nrun: {log_every_steps: 1}\n";
+    "parallel: {device: cpu, grain: 16}\nrun: {log_every_steps: 1, report: false}\n";
 
 TEST_F(ValidationTest, PatienceEndsARunThatGetsNoBetter) {
-  const auto outcome = train_to_the_end("run", kStandstill, "");
+  write_job(kStandstill);
+  const auto outcome = ended_well(train("run"));
   expect_words(outcome.out, {"in 2 evaluations: ended by train.patience at step 6 of 18"});
   EXPECT_EQ(metrics("run").back()["step"], 6);
   EXPECT_EQ(metrics("run").back()["stopped_early"], true);
-  const auto again = train_to_the_end("run", kStandstill, "");
+  const auto again = ended_well(train("run"));
   expect_words(again.out, {"already finished", "set train.patience=3 or more"});
-  EXPECT_EQ(train_step_by_step("steps", kStandstill, ""), 7);
+  EXPECT_EQ(train_in_parts("steps"), 7);
   EXPECT_EQ(metrics("steps"), metrics("run"));
   succeed("prove " + path("steps"));
-  train_to_the_end("run", kStandstill, "train.patience=4");
-  train_to_the_end("four", kStandstill, "train.patience=4");
+  ended_well(train("run", "train.patience=4"));
+  ended_well(train("four", "train.patience=4"));
   EXPECT_EQ(metrics("run"), metrics("four"));
   EXPECT_EQ(metrics("run").back()["step"], 10);
 }
 
 TEST_F(ValidationTest, PatienceGoesByEvaluationsWithinAnEpochToo) {
-  train_to_the_end("run", kStandstill, "train.evaluate_every_steps=1 data.validation=0");
+  write_job(kStandstill);
+  ended_well(train("run", "train.evaluate_every_steps=1 data.validation=0"));
   EXPECT_EQ(metrics("run").back()["step"], 3);
-  EXPECT_EQ(train_step_by_step("steps", kStandstill, "train.evaluate_every_steps=1 data.validation=0"), 4);
+  EXPECT_EQ(train_in_parts("steps", "train.evaluate_every_steps=1 data.validation=0"), 4);
   EXPECT_EQ(metrics("steps"), metrics("run"));
 }
 
 TEST_F(ValidationTest, WhatCannotBeIsRefusedWithTheWayOut) {
+  write_job(kStandstill);
   const auto refused = [&](const std::string& overrides, const std::string& part) {
-    expect_says(train("refused", kStandstill, overrides), 2, {part});
+    expect_says(train("refused", overrides), 2, {part});
   };
   refused("data.validation=1.0", "data.validation: expected a whole number from 0 to");
   refused("data.validation=80",
@@ -154,33 +130,31 @@ TEST_F(ValidationTest, WhatCannotBeIsRefusedWithTheWayOut) {
   refused("data.validation=0.001", "data.validation: 0.001 of 80 training samples is none");
   refused("train.max_steps=1", "train.patience: a run of train.max_steps=1 ends before its first evaluation");
   refused("train.evaluate_every_steps=-1", "train.evaluate_every_steps: expected a whole number");
-  train_to_the_end("run", kStandstill, "");
-  expect_says(train("run", kStandstill, "data.validation=8"), 2, {"data.validation (was 16, now 8)"});
-  train_to_the_end("none", kStandstill, "data.validation=0 train.patience=0 train.epochs=1");
-  const auto later = train("none", kStandstill, "train.epochs=2");
+  ended_well(train("run"));
+  expect_says(train("run", "data.validation=8"), 2, {"data.validation (was 16, now 8)"});
+  ended_well(train("none", "data.validation=0 train.patience=0 train.epochs=1"));
+  const auto later = train("none", "train.epochs=2");
   EXPECT_NE(later.err.find("data.validation (was 0, now 16)"), std::string::npos) << later.everything();
   expect_says(lockstep("eval " + path("none") + " --validation"), 2, {"held no samples out"});
 }
 
 // A part of the samples of a set in files, and classes in balance.
 
-std::string job_on_a_part(const std::string& set) {
-  return "model: linear\ndata: {set: idx, root: " + set +
-         ", global_batch: 32, validation: 48, train_samples: 70, test_samples: 12}\ntrain: {epochs: 3}\n"
-         "parallel: {device: cpu, grain: 8}\nrun: {checkpoint_every_steps: 2, log_every_steps: 1}\n";
-}
+constexpr const char* kPart =
+    "model: linear\ndata: {set: idx, root: set, global_batch: 32, validation: 48, train_samples: 70, "
+    "test_samples: 12}\ntrain: {epochs: 3}\nparallel: {device: cpu, grain: 8}\n"
+    "run: {checkpoint_every_steps: 2, log_every_steps: 1, report: false}\n";
 
 TEST_F(ValidationTest, APartIsTrainedOnProvedAndJudged) {
   write_set(path("set"), {});
-  const std::string job = job_on_a_part(path("set"));
-  const auto alone = train_to_the_end("alone", job, "");
+  write_job(kPart);
+  const auto alone = ended_well(train("alone"));
   expect_words(alone.out, {"(70 of 192 train, 48 validation, 12 of 30 test;"});
   EXPECT_EQ(metrics("alone").front()["train_samples"], 70);
   EXPECT_EQ(metrics("alone").back()["test_samples"], 12);
   succeed("prove " + path("alone"));
   const auto judged = [&](const std::string& options, std::int64_t samples) {
-    const auto outcome = succeed("eval " + path("alone") + " --json " + options);
-    const auto json = nlohmann::json::parse(outcome.out);
+    const auto json = answer_of("eval " + path("alone") + " " + options);
     EXPECT_EQ(json["samples"], samples) << options;
     EXPECT_EQ(json["relation"], "what it was trained on");
     return json["accuracy"].get<double>();
@@ -195,13 +169,14 @@ TEST_F(ValidationTest, APartIsTrainedOnProvedAndJudged) {
 /// The test set decides no weight: a run judged by all of it makes the same mistakes, and more.
 TEST_F(ValidationTest, MistakesOfAPartAreShownAsTheyAreInTheFile) {
   write_set(path("set"), {});
+  write_job(kPart);
   const std::string hardly = "train.epochs=1 train.optimizer.lr=1e-6";
-  train_to_the_end("part", job_on_a_part(path("set")), hardly);
-  train_to_the_end("whole", job_on_a_part(path("set")), hardly + " data.test_samples=0");
+  ended_well(train("part", hardly));
+  ended_well(train("whole", hardly + " data.test_samples=0"));
   std::map<nlohmann::json, nlohmann::json> pictures;
   const auto mistakes_of = [&](const std::string& run) {
-    const auto outcome = succeed("report --format json " + path(run));
-    return nlohmann::json::parse(outcome.out)["runs"][0]["classes"]["mistakes"];
+    return nlohmann::json::parse(
+        succeed("report --format json " + path(run)).out)["runs"][0]["classes"]["mistakes"];
   };
   for (const auto& mistake : mistakes_of("whole")) pictures[mistake["sample"]] = mistake["picture"];
   const auto of_part = mistakes_of("part");
@@ -221,15 +196,16 @@ TEST_F(ValidationTest, OthersThanThePartAreNeverTrainedOnButCompared) {
   write_set(path("set"), {});
   write_set(path("spoilt"), others);
   write_set(path("other"), {part[5]});
+  write_job(kPart);
   for (const std::string set : {"set", "spoilt", "other"})
-    train_to_the_end("of-" + set, job_on_a_part(path(set)), "");
+    ended_well(train("of-" + set, "data.root=" + path(set)));
   EXPECT_EQ(weights("of-spoilt"), weights("of-set"));
   EXPECT_NE(weights("of-other"), weights("of-set"));
-  expect_says(train("of-set", job_on_a_part(path("spoilt")), "train.epochs=4"), 65,
+  expect_says(train("of-set", "train.epochs=4 data.root=" + path("spoilt")), 65,
               {"idx train samples (sha256"});
-  expect_says(train("of-set", job_on_a_part(path("set")), "train.epochs=4 data.train_samples=71"), 2,
+  expect_says(train("of-set", "train.epochs=4 data.train_samples=71"), 2,
               {"data.train_samples (was 70, now 71)"});
-  train_to_the_end("of-set", job_on_a_part(path("set")), "train.epochs=4 data.test_samples=20");
+  ended_well(train("of-set", "train.epochs=4 data.test_samples=20"));
   EXPECT_EQ(metrics("of-set").back()["test_samples"], 20);
   const auto proved = lockstep("prove " + path("of-set"));
   expect_words(proved.out, {"measured on 12 samples, and data.test_samples is 20 here"});
@@ -237,27 +213,28 @@ TEST_F(ValidationTest, OthersThanThePartAreNeverTrainedOnButCompared) {
 
 TEST_F(ValidationTest, MoreSamplesThanThereAreAreRefusedWithTheirNumber) {
   write_set(path("set"), {});
-  write_text(path("job.yaml"), job_on_a_part(path("set")));
+  write_job(kPart);
   for (const std::string command : {"train ", "validate "}) {
     expect_says(lockstep(command + path("job.yaml") + " data.train_samples=193 run.dir=" + path("run")), 2,
                 {"data.train_samples: 193 are more than there are: 192 training samples, with 48 "
                  "held out by data.validation; ask for 192 at most"});
   }
-  const auto valid = lockstep("validate " + path("job.yaml") + " --json");
-  EXPECT_EQ(nlohmann::json::parse(valid.out)["train_samples"], 70) << valid.everything();
-  EXPECT_EQ(nlohmann::json::parse(valid.out)["test_samples"], 12) << valid.everything();
+  const auto valid = answer_of("validate " + path("job.yaml"));
+  EXPECT_EQ(valid["train_samples"], 70);
+  EXPECT_EQ(valid["test_samples"], 12);
 }
 
 TEST_F(ValidationTest, ClassesInBalanceAreSaidAndProved) {
-  const std::string job = kDigits, balance = " data.balance_classes=true ";
-  const auto alone = train_to_the_end("alone", job, balance);
+  write_job(kDigits);
+  const std::string balance = " data.balance_classes=true ";
+  const auto alone = ended_well(train("alone", balance));
   expect_words(alone.out, {"10 classes balanced, of ", "each is drawn 54 times an epoch"});
   succeed("prove " + path("alone"));
-  train_to_the_end(
-      "hogwild", job,
+  ended_well(train(
+      "hogwild",
       balance +
-          "parallel.strategy=hogwild parallel.determinism=off parallel.backend=thread parallel.ranks=2");
-  const auto other = train("alone", job, "train.epochs=3");
+          "parallel.strategy=hogwild parallel.determinism=off parallel.backend=thread parallel.ranks=2"));
+  const auto other = train("alone", "train.epochs=3");
   expect_words(other.err, {"data.balance_classes (was true, now false)"});
 }
 

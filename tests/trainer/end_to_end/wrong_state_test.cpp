@@ -164,8 +164,7 @@ TEST_F(DoubtTest, WhereNoneIsLeftARunRefusesAndSaysWhatToDo) {
       train(3, kSixEpochs + ("run.resume=" + run("copy") + "/checkpoints/step-00000011"), "copy");
   expect_said(named, 0, "going on from step 11 in ");
   EXPECT_NE(named.last_line(), right);
-  const auto anew = go_on("run.resume=never");
-  EXPECT_EQ(anew.exit_code, 0) << anew.everything();
+  const auto anew = ended_well(go_on("run.resume=never"));
   EXPECT_EQ(anew.last_line(), right);
   EXPECT_TRUE(fs::exists(run() + "/previous-1/doubt.json"));
 }

@@ -199,8 +199,7 @@ TEST_F(MadePicturesTest, EachGetsTheRightDigitOrAWarning) {
   std::string files;
   const auto pictures = made_pictures();
   for (const MadePicture& picture : pictures) files += directory_->path(picture.name) + " ";
-  const Outcome outcome = predict(files + "--json");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(predict(files + "--json"));
   EXPECT_EQ(outcome.err, "");
   const auto lines = lines_of(outcome.out);
   ASSERT_EQ(lines.size(), pictures.size());
@@ -219,8 +218,7 @@ TEST_F(MadePicturesTest, EachGetsTheRightDigitOrAWarning) {
 }
 
 TEST_F(MadePicturesTest, RawPicturesAreOnlyScaled) {
-  const Outcome outcome = predict(directory_->path("off_centre.png") + " --json --raw");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto outcome = ended_well(predict(directory_->path("off_centre.png") + " --json --raw"));
   EXPECT_EQ(lines_of(outcome.out).at(0).at("done"), (std::vector<std::string>{"inverted", "scaled"}));
 }
 
@@ -253,8 +251,7 @@ Bytes idx_of_digits() {
 
 TEST_F(MadePicturesTest, AWholeSetGetsALineForEachImageOrASummary) {
   write_bytes(directory_->path("set.idx"), idx_of_digits());
-  const Outcome lines = predict(directory_->path("set.idx"));
-  ASSERT_EQ(lines.exit_code, 0) << lines.everything();
+  const auto lines = ended_well(predict(directory_->path("set.idx")));
   EXPECT_EQ(std::count(lines.out.begin(), lines.out.end(), '\n'), 4) << lines.out;
   EXPECT_NE(lines.out.find("set.idx[0]: 3 "), std::string::npos) << lines.out;
   const Outcome summary = predict(directory_->path("set.idx") + " --summary");
