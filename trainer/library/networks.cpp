@@ -10,8 +10,6 @@
 #include <lockstep/layer.hpp>
 #include <lockstep/network.hpp>
 
-#include <algorithm>
-
 namespace lockstep::v0 {
 
 // A layer of a program's own as a network has it.

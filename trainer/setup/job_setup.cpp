@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 

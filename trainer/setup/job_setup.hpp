@@ -22,7 +22,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 namespace lockstep {

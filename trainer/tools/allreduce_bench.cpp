@@ -4,12 +4,10 @@
 #include "trainer/tools/allreduce_bench.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/communicator.hpp"
 #include "comm/device/device_all_reduce.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/device.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
@@ -17,15 +15,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <new>
 #include <span>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace lockstep::bench {
 
