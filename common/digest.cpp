@@ -8,7 +8,6 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>

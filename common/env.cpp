@@ -3,7 +3,6 @@
 /// File operations that are made of several calls of Env.
 #include "common/env.hpp"
 
-#include "common/error.hpp"
 #include "common/machine.hpp"
 
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 
 #include <cctype>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,12 +15,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 namespace lockstep {

@@ -16,8 +16,6 @@
 #include <cerrno>
 #include <map>
 #include <sstream>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 

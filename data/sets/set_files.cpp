@@ -14,9 +14,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace lockstep {
 

@@ -570,19 +570,5 @@ TEST_F(ConversionTest, APlaceThatIsNoDirectoryIsAUsageError) {
   expect_error<UsageError>([&] { convert(onto); }, {"file: is not a directory"});
 }
 
-TEST_F(ConversionTest, ColoursAreReadFromEveryFormat) {
-  fs::remove_all(path("pictures/ants"));
-  Bytes pixels;
-  for (int i = 0; i < 12; ++i) pixels.insert(pixels.end(), {200, 30, 10});
-  write("pictures/ants/a.png", testing::encode_png(4, 3, 0x02 /* PNG_FORMAT_RGB */, pixels));
-  write("pictures/ants/b.png", testing::encode_png(4, 3, 0x02, pixels));
-  ConversionOptions colour = options();
-  colour.colour = PictureColour::kRgb;
-  const TrainTestData data = converted(colour);
-  EXPECT_EQ(data.test.images[0], 200);
-  EXPECT_EQ(data.test.images[12], 30);
-  EXPECT_EQ(data.test.images[24], 10);
-}
-
 }  // namespace
 }  // namespace lockstep

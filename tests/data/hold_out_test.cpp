@@ -149,27 +149,6 @@ TEST(HoldOutTest, StatisticsAreMeasuredWithoutThem) {
   EXPECT_NE(data.normalisation, load_dataset(options).normalisation);
 }
 
-/// Any strategy takes its samples by a sampler over `train`, which has the indices 0 .. 54,999: those of the others.
-TEST(HoldOutTest, FiveThousandOfMnistAreNeverInABatch) {
-  const auto root = std::getenv("LOCKSTEP_DATA");
-  if (root == nullptr) GTEST_SKIP() << "LOCKSTEP_DATA names no directory with MNIST";
-  const DatasetOptions options{.set = "mnist", .root = root, .validation = {.samples = 5000}};
-  const TrainTestData data = load_dataset(options), whole = load_dataset({.set = "mnist", .root = root});
-  expect_divided(whole, data, 5000);
-  std::set<std::int32_t> trained;
-  for (int rank = 0; rank < 7; ++rank) {
-    DistributedSampler sampler(
-        {.samples = data.train.size(), .global_batch = 512, .seed = 1234, .rank = rank, .world_size = 7});
-    sampler.set_epoch(0);
-    for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step)
-      for (const Grain& grain : sampler.local_grains(step))
-        for (const std::int32_t index : sampler.indices(step, grain))
-          EXPECT_TRUE(trained.insert(index).second);
-  }
-  EXPECT_EQ(trained.size(), 55000U);
-  EXPECT_EQ(*trained.rbegin(), 54999);
-}
-
 // A part of the samples of a set in files: data.train_samples, data.test_samples.
 
 /// Numbers of Philox, the same on every machine.
@@ -196,14 +175,6 @@ TEST(SubsetTest, IsOfDifferentSamplesNoneOfThemHeldOutAndAmongThoseOfALargerCoun
   std::ranges::set_intersection(all, training_subset(60000, 9000, 3, {}), std::back_inserter(both));
   EXPECT_GT(both.size(), 8000U);  // those that are held out make way for others, no more
   EXPECT_EQ(training_subset(60000, 55000, 3, held_out).size(), 55000U);
-}
-
-TEST(SubsetTest, EverySampleIsEquallyLikely) {
-  std::map<std::int32_t, int> times;
-  for (std::uint64_t seed = 0; seed < 4000; ++seed)
-    for (const std::int32_t place : training_subset(10, 3, seed, Places{4, 7})) ++times[place];
-  for (const auto& [place, count] : times) EXPECT_NEAR(count, 1500, 160) << place;  // five deviations
-  EXPECT_EQ(times.size(), 8U);
 }
 
 /// Each sample of a part is that of its place in the whole.

@@ -40,15 +40,6 @@ class OwnSetTest : public testing::Test {
   }
   void write_names(const std::string& text) const { write("classes.txt", Bytes(text.begin(), text.end())); }
   void remove(const char* name) const { fs::remove(directory_.path() / name); }
-  void rename(const char* from, const char* to) const {
-    fs::rename(directory_.path() / from, directory_.path() / to);
-  }
-  void write_grey() const {
-    remove("train-images-idx4-ubyte");
-    remove("t10k-images-idx4-ubyte");
-    write("train-images-idx3-ubyte", idx_file({7, 2, 3}));
-    write("t10k-images-idx3-ubyte", idx_file({2, 2, 3}, 7));
-  }
   std::string root() const { return directory_.path().string(); }
   TrainTestData load() const { return load_dataset({.set = "idx", .root = root()}); }
   template <typename E>
@@ -117,13 +108,6 @@ TEST_F(OwnSetTest, ItsFingerprintIsThatOfTheFiles) {
   EXPECT_EQ(fingerprint_of(data.test).labels, sha256_of(idx_file({2}, 1, 3)));
 }
 
-TEST_F(OwnSetTest, GreyImagesHaveOneChannel) {
-  write_grey();
-  const TrainTestData data = load();
-  EXPECT_EQ(data.train.shape, (ImageShape{1, 2, 3}));
-  EXPECT_EQ(fingerprint_of(data.train).samples, sha256_of(idx_file({7, 2, 3})));
-}
-
 TEST_F(OwnSetTest, EachChannelIsNormalisedByWhatIsMeasuredOnTheTrainingImages) {
   const TrainTestData data = load();
   ASSERT_EQ(data.normalisation.mean.size(), 3U);
@@ -172,13 +156,6 @@ TEST_F(OwnSetTest, LabelsOfTheTestHalfCountToo) {
   EXPECT_EQ(load().train.classes, 256);
 }
 
-TEST_F(OwnSetTest, FilesMayBeCalledTestAndBePacked) {
-  rename("t10k-images-idx4-ubyte", "test-images-idx4-ubyte");
-  remove("t10k-labels-idx1-ubyte");
-  write("test-labels-idx1-ubyte.gz", test::gzip(idx_file({2}, 1, 3)));
-  EXPECT_EQ(load().test.size(), 2);
-}
-
 TEST_F(OwnSetTest, TwoFilesOfWhichEitherMayBeMeantAreAnError) {
   write("train-images-idx3-ubyte", idx_file({7, 2, 3}));
   expect_failure<DataError>(
@@ -196,11 +173,6 @@ TEST_F(OwnSetTest, HalvesOfDifferentShapesAreAnError) {
 TEST_F(OwnSetTest, CountsThatDifferAreAnError) {
   write("train-labels-idx1-ubyte", idx_file({6}, 1, 3));
   expect_failure<DataError>({"train-images-idx4-ubyte: offset 4: 7 images, but", "has 6 labels"});
-}
-
-TEST_F(OwnSetTest, AHeaderThatPromisesMoreThanThereIsCostsNothing) {
-  write("train-images-idx4-ubyte", test::idx_header({0x7FFF, 64, 64, 3}));
-  expect_failure<DataError>({"train-images-idx4-ubyte: offset 20", "promises"});
 }
 
 TEST_F(OwnSetTest, WithoutADirectoryItIsNowhere) {

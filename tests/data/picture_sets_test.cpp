@@ -491,7 +491,8 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
 TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   for (const char* name : {"Train_1.TAR", "my-training-0.tar", "TEST.tar", "x/y.tar", "val/train.tar",
                            "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar",
-                           "train/val/b.tar", "notes.txt", "train-2.tar.gz", "test.tgz", "._train-1.tar"})
+                           "train/val/b.tar", "notes.txt", "train-2.tar.gz", "test.tgz", "._train-1.tar",
+                           "train-00000-of-00001.tar", "cifar10_test.tar"})
     test::write_file(path("names") / name, {});
   const TarFiles files = find_tar_files(path("names"));
   const auto names = [&](const std::vector<fs::path>& found) {
@@ -500,8 +501,9 @@ TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
     return list;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(names(files.train), (Names{"Train_1.TAR", "my-training-0.tar", "train/a.tar", "trainers.tar"}));
-  EXPECT_EQ(names(files.test), (Names{"TEST.tar"}));
+  EXPECT_EQ(names(files.train), (Names{"Train_1.TAR", "my-training-0.tar", "train/a.tar",
+                                       "train-00000-of-00001.tar", "trainers.tar"}));
+  EXPECT_EQ(names(files.test), (Names{"TEST.tar", "cifar10_test.tar"}));
   EXPECT_EQ(names(files.validation), (Names{"imagenet_validation-0.tar", "val/train.tar"}));
   EXPECT_EQ(names(files.others), (Names{"shop.tar"}));
   EXPECT_EQ(names(files.compressed), (Names{"test.tgz", "train-2.tar.gz"}));

@@ -253,14 +253,6 @@ TEST_F(CifarSetTest, ALabelOutOfRangeIsAnErrorAtItsOffset) {
   expect_failure({"test_batch.bin: offset 3073: label 10 is not in 0..9"});
 }
 
-TEST_F(CifarSetTest, GzipDamageIsAnError) {
-  fs::remove(directory_.path() / "data_batch_1.bin");
-  Bytes packed = test::gzip(records(2, 0));
-  packed.resize(packed.size() / 2);
-  write("data_batch_1.bin.gz", packed);
-  expect_failure({"data_batch_1.bin.gz", "offset"});
-}
-
 TEST_F(CifarSetTest, AMissingFileIsMissingData) {
   fs::remove(directory_.path() / "data_batch_4.bin");
   expect_error<MissingDataError>([this] { load(); }, {"lacks data_batch_4.bin", "launch/get-data cifar10"});

@@ -55,7 +55,8 @@ TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
     EXPECT_EQ(read_feature(text, value), nullptr) << text;
     EXPECT_EQ(value, number);
   }
-  for (const char* text : {"", " ", "NaN", "?", "NA", "null"}) EXPECT_STREQ(read_feature(text, value), "is missing");
+  for (const char* text : {"", " ", "NaN", "?", "NA", "null"})
+    EXPECT_STREQ(read_feature(text, value), "is missing");
   for (const char* text : {"inf", "1e39", "-1e400"})
     EXPECT_STREQ(read_feature(text, value), "is not a number that fp32 has");
   for (const char* text : {"1,5", "0x10", "1 2", "+-1", "$1", "5%", "True", "2026-11-01"})

@@ -15,6 +15,7 @@
 ///                                  wait for the disk
 ///   STALL_PATH=run                 all calls whose path, or whose file's path, contains this wait
 ///   STALL_WHILE=FILE               while there is this file
+/// Where reading fails, pauses before the next attempt are a tenth as long.
 /// Counted: open, opendir, read, pread, readdir, stat, lstat, fstat. What would create a file is not reading.
 #define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): the C library asks for it
 #include <dirent.h>
@@ -143,11 +144,12 @@ static bool syncs_nothing(int fd) {
   return setting(kNoSync) != NULL && fcntl(fd, F_GETFD) >= 0;
 }
 
-#define CALLS(X)                                                                                  \
-  X(open)                                                                                         \
-  X(open64)                                                                                       \
-  X(opendir) X(read) X(pread) X(readdir) X(stat) X(lstat) X(fstat) X(write) X(ftruncate) X(fsync) \
-      X(fdatasync) X(rename)
+#define CALLS(X)                                                                                    \
+  X(open)                                                                                           \
+  X(open64)                                                                                         \
+  X(opendir)                                                                                        \
+  X(read) X(pread) X(readdir) X(stat) X(lstat) X(fstat) X(write) X(ftruncate) X(fsync) X(fdatasync) \
+      X(rename) X(nanosleep)
 #define FIELD(name) __typeof__(&name) name;
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define FIND(name) real.name = NEXT(name);
@@ -246,4 +248,10 @@ int rename(const char* from, const char* to) {
   stall(from);
   note("rename", from, to);
   return REAL(rename)(from, to);
+}
+
+int nanosleep(const struct timespec* wanted, struct timespec* left) {
+  const long ns = (wanted->tv_sec * 1000000000L + wanted->tv_nsec) / (setting(kReadPath) != NULL ? 10 : 1);
+  const struct timespec pause = {ns / 1000000000L, ns % 1000000000L};
+  return REAL(nanosleep)(&pause, left);
 }

@@ -27,13 +27,9 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <sstream>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace lockstep {
 

@@ -12,8 +12,6 @@
 #include <lockstep/layer.hpp>
 #include <lockstep/network.hpp>
 
-#include <algorithm>
-
 namespace lockstep::v0 {
 
 // A layer of a program's own as a network has it.

@@ -18,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string_view>
 #include <utility>
 
 namespace lockstep {

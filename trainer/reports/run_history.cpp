@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From the files of a run folder to what became of the run.
+#include "trainer/reports/run_history.hpp"
+
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -8,7 +10,6 @@
 #include "trainer/checkpoint/run_status.hpp"
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/reports/run_history.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>

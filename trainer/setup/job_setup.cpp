@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace lockstep {
 

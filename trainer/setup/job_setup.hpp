@@ -23,7 +23,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 namespace lockstep {

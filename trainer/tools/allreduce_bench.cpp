@@ -4,7 +4,6 @@
 #include "trainer/tools/allreduce_bench.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/communicator.hpp"
 #include "comm/device/device_all_reduce.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
@@ -19,15 +18,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <new>
 #include <span>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace lockstep::bench {
 

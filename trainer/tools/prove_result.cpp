@@ -8,7 +8,6 @@
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

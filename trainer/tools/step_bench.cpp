@@ -10,7 +10,6 @@
 #include "common/output.hpp"
 #include "common/output_file.hpp"
 #include "common/text_layout.hpp"
-#include "common/timeline.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
@@ -25,14 +24,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace lockstep::bench {
 

@@ -140,18 +140,6 @@ def _(folder):
     return arrays(folder, x_train=x, y_train=labels(6), x_test=x, y_test=labels(6) + 5, want={"halves": halves, "word": "5"})
 
 
-@case("keras", "x_test without y_test")
-def _(folder):
-    x = pixels("without", 6, 8, 8)
-    return arrays(folder, x_train=x, y_train=labels(6), x_test=x, want={"word": "y_test"})
-
-
-@case("keras", "one class alone")
-def _(folder):
-    x = pixels("alone", 6, 8, 8)
-    return arrays(folder, x_train=x, y_train=labels(6, 1), x_test=x, y_test=labels(6, 1), want={"word": "class"})
-
-
 for name, shape in (("grey", (8, 8)), ("in colour", (8, 8, 3))):
     @case("medmnist", name)
     def _(folder, name=name, shape=shape):
@@ -173,13 +161,6 @@ def _(folder):
         halves["validation" if half == "val" else half] = list(zip(names, x))
     return arrays(folder, "chestmnist.npz", **named,
                   want={"halves": halves, "classes": list("0123"), "word": "labels", "is_trained": False})
-
-
-@case("medmnist", "bodies of three dimensions")
-def _(folder):
-    named = {f"{half}_images": pixels(half, 6, 8, 8, 8) for half in ("train", "val", "test")} | \
-            {f"{half}_labels": labels(6).reshape(-1, 1) for half in ("train", "val", "test")}
-    return arrays(folder, "organmnist3d.npz", **named, want={"word": "images"})
 
 
 # .npy, and what is no archive of arrays.

@@ -61,20 +61,6 @@ for ending, options in FORMATS.items():
     def _(folder, ending=ending, options=options):
         return sorted_folder(fill(f"{folder}/photos", ending=ending, **options), shape=(3, 6, 8))
 
-LEFT_OUT = {".tif": {"kind": "TIFF"}, ".gif": {"kind": "GIF"}, ".ico": {"kind": "PNG"}, ".txt": {"kind": "PNG"}}
-for ending, options in LEFT_OUT.items():
-    @case("formats", f"{ending} beside others")
-    def _(folder, ending=ending, options=options):
-        paths = fill(f"{folder}/photos")
-        save(f"{folder}/photos/cat/9{ending}", picture("left out"), format=options["kind"])
-        return sorted_folder(paths, said=ending[1:], word=ending[1:])
-
-
-@case("formats", ".tif alone")
-def _(folder):
-    fill(f"{folder}/photos", ending=".tif")
-    return sorted_folder(word="tif")
-
 
 MODES = {"grey": "L", "palette": "P", "black and white": "1", "transparent": "RGBA", "grey and transparent": "LA"}
 for name, mode in MODES.items():
@@ -134,21 +120,3 @@ def _(folder):
     paths = {animal: [save(f"{folder}/photos/{animal}/{i}.jpg", picture(f"{animal} {i}", mode="CMYK")) for i in range(5)]
              for animal in ANIMALS}
     return sorted_folder(samples=[(animal, None) for animal, files in paths.items() for _ in files])
-
-
-@case("formats", "a JPEG that is called .png")
-def _(folder):
-    return sorted_folder(fill(f"{folder}/photos", ending=".png", kind="JPEG"))
-
-
-DAMAGED = {"cut off": lambda content: content[:len(content) // 2], "empty": lambda content: b"",
-           "a web page": lambda content: b"<!DOCTYPE html><html>404</html>"}
-for name, damage in DAMAGED.items():
-    @case("formats", f"one is {name}")
-    def _(folder, damage=damage):
-        paths = fill(f"{folder}/photos")
-        with open(paths["cat"][2], "rb") as file:
-            content = file.read()
-        with open(paths["cat"][2], "wb") as file:
-            file.write(damage(content))
-        return sorted_folder(with_job=False, word="cat/2.png")

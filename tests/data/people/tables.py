@@ -53,31 +53,6 @@ for label in ("label", "target", "class", "y", "species"):
             frame = flowers(label + str(at), label, at=at)
             return table(folder, frame, label=label, want={"samples": samples_of(frame, label), "said": label})
 
-for label in ("Label", "CLASS", "Species", "Target"):
-    @case("csv", f"pandas, {label} in capitals")
-    def _(folder, label=label):
-        frame = flowers(label, label, at=0)
-        return table(folder, frame, label=label, want={"samples": samples_of(frame, label), "word": "--label"})
-
-for label in ("diagnosis", "outcome", "quality", "labels"):
-    @case("csv", f"label called {label}, not told")
-    def _(folder, label=label):
-        return table(folder, flowers(label, label), label=label, want={**REFUSED, "word": "--label"})
-
-    @case("csv", f"label called {label}, told")
-    def _(folder, label=label):
-        return table(folder, flowers(label, label, at=1), label=label, options=["--label", label])
-
-    @case("csv", f"label called {label}, told by number")
-    def _(folder, label=label):
-        return table(folder, flowers(label, label, at=1), label=label, options=["--label", "2"])
-
-
-@case("csv", "label and target")
-def _(folder):
-    frame = flowers("two").assign(target=1)
-    return table(folder, frame, want={**REFUSED, "word": "--label"})
-
 
 @case("csv", "Kaggle's form of MNIST")
 def _(folder):
@@ -145,12 +120,7 @@ WRITTEN = {
     "UTF-16": ("table.csv", {"encoding": "utf-16"}, [], "table.csv"),
     "all quoted": ("table.csv", {"quoting": csv.QUOTE_ALL}, [], ""),
     "text quoted": ("table.csv", {"quoting": csv.QUOTE_NONNUMERIC}, [], ""),
-    "capital ending": ("TABLE.CSV", {}, [], ""),
-    "called .data": ("table.data", {}, [], ""),
-    "called .txt": ("table.txt", {}, [], ""),
-    "called .TXT": ("table.TXT", {}, [], ""),
     "compressed": ("table.csv.gz", {}, [], ""),
-    "compressed tabs": ("table.tsv.gz", {"sep": "\t"}, [], ""),
     "spaces in its name": ("my table (1).csv", {}, [], ""),
     "name beyond ASCII": ("täble 猫.csv", {}, [], ""),
     "numbers like 1.5e+00": ("table.csv", {"float_format": "%.6e"}, [], ""),
@@ -192,42 +162,12 @@ def _(folder):
     return text_table(folder, text.getvalue(), samples=samples_of(frame))
 
 
-@case("csv", "written: empty lines at the end")
-def _(folder):
-    frame = flowers("empty lines")
-    return text_table(folder, frame.to_csv(index=False) + "\n\n\n", samples=samples_of(frame))
-
-
-@case("csv", "written: a comma behind each row")
-def _(folder):
-    text = flowers("comma").to_csv(index=False).replace("\n", ",\n")
-    return text_table(folder, text, word="line")
-
-
-@case("csv", "written: a row that is too short")
-def _(folder):
-    lines = flowers("short").to_csv(index=False).split("\n")
-    lines[3] = lines[3].split(",", 1)[1]
-    return text_table(folder, "\n".join(lines), word="line 4")
-
-
 # pandas' index.
 @case("csv", "pandas with its index")
 def _(folder):
     frame = flowers("index")
     with_index = frame.reset_index()
     return table(folder, frame, index=True, want={"samples": samples_of(with_index), "said": "index"})
-
-
-@case("csv", "pandas with its index, dropped")
-def _(folder):
-    return table(folder, flowers("index dropped"), options=["--drop", "1"], index=True)
-
-
-@case("csv", "pandas with an index that has a name, dropped")
-def _(folder):
-    frame = flowers("id")
-    return table(folder, frame.rename_axis("id"), options=["--drop", "id"], index=True, want={"samples": samples_of(frame)})
 
 
 # Files without rows.

@@ -8,7 +8,7 @@
 namespace lockstep::testing::averages_test {
 namespace {
 
-/// Of a job with running statistics; five steps an epoch, the last one smaller.
+/// Trains a network with running statistics in five steps an epoch, the last one smaller.
 class AveragesTest : public JobTest {
  protected:
   AveragesTest() {

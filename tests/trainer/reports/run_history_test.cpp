@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Histories of run folders: whole ones, damaged ones, and those of runs without an end.
+#include "trainer/reports/run_history.hpp"
+
 #include "common/json_text.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/checkpoint/run_status.hpp"
-#include "trainer/reports/run_history.hpp"
 
 #include <sys/stat.h>
 

@@ -5,8 +5,8 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_claims.hpp"
+#include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 namespace lockstep {
