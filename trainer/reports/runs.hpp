@@ -7,7 +7,7 @@
 #include "common/env.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
-#include "trainer/run/plot.hpp"
+#include "trainer/reports/plot.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
