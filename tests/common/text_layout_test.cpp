@@ -196,13 +196,14 @@ TEST(ProgressLineTest, UsesTheRoomThereIs) {
 }
 
 TEST(ProgressLineTest, AnEpochFitsEveryWidth) {
-  const auto fields = epoch_fields({.epoch = 3,
-                                    .epochs = 10,
-                                    .train_loss = 0.1234,
-                                    .test_loss = "0.0567",
-                                    .test_accuracy = 0.9812,
-                                    .seconds = 12.34,
-                                    .samples_per_second = 4862.2});
+  RunState state;
+  state.epoch = 2;
+  state.epoch_samples = 1;
+  state.epoch_loss_units.limbs[0] = static_cast<std::int64_t>(0.1234 * kLossScale);
+  const Evaluations evaluations{
+      .test = Evaluation{.samples = 10000, .correct = 9812, .not_finite = 0, .loss = 0.0567},
+      .validation = {}};
+  const auto fields = epoch_fields({.state = state, .evaluations = evaluations}, 10, "", 12.34, 4862.2);
   for (int columns = 39; columns <= 199; ++columns) EXPECT_LE(display_width(fit(fields, columns)), columns);
   EXPECT_EQ(join(fields),
             "epoch  3/10  train loss 0.1234  test loss 0.0567  accuracy 98.12 %  12.3 s (4,862 samples/s)");

@@ -9,10 +9,10 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/commands/command_line.hpp"
+#include "trainer/reports/plot.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/event_file.hpp"
-#include "trainer/run/plot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 /// Curves of a page: their list for the script that draws them, and SVG for browsers that run none.
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/reports/plot.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/run/plot.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

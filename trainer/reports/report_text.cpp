@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The document as curves of characters.
 #include "common/text_layout.hpp"
+#include "trainer/reports/plot.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/run/plot.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "common/env.hpp"
+#include "trainer/reports/plot.hpp"
 #include "trainer/reports/run_history.hpp"
-#include "trainer/run/plot.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -9,7 +9,7 @@
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/run/training_run.hpp"
+#include "trainer/run/run_reporter.hpp"
 #include "trainer/training/training_loss.hpp"
 
 #include <fmt/format.h>
@@ -78,158 +78,158 @@ std::string unseen_classes_text(const Dataset& train, const std::vector<std::str
 
 }  // namespace
 
-std::vector<std::string> TrainingRun::announcement(int hosts) const {
-  const auto& network = setup_.network;
-  const DistributedSampler& sampler = strategy_->sampler();
-  const StrategyDescription description = strategy_->describe();
-  const TrainTestData& data = *setup_.data;
+void RunReporter::announce(const RunStart& start, int hosts) {
+  const Job& job = run_.job;
+  const auto& network = run_.setup.network;
+  const DistributedSampler& sampler = run_.strategy->sampler();
+  const StrategyDescription description = run_.strategy->describe();
+  const TrainTestData& data = *run_.setup.data;
   const std::int64_t validation = data.validation.size();
   std::string others = data.left_out == 0 ? "" : fmt::format("{} left out, ", with_thousands(data.left_out));
   if (validation > 0) others += fmt::format("{} validation, ", with_thousands(validation));
-  std::vector<std::string> lines = {
-      fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
-                  counted(network.parameters().size, "parameter"), job_.data.set,
+  if (!start.chosen.empty()) say(start.chosen);
+  say(fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
+                  counted(network.parameters().size, "parameter"), job.data.set,
                   share_text(data.train.size(), data.train_in_file() - std::ssize(data.validation.places)),
-                  others, share_text(data.test.size(), data.test_in_file()), data.origin),
-      fmt::format("{} on {}, {}", counted(comm_.size(), "rank"), counted(hosts, "host"),
-                  device_text(job_, setup_, comm_, description.has_graphs)),
-      fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
+                  others, share_text(data.test.size(), data.test_in_file()), data.origin));
+  say(fmt::format("{} on {}, {}", counted(run_.comm.size(), "rank"), counted(hosts, "host"),
+                  device_text(job, run_.setup, run_.comm, description.has_graphs)));
+  say(fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
                   with_thousands(sampler.batch_samples(0)), counted(sampler.batch_grains(0), "grain"),
-                  job_.parallel.grain, counted(sampler.steps_per_epoch(), "step"),
-                  spelt(job_.parallel.determinism), description.sums),
-  };
-  lines.insert(lines.end(), description.lines.begin(), description.lines.end());
-  if (job_.data.per_rank_batch > 0) {
-    lines.push_back(fmt::format(
+                  job.parallel.grain, counted(sampler.steps_per_epoch(), "step"),
+                  spelt(job.parallel.determinism), description.sums));
+  for (const std::string& line : description.lines) say(line);
+  if (job.data.per_rank_batch > 0)
+    say(fmt::format(
         "global batch {} = {} x data.per_rank_batch {}: another number of ranks trains other weights",
-        with_thousands(job_.data.global_batch), counted(comm_.size(), "rank"), job_.data.per_rank_batch));
-  }
-  if (setup_.streams)
-    lines.emplace_back(
-        "the set streams past the device: the samples of the coming steps lie there (data.on_device)");
-  if (job_.data.balance_classes) lines.push_back(balance_text(data.train));
-  for (const std::string& remark : data.remarks) lines.push_back("note: " + remark);
-  for (const std::string& remark :
-       batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))
-    lines.push_back("note: " + remark);
-  if (std::string unseen = unseen_classes_text(data.train, data.class_names); !unseen.empty())
-    lines.push_back(std::move(unseen));
+        with_thousands(job.data.global_batch), counted(run_.comm.size(), "rank"), job.data.per_rank_batch));
+  if (run_.setup.streams)
+    say("the set streams past the device: the samples of the coming steps lie there (data.on_device)");
+  if (job.data.balance_classes) say(balance_text(data.train));
+  for (const std::string& remark : data.remarks) say("note: " + remark);
+  for (const std::string& remark : batch_remarks(job, data.train.size(), run_.setup.device.gpu != nullptr))
+    say("note: " + remark);
+  if (const std::string unseen = unseen_classes_text(data.train, data.class_names); !unseen.empty())
+    say(unseen);
   if (data.has_validation_half && validation == 0)
-    lines.emplace_back(
-        "note: the set has a validation half, which is not used: epochs are judged by the test half; "
+    say("note: the set has a validation half, which is not used: epochs are judged by the test half; "
         "data.validation=files takes it");
-  else if (job_.train.patience > 0 && validation == 0)
-    lines.emplace_back(
-        "note: train.patience goes by the test set, so its accuracy will look better than it is; "
+  else if (job.train.patience > 0 && validation == 0)
+    say("note: train.patience goes by the test set, so its accuracy will look better than it is; "
         "data.validation holds training samples out for that");
-  lines.push_back(strategy_->weight_update().describe());
-  if (const std::string loss = TrainingLoss(setup_.options, setup_.data->train).describe(); !loss.empty())
-    lines.push_back(loss);
-  if (!setup_.device.remark.empty()) lines.push_back(setup_.device.remark);
-  return lines;
-}
-
-void TrainingRun::tell_resumed() {
-  say(fmt::format("going on from step {} in {}", with_thousands(state_.step), job_.run.dir));
-  if (!names_taken_.empty()) say(names_taken_);
-  if (state_.arithmetic.since > 0) {
+  say(run_.strategy->weight_update().describe());
+  if (const std::string loss = TrainingLoss(run_.setup.options, data.train).describe(); !loss.empty())
+    say(loss);
+  if (!run_.setup.device.remark.empty()) say(run_.setup.device.remark);
+  if (!description.for_log.empty()) run_.files->log(description.for_log);
+  if (run_.state.step > 0)
+    say(fmt::format("going on from step {} in {}", with_thousands(run_.state.step), job.run.dir));
+  if (!start.names_taken.empty()) say(start.names_taken);
+  if (run_.state.arithmetic.since > 0)
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "
         "goes on from there, with other last digits than either version alone",
-        with_thousands(state_.arithmetic.since)));
-  }
+        with_thousands(run_.state.arithmetic.since)));
+  for (const std::string& line : start.initial_weights.lines) say(line);
+  if (job.run.trail && !keeps_trail(job))
+    say("trail: none, since sums are not exact (parallel.determinism: off)");
 }
 
 // Restart of a job that has nothing left to do.
 
+namespace {
+
 /// The keys that end the job no later than the run's present step, and the command to type. A schedule that is as long as
 /// the run leaves nothing to raise: another run begins with these weights.
-std::string TrainingRun::how_to_train_on() const {
-  const std::int64_t taken = state_.step;
+std::string how_to_train_on(const RunContext& run) {
+  const std::int64_t taken = run.state.step;
   std::vector<std::string> keys, values;
-  Job longer = job_;
+  Job longer = run.job;
   const auto raise = [&](std::string key, const std::string& value, const char* behind) {
     keys.push_back(fmt::format("{}={} or more{}", key, value, behind));
     values.push_back(fmt::format("{}={}", key, value));
   };
-  if (job_.train.epochs * steps_per_epoch_ <= taken) {
-    longer.train.epochs = taken / steps_per_epoch_ + 1;
+  if (run.job.train.epochs * run.steps_per_epoch <= taken) {
+    longer.train.epochs = taken / run.steps_per_epoch + 1;
     raise("train.epochs", std::to_string(longer.train.epochs), "");
   }
-  if (job_.train.max_steps > 0 && job_.train.max_steps <= taken)
+  if (run.job.train.max_steps > 0 && run.job.train.max_steps <= taken)
     raise("train.max_steps", std::to_string(taken + 1), " (0: no limit)");
-  if (out_of_patience())
-    raise("train.patience", std::to_string(state_.patience->without_better + 1), " (0: never)");
-  const std::string& run = job_.run.dir;
-  if (determining_keys(longer) != determining_keys(job_))
+  if (run.out_of_patience())
+    raise("train.patience", std::to_string(run.state.patience->without_better + 1), " (0: never)");
+  const std::string& directory = run.job.run.dir;
+  if (determining_keys(longer) != determining_keys(run.job))
     return fmt::format(
         "its schedule ends with train.epochs: to train on, begin another run with its weights, "
         "lockstep train {}/job.yaml train.initial_weights={} run.dir={}-further",
-        run, run, run);
-  return fmt::format("to train on, set {}: lockstep train {}/job.yaml {}", fmt::join(keys, " and "), run,
-                     fmt::join(values, " "));
+        directory, directory, directory);
+  return fmt::format("to train on, set {}: lockstep train {}/job.yaml {}", fmt::join(keys, " and "),
+                     directory, fmt::join(values, " "));
 }
 
-/// To the person alone: nothing is written but a page that is missing. @returns the exit code
-int TrainingRun::tell_nothing_left() {
-  if (!directory_) return 0;
-  const std::string taken = counted(state_.step, "step");
+}  // namespace
+
+void RunReporter::nothing_left(const RunStart& start) {
+  const std::string taken = counted(run_.state.step, "step");
   const std::string state =
-      state_.step == steps_in_run() ? fmt::format("holds all {}", taken)
-      : state_.step < steps_in_run()
+      run_.state.step == run_.steps() ? fmt::format("holds all {}", taken)
+      : run_.state.step < run_.steps()
           ? fmt::format("holds {}, after which its patience (train.patience) was at its end", taken)
-          : fmt::format("holds {}, more than the {} asked for", taken, with_thousands(steps_in_run()));
-  const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
-  const PublishedComparison published = compare_weights(sha256);
-  progress_.say(fmt::format(
-      "already finished: {} {}; nothing was trained{}; {}; to start afresh, "
-      "run.resume=never or another run.dir",
-      job_.run.dir, state, lacks_page_ ? ", its missing page (report.html) is written" : " or written",
-      how_to_train_on()));
+          : fmt::format("holds {}, more than the {} asked for", taken, with_thousands(run_.steps()));
+  const std::string sha256 = weights_sha256(run_.strategy->whole_state().weights);
+  const PublishedComparison published = run_.compare_with_published(sha256);
+  progress_.say(
+      fmt::format("already finished: {} {}; nothing was trained{}; {}; to start afresh, "
+                  "run.resume=never or another run.dir",
+                  run_.job.run.dir, state,
+                  start.lacks_page ? ", its missing page (report.html) is written" : " or written",
+                  how_to_train_on(run_)));
   say_weights(sha256, published);
-  return 0;
 }
 
 // How much memory a run took: from what the kernel and the device of each rank say.
 
+namespace {
+
 /// Formats memory: "at most 61 MiB resident, on rank 1; 97 MiB on all 2 ranks". Memory that ranks of a host
 /// share counts once. Ranks that are threads share a process and its memory.
-std::string TrainingRun::host_memory() {
-  const auto ranks = gather(comm_, RankMemory{peak_resident_bytes(), shared_resident_bytes()});
-  const auto hosts = gather_hosts(comm_);
+std::string host_memory(Communicator& comm) {
+  const auto ranks = gather(comm, RankMemory{peak_resident_bytes(), shared_resident_bytes()});
+  const auto hosts = gather_hosts(comm);
   const auto most = std::ranges::max_element(ranks, {}, &RankMemory::peak);
-  if (comm_.size() == 1) return fmt::format("memory: at most {} resident", format_memory(most->peak));
-  if (comm_.backend() == "thread")
+  if (comm.size() == 1) return fmt::format("memory: at most {} resident", format_memory(most->peak));
+  if (comm.backend() == "thread")
     return fmt::format("memory: at most {} resident, for all {} ranks", format_memory(most->peak),
-                       comm_.size());
+                       comm.size());
   std::map<std::string, std::vector<RankMemory>> on_host;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) on_host[hosts[rank]].push_back(ranks[rank]);
   std::uint64_t together = 0;
   for (const auto& [host, its_ranks] : on_host) together += resident_together(its_ranks);
   return fmt::format("memory: at most {} resident, on rank {}; {} on all {} ranks", format_memory(most->peak),
-                     most - ranks.begin(), format_memory(together), comm_.size());
+                     most - ranks.begin(), format_memory(together), comm.size());
 }
 
 /// Formats the device memory of the rank that had most: "12 MiB allocated, at most 12 MiB, 14 MiB reserved".
 /// See DeviceMemoryUse.
-std::string TrainingRun::device_memory() {
-  const DeviceMemoryUse use = setup_.device.gpu->device->memory_use();
-  const auto uses = gather(comm_, use);
+std::string device_memory(const DeviceMemoryUse& use, Communicator& comm) {
+  const auto uses = gather(comm, use);
   const auto most = std::ranges::max_element(uses, {}, &DeviceMemoryUse::most_allocated);
   std::string line =
       fmt::format("device memory: {} allocated, at most {}, {} reserved", format_memory(most->allocated),
                   format_memory(most->most_allocated), format_memory(most->reserved));
-  if (comm_.size() == 1) return line;
+  if (comm.size() == 1) return line;
   std::uint64_t allocated = 0;
   for (const DeviceMemoryUse& one : uses) allocated += one.allocated;
   return line + fmt::format(", on rank {}; {} allocated on all {} ranks", most - uses.begin(),
-                            format_memory(allocated), comm_.size());
+                            format_memory(allocated), comm.size());
 }
 
-/// Collective.
-void TrainingRun::tell_memory() {
-  say(host_memory());
-  if (setup_.device.gpu != nullptr) say(device_memory());
+}  // namespace
+
+void RunReporter::memory() {
+  say(host_memory(run_.comm));
+  if (run_.setup.device.gpu != nullptr)
+    say(device_memory(run_.setup.device.gpu->device->memory_use(), run_.comm));
 }
 
 // The sizes of each batch, on the ranks and as a whole, in the words of PyTorch's DataParallel tutorial.
@@ -252,37 +252,51 @@ std::string input_size(std::int64_t samples, const ImageShape& shape) {
   return fmt::format("[{}, {}, {}, {}]", samples, shape.channels, shape.height, shape.width);
 }
 
+class BatchShapes final : public RunListener {
+ public:
+  /// "Let's use 2 GPUs! 0: cuda:0 NVIDIA H100, 1: ..."; of one rank nothing, as in the tutorial.
+  BatchShapes(const RunContext& run, RunReporter& reporter)
+      : run_(run), reporter_(reporter), devices_(gather_text(run.comm, device_name(run.setup.device))) {
+    if (run.comm.size() == 1) return;
+    std::vector<std::string> ranks;
+    for (std::size_t rank = 0; rank < devices_.size(); ++rank)
+      ranks.push_back(fmt::format("{}: {}", rank, devices_[rank]));
+    reporter_.say(fmt::format("Let's use {} {}! {}", run.comm.size(), things(run.setup.device.kind),
+                              fmt::join(ranks, ", ")));
+  }
+
+  /// Prints for each step one line per rank with samples: their shape and device. One more line has their total.
+  void steps_taken(const StepSeries& series) override {
+    const DistributedSampler& sampler = run_.strategy->sampler();
+    const ImageShape& shape = run_.setup.network.input_shape();
+    const int classes = run_.setup.network.classes();
+    const std::int64_t end = run_.state.step_in_epoch;
+    for (std::int64_t step = end - series.steps; step < end; ++step) {
+      std::int64_t mine = 0;
+      for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;
+      const auto samples = gather(run_.comm, mine);
+      for (std::size_t rank = 0; rank < samples.size(); ++rank) {
+        if (samples[rank] == 0) continue;
+        reporter_.say(fmt::format("    In Model: input size {} output size [{}, {}]  (rank {}, {})",
+                                  input_size(samples[rank], shape), samples[rank], classes, rank,
+                                  devices_[rank]));
+      }
+      const std::int64_t whole = sampler.batch_samples(step);
+      reporter_.say(fmt::format("Outside: input size {} output_size [{}, {}]", input_size(whole, shape),
+                                whole, classes));
+    }
+  }
+
+ private:
+  const RunContext& run_;
+  RunReporter& reporter_;
+  std::vector<std::string> devices_;  ///< of all ranks
+};
+
 }  // namespace
 
-/// "Let's use 2 GPUs! 0: cuda:0 NVIDIA H100, 1: ..."; of one rank nothing, as in the tutorial. Collective.
-void TrainingRun::tell_devices() {
-  rank_devices_ = gather_text(comm_, device_name(setup_.device));
-  if (comm_.size() == 1) return;
-  std::vector<std::string> ranks;
-  for (std::size_t rank = 0; rank < rank_devices_.size(); ++rank)
-    ranks.push_back(fmt::format("{}: {}", rank, rank_devices_[rank]));
-  say(fmt::format("Let's use {} {}! {}", comm_.size(), things(setup_.device.kind), fmt::join(ranks, ", ")));
-}
-
-/// Prints for each of the last steps one line per rank with samples: their shape and device. One more line
-/// has their total. Collective: every rank says how many samples it computes.
-void TrainingRun::tell_batch_shapes(std::int64_t steps) {
-  const DistributedSampler& sampler = strategy_->sampler();
-  const auto input = [&](std::int64_t samples) { return input_size(samples, setup_.network.input_shape()); };
-  const int classes = setup_.network.classes();
-  const std::int64_t end = state_.step_in_epoch;
-  for (std::int64_t step = end - steps; step < end; ++step) {
-    std::int64_t mine = 0;
-    for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;
-    const auto samples = gather(comm_, mine);
-    for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-      if (samples[rank] == 0) continue;
-      say(fmt::format("    In Model: input size {} output size [{}, {}]  (rank {}, {})", input(samples[rank]),
-                      samples[rank], classes, rank, rank_devices_[rank]));
-    }
-    const std::int64_t whole = sampler.batch_samples(step);
-    say(fmt::format("Outside: input size {} output_size [{}, {}]", input(whole), whole, classes));
-  }
+std::unique_ptr<RunListener> batch_shapes(const RunContext& run, RunReporter& reporter) {
+  return std::make_unique<BatchShapes>(run, reporter);
 }
 
 }  // namespace lockstep

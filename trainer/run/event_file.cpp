@@ -3,8 +3,11 @@
 /// Event files: records, names, and events as TensorBoard's messages.
 #include "trainer/run/event_file.hpp"
 
+#include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/output.hpp"
 #include "event_schema.pb.h"
+#include "trainer/checkpoint/metrics_reader.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -144,6 +147,33 @@ void EventFile::add_line(const Json& line) {
     scalar->set_simple_value(static_cast<float>(value.get<double>()));
   }
   append(file_, event);
+}
+
+// The file of a run under way.
+
+TensorBoard::TensorBoard(Env& env, const std::string& run_dir, std::int64_t step) {
+  write([&] {
+    const bool goes_on = std::ranges::any_of(env.list(run_dir), is_event_file);
+    file_.emplace(env, run_dir);
+    if (goes_on) file_->start_again_at(step);
+    read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
+      if (goes_on && event.integer("step").value_or(0) < step) return;
+      file_->add_line(Json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
+    });
+  });
+}
+
+void TensorBoard::add_line(const Json& line) {
+  if (file_) write([&] { file_->add_line(line); });
+}
+
+void TensorBoard::write(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    file_.reset();
+    print_error(fmt::format("warning: {}; the run goes on without TensorBoard's event file", error.what()));
+  }
 }
 
 }  // namespace lockstep

@@ -8,6 +8,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,6 +42,22 @@ class EventFile {
 
  private:
   AppendFile file_;
+};
+
+/// The event file of a run under way: hears of each line of metrics.jsonl. Where it cannot be written, that is a warning,
+/// and the run goes on without it.
+class TensorBoard {
+ public:
+  /// Begins a file after those of earlier starts, whose events after `step` are void. The lines of that step
+  /// itself are written again. Where there are none, a new file gets all lines.
+  TensorBoard(Env& env, const std::string& run_dir, std::int64_t step);
+
+  void add_line(const nlohmann::ordered_json& line);
+
+ private:
+  void write(const std::function<void()>& action);
+
+  std::optional<EventFile> file_;
 };
 
 }  // namespace lockstep

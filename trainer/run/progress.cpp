@@ -5,12 +5,12 @@
 
 #include "common/printable.hpp"
 #include "data/sample_store.hpp"
-#include "trainer/run/plot.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lockstep {
 
@@ -67,25 +67,23 @@ void Progress::print(const std::string& line) {
   write_out(line + "\n");
 }
 
-void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done,
-                           std::int64_t steps, std::int64_t steps_left_in_run) {
-  facts_ = {.epoch = epoch, .epochs = epochs, .step = steps_done, .steps = steps};
-  done_before_ = steps_done;
-  left_in_run_ = steps_left_in_run;
+void Progress::epoch_begins(const BegunEpoch& epoch) {
+  facts_ = {.epoch = epoch.epoch, .epochs = epoch.epochs, .step = epoch.steps_taken, .steps = epoch.steps};
+  begun_ = epoch;
   samples_ = 0;
   bar_.restart();
 }
 
-void Progress::steps(std::int64_t count, std::int64_t samples, double mean_loss) {
-  facts_.step += count;
-  samples_ += samples;
-  facts_.loss = mean_loss;
+void Progress::steps_taken(const StepSeries& series) {
+  facts_.step += series.steps;
+  samples_ += series.samples;
+  facts_.loss = series.last.loss() / static_cast<double>(series.last.samples);
   if (!bar_.is_due()) return;
   const double seconds = bar_.seconds();
-  const auto taken = facts_.step - done_before_;
+  const auto taken = facts_.step - begun_.steps_taken;
   facts_.samples_per_second = static_cast<double>(samples_) / seconds;
   facts_.eta_seconds = seconds / static_cast<double>(std::max<std::int64_t>(taken, 1)) *
-                       static_cast<double>(std::max<std::int64_t>(left_in_run_ - taken, 0));
+                       static_cast<double>(std::max<std::int64_t>(begun_.steps_left_in_run - taken, 0));
   bar_.draw(progress_fields(facts_), progress_fraction(facts_));
 }
 
@@ -113,15 +111,17 @@ double progress_fraction(const ProgressStatus& facts) {
   return static_cast<double>(facts.step) / static_cast<double>(std::max<std::int64_t>(facts.steps, 1));
 }
 
-std::vector<LineField> epoch_fields(const EpochSummary& facts) {
-  std::vector<LineField> fields = {
-      {fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
-      {"train loss " + format_loss(facts.train_loss), 2},
-      {(facts.validated ? "validation loss " : "test loss ") + facts.test_loss, 3},
-      {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8}};
-  if (!facts.averages.empty()) fields.push_back({facts.averages, 7});
-  fields.push_back({format_seconds(facts.seconds), 4});
-  fields.push_back({"(" + samples_per_second(facts.samples_per_second) + ")", 1, 1});
+std::vector<LineField> epoch_fields(const FinishedEpoch& epoch, std::int64_t epochs,
+                                    const std::string& averages, double seconds, double rate) {
+  const Evaluation& judged = epoch.evaluations.judged();
+  const std::string name = epoch.evaluations.validation ? "validation loss " : "test loss ";
+  std::vector<LineField> fields = {{fmt::format("epoch {:>2}/{}", epoch.state.epoch + 1, epochs), 9},
+                                   {"train loss " + format_loss(epoch.state.epoch_so_far().mean()), 2},
+                                   {name + describe_loss(judged), 3},
+                                   {fmt::format("accuracy {:.2f} %", 100 * judged.accuracy()), 8}};
+  if (!averages.empty()) fields.push_back({averages, 7});
+  fields.push_back({format_seconds(seconds), 4});
+  fields.push_back({"(" + samples_per_second(rate) + ")", 1, 1});
   return fields;
 }
 
@@ -136,15 +136,41 @@ int plot_columns(int columns) {
 
 }  // namespace
 
-std::string curve_row(const CurvePoint& point, int columns, bool unicode) {
+std::string curve_row(std::int64_t epoch, double accuracy, int columns, bool unicode) {
   const int width = plot_columns(columns);
-  const int at = std::clamp(static_cast<int>(std::lround(point.accuracy * (width - 1))), 0, width - 1);
-  return fmt::format("{:>4} |{:{}}{}{:{}}| {:.4f}", point.epoch, "", at, unicode ? "●" : "*", "",
-                     width - 1 - at, point.accuracy);
+  const int at = std::clamp(static_cast<int>(std::lround(accuracy * (width - 1))), 0, width - 1);
+  return fmt::format("{:>4} |{:{}}{}{:{}}| {:.4f}", epoch, "", at, unicode ? "●" : "*", "", width - 1 - at,
+                     accuracy);
 }
 
 std::string curve_scale(int columns, const std::string& what) {
   return fmt::format("     0{:->{}}1  {}", "", plot_columns(columns), what);
+}
+
+namespace {
+
+class AccuracyCurve final : public RunListener {
+ public:
+  explicit AccuracyCurve(std::function<void(const std::string& line)> say) : say_(std::move(say)) {}
+
+  void epoch_finished(const FinishedEpoch& epoch) override {
+    const int columns = output_columns();
+    const bool validated = epoch.evaluations.validation.has_value();
+    if (!std::exchange(is_begun_, true))
+      say_(curve_scale(columns, validated ? "validation accuracy" : "test accuracy"));
+    say_(curve_row(epoch.state.epoch + 1, epoch.evaluations.judged().accuracy(), columns,
+                   output_terminal().unicode));
+  }
+
+ private:
+  std::function<void(const std::string& line)> say_;
+  bool is_begun_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RunListener> accuracy_curve(std::function<void(const std::string& line)> say) {
+  return std::make_unique<AccuracyCurve>(std::move(say));
 }
 
 }  // namespace lockstep

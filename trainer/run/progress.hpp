@@ -6,9 +6,12 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/run/run_events.hpp"
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -32,23 +35,15 @@ struct ProgressStatus {
 std::vector<LineField> progress_fields(const ProgressStatus& facts);
 /// The part of the epoch that is done.
 double progress_fraction(const ProgressStatus& facts);
-struct EpochSummary {
-  std::int64_t epoch = 0, epochs = 0;
-  double train_loss = 0;
-  std::string test_loss;      ///< as it is to be shown
-  double test_accuracy = 0;   ///< from 0 to 1
-  bool validated = false;     ///< both are of held-out samples
-  std::string averages = {};  ///< results of averages of the weights; may be empty
-  double seconds = 0;
-  double samples_per_second = 0;
-};
 
 /// Fields of the line after an epoch.
-std::vector<LineField> epoch_fields(const EpochSummary& facts);
+/// @param averages  results of averages of the weights; may be empty
+std::vector<LineField> epoch_fields(const FinishedEpoch& epoch, std::int64_t epochs,
+                                    const std::string& averages, double seconds, double samples_per_second);
 
 /// Prints on standard output, on the one rank that speaks; on all others every call does nothing. On a
 /// terminal no line is wider than it is at that moment.
-class Progress {
+class Progress final : public RunListener {
  public:
   /// Progress of this rank: a bar where the terminal can redraw a line, plain lines elsewhere. Silent on
   /// ranks other than 0.
@@ -58,20 +53,17 @@ class Progress {
   void say(std::string_view line);
   /// Prints fields; the least important are left out where the line would be too wide.
   void say(const std::vector<LineField>& fields);
-  /// Steps of the run that are left when the epoch starts count for the ETA.
-  void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done, std::int64_t steps,
-                   std::int64_t steps_left_in_run);
-  /// After some steps of so many samples; draws only when enough time has passed. The loss is the last
-  /// step's.
-  void steps(std::int64_t count, std::int64_t samples, double mean_loss);
-  /// Wipes the bar.
-  void end_epoch() { wipe_bar(); }
+  /// Steps of the run that are left count for the ETA.
+  void epoch_begins(const BegunEpoch& epoch) override;
+  /// Draws only when enough time has passed. The loss is the last step's.
+  void steps_taken(const StepSeries& series) override;
 
  private:
   void print(const std::string& line);
 
   ProgressBar bar_;
-  std::int64_t done_before_ = 0, left_in_run_ = 0, samples_ = 0;
+  BegunEpoch begun_;
+  std::int64_t samples_ = 0;
   ProgressStatus facts_;
 };
 
@@ -99,15 +91,14 @@ class DataWatch {
 
 // The accuracy over the epochs, on validation data where there are some: a line of characters after each epoch.
 
-struct CurvePoint {
-  std::int64_t epoch = 0;  ///< from 1
-  double accuracy = 0;     ///< from 0 to 1
-};
-
 /// Draws one point of a curve whose epochs go down the page. "  3 |             *                  | 0.7421",
 /// from 0 on the left to 1 on the right, as wide as `columns` allow, at most 72.
-std::string curve_row(const CurvePoint& point, int columns, bool unicode);
+/// @param epoch  from 1
+std::string curve_row(std::int64_t epoch, double accuracy, int columns, bool unicode);
 /// The scale above the first row.
 std::string curve_scale(int columns, const std::string& what = "test accuracy");
+
+/// Draws the curve of a run. @param say  prints a line
+std::unique_ptr<RunListener> accuracy_curve(std::function<void(const std::string& line)> say);
 
 }  // namespace lockstep

@@ -1,33 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The files of a run, in the hands of rank 0: lock, job.yaml, metrics.jsonl, log, checkpoints.
+/// The directory of a run before it goes on, in the hands of rank 0; and which one that is.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "common/env.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
-#include "trainer/checkpoint/run_status.hpp"
-#include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/run/event_file.hpp"
-#include "trainer/run/metrics.hpp"
+#include "trainer/run/run_writer.hpp"
 
-#include <nlohmann/json.hpp>
-
-#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 
-/// Holds the run's lock for as long as it lives. Calls in this order: resume_point, open, then the rest.
+/// Holds the run's lock, and gives it to the files that open() opens.
 class RunDirectory {
  public:
   /// Creates the directory and takes its lock; nothing else is written. Borrows env and job.
@@ -49,43 +41,7 @@ class RunDirectory {
   /// @param evaluated  the step was evaluated, if it is one after which the run is
   /// @param facts      of the checkpoint gone on from: lines that are lost of metrics.jsonl are told, on standard error
   ///                   and by an event "lost"
-  void open(std::int64_t step, bool evaluated, const CheckpointFacts& facts);
-
-  /// Goes on with the run's trail after `step`, or begins it, and with ranks.jsonl beside it. If the job
-  /// keeps none, cuts off what an earlier start left of later steps. `expected` is the position that the
-  /// checkpoint recorded, if any. After open().
-  /// @param ranks  who computes from now on
-  void open_trail(TrailHead head, const RankStretch& ranks, const std::optional<CheckpointTrail>& expected);
-  /// Begins an event file for TensorBoard, if the job asks for it; the run goes on after `step`. From then on
-  /// it gets what write() gets. A file that cannot be written is a warning. After open().
-  void open_tensorboard(std::int64_t step);
-  /// Appends to trail.bin and ranks.jsonl. Errors as write().
-  void write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks);
-
-  /// Appends to metrics.jsonl. @throws IoError, unless run.on_save_error is continue: then it is a warning,
-  /// and the lines are kept for later
-  void write(const nlohmann::ordered_json& event);
-  /// As write(), and returns when the file will survive a power loss. @throws IoError if it will not
-  void write_durably(const nlohmann::ordered_json& event);
-  /// Says in status.json how this start stands, once open() was called. A file that cannot be written is a warning.
-  void note(const RunStatusNote& status);
-  /// Appends to log/rank-0.log, with the time.
-  void log(const std::string& line);
-
-  /// True if a checkpoint of this accuracy is better than all that there are.
-  bool would_be_best(double accuracy) const { return accuracy > best_accuracy_; }
-
-  /// Starts saving in the background; waits for an earlier save that is still under way.
-  /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning
-  void save(CheckpointState state);
-  /// Waits for the save under way, but not for ever. True if there is none any more.
-  bool finished_within(std::chrono::milliseconds limit) { return checkpointer_.finished_within(limit); }
-  /// Waits until the last save is safely on disk, under the run's name. @throws IoError if it is not, whatever
-  /// run.on_save_error says
-  void finish();
-  /// Numbers of a rank were wrong. Writes down which checkpoints are in doubt, if any are, the save under way included.
-  /// @returns how the run may go on, as a sentence
-  std::string note_doubt(const CheckpointDoubt& doubt);
+  std::unique_ptr<RunWriter> open(std::int64_t step, bool evaluated, const CheckpointFacts& facts) &&;
 
  private:
   void clear_for_a_new_run();
@@ -93,24 +49,12 @@ class RunDirectory {
   void move_previous_run_aside();
   void move_later_checkpoints_aside(std::int64_t step);
   void keep_damaged_aside();
-  void sync_before_save();
-  void to_tensorboard(const std::function<void(EventFile&)>& write);
-  void give_up_tensorboard(const Error& error);
-  void append(auto& file, const auto& what);
 
   Env& env_;
   const Job& job_;
   const std::string& path_;
   std::unique_ptr<RunLock> lock_;
-  std::unique_ptr<MetricsWriter> metrics_;
-  std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
-  std::unique_ptr<RankFile> ranks_;   ///< likewise
-  std::optional<EventFile> events_;   ///< none: run.tensorboard is off, or the file could not be written
-  std::unique_ptr<AppendFile> log_;
-  bool log_failed_ = false;
-  double best_accuracy_ = -1;         ///< of the checkpoints there are; -1: none was evaluated
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
-  AsyncCheckpointer checkpointer_;
 };
 
 // Choice of a directory for a run whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.

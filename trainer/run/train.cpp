@@ -8,11 +8,9 @@
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
-#include "trainer/run/metrics.hpp"
-#include "trainer/run/rank_diagnosis.hpp"
-#include "trainer/run/saved_model.hpp"
-#include "trainer/run/step_trace.hpp"
+#include "trainer/run/run_context.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/setup/strategies.hpp"
 
 #include <cctype>
 #include <fmt/format.h>
@@ -49,108 +47,125 @@ int train(const Job& job, const WhenFinished& when_finished) {
   return code;
 }
 
-void TrainingRun::open_directory() {
-  agree(comm_, [&] {
-    require_traced_steps(job_, steps_in_run());
-    if (comm_.rank() != 0) return;
-    if (job_.run.dir != kChosenDirectory) {
-      directory_.emplace(Env::posix(), job_);
-      return;
-    }
-    const Job asked = job_;
-    first_line_ = choose_run_directory(
-        Env::posix(), asked, [this](const std::string& path, bool wait) { open_chosen(path, wait); });
-  });
+RunContext::RunContext(const Job& asked, Communicator& ranks, const DatasetFuture& data)
+    : job(asked),
+      comm(ranks),
+      setup(set_up(job, comm, data, find_strategy(job).setup)),
+      trace(job, comm),
+      strategy(find_strategy(job).make(setup, comm)),
+      checks(check_ranks(*strategy, setup, comm)),
+      steps_per_epoch(strategy->sampler().steps_per_epoch()),
+      judge(judging_part(job)) {
+  strategy->unread().keep();
 }
 
+namespace {
+
 /// Opens one of several possible directories: whether the job can go on there must be known first.
-void TrainingRun::open_chosen(const std::string& path, bool wait) {
-  directory_.reset();
-  job_.run.dir = path;
-  directory_.emplace(Env::posix(), job_, wait);
-  const auto checkpoint = directory_->resume_point();
+void open_chosen(RunContext& run, std::unique_ptr<RunDirectory>& directory, const std::string& path,
+                 bool wait) {
+  directory.reset();
+  run.job.run.dir = path;
+  directory = std::make_unique<RunDirectory>(Env::posix(), run.job, wait);
+  const auto checkpoint = directory->resume_point();
   if (!checkpoint) return;
   // Copies: it is only looked at.
-  const ParameterLayout& layout = setup_.network.parameters();
+  const ParameterLayout& layout = run.setup.network.parameters();
   std::vector<float> weights(layout.weights_size());
-  OptimizerBuffers buffers(strategy_->weight_update().buffer_names(), layout.size);
-  GradientUnits units = strategy_->whole_state().units;
-  const auto state =
-      restore(checkpoint->state, job_, setup_, strategy_->sampler(), {weights, buffers.views(), units});
-  if (state.step > steps_in_run()) {
+  OptimizerBuffers buffers(run.strategy->weight_update().buffer_names(), layout.size);
+  GradientUnits units = run.strategy->whole_state().units;
+  const auto state = restore(checkpoint->state, run.job, run.setup, run.strategy->sampler(),
+                             {weights, buffers.views(), units});
+  if (state.step > run.steps()) {
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
-                                  with_thousands(state.step), with_thousands(steps_in_run())));
+                                  with_thousands(state.step), with_thousands(run.steps())));
   }
 }
 
-void TrainingRun::restore_or_initialise() {
-  std::optional<FoundCheckpoint> checkpoint;
-  const RankStretch ranks = ranks_here();
-  for (const RankPlace& place : ranks.ranks) hosts_.push_back(place.host);
-  agree(comm_, [&] {
-    if (directory_) checkpoint = directory_->resume_point();
-    if (checkpoint) {
-      state_ = restore(checkpoint->state, job_, setup_, strategy_->sampler(), strategy_->whole_state());
-      nothing_left_ = nothing_left();
-      names_taken_ = names_taken(checkpoint->state.facts, *setup_.data);
-      lacks_page_ = nothing_left_ && lacks_page(Env::posix(), job_.run.dir, job_);
-    } else if (comm_.rank() == 0) {
-      initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights,
-                                            setup_.data->class_names);
-    }
-    if (directory_ && !nothing_left_) open_files(checkpoint, ranks);
-  });
-  bool resumed = checkpoint.has_value();
-  broadcast(comm_, resumed);
-  broadcast(comm_, nothing_left_);
-  broadcast(comm_, state_);
-  if (resumed) note_saved();
-  first_step_ = state_.step;
-  strategy_->distribute();
-}
-
-RankStretch TrainingRun::ranks_here() {
-  const auto grains = strategy_->sampler().local_grains(0);
-  const Teams teams = strategy_->teams();
+/// Places of all ranks, and the share of a batch that each has. Collective.
+RankStretch ranks_here(const RunContext& run) {
+  const auto grains = run.strategy->sampler().local_grains(0);
+  const Teams teams = run.strategy->teams();
   std::optional<std::vector<std::int64_t>> tensors;  // nothing: all
   if (!teams.holders.empty()) {
     tensors.emplace();
     for (const HeldTensor& tensor : teams.held) tensors->push_back(static_cast<std::int64_t>(tensor.number));
   }
-  const RankPlace here{.host = comm_.host(),
-                       .device = setup_.device.description,
-                       .uuid = setup_.device.gpu ? setup_.device.gpu->device->properties().uuid : "",
-                       .first_grain = grains.empty() ? 0 : grains.front().first / job_.parallel.grain,
+  const DeviceChoice& device = run.setup.device;
+  const RankPlace here{.host = run.comm.host(),
+                       .device = device.description,
+                       .uuid = device.gpu ? device.gpu->device->properties().uuid : "",
+                       .first_grain = grains.empty() ? 0 : grains.front().first / run.job.parallel.grain,
                        .grains = std::ssize(grains),
                        .tensors = tensors};
-  RankStretch stretch{
-      .strategy = job_.parallel.strategy, .split = std::string(spelt(job_.parallel.split)), .ranks = {}};
-  for (const std::string& place : gather_text(comm_, to_text(here)))
+  RankStretch stretch{.strategy = run.job.parallel.strategy,
+                      .split = std::string(spelt(run.job.parallel.split)),
+                      .ranks = {}};
+  for (const std::string& place : gather_text(run.comm, to_text(here)))
     stretch.ranks.push_back(place_from_text(place));
   return stretch;
-}
-
-void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint, RankStretch ranks) {
-  const CheckpointFacts none;
-  const CheckpointFacts& facts = checkpoint ? checkpoint->state.facts : none;
-  const bool between_epochs = state_.step_in_epoch == 0;
-  const bool evaluated = between_epochs || (!epoch_finished() && accuracy_on(judge_, state_));
-  directory_->open(state_.step, evaluated, facts);
-  ranks.from = state_.step + 1;
-  directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()), ranks,
-                         facts.trail);
-  directory_->open_tensorboard(state_.step);
 }
 
 /// True if more steps were taken than the job asks for. With exactly as many, or with its patience over, the
 /// end of the run must be on disk with these weights. (A run that was killed between its last checkpoint and
 /// its end is still brought to its end.)
-bool TrainingRun::nothing_left() {
-  const std::int64_t taken = state_.step;
-  if (taken > steps_in_run()) return true;
-  if (!at_end()) return false;
-  return recorded_end(Env::posix(), job_.run.dir + "/metrics.jsonl", taken) ==
-         weights_sha256(strategy_->whole_state().weights);
+bool nothing_left(const RunContext& run) {
+  const std::int64_t taken = run.state.step;
+  if (taken > run.steps()) return true;
+  if (!run.at_end()) return false;
+  return recorded_end(Env::posix(), run.job.run.dir + "/metrics.jsonl", taken) ==
+         weights_sha256(run.strategy->whole_state().weights);
+}
+
+}  // namespace
+
+RunStart begin_run(RunContext& run) {
+  RunStart start;
+  agree(run.comm, [&] {
+    require_traced_steps(run.job, run.steps());
+    if (run.comm.rank() != 0) return;
+    if (run.job.run.dir != kChosenDirectory) {
+      start.directory = std::make_unique<RunDirectory>(Env::posix(), run.job);
+      return;
+    }
+    const Job asked = run.job;
+    start.chosen = choose_run_directory(Env::posix(), asked, [&](const std::string& path, bool wait) {
+      open_chosen(run, start.directory, path, wait);
+    });
+  });
+  RankStretch ranks = ranks_here(run);
+  for (const RankPlace& place : ranks.ranks) start.hosts.push_back(place.host);
+  agree(run.comm, [&] {
+    if (!start.directory) return;
+    const TrainedState trained = run.strategy->whole_state();
+    CheckpointFacts facts;
+    if (const auto checkpoint = start.directory->resume_point()) {
+      start.resumed = true;
+      run.state = restore(checkpoint->state, run.job, run.setup, run.strategy->sampler(), trained);
+      facts = checkpoint->state.facts;
+      start.names_taken = names_taken(facts, *run.setup.data);
+      start.nothing_left = nothing_left(run);
+      start.lacks_page = start.nothing_left && lacks_page(Env::posix(), run.job.run.dir, run.job);
+    } else {
+      start.initial_weights =
+          initialise_weights(run.job, run.setup.network, trained.weights, run.setup.data->class_names);
+    }
+    if (start.nothing_left) return;
+    const RunState& state = run.state;
+    const bool evaluated =
+        state.step_in_epoch == 0 || (!run.epoch_finished() && accuracy_on(run.judge, state));
+    run.files = std::move(*start.directory).open(state.step, evaluated, facts);
+    start.directory.reset();
+    ranks.from = state.step + 1;
+    run.files->open_trail(trail_head(run.job, run.setup, run.strategy->weight_update().buffer_names()), ranks,
+                          facts.trail);
+  });
+  broadcast(run.comm, start.resumed);
+  broadcast(run.comm, start.nothing_left);
+  broadcast(run.comm, run.state);
+  run.first_step = run.state.step;
+  run.strategy->distribute();
+  return start;
 }
 
 namespace {
@@ -176,33 +191,14 @@ std::string command_of_this_process() {
 
 }  // namespace
 
-void TrainingRun::announce() {
-  warn_before_run(comm_, job_, setup_.device);
-  const int hosts = count_hosts(comm_);
-  run_start_ = Clock::now();
-  if (directory_) {
-    if (!first_line_.empty()) say(first_line_);
-    for (const std::string& line : announcement(hosts)) say(line);
-    if (const std::string line = strategy_->describe().for_log; !line.empty()) directory_->log(line);
-    if (state_.step > 0) {
-      tell_resumed();
-    } else {
-      auto event = start_event(job_, setup_, *strategy_, comm_, hosts);
-      add_initial_weights(event, initial_weights_);
-      event["setup_seconds"] = seconds_since(process_start_);
-      event["host"] = host_name();
-      event["command"] = command_of_this_process();
-      directory_->write(event);
-    }
-  }
-  for (const std::string& line : initial_weights_.lines) say(line);
-  if (job_.run.trail && !keeps_trail(job_))
-    say("trail: none, since sums are not exact (parallel.determinism: off)");
-  if (job_.run.print_shapes) tell_devices();
-  if (!directory_) return;
-  setup_.fingerprints->start();  // the first checkpoint wants them, and this
-  setup_.light_background =
-      start_async([this] { return has_light_background(job_, setup_.data->train); }).share();
+nlohmann::ordered_json first_event(const RunContext& run, const RunStart& start, int hosts,
+                                   double setup_seconds) {
+  auto event = start_event(run.job, run.setup, *run.strategy, run.comm, hosts);
+  add_initial_weights(event, start.initial_weights);
+  event["setup_seconds"] = setup_seconds;
+  event["host"] = host_name();
+  event["command"] = command_of_this_process();
+  return event;
 }
 
 }  // namespace lockstep

@@ -5,36 +5,32 @@
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/setup/strategies.hpp"
-#include "trainer/training/training_step.hpp"
+#include "trainer/config/job_values.hpp"
+#include "trainer/run/data_record.hpp"
+#include "trainer/run/rank_diagnosis.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <utility>
 
 namespace lockstep {
 
 TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture& data,
                          Clock::time_point process_start, const TimeLimit& time_limit)
-    : job_(job),
-      comm_(comm),
-      data_(data),
+    : data_(data),
       process_start_(process_start),
-      data_watch_(comm.rank(), comm.host(), comm.backend() == "thread" && comm.rank() > 0),
-      setup_(set_up(job, comm, data, find_strategy(job).setup)),
-      trace_(job, comm),
-      strategy_(find_strategy(job).make(setup_, comm)),
-      checks_(check_ranks(*strategy_, setup_, comm)),
       time_limit_(time_limit),
-      steps_per_epoch_(strategy_->sampler().steps_per_epoch()),
+      data_watch_(comm.rank(), comm.host(), comm.backend() == "thread" && comm.rank() > 0),
+      run_(job, comm, data),
+      recorder_(run_),
       progress_(comm.rank()),
-      judge_(judging_part(job)),
-      trail_slots_(
-          keeps_trail(job) ? trail_head(job, setup_, strategy_->weight_update().buffer_names()).slots() : 0) {
-  strategy_->unread().keep();
+      reporter_(run_, progress_) {
+  if (job.run.curve) curve_ = accuracy_curve([this](const std::string& line) { reporter_.say(line); });
 }
 
 int TrainingRun::run() {
@@ -43,8 +39,9 @@ int TrainingRun::run() {
   } catch (const WrongRankError& error) {
     end_wrong(error);
   } catch (...) {
-    if (directory_) directory_->note({.state = "failed", .step = state_.step});
-    directory_.reset();  // A save that is under way is brought to its end, whatever happens to the rest.
+    if (run_.files) run_.files->note({.state = "failed", .step = run_.state.step});
+    run_.files.reset();  // A save that is under way is brought to its end, whatever happens to the rest.
+    start_.directory.reset();
     throw;
   }
 }
@@ -54,109 +51,147 @@ void TrainingRun::end_wrong(const WrongRankError& error) {
   const WrongNumbers& wrong = error.numbers();
   const std::int64_t sure = wrong.doubt == Doubt::kNone          ? std::numeric_limits<std::int64_t>::max()
                             : wrong.doubt == Doubt::kSinceReplay ? last_replay(wrong.step - 1)
-                                                                 : first_step_;
+                                                                 : run_.first_step;
   const std::string how =
-      directory_ ? directory_->note_doubt({.sure_step = sure, .found_step = wrong.step, .what = wrong.what})
+      run_.files ? run_.files->note_doubt({.sure_step = sure, .found_step = wrong.step, .what = wrong.what})
                  : "";
   RunStatusNote failed{.state = "failed", .step = wrong.step};
-  for (const int rank : wrong.ranks) failed.exclude_hosts.push_back(at(hosts_, rank));
-  if (directory_) directory_->note(failed);
-  directory_.reset();
+  for (const int rank : wrong.ranks) failed.exclude_hosts.push_back(at(start_.hosts, rank));
+  if (run_.files) run_.files->note(failed);
+  run_.files.reset();
   throw AgreedError(error.code(), fmt::format("{}. {}", error.what(), how), 0);
 }
 
-std::int64_t TrainingRun::last_replay(std::int64_t step) const {
-  const std::int64_t every = checks_->replays_every(), last = every > 0 ? step - step % every : 0;
-  return last > first_step_ ? last : state_.replayed;
-}
-
 int TrainingRun::run_to_the_end() {
-  open_directory();
-  restore_or_initialise();
-  tell_run_directory(comm_, job_.run.dir);
-  if (nothing_left_) return tell_nothing_left();
-  comm_.activity().device.set(setup_.device.description);
-  comm_.activity().restart_advice.set(restart_advice(job_, comm_.size()));
-  open_verdict(comm_, job_.run.dir);
-  if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
-  if (job_.inject.is_given()) {
-    faults_ = std::make_shared<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);
-    strategy_->observe(faults_);
+  start_ = begin_run(run_);
+  const Job& job = run_.job;
+  tell_run_directory(run_.comm, job.run.dir);
+  if (start_.nothing_left) {
+    if (start_.directory) reporter_.nothing_left(start_);
+    return 0;
+  }
+  if (start_.resumed) recorder_.note_saved();
+  run_.comm.activity().device.set(run_.setup.device.description);
+  run_.comm.activity().restart_advice.set(restart_advice(job, run_.comm.size()));
+  open_verdict(run_.comm, job.run.dir);
+  if (job.inject.is_given()) {
+    if (run_.files) run_.setup.fingerprints->get();  // of the data before the fault
+    faults_ = std::make_shared<FaultInjector>(job, run_.setup, *data_.get().sets, run_.comm, *run_.strategy);
+    run_.strategy->observe(faults_);
   }
   announce();
-  if (evaluates_here() && !accuracy_on(judge_, state_)) evaluate_within_epoch();  // a stop came before it
-  while (!stopping_ && (!at_end() || epoch_finished())) {
+  if (evaluates_here() && !accuracy_on(run_.judge, run_.state))
+    evaluate_within_epoch();  // a stop came before it
+  while (!stopping_ && (!run_.at_end() || run_.epoch_finished())) {
     train_epoch();
-    if (!stopping_ && epoch_finished()) finish_epoch();
+    if (!stopping_ && run_.epoch_finished()) finish_epoch();
   }
   return stopping_ ? stop_on_request() : finish();
 }
 
+void TrainingRun::announce() {
+  const Job& job = run_.job;
+  warn_before_run(run_.comm, job, run_.setup.device);
+  const int hosts = count_hosts(run_.comm);
+  run_start_ = Clock::now();
+  if (run_.files) {
+    reporter_.announce(start_, hosts);
+    if (run_.state.step == 0)
+      run_.files->write(first_event(run_, start_, hosts, seconds_since(process_start_)));
+    listeners_ = {&progress_, run_.files.get(), &reporter_};  // what is said is in the files
+    if (curve_) listeners_.push_back(curve_.get());
+    run_.setup.fingerprints->start();  // the first checkpoint wants them, and this
+    run_.setup.light_background =
+        start_async([this] { return has_light_background(run_.job, run_.setup.data->train); }).share();
+  }
+  if (!job.run.print_shapes) return;
+  shapes_ = batch_shapes(run_, reporter_);
+  listeners_.push_back(shapes_.get());
+}
+
 void TrainingRun::train_epoch() {
-  tell_epoch_starts();
-  while (!epoch_finished() && !at_end() && !stopping_) {
-    if (faults_) faults_->before_series(state_.step);
-    const std::int64_t step = state_.step + 1;
-    if (const std::string line = trace_.before_step(step, job_.run.dir); !line.empty()) say(line);
-    comm_.activity().begin_step(step);
+  const RunState& state = run_.state;
+  tell(&RunListener::epoch_begins, BegunEpoch{.epoch = state.epoch + 1,
+                                              .epochs = run_.job.train.epochs,
+                                              .steps_taken = state.step_in_epoch,
+                                              .steps = run_.steps_per_epoch,
+                                              .steps_left_in_run = run_.steps() - state.step});
+  clock_.start(*run_.strategy, state.epoch_samples);
+  while (!run_.epoch_finished() && !run_.at_end() && !stopping_) {
+    if (faults_) faults_->before_series(state.step);
+    const std::int64_t step = state.step + 1;
+    if (const std::string line = run_.trace.before_step(step, run_.job.run.dir); !line.empty())
+      reporter_.say(line);
+    run_.comm.activity().begin_step(step);
     const auto start = Clock::now();
-    const StepSeries series = strategy_->run(position(state_), next_series(), stop_wanted());
-    epoch_clock_.add(series.steps, seconds_since(start));
+    const StepSeries series =
+        run_.strategy->run(position(state), next_series(), stop_requested() || time_limit_.reached());
+    clock_.add(series.steps, seconds_since(start));
     after_series(series);
   }
-  progress_.end_epoch();
-  epoch_seconds_ = seconds_since(epoch_start_);  // what follows is not part of it
+  wipe_bar();
+  clock_.end_steps();
 }
 
 /// Number of steps up to the next event: the end of the epoch or run, or something that is due.
 std::int64_t TrainingRun::next_series() const {
-  const auto step = state_.step;
-  std::int64_t count =
-      std::min({strategy_->longest_series(), steps_per_epoch_ - state_.step_in_epoch, steps_in_run() - step});
-  if (const std::int64_t every = job_.run.print_loss_every_steps; every > 0)
-    count = std::min(count, every - state_.step_in_epoch % every);
+  const auto step = run_.state.step;
+  std::int64_t count = std::min({run_.strategy->longest_series(),
+                                 run_.steps_per_epoch - run_.state.step_in_epoch, run_.steps() - step});
+  if (const std::int64_t every = run_.job.run.print_loss_every_steps; every > 0)
+    count = std::min(count, every - run_.state.step_in_epoch % every);
   for (const std::int64_t every :
-       {log_spacing(job_, step), job_.run.checkpoint_every_steps, job_.parallel.check_replicas_every_steps,
-        job_.train.evaluate_every_steps}) {
+       {log_spacing(run_.job, step), run_.job.run.checkpoint_every_steps,
+        run_.job.parallel.check_replicas_every_steps, run_.job.train.evaluate_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
-  count = trace_.series_from(step, count);
+  count = run_.trace.series_from(step, count);
   if (faults_) count = faults_->series_from(step, count);
   LOCKSTEP_CHECK(count > 0);  // or the epoch would never end
   return count;
 }
 
 void TrainingRun::after_series(const StepSeries& series) {
+  RunState& state = run_.state;
   LOCKSTEP_CHECK(series.steps > 0 || series.failure);
-  state_.add(sums_of(series));
-  state_.replayed = last_replay(state_.step);
-  add_to_trail(series);
+  state.add(sums_of(series));
+  state.replayed = last_replay(state.step);
+  recorder_.add(series);
   if (series.failure) fail(series);
-  tell_series(series);
-  if (const auto every = job_.run.print_loss_every_steps; every > 0) print_loss(every);
-  if (is_due(log_spacing(job_, state_.step - 1))) tell_step(series.last);
-  if (is_due(job_.parallel.check_replicas_every_steps)) compare_copies();
-  stopping_ = series.last.stop_requested && !steps_finished();
-  if (stopping_) tell_why_it_stops();
-  if (epoch_finished()) return;  // what is due now comes after the evaluation
+  tell(&RunListener::steps_taken, series);
+  if (const auto every = run_.job.run.print_loss_every_steps; every > 0 && state.step_in_epoch % every == 0) {
+    // Whole windows only: after a resume from a checkpoint that has none, the first would be short.
+    if (state.unprinted->steps == every) tell(&RunListener::loss_is_due, state, run_.learning_rate());
+    state.unprinted.emplace();
+  }
+  if (is_due(log_spacing(run_.job, state.step - 1)))
+    tell(&RunListener::step_is_due,
+         LoggedStep{.state = state,
+                    .totals = series.last,
+                    .learning_rate = run_.learning_rate(),
+                    .answers = std::exchange(state.unlogged, {}),
+                    .gradient_norm = run_.strategy->measures().gradient_norm,
+                    .samples_per_second = clock_.samples_per_second(state.epoch_samples)});
+  if (is_due(run_.job.parallel.check_replicas_every_steps)) recorder_.compare_copies();
+  stopping_ = series.last.stop_requested && !run_.steps_finished();
+  if (stopping_) reporter_.why_it_stops(time_limit_);
+  if (run_.epoch_finished()) return;  // what is due now comes after the evaluation
   if (evaluates_here() && !stopping_) return evaluate_within_epoch();
   // The last one comes after its evaluation, too, and carries what was measured on it.
-  if (is_due(job_.run.checkpoint_every_steps) && !stopping_ && !steps_finished()) save();
+  if (is_due(run_.job.run.checkpoint_every_steps) && !stopping_ && !run_.steps_finished()) recorder_.save();
 }
 
 void TrainingRun::end_if_unread() {
   try {
-    agree(comm_, [this] {
-      if (const std::exception_ptr reason = strategy_->unread().take()) std::rethrow_exception(reason);
+    agree(run_.comm, [this] {
+      if (const std::exception_ptr reason = run_.strategy->unread().take()) std::rethrow_exception(reason);
     });
   } catch (const AgreedError& error) {
-    if (state_.step == 0) throw;  // nothing to lose
-    save();
-    wait_until_saved(error.what());
-    end_trace();
+    if (run_.state.step == 0) throw;  // nothing to lose
+    save_at_end(error.what());
     throw AgreedError(error.code(),
                       fmt::format("{}; step {} is saved, and the same command goes on from there",
-                                  error.what(), with_thousands(state_.step)),
+                                  error.what(), with_thousands(run_.state.step)),
                       error.speaker());
   }
 }
@@ -164,87 +199,105 @@ void TrainingRun::end_if_unread() {
 void TrainingRun::fail(const StepSeries& series) {
   end_if_unread();
   end_trace();
-  compare_copies();  // a rank's memory may have made the number
-  strategy_->collect();
+  recorder_.compare_copies();  // a rank's memory may have made the number
+  run_.strategy->collect();
   const std::string what =
-      comm_.rank() == 0 ? describe_failure(*series.failure, series.last.samples, state_.step + 1,
-                                           setup_.network.parameters(), strategy_->whole_state().weights)
-                        : "";
+      run_.comm.rank() == 0
+          ? describe_failure(*series.failure, series.last.samples, run_.state.step + 1,
+                             run_.setup.network.parameters(), run_.strategy->whole_state().weights)
+          : "";
   throw AgreedError(ExitCode::kInternal, what, 0);
 }
 
-/// Whole windows only: after a resume from a checkpoint that has none, the first would be short.
-void TrainingRun::print_loss(std::int64_t every) {
-  if (state_.step_in_epoch % every != 0) return;
-  if (state_.unprinted->steps == every) tell_loss();
-  state_.unprinted.emplace();
-}
-
 void TrainingRun::finish_epoch() {
-  if (!evaluate_now(judge_)) return;
-  state_.patience->count(evaluations_.judged().accuracy());
-  tell_epoch();
-  state_.start_next_epoch();
-  if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();
+  if (!evaluate_now(run_.judge)) return;
+  run_.state.patience->count(run_.evaluations.judged().accuracy());
+  tell(&RunListener::epoch_finished,
+       FinishedEpoch{.state = run_.state,
+                     .evaluations = run_.evaluations,
+                     .learning_rate = run_.learning_rate(),
+                     .rounded_to_zero = run_.strategy->measures().rounded_to_zero,
+                     .clock = &clock_,
+                     .ranks = clock_.all_ranks(*run_.strategy, run_.setup.device.gpu.get(), run_.comm)});
+  run_.state.start_next_epoch();
+  if (is_due(run_.job.run.checkpoint_every_steps) || recorder_.is_best()) recorder_.save();
 }
 
 /// The last step of the run comes here, too: as if it went on.
 void TrainingRun::evaluate_within_epoch() {
   const auto start = Clock::now();
-  if (!evaluate_now(judge_)) return;
-  epoch_start_ += Clock::now() - start;  // the epoch's seconds are those of its steps
-  state_.patience->count(evaluations_.judged().accuracy());
-  tell_evaluation();
-  if (!at_end() && (is_due(job_.run.checkpoint_every_steps) || is_best())) save();
+  if (!evaluate_now(run_.judge)) return;
+  clock_.leave_out(Clock::now() - start);
+  run_.state.patience->count(run_.evaluations.judged().accuracy());
+  tell(&RunListener::evaluated, run_.state, run_.evaluations);
+  if (!run_.at_end() && (is_due(run_.job.run.checkpoint_every_steps) || recorder_.is_best()))
+    recorder_.save();
 }
 
 /// True if a signal ends an evaluation: the run is saved as before, and resumes with the evaluation. The
 /// time limit does so only after a step, so that every start gets further; and not at the end of the
 /// run.
 bool TrainingRun::leave_evaluation() const {
-  const bool got_further = state_.step > first_step_;
-  return stop_requested() || (got_further && !at_end() && time_limit_.reached());
+  const bool got_further = run_.state.step > run_.first_step;
+  return stop_requested() || (got_further && !run_.at_end() && time_limit_.reached());
 }
 
 /// False if it was left, on all ranks: then the run is stopping.
 bool TrainingRun::evaluate_now(EvaluatedPart part) {
-  compare_copies();
-  require_finite_weights();
-  const InPhase phase(comm_.activity(), Phase::kEvaluating);
-  const TimeSpan span(comm_.activity().timeline(), Work::kEvaluation);
+  recorder_.check_state();
+  const InPhase phase(run_.comm.activity(), Phase::kEvaluating);
+  const TimeSpan span(run_.comm.activity().timeline(), Work::kEvaluation);
   const auto leave = [this] { return leave_evaluation(); };
-  const Evaluation evaluation = strategy_->evaluate(part, leave);
-  if (part == judge_) evaluations_ = {};
+  const Evaluation evaluation = run_.strategy->evaluate(part, leave);
+  if (part == run_.judge) run_.evaluations = {};
   stopping_ = evaluation.interrupted;
-  if (!stopping_) stopping_ = !evaluate_averages(*strategy_, state_.step, part, leave, evaluations_);
+  if (!stopping_)
+    stopping_ = !evaluate_averages(*run_.strategy, run_.state.step, part, leave, run_.evaluations);
   if (stopping_) {
     end_if_unread();
-    tell_why_it_stops();
+    reporter_.why_it_stops(time_limit_);
     return false;
   }
-  evaluations_.of(part) = evaluation;
-  accuracy_on(part, state_) = evaluation.accuracy();
+  run_.evaluations.of(part) = evaluation;
+  accuracy_on(part, run_.state) = evaluation.accuracy();
   return true;
 }
 
-int TrainingRun::stop_on_request() {
-  save();
-  wait_until_saved("stopped on request");
+void TrainingRun::save_at_end(const char* what_ends) {
+  recorder_.save_at_end(what_ends);
   end_trace();
-  tell_stopped();
+}
+
+void TrainingRun::end_trace() {
+  const std::string line = run_.trace.end(run_.state.step, run_.job.run.dir);
+  if (!line.empty()) reporter_.say(line);
+}
+
+int TrainingRun::stop_on_request() {
+  save_at_end("stopped on request");
+  if (run_.files) run_.files->note({.state = "saved", .step = run_.state.step});
+  reporter_.stopped();
   return static_cast<int>(ExitCode::kSavedOnRequest);
 }
 
 int TrainingRun::finish() {
-  const bool evaluated = evaluations_.of(judge_) && accuracy_on(judge_, state_);
-  if (!evaluated && !evaluate_now(judge_)) return stop_on_request();
-  if (judge_ != EvaluatedPart::kTest && !evaluate_now(EvaluatedPart::kTest)) return stop_on_request();
-  if (is_saved()) compare_copies();
-  save();
-  wait_until_saved("the run ended");
-  end_trace();
-  tell_memory();
-  tell_end();
+  const bool evaluated = run_.evaluations.of(run_.judge) && accuracy_on(run_.judge, run_.state);
+  if (!evaluated && !evaluate_now(run_.judge)) return stop_on_request();
+  if (run_.judge != EvaluatedPart::kTest && !evaluate_now(EvaluatedPart::kTest)) return stop_on_request();
+  save_at_end("the run ended");
+  reporter_.memory();
+  const StrategySummary summary = run_.strategy->summary();
+  for (const std::string& line : summary.lines) reporter_.say(line);
+  if (!run_.files) return 0;
+  const std::string sha256 = weights_sha256(run_.strategy->whole_state().weights);
+  tell(&RunListener::run_finished, FinishedRun{.state = run_.state,
+                                               .evaluations = run_.evaluations,
+                                               .sha256 = sha256,
+                                               .published = run_.compare_with_published(sha256),
+                                               .seconds = seconds_since(run_start_),
+                                               .stopped_early = run_.out_of_patience(),
+                                               .strategy = run_.job.parallel.strategy,
+                                               .numbers = summary.numbers});
   return 0;
 }
 

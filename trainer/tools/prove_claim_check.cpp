@@ -5,7 +5,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/run/data_record.hpp"
-#include "trainer/run/metrics.hpp"
+#include "trainer/run/run_events.hpp"
 #include "trainer/tools/prove_replay.hpp"
 
 #include <fmt/format.h>
@@ -139,13 +139,17 @@ void ClaimCheck::compare_lines(const RunState& state, const StepNumbers& numbers
 /// The accuracy is that of as many steps as the event says.
 std::vector<std::string> ClaimCheck::wrong_in_step(const nlohmann::json& said, const RunState& state,
                                                    const StepNumbers& numbers) {
-  auto own = step_event(state, numbers.totals, learning_rate(state));
   const auto steps = whole_number(said, "accuracy_steps");
   const auto answers = window(answers_at_, state, steps.value_or(0));
   if (said.contains("train_accuracy") && (!answers || answers->steps == 0))
     return {"accuracy_steps is not a number of steps after which an accuracy is told here"};
-  add_training_numbers(own, answers.value_or(LossWindow()), numbers.gradient_norm);
-  return differing_numbers(said, own, {});
+  return differing_numbers(said,
+                           step_event({.state = state,
+                                       .totals = numbers.totals,
+                                       .learning_rate = learning_rate(state),
+                                       .answers = answers.value_or(LossWindow()),
+                                       .gradient_norm = numbers.gradient_norm}),
+                           {});
 }
 
 std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const RunState& state,
@@ -175,18 +179,21 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   if (line.event == "evaluation")
     return differing_numbers(said, evaluation_event(state, evaluations), leave_out);
   if (line.event == "end") return differing_numbers(said, end_of_run(state, evaluations), leave_out);
-  auto own = epoch_event(state, rate, evaluations, 0);
-  add_rounding(own, numbers.rounded_to_zero);
-  return differing_numbers(said, own, leave_out);
+  const FinishedEpoch own{.state = state,
+                          .evaluations = evaluations,
+                          .learning_rate = rate,
+                          .rounded_to_zero = numbers.rounded_to_zero};
+  return differing_numbers(said, epoch_event(own), leave_out);
 }
 
 nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evaluations& evaluations) const {
   const TrainedState trained = strategy_.whole_state();
   const std::string digest = weights_sha256(trained.weights);
   const auto facts = checkpoint_facts(state, run_.job, run_.setup, comm_, trained.units);
-  auto event = end_event(state, evaluations, 0);
-  add_weights(event, digest, compare_with_published(facts, digest));
-  return event;
+  return end_event({.state = state,
+                    .evaluations = evaluations,
+                    .sha256 = digest,
+                    .published = compare_with_published(facts, digest)});
 }
 
 /// Sums over so many steps up to this one. Nothing if they do not lie in one epoch, or if no checkpoint knows

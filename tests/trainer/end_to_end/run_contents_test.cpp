@@ -3,7 +3,7 @@
 /// Runs write what the tables of docs/reference say: nothing else, and all of it.
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-#include "trainer/run/metrics.hpp"
+#include "trainer/run/run_events.hpp"
 
 #include <regex>
 
@@ -81,9 +81,10 @@ constexpr const char* kThreads =
 
 /// The events that the machine or the weights decide on are made here by the functions that runs call.
 void add_rare_events(SeenFields& seen) {
-  nlohmann::ordered_json end = {{"event", "end"}};
-  add_weights(end, "00", {.same = true, .line = ""});
-  seen.add(end);
+  const RunState state;
+  const Evaluations evaluations;
+  seen.add(end_event(
+      {.state = state, .evaluations = evaluations, .sha256 = "00", .published = {.same = true, .line = ""}}));
 }
 
 TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {

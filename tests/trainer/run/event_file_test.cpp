@@ -9,7 +9,7 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
-#include "trainer/run/metrics.hpp"
+#include "trainer/run/run_events.hpp"
 
 namespace lockstep {
 namespace {

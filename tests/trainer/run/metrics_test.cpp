@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// metrics.jsonl holds whole lines only, whatever the disk does, and is on disk before a checkpoint that notes it.
-#include "trainer/run/metrics.hpp"
-
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
@@ -15,6 +13,7 @@
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
+#include "trainer/run/run_writer.hpp"
 #include "trainer/run/training_run.hpp"
 
 #include <sys/syscall.h>
@@ -152,7 +151,7 @@ class SavingTest : public ::testing::Test {
   SavingTest() {
     job_.run.dir = directory_.path() + "/run";
     job_.run.resume = "auto";
-    run_.emplace(Env::posix(), job_);
+    run_ = std::make_unique<RunDirectory>(Env::posix(), job_);
   }
   std::string metrics() const {
     std::ifstream file(job_.run.dir + "/metrics.jsonl");
@@ -161,19 +160,24 @@ class SavingTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   Job job_;
-  std::optional<RunDirectory> run_;
+  void open(std::int64_t step, const CheckpointFacts& facts = {}) {
+    files_ = std::move(*run_).open(step, true, facts);
+  }
+
+  std::unique_ptr<RunDirectory> run_;
+  std::unique_ptr<RunWriter> files_;
 };
 
 TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
-  run_->open(0, true, {});
-  run_->open_trail(head, {}, std::nullopt);
-  run_->write({{"event", "step"}, {"step", 1}});
+  open(0);
+  files_->open_trail(head, {}, std::nullopt);
+  files_->write({{"event", "step"}, {"step", 1}});
   const std::vector<TrailRecord> records = {{.step = 1, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}};
-  run_->write_trail(records, {});
+  files_->write_trail(records, {});
   synced_names.clear();
-  run_->save(make_state(1));
-  run_->finish();
+  files_->save(make_state(1));
+  files_->finish();
   const auto at = [](const std::string& name) { return std::ranges::find(synced_names, name); };
   ASSERT_NE(at("manifest.json"), synced_names.end());
   EXPECT_LT(at("metrics.jsonl"), at("model.safetensors"));
@@ -190,23 +194,23 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   best.facts.test_accuracy = 0.75;
   save_checkpoint(Env::posix(), job_.run.dir, best);
   save_checkpoint(Env::posix(), job_.run.dir, make_state(2));
-  run_->open(2, true, {});
-  EXPECT_FALSE(run_->would_be_best(0.75));
-  EXPECT_TRUE(run_->would_be_best(0.76));
+  open(2);
+  EXPECT_FALSE(files_->would_be_best(0.75));
+  EXPECT_TRUE(files_->would_be_best(0.76));
 }
 
 TEST_F(SavingTest, ARunThatBeginsAnewLeavesNoRanksOfTheOneBefore) {
   const std::string ranks = job_.run.dir + "/" + kRankFile;
   std::ofstream(ranks) << "of another run";
-  run_->open(0, true, {});  // that one was interrupted before it saved
+  open(0);  // that one was interrupted before it saved
   EXPECT_FALSE(std::filesystem::exists(ranks));
 
   save_checkpoint(Env::posix(), job_.run.dir, make_state(1));
   std::ofstream(ranks) << "of another run";
-  run_.reset();
+  files_.reset();
   job_.run.resume = "never";
-  run_.emplace(Env::posix(), job_);
-  run_->open(0, true, {});
+  run_ = std::make_unique<RunDirectory>(Env::posix(), job_);
+  open(0);
   EXPECT_FALSE(std::filesystem::exists(ranks));
   std::ifstream aside(job_.run.dir + "/previous-1/" + kRankFile);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(aside), {}), "of another run");
@@ -234,7 +238,7 @@ TEST_F(SavingTest, AStateIsSavedOnce) {
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   CheckpointFacts facts;
   facts.metrics = CheckpointMetrics{30, std::string(64, 'a')};
-  run_->open(12, true, facts);
+  open(12, facts);
   auto lost = nlohmann::json::parse(metrics());
   const std::string time = lost.at("time");  // "2026-11-23T16:07:41.123Z"
   EXPECT_TRUE(time.size() == 24 && time[10] == 'T' && time.ends_with('Z')) << time;
@@ -248,15 +252,25 @@ TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs)
   for (const int columns : {40, 80, 200}) {
     const int width = std::min(columns, 72);
     for (const double accuracy : {0.0, 0.1, 0.5, 0.97125, 1.0}) {
-      const std::string row = curve_row({7, accuracy}, columns, false);
+      const std::string row = curve_row(7, accuracy, columns, false);
       EXPECT_LE(display_width(row), width) << row;
-      EXPECT_EQ(display_width(curve_row({7, accuracy}, columns, true)), display_width(row));
+      EXPECT_EQ(display_width(curve_row(7, accuracy, columns, true)), display_width(row));
       const std::size_t begin = row.find('|') + 1, end = row.rfind('|');
       const double place = static_cast<double>(row.find('*') - begin) / static_cast<double>(end - begin - 1);
       EXPECT_NEAR(place, accuracy, 0.5 / static_cast<double>(end - begin - 1) + 1e-9) << row;
     }
-    EXPECT_EQ(curve_scale(columns).find('0'), curve_row({7, 0.5}, columns, false).find('|'));
+    EXPECT_EQ(curve_scale(columns).find('0'), curve_row(7, 0.5, columns, false).find('|'));
   }
+}
+
+/// The last step has two samples.
+StepSeries series_of(std::int64_t steps, std::int64_t samples, double loss) {
+  StepSeries series;
+  series.steps = steps;
+  series.samples = samples;
+  series.last.samples = 2;
+  series.last.loss_units.limbs[0] = static_cast<std::int64_t>(2 * loss * kLossScale);
+  return series;
 }
 
 TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
@@ -264,9 +278,9 @@ TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
   Progress progress(1);
   progress.say("hello");
   progress.say(std::vector<LineField>{{"hello"}});
-  progress.start_epoch(1, 1, 0, 10, 10);
-  progress.steps(1, 64, 2.3);
-  progress.end_epoch();
+  progress.epoch_begins({.epoch = 1, .epochs = 1, .steps_taken = 0, .steps = 10, .steps_left_in_run = 10});
+  progress.steps_taken(series_of(1, 64, 2.3));
+  wipe_bar();
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
@@ -275,15 +289,16 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   ::testing::internal::CaptureStdout();
   Progress progress(ProgressBar::Style::kBar);
   const auto before = Clock::now();
-  progress.start_epoch(2, 3, 4, 10, 200'000);
+  progress.epoch_begins(
+      {.epoch = 2, .epochs = 3, .steps_taken = 4, .steps = 10, .steps_left_in_run = 200'000});
   const auto between = Clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(120));
-  progress.steps(1, 60, 2.5);  // drawn, the first
+  progress.steps_taken(series_of(1, 60, 2.5));  // drawn, the first
   std::this_thread::sleep_for(ProgressBar::kInterval);
   const double least = seconds_since(between);
-  progress.steps(2, 100, 1.25);
+  progress.steps_taken(series_of(2, 100, 1.25));
   const double most = seconds_since(before);
-  progress.end_epoch();
+  wipe_bar();
   const std::string out = ::testing::internal::GetCapturedStdout(), line = out.substr(out.rfind("epoch"));
   EXPECT_EQ(line.find("epoch  2/3"), 0U) << out;
   test::expect_words(line, {"  7/10 steps", "loss 1.2500"});
@@ -301,11 +316,11 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
 TEST(ProgressTest, BehindTheLastStepNoTimeIsLeft) {
   ::testing::internal::CaptureStdout();
   Progress progress(ProgressBar::Style::kBar);
-  progress.start_epoch(1, 1, 0, 3, 3);
+  progress.epoch_begins({.epoch = 1, .epochs = 1, .steps_taken = 0, .steps = 3, .steps_left_in_run = 3});
   std::this_thread::sleep_for(
       std::chrono::milliseconds(600));  // as a mean of three steps it would be a second
-  progress.steps(3, 90, 1);
-  progress.end_epoch();
+  progress.steps_taken(series_of(3, 90, 1));
+  wipe_bar();
   const std::string out = ::testing::internal::GetCapturedStdout();
   test::expect_words(out, {"3/3 steps", "ETA 0:00"});
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Pictures of curves, character by character.
-#include "trainer/run/plot.hpp"
+#include "trainer/reports/plot.hpp"
 
 #include "common/text_layout.hpp"
 #include "tests/support/prelude.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A raster of dots: 2x4 in a braille character, one in an ASCII character.
-#include "trainer/run/plot.hpp"
+#include "trainer/reports/plot.hpp"
 
 #include "common/text_layout.hpp"
 

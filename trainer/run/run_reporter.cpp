@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The words of what a run tells of its course to people.
+#include "trainer/run/run_reporter.hpp"
+
+#include "common/env.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/checkpoint/directory.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace lockstep {
+
+namespace {
+
+/// "ema 97.31 %, swa 97.42 %"; "" where none are kept.
+std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
+  std::string text;
+  for (const AverageEvaluation& average : evaluations.averages)
+    if (average.part == part)
+      text += fmt::format("{}{} {:.2f} %", text.empty() ? "" : ", ", average.name,
+                          100 * average.found.accuracy());
+  return text;
+}
+
+}  // namespace
+
+void RunReporter::say(const std::string& line) {
+  if (!run_.files) return;
+  progress_.say(line);
+  run_.files->log(line);
+}
+
+void RunReporter::loss_is_due(const RunState& state, double /*learning_rate*/) {
+  say(fmt::format("[{}, {:5}] loss: {:.3f}", state.epoch + 1, state.step_in_epoch, state.unprinted->mean()));
+}
+
+void RunReporter::evaluated(const RunState& state, const Evaluations& found) {
+  const std::string averages = averages_text(found, run_.judge);
+  say(fmt::format("epoch {:>2}/{}  step {}  {} loss {}  accuracy {:.2f} %{}{}", state.epoch + 1,
+                  run_.job.train.epochs, with_thousands(state.step), found.validation ? "validation" : "test",
+                  describe_loss(found.judged()), 100 * found.judged().accuracy(),
+                  averages.empty() ? "" : "  ", averages));
+}
+
+void RunReporter::epoch_finished(const FinishedEpoch& epoch) {
+  const EpochClock& clock = *epoch.clock;
+  const auto fields =
+      epoch_fields(epoch, run_.job.train.epochs, averages_text(epoch.evaluations, run_.judge),
+                   clock.train_seconds(), clock.samples_per_second(epoch.state.epoch_samples));
+  progress_.say(fields);
+  run_.files->log(join(fields));
+}
+
+void RunReporter::why_it_stops(const TimeLimit& limit) {
+  if (stop_requested()) {  // its handler has spoken at once
+    if (run_.files) run_.files->log(fmt::format("{} received: stopping", stop_signal_name(stop_signal())));
+  } else if (limit.reached()) {
+    say("the time is up (run.max_seconds, or the end of the allocation): stopping after this step");
+  } else {
+    say("another rank was told to stop: stopping after this step");
+  }
+}
+
+void RunReporter::stopped() {
+  say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
+                  with_thousands(run_.state.step), with_thousands(run_.steps()), run_.job.run.dir));
+}
+
+void RunReporter::run_finished(const FinishedRun& run) {
+  const std::string& directory = run_.job.run.dir;
+  if (run_.job.run.print_loss_every_steps > 0) say("Finished Training");
+  if (run.stopped_early)
+    say(fmt::format("no better accuracy than {:.2f} % in {}: ended by train.patience at step {} of {}",
+                    100 * run.state.patience->best, counted(run.state.patience->without_better, "evaluation"),
+                    with_thousands(run.state.step), with_thousands(run_.steps())));
+  const Evaluation& tested = *run.evaluations.test;
+  say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",
+                  counted(run.state.step, "step"),
+                  run.seconds < 60 ? format_seconds(run.seconds) : format_duration(run.seconds),
+                  100 * tested.accuracy(), counted(tested.samples, "test sample"), directory));
+  for (const auto& [average, part, found] : run.evaluations.averages)
+    if (part == EvaluatedPart::kTest)
+      say(fmt::format("{}: accuracy {:.2f} % of {}, checkpoint {}@{}", average, 100 * found.accuracy(),
+                      counted(found.samples, "test sample"), directory, average));
+  if (const std::string best = best_line(Env::posix(), directory); !best.empty()) say(best);
+  say_weights(run.sha256, run.published);
+}
+
+/// The last lines of the output. They are no part of the log.
+void RunReporter::say_weights(const std::string& sha256, const PublishedComparison& published) {
+  if (!published.line.empty()) progress_.say(published.line);
+  progress_.say("weights sha256 " + sha256);
+}
+
+}  // namespace lockstep

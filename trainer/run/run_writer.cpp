@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Lines and records that cannot be written now are kept, and may be no error of the run.
+#include "trainer/run/run_writer.hpp"
+
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "common/printable.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <ctime>
+#include <utility>
+
+namespace lockstep {
+
+MetricsWriter::MetricsWriter(Env& env, const std::string& path) : file_(path) {
+  const auto bytes = read_patiently(env, [&] { return env.read(path); });
+  lines_ = std::ranges::count(bytes, std::byte{'\n'});
+  hash_.update(bytes);
+}
+
+void MetricsWriter::write(const nlohmann::ordered_json& event) {
+  const std::string line = json_text(event) + "\n";
+  ++lines_;
+  hash_.update(std::as_bytes(std::span(line)));
+  file_.append(line);  // keeps what it cannot write now
+}
+
+KeepPolicy keep_policy(const Job& job) {
+  const KeepSection& keep = job.run.keep;
+  return {.last = keep.last, .every_steps = keep.every_steps, .best = keep.best};
+}
+
+RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, std::int64_t step)
+    : env_(env),
+      job_(job),
+      path_(job.run.dir),
+      lock_(std::move(lock)),
+      metrics_(env, path_ + "/metrics.jsonl"),
+      log_(path_ + "/log/rank-0.log"),
+      best_accuracy_(best_accuracy(env, path_)),
+      checkpointer_(env, path_, keep_policy(job), [this] { sync_before_save(); }) {
+  if (job.run.tensorboard) board_.emplace(env, path_, step);
+  note({.state = "running", .step = step});
+}
+
+/// Syncs these files before the checkpoint that describes them is written.
+void RunWriter::sync_before_save() {
+  lock_->require_same_directory();
+  metrics_.sync();
+  if (trail_) trail_->sync();
+  if (ranks_) ranks_->sync();
+}
+
+void RunWriter::save(CheckpointState state) {
+  try {
+    checkpointer_.finish();
+  } catch (const IoError& error) {
+    if (job_.run.on_save_error != OnSaveError::kContinue) throw;
+    print_error(fmt::format(
+        "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
+  }
+  best_accuracy_ = std::max(best_accuracy_, state.facts.accuracy().value_or(-1));
+  if (trail_) state.facts.trail = {trail_->position().records, hex(trail_->position().chain)};
+  state.facts.metrics = metrics_.position();
+  checkpointer_.save(std::move(state));
+}
+
+void RunWriter::finish() {
+  checkpointer_.finish();
+  lock_->require_same_directory();  // it may have gone while the checkpoint was written
+}
+
+std::string RunWriter::note_doubt(const CheckpointDoubt& doubt) {
+  try {
+    checkpointer_.finish();
+  } catch (const Error& error) {
+    print_error(error.what());
+  }
+  try {
+    const auto all = list_checkpoints(env_, path_);
+    if (all.empty()) return "Nothing was saved before: the same command begins anew";
+    if (all.front().step <= doubt.sure_step)
+      return fmt::format("The same command goes on from the checkpoint of step {}", all.front().step);
+    lock_->require_same_directory();
+    write_doubt(env_, path_, doubt);
+    const auto sure = sure_checkpoints(env_, path_);
+    return fmt::format("Checkpoints after step {} may be affected: {}", doubt.sure_step,
+                       sure.empty()
+                           ? "no other is left, and the same command refuses to go on; begin anew with "
+                             "run.resume=never"
+                           : fmt::format("the same command goes on from that of step {}", sure.front().step));
+  } catch (const Error& error) {
+    return fmt::format("Do not resume from a checkpoint after step {}; this could not be recorded: {}",
+                       doubt.sure_step, error.what());
+  }
+}
+
+/// To metrics or trail, which keep what they cannot write now.
+void RunWriter::append(auto& file, const auto& what) {
+  const bool all_was_written = file.is_complete();
+  try {
+    file.write(what);
+  } catch (const IoError& error) {
+    if (job_.run.on_save_error != OnSaveError::kContinue) throw;
+    if (!all_was_written) return;  // has been said
+    print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
+  }
+}
+
+/// With the moment at which it is written down, by the clock that people set.
+nlohmann::ordered_json RunWriter::line_of(nlohmann::ordered_json event) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  event["time"] =
+      fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(milliseconds / 1000)),
+                  milliseconds % 1000);
+  if (board_) board_->add_line(event);
+  return event;
+}
+
+void RunWriter::write(const nlohmann::ordered_json& event) {
+  append(metrics_, line_of(event));
+}
+
+void RunWriter::run_finished(const FinishedRun& run) {
+  metrics_.write(line_of(end_event(run)));
+  metrics_.sync();
+  lock_->require_same_directory();
+  note({.state = "ended", .step = run.state.step});
+}
+
+void RunWriter::open_trail(TrailHead head, const RankStretch& ranks,
+                           const std::optional<CheckpointTrail>& expected) {
+  const std::int64_t step = ranks.from - 1;
+  if (!keeps_trail(job_)) {
+    cut_rank_file(env_, path_, ranks.from);
+    return cut_trail(env_, path_, step);
+  }
+  std::optional<TrailPosition> position;
+  if (expected) position = {expected->records, digest_of_hex(expected->sha256)};
+  trail_ = std::make_unique<TrailFile>(env_, path_, std::move(head), step, position,
+                                       [](const std::string& line) { print_error(line); });
+  ranks_ = std::make_unique<RankFile>(env_, path_, ranks);
+}
+
+void RunWriter::write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks) {
+  if (trail_) append(*trail_, records);
+  if (ranks_ && !of_ranks.empty()) append(*ranks_, of_ranks);
+}
+
+void RunWriter::log(const std::string& line) {
+  using namespace std::chrono;
+  const auto now = floor<milliseconds>(system_clock::now());
+  try {
+    log_.append(fmt::format("[{:%F %T}.{:03}] {}\n", fmt::localtime(system_clock::to_time_t(now)),
+                            now.time_since_epoch().count() % 1000, printable_line(line)));
+  } catch (const IoError& error) {
+    if (!std::exchange(log_failed_, true))
+      print_error(fmt::format("warning: {}; the run goes on without it", error.what()));
+  }
+}
+
+void RunWriter::note(const RunStatusNote& status) {
+  try {
+    lock_->require_same_directory();
+    write_status(env_, path_, status);
+  } catch (const IoError& error) {
+    print_error(fmt::format("warning: {}", error.what()));
+  }
+}
+
+}  // namespace lockstep
