@@ -3,6 +3,7 @@
 /// All-reduce through host memory between processes.
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/staged/staged.hpp"
+#include "kernels/platform.hpp"
 #include "tests/comm/device_checks.hpp"
 #include "tests/support/mpi_test.hpp"
 #include "tests/support/prelude.hpp"

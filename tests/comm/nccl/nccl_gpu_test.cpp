@@ -4,6 +4,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/device_buffer.hpp"
+#include "kernels/platform.hpp"
 #include "tests/comm/device_checks.hpp"
 #include "tests/support/prelude.hpp"
 

@@ -4,6 +4,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "kernels/platform.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "kernels/device_ops.hpp"
 #include "kernels/nvml.hpp"
+#include "kernels/platform.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 

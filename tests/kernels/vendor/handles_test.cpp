@@ -4,6 +4,7 @@
 #include "kernels/vendor/handles.hpp"
 
 #include "common/error.hpp"
+#include "kernels/platform.hpp"
 #include "kernels/vendor/conv2d_algorithm.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "tests/support/messages.hpp"
