@@ -91,13 +91,13 @@ TEST_F(PipelineTest, AStageThatIsLostIsNamedByTheWatchdogOrWithoutItByTheOthers)
       {"false", {"no sign of life from stage 3 (", "on rank 3:"}}};
   for (const auto& [watchdog, words] : ways) {
     const TemporaryDirectory directory;
-    const auto outcome =
-        run_and_strike(mpirun_command(4, "train " + write_small_job(directory) +
-                                             " data.train_samples=51200 run.log_every_steps=30 " +
-                                             "run.keep.best=false run.checkpoint_every_steps=0 "
-                                             "parallel.timeout_seconds=3 parallel.watchdog=" +
-                                             watchdog + stages("4")),
-                       directory.path("run"), "kill -STOP " + process_of_rank(3));
+    const auto outcome = run_and_strike(
+        mpirun_command(4, "train " + write_small_job(directory) +
+                              " data.train_samples=12800 data.global_batch=128 run.log_every_steps=30 " +
+                              "run.keep.best=false run.checkpoint_every_steps=0 "
+                              "parallel.timeout_seconds=3 parallel.watchdog=" +
+                              watchdog + stages("4")),
+        directory.path("run"), "kill -STOP " + process_of_rank(3));
     expect_says(outcome, 71, words);
   }
 }
