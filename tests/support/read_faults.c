@@ -15,7 +15,7 @@
 ///                                  wait for the disk
 ///   STALL_PATH=run                 all calls whose path, or whose file's path, contains this wait
 ///   STALL_WHILE=FILE               while there is this file
-/// Where reading fails, pauses before the next attempt are a tenth as long.
+/// Pauses before the next attempt are a tenth as long where reading fails.
 /// Counted: open, opendir, read, pread, readdir, stat, lstat, fstat. What would create a file is not reading.
 #define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): the C library asks for it
 #include <dirent.h>
