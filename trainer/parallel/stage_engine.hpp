@@ -136,13 +136,13 @@ class StageEngine {
 
   // For replays, where there are some, between reduce() and update(): begin_replay(), passes, end_replay().
 
-  /// Fingerprints of the reduced step for each tensor held, as GradientReducer::own_fingerprints().
+  /// Fingerprints of the reduced step for each tensor held, as GradientReducer::Sums::own_fingerprints().
   virtual SumFingerprints own_fingerprints() = 0;
   /// Passes over another pipeline's micro-batches of this step follow, and add to sums of their own.
   virtual void begin_replay(int grains) = 0;
   /// Fingerprints for each tensor held. The step's own result is as it was.
   virtual SumFingerprints end_replay() = 0;
-  /// Needs replicas and exact sums: as GradientReducer::fingerprint_that_left(); 0 without parameters.
+  /// Needs replicas and exact sums: as GradientReducer::Sums::fingerprint_that_left(); 0 without parameters.
   virtual std::uint64_t fingerprint_that_left() = 0;
   /// Largest sums for each tensor held, over the replicas: GradientUnits::refine().
   virtual std::vector<double> largest_sums() = 0;

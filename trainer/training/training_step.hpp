@@ -148,7 +148,7 @@ class ReducedStep {
   /// Computes the gradients of any grains of this step, and leaves its sums as they are.
   /// @returns as own_share()
   virtual SumFingerprints gradients_of(const std::vector<Grain>& grains) = 0;
-  /// As GradientReducer::show_sums().
+  /// As GradientReducer::Sums::show().
   virtual void show_sums(const GradientReducer::SeeSums& see) = 0;
 };
 
