@@ -17,6 +17,7 @@
 #include "trainer/parallel/stage_engine.hpp"
 #include "trainer/parallel/stage_links.hpp"
 #include "trainer/parallel/stage_plan.hpp"
+#include "trainer/parallel/stage_worker.hpp"
 #include "trainer/training/setup.hpp"
 #include "trainer/training/strategy.hpp"
 #include "trainer/training/training_step.hpp"

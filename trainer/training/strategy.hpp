@@ -12,9 +12,9 @@
 #include "models/network.hpp"
 #include "trainer/training/evaluator.hpp"
 #include "trainer/training/step_observer.hpp"
+#include "trainer/training/step_series.hpp"
 #include "trainer/training/teams.hpp"
 #include "trainer/training/trained_state.hpp"
-#include "trainer/training/training_step.hpp"
 #include "trainer/training/weight_update.hpp"
 
 #include <array>

@@ -4,6 +4,7 @@
 #include "trainer/verify/rank_checks.hpp"
 
 #include "common/error.hpp"
+#include "trainer/verify/share_replay.hpp"
 
 #include <algorithm>
 
