@@ -75,10 +75,10 @@ class DeviceGradientReducer {
   /// @throws SumsDifferError  as reduce()
   void reduce_watched(Stream& main, Communicator& comm, const std::function<void()>& wait);
 
-  /// As GradientReducer::fingerprint_that_left(), of each reduce() since the last call; empty where none is compared.
+  /// As GradientReducer::Sums::fingerprint_that_left(), of each reduce() since the last call; empty where none is compared.
   std::vector<std::uint64_t> take_fingerprints_that_left();
   // For replays, where sums are compared; they wait for the stream.
-  /// As GradientReducer::own_fingerprints(), of the step that was compared last.
+  /// As GradientReducer::Sums::own_fingerprints(), of the step that was compared last.
   SumFingerprints own_fingerprints() const;
   /// Fingerprints of the sums that are in the buffer now; then puts the result of that step back.
   SumFingerprints take_replayed(Stream& main);

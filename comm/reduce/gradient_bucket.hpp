@@ -89,10 +89,10 @@ class GradientBucket {
     add_fingerprints(result(), units, to);
   }
 
-  /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::mean_gradient.
+  /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::Sums::mean().
   void mean(std::int64_t samples, float* gradient, const GradientUnits& units,
             const GradientReducer::SeeSums& see);
-  /// As GradientReducer::show_sums (world only).
+  /// As GradientReducer::Sums::show() (world only).
   void show(const GradientUnits& units, const GradientReducer::SeeSums& see);
   /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
   void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;

@@ -18,7 +18,6 @@
 #include <deque>
 #include <iterator>
 #include <mutex>
-#include <utility>
 
 namespace lockstep {
 namespace {
@@ -66,9 +65,8 @@ struct GradientReducer::State {
   std::vector<PendingBucket> pending;  // under comm_mutex
   std::atomic<bool> any_pending{false};
   Clock::time_point first_left;  // since when buckets are on their way without a break; under comm_mutex
-  double under_way = 0, comparing = 0;
-  Clock::time_point began;         // the step
-  std::vector<double> until_left;  // of each bucket; under comm_mutex
+  Clock::time_point began;       // the step
+  ReducerTimes times;            // under comm_mutex
 
   State(Communicator& c, const BucketPlan& plan, const GradientUnits& u, Determinism d)
       : comm(c),
@@ -77,7 +75,7 @@ struct GradientReducer::State {
         narrow_limit(narrow_loss_limit(u.global_grains())),
         refusals(u.tensors()),
         terms(u),
-        until_left(plan.buckets.size()) {
+        times{.until_left = std::vector<double>(plan.buckets.size())} {
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
       buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size(), comm.size() == 1);
     }
@@ -152,7 +150,7 @@ void GradientReducer::State::launch_ready() {
 }
 
 void GradientReducer::State::launch_next() {
-  until_left[launched] += seconds_since(began);
+  times.until_left[launched] += seconds_since(began);
   GradientBucket& bucket = buckets[launched++];
   comm.activity().bucket_leaves(static_cast<std::int32_t>(launched) - 1);
   if (launched == buckets.size()) bucket.set_counters(own_counters());
@@ -181,7 +179,7 @@ void GradientReducer::State::compare_sums() {
   for (const GradientBucket& bucket : buckets) bucket.add_result(units, arrived);
   std::int64_t differences = whole(arrived) == buckets.back().fingerprint() ? 0 : 1;
   comm.all_reduce(std::span(&differences, 1));
-  comparing += seconds_since(start);
+  times.comparing += seconds_since(start);
   if (differences > 0) throw SumsDifferError(sum_record());
 }
 
@@ -201,7 +199,7 @@ bool GradientReducer::State::all_over() {
     timeline()->add(bucket.slice);
     return true;
   });
-  if (any_was && pending.empty()) under_way += seconds_since(first_left);
+  if (any_was && pending.empty()) times.under_way += seconds_since(first_left);
   return pending.empty();
 }
 
@@ -296,44 +294,36 @@ double GradientReducer::wait() {
   return s.comm.size() == 1 ? 0 : waited;
 }
 
-SumFingerprints GradientReducer::own_fingerprints() const {
-  SumFingerprints fingerprints(state_->units.tensors() + 1);
-  for (const GradientBucket& bucket : state_->buckets) bucket.add_own(state_->units, fingerprints);
-  fingerprints.pop_back();  // counters
-  return fingerprints;
-}
-
-std::optional<std::uint64_t> GradientReducer::fingerprint_that_left() const {
-  if (state_->left.empty()) return std::nullopt;
-  return whole(state_->left) - state_->left.back();  // without the counters
-}
-
 void GradientReducer::show_to(SumObserver& observer) {
   state_->observer = &observer;
 }
 
-double GradientReducer::seconds_under_way() const {
-  return state_->under_way;
+const ReducerTimes& GradientReducer::times() const {
+  return state_->times;
 }
 
-double GradientReducer::seconds_comparing() const {
-  return state_->comparing;
+SumFingerprints GradientReducer::Sums::own_fingerprints() const {
+  SumFingerprints fingerprints(state_.units.tensors() + 1);
+  for (const GradientBucket& bucket : state_.buckets) bucket.add_own(state_.units, fingerprints);
+  fingerprints.pop_back();  // counters
+  return fingerprints;
 }
 
-std::span<const double> GradientReducer::seconds_until_left() const {
-  return state_->until_left;
+std::optional<std::uint64_t> GradientReducer::Sums::fingerprint_that_left() const {
+  if (state_.left.empty()) return std::nullopt;
+  return whole(state_.left) - state_.left.back();  // without the counters
 }
 
-const StepTotals& GradientReducer::totals() const {
-  return state_->totals;
+const StepTotals& GradientReducer::Sums::totals() const {
+  return state_.totals;
 }
 
-std::span<const TensorRefusals> GradientReducer::refusals() const {
-  return state_->refusals;
+std::span<const TensorRefusals> GradientReducer::Sums::refusals() const {
+  return state_.refusals;
 }
 
-std::vector<TensorRefusals> GradientReducer::foreseen_refusals() {
-  State& s = *state_;
+std::vector<TensorRefusals> GradientReducer::Sums::foreseen_refusals() const {
+  State& s = state_;
   LOCKSTEP_CHECK(!s.in_step && s.terms.notes() && s.determinism == Determinism::kWorld);
   std::vector<TensorRefusals> refusals(s.units.tensors());
   for (std::size_t i = 0; i < refusals.size(); ++i)
@@ -369,8 +359,8 @@ void GradientReducer::State::reduce_again(std::span<const std::size_t> tensors) 
   compare_sums();
 }
 
-bool GradientReducer::sum_again() {
-  State& s = *state_;
+bool GradientReducer::Sums::make_again() {
+  State& s = state_;
   LOCKSTEP_CHECK(!s.in_step && s.terms.notes() && s.determinism == Determinism::kWorld);
   const std::vector<std::size_t> tensors = s.units.tensors_changed_from(s.exponents);
   if (s.totals.refused > 0 || !std::ranges::all_of(tensors, [&s](std::size_t t) { return s.terms.keeps(t); }))
@@ -381,20 +371,20 @@ bool GradientReducer::sum_again() {
   return true;
 }
 
-std::vector<double> GradientReducer::largest_sums() const {
-  std::vector<double> largest(state_->units.tensors());
-  for (const GradientBucket& bucket : state_->buckets) bucket.find_largest(state_->units, largest);
+std::vector<double> GradientReducer::Sums::largest() const {
+  std::vector<double> largest(state_.units.tensors());
+  for (const GradientBucket& bucket : state_.buckets) bucket.find_largest(state_.units, largest);
   return largest;
 }
 
-void GradientReducer::mean_gradient(float* gradient, const SeeSums& see) {
-  LOCKSTEP_CHECK(state_->totals.samples > 0);
-  for (GradientBucket& bucket : state_->buckets)
-    bucket.mean(state_->totals.samples, gradient, state_->units, see);
+void GradientReducer::Sums::mean(float* gradient, const SeeSums& see) {
+  LOCKSTEP_CHECK(state_.totals.samples > 0);
+  for (GradientBucket& bucket : state_.buckets)
+    bucket.mean(state_.totals.samples, gradient, state_.units, see);
 }
 
-void GradientReducer::show_sums(const SeeSums& see) {
-  for (GradientBucket& bucket : state_->buckets) bucket.show(state_->units, see);
+void GradientReducer::Sums::show(const SeeSums& see) {
+  for (GradientBucket& bucket : state_.buckets) bucket.show(state_.units, see);
 }
 
 }  // namespace lockstep

@@ -29,10 +29,19 @@ struct StepTotals {
   std::int64_t correct = 0;
   bool stop_requested = false;
   /// Numbers that are in no sum. They are samples whose loss is not finite, and gradients that are not or are too
-  /// large (GradientReducer::refusals() tells of which tensors). Any makes the sums of this step worthless.
+  /// large (GradientReducer::Sums::refusals() tells of which tensors). Any makes the sums of this step worthless.
   std::int64_t refused = 0;
 
   double loss() const;  ///< sum over samples, in nats, rounded once
+};
+
+/// Seconds over all steps of a reducer.
+struct ReducerTimes {
+  double under_way =
+      0;  ///< in which a bucket was under way. What wait() did not wait of it ran beside backward
+  double comparing = 0;  ///< in which wait() compared the result with what was sent. Not in what it returns
+  /// Each bucket's, in plan order, from begin_step() until it left.
+  std::vector<double> until_left = {};
 };
 
 /// One per rank. A step:
@@ -40,18 +49,24 @@ struct StepTotals {
 ///   add(...) from any thread, for each range of each grain, as backward produces it
 ///   add_sums(...) once per grain
 ///   poll() between layers, from any thread: lets collectives progress
-///   wait(): every bucket summed over all ranks; then totals() and mean_gradient() are valid
+///   wait(): every bucket summed over all ranks; then sums() are valid until the next step
 /// A bucket leaves when all grains of this rank have added all of it; buckets leave in plan order on every
 /// rank.
 class GradientReducer {
+  struct State;
+
  public:
+  class Sums;
+  /// Some sums of a tensor, `first` counted in the arena.
+  using SeeSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
+
   /// @param units  of all tensors that the plan covers; borrowed. May change between steps, on all ranks
   /// alike
   GradientReducer(Communicator& comm, const BucketPlan& plan, const GradientUnits& units,
                   Determinism determinism);
   ~GradientReducer();
 
-  /// @param notes_terms  terms are remembered: foreseen_refusals() and sum_again() may be called
+  /// @param notes_terms  terms are remembered: Sums::foreseen_refusals() and Sums::make_again() may be called
   void begin_step(int local_grains, bool stop_requested, bool notes_terms = false);
   /// Adds a grain's gradient sums for arena range [offset, offset + size); any thread may.
   void add(std::size_t offset, std::size_t size, const GradientTerms& gradients);
@@ -66,45 +81,51 @@ class GradientReducer {
   /// @returns seconds spent waiting: communication that backward did not hide
   /// @throws SumsDifferError  on all ranks: on one of them exact sums have changed on their way
   double wait();
-  /// Fingerprints of each tensor's sums of this rank's own grains in the last step, complete or not over all ranks.
-  /// Only under `world`.
-  SumFingerprints own_fingerprints() const;
-  /// Fingerprint of all these sums together, as they were before they left. Nothing where sums are not compared.
-  std::optional<std::uint64_t> fingerprint_that_left() const;
+  Sums sums() const;
+  const ReducerTimes& times() const;
   /// Borrows it: sees sums from the next step on. Under `world`, and where there are other ranks.
   void show_to(SumObserver& observer);
-  /// Time in which a bucket was under way, over all steps. What wait() did not wait of it ran beside backward.
-  double seconds_under_way() const;
-  /// Time in which wait() compared the result with what was sent, over all steps. Not in what it returns.
-  double seconds_comparing() const;
-  /// Time of each bucket, in plan order, from begin_step() until it left, over all steps.
-  std::span<const double> seconds_until_left() const;
 
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// The sums of a reducer's last step.
+class GradientReducer::Sums {
+ public:
   const StepTotals& totals() const;
   /// Refusals of each tensor, over all ranks; all zero if nothing was refused.
   std::span<const TensorRefusals> refusals() const;
+  /// Fingerprints of each tensor's sums of this rank's own grains, complete or not over all ranks. Only under `world`.
+  SumFingerprints own_fingerprints() const;
+  /// Fingerprint of all these sums together, as they were before they left. Nothing where sums are not compared.
+  std::optional<std::uint64_t> fingerprint_that_left() const;
+  /// Largest |sum| of each tensor, in its units (GradientUnits::refine). Only under `world`.
+  std::vector<double> largest() const;
   /// Predicts what the same step will refuse in the current units. It says for each tensor whether a term of a rank
   /// is too large for them. Only under `world`, after a step that notes terms. Collective.
-  std::vector<TensorRefusals> foreseen_refusals();
-  /// Sums the last step again in the current units, in which all its terms fit, without computing it again.
+  std::vector<TensorRefusals> foreseen_refusals() const;
+  /// Sums again in the current units, in which all terms fit, without computing the step again.
   /// Only under `world`, after a step that notes terms. Collective.
   /// @returns false, and leaves the sums as they are, where that takes terms that are not remembered; alike on all ranks
-  bool sum_again();
-  /// Largest |sum| of each tensor, in its units (GradientUnits::refine). Only under `world`.
-  std::vector<double> largest_sums() const;
-  /// Some sums of a tensor, `first` counted in the arena.
-  using SeeSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
+  bool make_again();
   /// Writes the mean gradient over the whole global batch, arena order.
   /// @param see  is called with all sums, some at a time, just before they are divided: while they are in the cache.
   ///             May change them. Only under `world`; may be empty
-  void mean_gradient(float* gradient, const SeeSums& see = {});
+  void mean(float* gradient, const SeeSums& see = {});
   /// Shows all sums, some at a time. Only under `world`.
-  void show_sums(const SeeSums& see);
+  void show(const SeeSums& see);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  friend GradientReducer;
+  explicit Sums(State& state) : state_(state) {}
+
+  State& state_;
 };
+
+inline GradientReducer::Sums GradientReducer::sums() const {
+  return Sums(*state_);
+}
 
 // The trailing elements of the last bucket: what every rank must know after a step, besides the gradient.
 

@@ -137,9 +137,9 @@ TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
       reducer.add(0, 1, &gradient);
       reducer.add_sums({1.0, 0}, 1);
       reducer.wait();
-      EXPECT_EQ(reducer.totals().refused, std::isnan(gradient) ? 2 : 0);
-      EXPECT_EQ(reducer.refusals()[0].not_finite, std::isnan(gradient) ? 2 : 0);
-      EXPECT_EQ(reducer.totals().stop_requested, std::isnan(gradient));
+      EXPECT_EQ(reducer.sums().totals().refused, std::isnan(gradient) ? 2 : 0);
+      EXPECT_EQ(reducer.sums().refusals()[0].not_finite, std::isnan(gradient) ? 2 : 0);
+      EXPECT_EQ(reducer.sums().totals().stop_requested, std::isnan(gradient));
     }
   });
 }
@@ -154,10 +154,10 @@ TEST(GradientReducerTest, RefusalsOfOtherUnitsAreForeseenByAllRanks) {
     reducer.add(0, 2, gradients);
     reducer.add_sums({1.0, 0}, 1);
     reducer.wait();
-    EXPECT_EQ(reducer.foreseen_refusals()[0].too_large, 0);
+    EXPECT_EQ(reducer.sums().foreseen_refusals()[0].too_large, 0);
     units.restore(std::vector<std::int16_t>{-57}, 0);
     EXPECT_GT(1.0F, units.format(0).limit / 2);
-    EXPECT_EQ(reducer.foreseen_refusals()[0].too_large, 1);
+    EXPECT_EQ(reducer.sums().foreseen_refusals()[0].too_large, 1);
   });
 }
 
@@ -184,7 +184,7 @@ struct StepOfTwoTensors {
 
   std::vector<float> mean() {
     std::vector<float> gradient(12);
-    reducer.mean_gradient(gradient.data());
+    reducer.sums().mean(gradient.data());
     return gradient;
   }
 };
@@ -196,15 +196,15 @@ TEST_P(ReducerRanksTest, SumsOfSmallTensorsAreMadeAgainInOtherUnits) {
     const std::vector<float> coarse = again.mean();
     for (StepOfTwoTensors* step : {&again, &anew})
       step->units.restore(std::vector<std::int16_t>{-60, -40}, 0);
-    EXPECT_TRUE(again.reducer.sum_again());
+    EXPECT_TRUE(again.reducer.sums().make_again());
     anew.compute(false);
     EXPECT_EQ(again.mean(), anew.mean());
     EXPECT_NE(again.mean(), coarse);
-    EXPECT_EQ(again.reducer.own_fingerprints(), anew.reducer.own_fingerprints());
-    EXPECT_TRUE(again.reducer.sum_again()) << "nothing has changed";
+    EXPECT_EQ(again.reducer.sums().own_fingerprints(), anew.reducer.sums().own_fingerprints());
+    EXPECT_TRUE(again.reducer.sums().make_again()) << "nothing has changed";
     EXPECT_EQ(again.mean(), anew.mean());
     again.units.restore(std::vector<std::int16_t>{-60, -60}, 0);
-    EXPECT_FALSE(again.reducer.sum_again()) << "the second tensor is not remembered";
+    EXPECT_FALSE(again.reducer.sums().make_again()) << "the second tensor is not remembered";
   });
 }
 

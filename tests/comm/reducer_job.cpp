@@ -112,15 +112,15 @@ StepResult run_step(Communicator& comm, const ReducerJob& job, int rank) {
     add_all(reducer, job, mine);
     reducer.wait();
   }
-  const StepTotals& totals = reducer.totals();
+  const StepTotals& totals = reducer.sums().totals();
   StepResult result{std::vector<float>(job.parameters),
                     totals.samples,
                     totals.correct,
                     totals.loss(),
                     totals.stop_requested,
                     totals.refused,
-                    {reducer.refusals().begin(), reducer.refusals().end()}};
-  reducer.mean_gradient(result.gradient.data());
+                    {reducer.sums().refusals().begin(), reducer.sums().refusals().end()}};
+  reducer.sums().mean(result.gradient.data());
   return result;
 }
 

@@ -130,7 +130,7 @@ TEST(SumCheckTest, TheStepCanBeComputedAgain) {
         EXPECT_THROW(reducer.wait(), SumsDifferError);
       } else {
         EXPECT_NO_THROW(reducer.wait());
-        EXPECT_EQ(reducer.totals().samples, 2);
+        EXPECT_EQ(reducer.sums().totals().samples, 2);
       }
     }
   });

@@ -6,6 +6,7 @@
 
 #include "common/env.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/file_record.hpp"
 #include "trainer/checkpoint/state.hpp"
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Heads and records in bytes, little-endian.
-#include "common/error.hpp"
-#include "trainer/checkpoint/trail.hpp"
+#include "trainer/checkpoint/trail_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -108,8 +108,6 @@ class DeviceDataParallel final : public DataParallel {
     return evaluator_of(part).evaluate(comm_, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
-  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
-  StepTimes times() const override { return times_; }
 
  private:
   StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
@@ -188,7 +186,6 @@ class DeviceDataParallel final : public DataParallel {
   std::unique_ptr<Event> series_done_;
   std::int64_t epoch_on_device_ = -1;
   std::int64_t first_of_series_ = 0;  ///< steps taken before it
-  StepTimes times_;
 };
 
 DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device,

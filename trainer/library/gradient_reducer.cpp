@@ -99,9 +99,9 @@ struct GradientReducer::Inside {
                         fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", step + 1,
                                     trial.failure().terms, trial.failure().tensor),
                         0);
-    reducer.mean_gradient(gradient.data());
+    reducer.sums().mean(gradient.data());
     ++step;
-    return reducer.totals().samples;
+    return reducer.sums().totals().samples;
   }
 
   struct Term {
@@ -117,13 +117,13 @@ struct GradientReducer::Inside {
 
   StepTrial::Outcome decide(StepTrial& trial) {
     return trial.decide(
-        reducer.totals(), reducer.refusals(), [&] { return reducer.largest_sums(); },
-        [&] { return reducer.foreseen_refusals(); });
+        reducer.sums().totals(), reducer.sums().refusals(), [&] { return reducer.sums().largest(); },
+        [&] { return reducer.sums().foreseen_refusals(); });
   }
 
   /// Adds the terms again, unless the reducer remembers enough of them.
   StepTrial::Outcome sum_in_other_units(StepTrial& trial) {
-    if (!notes_terms || !reducer.sum_again()) {
+    if (!notes_terms || !reducer.sums().make_again()) {
       begin();
       for (const auto& term : kept) give(*term);
       reducer.wait();

@@ -44,10 +44,10 @@ class CpuStageEngine final : public StageEngine {
   void begin_replay(int grains) override;
   SumFingerprints end_replay() override;
   std::uint64_t fingerprint_that_left() override {
-    return arena_ ? arena_->reducer().fingerprint_that_left().value() : 0;
+    return arena_ ? arena_->reducer().sums().fingerprint_that_left().value() : 0;
   }
   std::vector<double> largest_sums() override {
-    return arena_ ? arena_->reducer().largest_sums() : std::vector<double>();
+    return arena_ ? arena_->reducer().sums().largest() : std::vector<double>();
   }
   std::vector<double> gradient_squares() override {
     return arena_ ? arena_->gradient_squares() : std::vector<double>();
@@ -78,7 +78,7 @@ class CpuStageEngine final : public StageEngine {
     if (into_ != nullptr) into_->poll();
   }
   static SumFingerprints fingerprints_of(const GradientReducer* reducer) {
-    return reducer == nullptr ? SumFingerprints() : reducer->own_fingerprints();
+    return reducer == nullptr ? SumFingerprints() : reducer->sums().own_fingerprints();
   }
 
   int first_stage_;                      ///< this rank's
@@ -209,7 +209,7 @@ SumFingerprints CpuStageEngine::end_replay() {
 StageSums CpuStageEngine::reduce() {
   if (!arena_) return {counters_, {}};
   arena_->reducer().wait();
-  const auto refusals = arena_->reducer().refusals();
+  const auto refusals = arena_->reducer().sums().refusals();
   if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
   return {counters_, std::vector<TensorRefusals>(refusals.size())};
 }

@@ -43,7 +43,8 @@ struct Hogwild::Share {
 };
 
 Hogwild::Hogwild(const TrainingSetup& setup, Communicator& comm)
-    : ParallelStrategy(sampler_options(setup, comm), kMostStepsBetweenMeetings),
+    : ParallelStrategy(setup.options, setup.network.parameters(), sampler_options(setup, comm),
+                       kMostStepsBetweenMeetings),
       network_(setup.network),
       setup_(setup),
       data_(*setup.data),
@@ -58,6 +59,7 @@ Hogwild::Hogwild(const TrainingSetup& setup, Communicator& comm)
       shared_(comm, setup.network.parameters().size),
       before_(setup.network.parameters().size),
       arena_(whole_network(setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm) {
+  teams_.held = held_tensors(network_.parameters());
   threads_.front().execution.record_into(comm.activity().timeline());
 }
 

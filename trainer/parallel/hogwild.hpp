@@ -55,11 +55,8 @@ class Hogwild final : public ParallelStrategy {
   TrainedState whole_state() override { return arena_.state(); }
   void distribute() override;
   void collect() override;
-  TrainedState own_state() override { return whole_state(); }
-  void own_state_changed() override { LOCKSTEP_CHECK(false); }  // its weights are those of all
-  Teams teams() const override { return {.held = held_tensors(network_.parameters())}; }
-
-  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
+  /// It cannot be changed: its weights are those of all.
+  void visit_own_state(const StateVisit& visit) override { LOCKSTEP_CHECK(!visit(whole_state())); }
   StrategyDescription describe() const override;
 
  private:

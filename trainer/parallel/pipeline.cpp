@@ -33,7 +33,8 @@ std::vector<std::span<float>> spans_of(const TrainedState& state, std::size_t fi
 
 Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, const DeviceSetup& device,
                    Communicator& comm, StagePlan plan)
-    : ParallelStrategy(pipeline_sampling(setup.options, setup.data->train, plan, comm.rank()),
+    : ParallelStrategy(setup.options, setup.network.parameters(),
+                       pipeline_sampling(setup.options, setup.data->train, plan, comm.rank()),
                        /*longest_series=*/1),
       options_(options),
       setup_(setup),
@@ -44,7 +45,6 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
       replicas_(comm.split(rank_)),
       members_(plan_.replicas > 1 ? comm.split(replica()) : nullptr),
       units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
-      update_(setup.options, setup.network.parameters(), sampler_.steps_per_epoch()),
       held_(held_layout(setup.network, plan_, rank_)),
       engine_((device.gpu ? make_device_stage_engine : make_cpu_stage_engine)({.setup = setup,
                                                                                .device = device_,
@@ -70,6 +70,13 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
                         ? fingerprint_layout(setup.network.parameters(), whole_buffers_.count()).slots()
                         : 0) {
   engine_->while_waiting([this] { links_->look_after(); });
+  teams_ = {.peers = replicas_.get(),
+            .members = members_.get(),
+            .held = held_.tensors,
+            .holders = checks_.holders(),
+            .share_parts = checks_.share_parts(),
+            .reads_pictures = plan_.rank_of(0),
+            .reads_labels = plan_.rank_of(plan_.last())};
 }
 
 template <typename Work>
@@ -319,20 +326,10 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
   }
 }
 
-TrainedState Pipeline::own_state() {
-  if (held_.ranges.empty()) return {{}, {}, units_};
-  engine_->fetch_state();
-  return engine_->state();
-}
-
-Teams Pipeline::teams() const {
-  return {.peers = replicas_.get(),
-          .members = members_.get(),
-          .held = held_.tensors,
-          .holders = checks_.holders(),
-          .share_parts = checks_.share_parts(),
-          .reads_pictures = plan_.rank_of(0),
-          .reads_labels = plan_.rank_of(plan_.last())};
+void Pipeline::visit_own_state(const StateVisit& visit) {
+  if (!held_.ranges.empty()) engine_->fetch_state();
+  const TrainedState none{{}, {}, units_};
+  if (visit(held_.ranges.empty() ? none : engine_->state())) engine_->commit_state();
 }
 
 StrategyDescription Pipeline::describe() const {

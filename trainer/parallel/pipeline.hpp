@@ -17,6 +17,7 @@
 #include "trainer/parallel/stage_engine.hpp"
 #include "trainer/parallel/stage_links.hpp"
 #include "trainer/parallel/stage_plan.hpp"
+#include "trainer/parallel/stage_worker.hpp"
 #include "trainer/training/setup.hpp"
 #include "trainer/training/strategy.hpp"
 #include "trainer/training/training_step.hpp"
@@ -98,14 +99,10 @@ class Pipeline final : public ParallelStrategy {
   TrainedState whole_state() override;
   void distribute() override;
   void collect() override;
-  TrainedState own_state() override;
-  void own_state_changed() override { engine_->commit_state(); }
-  Teams teams() const override;
+  void visit_own_state(const StateVisit& visit) override;
   StepMeasures measures() override;
   /// All but the sums after their reduction; those on their way where there are replicas.
   void require_sight(Sight part) const override;
-
-  const WeightUpdate& weight_update() const override { return update_; }
   StrategyDescription describe() const override;
   StrategySummary summary() override;
 
@@ -141,7 +138,6 @@ class Pipeline final : public ParallelStrategy {
   std::unique_ptr<Communicator> replicas_;  ///< the ranks with the same stages
   std::unique_ptr<Communicator> members_;   ///< those of this pipeline, where there are others
   GradientUnits units_;                     ///< the whole network's
-  WeightUpdate update_;                     ///< the whole network's
   HeldLayout held_;
   std::unique_ptr<StageEngine> engine_;
   std::unique_ptr<StageLinks> links_;

@@ -5,56 +5,29 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
 #include "kernels/device.hpp"
 #include "models/arena.hpp"
 #include "models/network.hpp"
 #include "trainer/device/gpu.hpp"
-#include "trainer/parallel/stage_links.hpp"
+#include "trainer/parallel/held_layout.hpp"
 #include "trainer/parallel/stage_plan.hpp"
 #include "trainer/training/evaluator.hpp"
 #include "trainer/training/setup.hpp"
 #include "trainer/training/step_observer.hpp"
 #include "trainer/training/training_step.hpp"
 #include "trainer/training/weight_update.hpp"
-#include "trainer/verify/wrong_rank.hpp"
+#include "trainer/verify/share_replay.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace lockstep {
-
-// The part of a network's arena that a rank of a pipeline holds. That is the parameters of its stages, one stage
-// after the other.
-
-/// A range of the network's arena, and where it lies in the rank's own.
-struct HeldRange {
-  int stage = 0;
-  std::size_t global = 0, local = 0, size = 0;  ///< elements
-  std::size_t first_tensor = 0;                 ///< in the rank's layout
-};
-
-struct HeldLayout {
-  std::vector<HeldRange> ranges;  ///< for its stages that have parameters
-  ParameterLayout layout;         ///< one after the other
-  std::vector<HeldTensor> tensors;
-
-  /// Null: the stage has no parameters.
-  const HeldRange* range_of(int stage) const;
-  /// The units of the tensors held become those of the whole network. @returns whether any changed
-  bool take_units(const GradientUnits& whole, GradientUnits& own) const;
-  /// A bucket for each range. Later stages are complete first.
-  BucketPlan buckets() const;
-};
-HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
 
 /// A micro-batch of one round of passes.
 struct StageGrain {
@@ -136,13 +109,13 @@ class StageEngine {
 
   // For replays, where there are some, between reduce() and update(): begin_replay(), passes, end_replay().
 
-  /// Fingerprints of the reduced step for each tensor held, as GradientReducer::own_fingerprints().
+  /// Fingerprints of the reduced step for each tensor held, as GradientReducer::Sums::own_fingerprints().
   virtual SumFingerprints own_fingerprints() = 0;
   /// Passes over another pipeline's micro-batches of this step follow, and add to sums of their own.
   virtual void begin_replay(int grains) = 0;
   /// Fingerprints for each tensor held. The step's own result is as it was.
   virtual SumFingerprints end_replay() = 0;
-  /// Needs replicas and exact sums: as GradientReducer::fingerprint_that_left(); 0 without parameters.
+  /// Needs replicas and exact sums: as GradientReducer::Sums::fingerprint_that_left(); 0 without parameters.
   virtual std::uint64_t fingerprint_that_left() = 0;
   /// Largest sums for each tensor held, over the replicas: GradientUnits::refine().
   virtual std::vector<double> largest_sums() = 0;
@@ -213,62 +186,5 @@ class StageEngine {
 /// Collective.
 std::unique_ptr<StageEngine> make_cpu_stage_engine(const StageEngineParts& parts);
 std::unique_ptr<StageEngine> make_device_stage_engine(const StageEngineParts& parts);
-
-// The stages of one rank at work: passes over grains, in the order of the schedule.
-
-/// Times of the passes of one stage.
-struct StageTimes {
-  double forward = 0, backward = 0;  ///< seconds, from the input being there to the output being on its way
-  std::int64_t forwards = 0, backwards = 0;
-};
-
-/// Messages between this rank's stages and those of other ranks in a step. By StageLinks::tag_of(), they are
-/// fingerprints of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
-struct StageMessages {
-  std::vector<std::uint64_t> sent, arrived;
-};
-
-class StageWorker {
- public:
-  /// Borrows all references.
-  StageWorker(PipelineOrder order, const StagePlan& plan, int rank, StageLinks& links, StageEngine& engine,
-              StepObserver& observer, Timeline* timeline);
-
-  /// Every pass that this rank has in a step over these grains, which lie in the training set.
-  void train(std::span<const StageGrain> grains) { run(grains, order_); }
-  /// Forward passes over grains of what the engine evaluates.
-  void evaluate(std::span<const StageGrain> grains) { run(grains, PipelineOrder::kForward); }
-
-  /// The training schedule for so many grains.
-  const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }
-  /// Messages of the last train(). Zeros where messages are not in host memory.
-  const StageMessages& messages() const { return messages_; }
-
-  const StageTimes& times(int stage) const { return at(times_, stage); }
-  /// Seconds of passes, of all stages of this rank.
-  double busy() const;
-
- private:
-  const PipelineSchedule& schedule(int grains, PipelineOrder order);
-  void run(std::span<const StageGrain> grains, PipelineOrder order);
-  void forward(const StageVisit& visit);
-  void backward(const StageVisit& visit);
-  /// True if messages between the two have fingerprints.
-  bool compares(const StageVisit& visit, int other) const;
-  void note_sent(const StageVisit& visit, int to, std::span<const float> values);
-  void note_arrived(const StageVisit& visit, int from, std::span<float> values);
-
-  const StagePlan& plan_;
-  int rank_;
-  StageLinks& links_;
-  StageEngine& engine_;
-  StepObserver& observer_;
-  PipelineOrder order_;
-  std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
-  std::vector<StageTimes> times_;                                        ///< for each stage of the network
-  StageMessages messages_;
-  Timeline* timeline_;
-  std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
-};
 
 }  // namespace lockstep

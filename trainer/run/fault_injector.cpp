@@ -206,8 +206,10 @@ void FaultInjector::strike() {
       strategy_.require_sight(sight_);
       if (sight_ == Sight::kSamples) return flip_bits_of_a_sample();
       if (sight_ != Sight::kState) return armed_.store(true);
-      change_state(strategy_.own_state());
-      return strategy_.own_state_changed();
+      return strategy_.visit_own_state([this](const TrainedState& own) {
+        change_state(own);
+        return true;
+      });
     case Kind::kDesync:
       return comm_.barrier();
   }

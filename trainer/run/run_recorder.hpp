@@ -4,7 +4,7 @@
 #pragma once
 
 #include "trainer/run/run_context.hpp"
-#include "trainer/training/training_step.hpp"
+#include "trainer/training/step_series.hpp"
 
 #include <cstddef>
 #include <cstdint>

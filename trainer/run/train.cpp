@@ -85,7 +85,7 @@ void open_chosen(RunContext& run, std::unique_ptr<RunDirectory>& directory, cons
 /// Places of all ranks, and the share of a batch that each has. Collective.
 RankStretch ranks_here(const RunContext& run) {
   const auto grains = run.strategy->sampler().local_grains(0);
-  const Teams teams = run.strategy->teams();
+  const Teams& teams = run.strategy->teams();
   std::optional<std::vector<std::int64_t>> tensors;  // nothing: all
   if (!teams.holders.empty()) {
     tensors.emplace();

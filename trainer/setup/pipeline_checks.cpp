@@ -14,7 +14,7 @@
 #include "trainer/training/cut_step.hpp"
 #include "trainer/training/trained_state.hpp"
 #include "trainer/training/worker_pool.hpp"
-#include "trainer/verify/wrong_rank.hpp"
+#include "trainer/verify/share_replay.hpp"
 
 #include <fmt/format.h>
 

@@ -49,11 +49,9 @@ class CpuDataParallel final : public DataParallel {
                               grain_, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
-  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
   StepMeasures measures() override {
     return {norm_of_all(arena_.gradient_squares()), share_rounded_to_zero(comm_, rounding_)};
   }
-  StepTimes times() const override;
 
  private:
   StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
@@ -100,7 +98,6 @@ class CpuDataParallel final : public DataParallel {
   CutStep cut_step_;
   std::int64_t series_steps_ = 0;                      ///< taken of the series under way
   std::optional<cpu::int16::RoundingCount> rounding_;  ///< this rank's, in the step taken last
-  StepTimes times_;
 };
 
 CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
@@ -118,6 +115,7 @@ CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
                 setup.options.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   reducer_.show_to(observers_);
+  times_.until_left.resize(setup.plan.buckets.size());
   if (comm.size() > 1 && setup.options.step.replay_every_steps != 0 && arena_.has_units()) prepare_replays();
 }
 
@@ -125,6 +123,10 @@ StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t
   StepSeries series;
   for (series_steps_ = 0; series_steps_ < count && !series.failure; series_steps_ = series.steps)
     step(after(position, series.steps), stop_requested, series);
+  times_.under_way = reducer_.times().under_way;
+  times_.comparing = reducer_.times().comparing;
+  times_.until_left = reducer_.times().until_left;
+  for (const ThreadContext& thread : threads_) times_.input = std::max(times_.input, thread.input_seconds);
   return series;
 }
 
@@ -144,13 +146,15 @@ class CpuDataParallel::Step final : public StepWork {
     rank_.compute(position_, grains_, stop_requested_);
     rank_.rounding_ = counts ? std::optional(rank_.take_count()) : std::nullopt;
     rank_.wait_for_sums();
-    return {rank_.reducer_.totals(), rank_.reducer_.refusals()};
+    return {rank_.reducer_.sums().totals(), rank_.reducer_.sums().refusals()};
   }
   void take(const StepTotals& /*totals*/) override { rank_.update(position_, series_); }
   bool has_units() const override { return rank_.arena_.has_units(); }
-  std::vector<double> largest_sums() override { return rank_.reducer_.largest_sums(); }
-  std::vector<TensorRefusals> foreseen_refusals() override { return rank_.reducer_.foreseen_refusals(); }
-  bool sum_again() override { return rank_.notes_terms_ && rank_.reducer_.sum_again(); }
+  std::vector<double> largest_sums() override { return rank_.reducer_.sums().largest(); }
+  std::vector<TensorRefusals> foreseen_refusals() override {
+    return rank_.reducer_.sums().foreseen_refusals();
+  }
+  bool sum_again() override { return rank_.notes_terms_ && rank_.reducer_.sums().make_again(); }
 
   const StepPosition& position() const override { return position_; }
   SumFingerprints own_share() override { return rank_.parts_of_share(rank_.reducer_); }
@@ -158,7 +162,7 @@ class CpuDataParallel::Step final : public StepWork {
   SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
     return rank_.gradients_of(position_, grains);
   }
-  void show_sums(const GradientReducer::SeeSums& see) override { rank_.reducer_.show_sums(see); }
+  void show_sums(const GradientReducer::SeeSums& see) override { rank_.reducer_.sums().show(see); }
 
  private:
   CpuDataParallel& rank_;
@@ -187,7 +191,7 @@ void CpuDataParallel::update(const StepPosition& position, StepSeries& series) {
   const auto reduced = Clock::now();
   comm_.activity().enter(Phase::kUpdating);
   arena_.take_sums(position.global_step, series.fingerprints);
-  if (const auto own = reducer_.fingerprint_that_left()) series.own_sums.push_back(*own);
+  if (const auto own = reducer_.sums().fingerprint_that_left()) series.own_sums.push_back(*own);
   cut_step_.move_kept(arena_.weights().data());
   times_.optimizer += seconds_since(reduced);
 }
@@ -209,7 +213,7 @@ SumFingerprints CpuDataParallel::gradients_of(const StepPosition& position,
 
 SumFingerprints CpuDataParallel::parts_of_share(const GradientReducer& reducer) const {
   SumFingerprints parts = cut_step_.own_sums();
-  const SumFingerprints tensors = reducer.own_fingerprints();
+  const SumFingerprints tensors = reducer.sums().own_fingerprints();
   parts.insert(parts.end(), tensors.begin(), tensors.end());
   return parts;
 }
@@ -321,16 +325,6 @@ void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& g
   if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
   const TimeSpan span(timeline(), Work::kInput, "next");
   loader_.prefetch(sampler_.indices(next, grain));
-}
-
-StepTimes CpuDataParallel::times() const {
-  StepTimes times = times_;
-  times.under_way = reducer_.seconds_under_way();
-  times.comparing = reducer_.seconds_comparing();
-  const auto left = reducer_.seconds_until_left();
-  times.until_left.assign(left.begin(), left.end());
-  for (const ThreadContext& thread : threads_) times.input = std::max(times.input, thread.input_seconds);
-  return times;
 }
 
 }  // namespace

@@ -10,6 +10,33 @@
 #include <fmt/format.h>
 
 namespace lockstep {
+namespace {
+
+/// Each rank is a team.
+Teams teams_of(const Network& network, Communicator& comm) {
+  Teams teams{.peers = &comm, .held = held_tensors(network.parameters())};
+  const auto& layers = network.layers();
+  const std::vector<Cut> cuts = cuts_of(network), backward = backward_cuts_of(network);
+  for (const Cut& cut : cuts)
+    teams.share_parts.push_back(
+        {fmt::format("the sums of layer {} over the batch", layers[cut.layer]->name())});
+  for (std::size_t i = backward.size(); i-- > 0;)
+    teams.share_parts.push_back(
+        {fmt::format("the sums of layer {} over the batch, in backward", layers[backward[i].layer]->name())});
+  for (const Parameter& tensor : network.parameters().parameters)
+    teams.share_parts.push_back({"the gradients of " + tensor.name});
+  return teams;
+}
+
+}  // namespace
+
+DataParallel::DataParallel(const TrainingSetup& setup, Communicator& comm, std::int64_t longest_series)
+    : ParallelStrategy(setup.options, setup.network.parameters(), sampler_options(setup, comm),
+                       longest_series),
+      setup_(setup),
+      comm_(comm) {
+  teams_ = teams_of(setup.network, comm);
+}
 
 StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   try {
@@ -18,21 +45,6 @@ StepSeries DataParallel::run(const StepPosition& position, std::int64_t count, b
     observers_.sums_differ(error, position.global_step + steps_taken() + 1);
     throw;
   }
-}
-
-Teams DataParallel::teams() const {
-  Teams teams{.peers = &comm_, .held = held_tensors(setup_.network.parameters())};
-  const auto& layers = setup_.network.layers();
-  const std::vector<Cut> cuts = cuts_of(setup_.network), backward = backward_cuts_of(setup_.network);
-  for (const Cut& cut : cuts)
-    teams.share_parts.push_back(
-        {fmt::format("the sums of layer {} over the batch", layers[cut.layer]->name())});
-  for (std::size_t i = backward.size(); i-- > 0;)
-    teams.share_parts.push_back(
-        {fmt::format("the sums of layer {} over the batch, in backward", layers[backward[i].layer]->name())});
-  for (const Parameter& tensor : setup_.network.parameters().parameters)
-    teams.share_parts.push_back({"the gradients of " + tensor.name});
-  return teams;
 }
 
 void DataParallel::distribute() {
@@ -47,9 +59,9 @@ void DataParallel::collect() {
   if (comm_.rank() == 0) fetch_state();
 }
 
-TrainedState DataParallel::own_state() {
+void DataParallel::visit_own_state(const StateVisit& visit) {
   fetch_state();
-  return whole_state();
+  if (visit(whole_state())) put_weights();
 }
 
 void DataParallel::require_sight(Sight part) const {
@@ -68,9 +80,10 @@ StrategyDescription DataParallel::describe() const {
 }
 
 void exchange_weights(ParallelStrategy& strategy, const std::string& average) {
-  const TrainedState own = strategy.own_state();
-  if (!own.weights.empty()) exchange(own, average);
-  strategy.own_state_changed();
+  strategy.visit_own_state([&average](const TrainedState& own) {
+    if (!own.weights.empty()) exchange(own, average);
+    return true;
+  });
 }
 
 bool evaluate_averages(ParallelStrategy& strategy, std::int64_t steps, EvaluatedPart part,

@@ -20,15 +20,12 @@ class DataParallel : public ParallelStrategy {
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) final;
   void distribute() final;
   void collect() final;
-  TrainedState own_state() final;
-  void own_state_changed() final { put_weights(); }
-  Teams teams() const final;
+  void visit_own_state(const StateVisit& visit) final;
   void require_sight(Sight part) const override;
   StrategyDescription describe() const final;
 
  protected:
-  DataParallel(const TrainingSetup& setup, Communicator& comm, std::int64_t longest_series)
-      : ParallelStrategy(sampler_options(setup, comm), longest_series), setup_(setup), comm_(comm) {}
+  DataParallel(const TrainingSetup& setup, Communicator& comm, std::int64_t longest_series);
 
   virtual StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// Steps taken in a series that an error has ended.

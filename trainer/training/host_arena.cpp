@@ -30,7 +30,7 @@ void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& 
     row = Row(rows).last(row_->slots());
     mean_seen(row);
   } else {
-    reducer_->mean_gradient(gradient_.data());
+    reducer_->sums().mean(gradient_.data());
   }
   clip_gradient(norm);
   if (row_) {
@@ -80,7 +80,7 @@ void HostArena::update(const StepUpdate& step, std::span<const UpdateTensor> ten
 }
 
 void HostArena::mean_seen(Row row) {
-  reducer_->mean_gradient(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
+  reducer_->sums().mean(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
     const HeldTensor& held = held_[tensor];
     row[row_->gradient(held.number)] += cpu::fingerprint(kGradientBuffer, held.first + (first - held.local),
                                                          std::span<const std::int64_t>(sums));

@@ -28,7 +28,6 @@ class HostArena {
 
   std::span<float> weights() { return weights_.span(); }
   TrainedState state() { return {weights_.span(), buffers_.views(), units_}; }
-  const WeightUpdate& weight_update() const { return update_; }
   GradientUnits& units() { return units_; }
   GradientReducer& reducer() { return *reducer_; }
   const GradientReducer& reducer() const { return *reducer_; }

@@ -72,7 +72,7 @@ struct StepOptions {
   int grain = 64;
   BatchSplit split = BatchSplit::kEven;  ///< divides a batch among the ranks
   static constexpr std::int64_t kAutoReplays = -1;
-  /// Ranks compute each other's shares again; 0: never. trainer/verify/wrong_rank.hpp says what auto is.
+  /// Ranks compute each other's shares again; 0: never. trainer/verify/share_replay.hpp says what auto is.
   std::int64_t replay_every_steps = 0;
 };
 

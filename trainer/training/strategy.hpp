@@ -12,19 +12,18 @@
 #include "models/network.hpp"
 #include "trainer/training/evaluator.hpp"
 #include "trainer/training/step_observer.hpp"
+#include "trainer/training/step_series.hpp"
 #include "trainer/training/teams.hpp"
 #include "trainer/training/trained_state.hpp"
-#include "trainer/training/training_step.hpp"
 #include "trainer/training/weight_update.hpp"
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,6 +69,9 @@ struct StepMeasures {
   std::optional<double> rounded_to_zero = {};
 };
 
+/// @returns true if it has changed the state
+using StateVisit = std::function<bool(const TrainedState& own)>;
+
 /// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
 /// equal arguments, unless it says otherwise.
 ///
@@ -102,12 +104,11 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
-  /// The state that this rank trains, brought into host memory: Teams::held, in its order. Empty where it holds none.
-  virtual TrainedState own_state() = 0;
-  /// Goes on from the state that own_state() gave, which was changed.
-  virtual void own_state_changed() = 0;
+  /// Shows the state that this rank trains, brought into host memory: Teams::held, in its order. Empty where it holds
+  /// none. Goes on from what `visit` made of it.
+  virtual void visit_own_state(const StateVisit& visit) = 0;
   /// The ranks that hold and compute the same.
-  virtual Teams teams() const = 0;
+  const Teams& teams() const { return teams_; }
 
   /// Adds an observer of every step from the next one on.
   void observe(std::shared_ptr<StepObserver> observer) { observers_.add(std::move(observer)); }
@@ -119,23 +120,29 @@ class ParallelStrategy {
   /// Once kept: why a series failed on this rank, or an evaluation was left, where samples could not be read.
   UnreadSamples& unread() { return unread_; }
 
-  virtual const WeightUpdate& weight_update() const = 0;
+  /// The whole network's.
+  const WeightUpdate& weight_update() const { return update_; }
   /// This rank's sampler: steps an epoch, sizes of batches.
   const DistributedSampler& sampler() const { return sampler_; }
   virtual StrategyDescription describe() const = 0;
   /// Collective.
   virtual StepMeasures measures() { return {}; }
   /// Times, from strategies that measure them.
-  virtual StepTimes times() const { return {}; }
+  const StepTimes& times() const { return times_; }
   /// Facts worth telling when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
 
  protected:
+  /// @param layout          of the whole network
   /// @param longest_series  however short steps are
-  ParallelStrategy(const DistributedSampler::Options& sampling, std::int64_t longest_series)
-      : sampler_(sampling), series_(longest_series) {}
+  ParallelStrategy(const TrainingOptions& options, const ParameterLayout& layout,
+                   const DistributedSampler::Options& sampling, std::int64_t longest_series)
+      : sampler_(sampling), update_(options, layout, sampler_.steps_per_epoch()), series_(longest_series) {}
 
   DistributedSampler sampler_;
+  WeightUpdate update_;
+  Teams teams_;  ///< those of a rank alone, unless the constructor says others
+  StepTimes times_;
   SeriesLength series_;
   StepObservers observers_;
   UnreadSamples unread_;

@@ -6,6 +6,7 @@
 #include "kernels/optimizers/update_rule.hpp"
 #include "models/arena.hpp"
 #include "trainer/training/optimizers/optimizers.hpp"
+#include "trainer/training/optimizers/schedule.hpp"
 #include "trainer/training/options.hpp"
 #include "trainer/training/weight_averages.hpp"
 

@@ -4,6 +4,7 @@
 #include "trainer/verify/rank_checks.hpp"
 
 #include "common/error.hpp"
+#include "trainer/verify/share_replay.hpp"
 
 #include <algorithm>
 
@@ -72,7 +73,12 @@ std::vector<ComparedPart> RankChecks::state_parts() const {
 SumFingerprints RankChecks::state_fingerprints() {
   const FingerprintLayout layout =
       fingerprint_layout(setup_.network.parameters(), strategy_.weight_update().buffer_names().size());
-  return fingerprints_of_state(layout, teams_.held, strategy_.own_state());
+  SumFingerprints fingerprints;
+  strategy_.visit_own_state([&](const TrainedState& own) {
+    fingerprints = fingerprints_of_state(layout, teams_.held, own);
+    return false;
+  });
+  return fingerprints;
 }
 
 SumFingerprints RankChecks::over_members(const SumFingerprints& mine) const {

@@ -1,22 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Messages for a person when numbers of a rank turn out to be wrong while it trains. They name rank, host, device,
-/// tensor, and what was at fault. And the replay of shares, which finds such ranks.
+/// tensor, and what was at fault.
 #pragma once
 
 #include "comm/agreement.hpp"
 #include "comm/communicator.hpp"
 #include "comm/reduce/sum_check.hpp"
-#include "data/dataset.hpp"
-#include "data/sampler.hpp"
 #include "models/arena.hpp"
-#include "trainer/training/options.hpp"
-#include "trainer/training/teams.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -73,74 +67,5 @@ std::vector<std::string> descriptions(Communicator& comm, const std::string& dev
 
 /// @param tensor  that of the counters is after the last one
 std::string name_of(const ParameterLayout& layout, std::size_t tensor);
-
-// Ranks compute the share of others again, before the weights move. Every processor computes the same bits, so where
-// two differ one of them is wrong, and all together say which. Who computes a share is a *team*: one rank, or the
-// ranks of a pipeline. Each team computes the share of the next one.
-
-/// Steps from one replay to the next, by parallel.replay_every_steps; 0: there are none.
-/// @param teams  one alone replays nothing
-std::int64_t steps_between_replays(const StepOptions& options, int teams, bool on_gpu);
-
-/// A team's result for one share.
-struct ShareResult {
-  int team = 0;  ///< that computed it
-  SumFingerprints sums;
-};
-
-/// Teams that were wrong about one share.
-struct ReplayVerdict {
-  std::vector<int> wrong;  ///< teams; several: it cannot be told which of them
-  bool is_certain = false;
-  std::size_t place = 0;  ///< the first fingerprint that differs
-};
-
-/// The results of most say what is right. Of two teams one that contradicts itself is the wrong one; if both insist, it
-/// cannot be told.
-/// @param results  of at least two teams, of some several
-ReplayVerdict judge_share(std::span<const ShareResult> results);
-
-/// Names the fingerprints in the row of a step (trainer/training/fingerprints.hpp).
-/// @param holders  Teams::holders
-std::vector<ComparedPart> parts_of_row(const ParameterLayout& network,
-                                       const std::vector<std::string>& buffers,
-                                       const std::vector<int>& holders);
-
-/// Ranks that hold copies of one state, and how it is told which of them is wrong.
-struct StateCopies {
-  Communicator& whole;   ///< all ranks
-  Communicator& copies;  ///< those that should hold the same; all ranks are in one such group
-  const std::vector<ComparedPart>& parts;
-  const std::string& device;  ///< this rank's, for the message
-};
-/// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies. It takes eight
-/// bytes a rank where all are equal. Collective.
-/// @param step  for the message
-/// @throws WrongRankError  on all ranks
-void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step);
-
-/// A rank's work for a replay. Each call is collective in its team, whose ranks get the same.
-struct ReplayWork {
-  /// In the order in which numbers follow from each other: the first one that is wrong tells where it began.
-  std::vector<ComparedPart> share_parts, state_parts, sample_parts;
-  /// Computes the share of a team in this step; nothing leaves the team, and nothing moves.
-  std::function<SumFingerprints(int team)> compute_share;
-  std::function<SumFingerprints()> state;
-  /// Fingerprints of a share's samples, as this team has them in memory.
-  std::function<SumFingerprints(int team)> samples;
-};
-
-/// Fingerprints of a share's samples, as they are in memory: one of pictures or features, one of labels.
-SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
-                                        std::int64_t step_in_epoch, int share);
-
-/// Collective.
-/// @param whole  all ranks: teams of equal size, one after the other
-/// @param teams  of this rank and those at its place in the other teams
-/// @param own    of the share that this team has computed in this step
-/// @throws WrongRankError  on all ranks: names the rank that is wrong, its host and device, what it computed, and
-///                      whether its state, its data, its processor or a link is at fault
-void replay_next_share(Communicator& whole, Communicator& teams, const SumFingerprints& own,
-                       const ReplayWork& work, std::int64_t step, const std::string& device);
 
 }  // namespace lockstep

@@ -98,20 +98,16 @@ TEST_F(MetricsTest, PositionIsThatOfAllLinesHoweverOftenTheRunBegan) {
 /// A strategy that only tells how long it took.
 class TimedStrategy final : public ParallelStrategy {
  public:
-  TimedStrategy() : ParallelStrategy({.samples = 1, .global_batch = 1}, 1) {}
+  TimedStrategy() : ParallelStrategy({}, {}, {.samples = 1, .global_batch = 1}, 1) {}
 
-  StepTimes spent;
+  void spend(const StepTimes& times) { times_ = times; }
 
-  StepTimes times() const override { return spent; }
   StepSeries run(const StepPosition&, std::int64_t, bool) override { throw InternalError("run"); }
   Evaluation evaluate(EvaluatedPart, const LeaveEvaluation&) override { throw InternalError("evaluate"); }
   TrainedState whole_state() override { throw InternalError("whole_state"); }
   void distribute() override {}
   void collect() override {}
-  TrainedState own_state() override { throw InternalError("own_state"); }
-  void own_state_changed() override {}
-  Teams teams() const override { return {}; }
-  const WeightUpdate& weight_update() const override { throw InternalError("weight_update"); }
+  void visit_own_state(const StateVisit&) override { throw InternalError("visit_own_state"); }
   StrategyDescription describe() const override { return {}; }
 };
 
@@ -120,10 +116,10 @@ TEST(EpochClockTest, TimesOfRanksAreThoseOfTheirEpoch) {
   constexpr std::array kBusy = {2.0, 3.0, 7.0};
   run_thread_ranks(3, [&](Communicator& comm) {
     TimedStrategy strategy;
-    strategy.spent = {.total = 100, .exposed = 20};
+    strategy.spend({.total = 100, .exposed = 20});
     EpochClock clock;
     clock.start(strategy);
-    strategy.spent = {.total = 108, .exposed = 20 + 8 - at(kBusy, comm.rank())};
+    strategy.spend({.total = 108, .exposed = 20 + 8 - at(kBusy, comm.rank())});
     const auto ranks = clock.all_ranks(strategy, nullptr, comm);
     ASSERT_EQ(ranks.size(), 3U);
     nlohmann::ordered_json event;

@@ -369,8 +369,10 @@ TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
 TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
   run_thread_ranks(3, [](Communicator& comm) {
     const auto of_a_weight = [](ParallelStrategy& strategy) {
-      strategy.own_state().weights.front() += 1;
-      strategy.own_state_changed();
+      strategy.visit_own_state([](const TrainedState& own) {
+        own.weights.front() += 1;
+        return true;
+      });
     };
     try {
       weights_after(comm, 3, kWithBatchNorm, of_a_weight);

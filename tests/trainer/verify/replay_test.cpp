@@ -9,6 +9,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
+#include "trainer/verify/share_replay.hpp"
 #include "trainer/verify/wrong_rank.hpp"
 
 namespace lockstep {

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The kinds of optimisers, which move weights, and the rate of each step.
+/// The kinds of optimisers, which move weights.
 #pragma once
 
 #include "kernels/optimizers/update_rule.hpp"
+#include "trainer/training/optimizers/schedule.hpp"
 #include "trainer/training/optimizers/sections.hpp"
 
 #include <cstdint>
@@ -13,15 +14,6 @@
 #include <vector>
 
 namespace lockstep {
-
-// The kinds of optimisers.
-
-/// Values that a schedule decides for one step.
-struct ScheduledValues {
-  double lr = 0;
-  /// Nothing: as the job has it. WeightUpdate hands on none to an optimiser whose momentum is 0.
-  std::optional<double> momentum = {};
-};
 
 /// A member of the catalogue. It says what the job file calls it, which keys it has, and what it makes of them.
 struct OptimizerKind {
@@ -44,69 +36,5 @@ const std::vector<OptimizerKind>& optimizer_kinds();
 
 /// The one that the section names.
 const OptimizerKind& find_optimizer(const OptimizerSection& section);
-
-// Schedules, as the rest of the program sees them: a learning rate for each step of the run.
-
-/// Position in a schedule, in epochs or steps as its `by` says, after its warm-up.
-struct SchedulePosition {
-  std::int64_t at = 0;  ///< from 0
-  double total = 0;     ///< the schedule's length
-};
-
-/// A member of the catalogue.
-struct ScheduleKind {
-  std::string_view name;
-  std::vector<MemberKey> keys;
-  /// Scheduled values at a position. @param lr  the rate that results from train.optimizer.lr
-  ScheduledValues (*at)(const ScheduleSection&, double lr, const SchedulePosition&);
-  /// True if it has an end, `total`, which is that of the run where it is not given.
-  bool has_end = false;
-  std::optional<KeyComplaint> (*check)(const ScheduleSection&, double lr) = nullptr;
-};
-
-/// All of them: trainer/training/optimizers/schedule.cpp.
-const std::vector<ScheduleKind>& schedule_kinds();
-
-const ScheduleKind& find_schedule(const ScheduleSection& section);
-
-/// How the rate follows from the global batch.
-struct LrScalingRule {
-  std::string_view name;
-  std::vector<MemberKey> keys;
-  double (*factor)(double share);  ///< multiplies the rate; share: global_batch / base_batch
-};
-const std::vector<LrScalingRule>& lr_scaling_rules();
-/// The rate for this global batch.
-double scaled_lr(const OptimizerSection& section, std::int64_t global_batch);
-
-/// How long a run is.
-struct RunSpan {
-  std::int64_t epochs = 0, steps_per_epoch = 0;
-  std::int64_t steps() const { return epochs * steps_per_epoch; }
-};
-
-/// The one place that the learning rate of a step comes from.
-class RateSchedule {
- public:
-  /// @param lr  of the job's global batch, see scaled_lr()
-  RateSchedule(const ScheduleSection& section, double lr, const RunSpan& run);
-
-  /// @param step  optimiser steps taken before this one. A run that goes on after the end of its schedule
-  /// stays at its last value
-  ScheduledValues at(std::int64_t step) const;
-  /// For people: "cosine over 9 epochs after 1 epoch of warm-up".
-  std::string describe() const;
-  std::int64_t warmup_steps() const { return warmup_; }
-
- private:
-  ScheduledValues after_warmup(std::int64_t step) const;
-
-  ScheduleSection section_;
-  const ScheduleKind& kind_;
-  double lr_;
-  RunSpan run_;
-  std::int64_t warmup_;  ///< steps
-  double total_;
-};
 
 }  // namespace lockstep

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Warm-up, then the schedule, which counts from the end of the warm-up: torch's SequentialLR.
+#include "trainer/training/optimizers/schedule.hpp"
+
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/numerics/portable_math.hpp"
-#include "trainer/training/optimizers/optimizers.hpp"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A pass: receive, run, send.
+#include "trainer/parallel/stage_worker.hpp"
+
+#include "common/machine.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+
+/// Each micro-batch has multipliers of its own.
+std::uint64_t fingerprint_of(const StageVisit& visit, std::span<const float> values) {
+  return cpu::fingerprint(kWeightsBuffer, static_cast<std::size_t>(visit.number) * values.size(), values);
+}
+
+std::vector<bool> goes_back(const StagePlan& plan) {
+  std::vector<bool> answers;
+  for (const PipelineStage& stage : plan.stages) answers.push_back(stage.goes_back());
+  return answers;
+}
+
+}  // namespace
+
+StageWorker::StageWorker(PipelineOrder order, const StagePlan& plan, int rank, StageLinks& links,
+                         StageEngine& engine, StepObserver& observer, Timeline* timeline)
+    : plan_(plan),
+      rank_(rank),
+      links_(links),
+      engine_(engine),
+      observer_(observer),
+      order_(order),
+      times_(plan.stages.size()),
+      messages_{.sent = std::vector<std::uint64_t>(2 * plan.stages.size()),
+                .arrived = std::vector<std::uint64_t>(2 * plan.stages.size())},
+      timeline_(timeline) {
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    forward_names_.push_back(fmt::format("stage {} forward", stage));
+    backward_names_.push_back(fmt::format("stage {} backward", stage));
+  }
+}
+
+const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {
+  auto [entry, is_new] = schedules_.try_emplace({order, grains});
+  if (is_new) entry->second = make_schedule(plan_.ranks(), goes_back(plan_), grains, order);
+  return entry->second;
+}
+
+void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
+  const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), order);
+  for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, at(passes.in_flight, stage));
+  std::ranges::fill(messages_.sent, 0);
+  std::ranges::fill(messages_.arrived, 0);
+  for (const PipelinePass& pass : at(passes.ranks, rank_)) {
+    const StageVisit visit{
+        .stage = pass.stage,
+        .number = pass.grain,
+        .grain = at(grains, pass.grain),
+        .training = order != PipelineOrder::kForward,
+        .next = pass.grain + 1 < std::ssize(grains) ? &at(grains, pass.grain + 1) : nullptr};
+    if (pass.backward) {
+      backward(visit);
+    } else {
+      forward(visit);
+    }
+  }
+}
+
+bool StageWorker::compares(const StageVisit& visit, int other) const {
+  return visit.training && engine_.message_stream() == nullptr &&
+         plan_.rank_of(visit.stage) != plan_.rank_of(other);
+}
+
+void StageWorker::note_sent(const StageVisit& visit, int to, std::span<const float> values) {
+  if (compares(visit, to))
+    at(messages_.sent, StageLinks::tag_of(visit.stage, to)) += fingerprint_of(visit, values);
+}
+
+void StageWorker::note_arrived(const StageVisit& visit, int from, std::span<float> values) {
+  if (!compares(visit, from)) return;
+  observer_.message_arrived(values);
+  at(messages_.arrived, StageLinks::tag_of(from, visit.stage)) += fingerprint_of(visit, values);
+}
+
+void StageWorker::forward(const StageVisit& visit) {
+  if (visit.stage > 0) {
+    const std::span<float> input = engine_.input(visit);
+    links_.receive_forward(visit.stage, input);
+    note_arrived(visit, visit.stage - 1, input);
+  }
+  const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
+                      at(forward_names_, visit.stage), visit.number);
+  const auto start = Clock::now();
+  const auto output = engine_.forward(visit);
+  if (visit.stage < plan_.last()) {
+    note_sent(visit, visit.stage + 1, output);
+    links_.send_forward(visit.stage, output);
+  }
+  if (!visit.training) return;
+  at(times_, visit.stage).forward += seconds_since(start);
+  ++at(times_, visit.stage).forwards;
+}
+
+void StageWorker::backward(const StageVisit& visit) {
+  if (visit.stage < plan_.last()) {
+    const std::span<float> gradient = engine_.output_gradient(visit);
+    links_.receive_backward(visit.stage, gradient);
+    note_arrived(visit, visit.stage + 1, gradient);
+  }
+  const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
+                      at(backward_names_, visit.stage), visit.number);
+  const auto start = Clock::now();
+  const auto gradient = engine_.backward(visit);
+  if (!gradient.empty()) {
+    note_sent(visit, visit.stage - 1, gradient);
+    links_.send_backward(visit.stage, gradient);
+  }
+  at(times_, visit.stage).backward += seconds_since(start);
+  ++at(times_, visit.stage).backwards;
+}
+
+double StageWorker::busy() const {
+  double seconds = 0;
+  for (const StageTimes& times : times_) seconds += times.forward + times.backward;
+  return seconds;
+}
+
+}  // namespace lockstep

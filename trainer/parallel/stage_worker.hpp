@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The stages of one rank at work: passes over grains, in the order of the schedule.
+#pragma once
+
+#include "common/timeline.hpp"
+#include "trainer/parallel/stage_engine.hpp"
+#include "trainer/parallel/stage_links.hpp"
+#include "trainer/parallel/stage_plan.hpp"
+#include "trainer/training/step_observer.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// Times of the passes of one stage.
+struct StageTimes {
+  double forward = 0, backward = 0;  ///< seconds, from the input being there to the output being on its way
+  std::int64_t forwards = 0, backwards = 0;
+};
+
+/// Messages between this rank's stages and those of other ranks in a step. By StageLinks::tag_of(), they are
+/// fingerprints of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
+struct StageMessages {
+  std::vector<std::uint64_t> sent, arrived;
+};
+
+class StageWorker {
+ public:
+  /// Borrows all references.
+  StageWorker(PipelineOrder order, const StagePlan& plan, int rank, StageLinks& links, StageEngine& engine,
+              StepObserver& observer, Timeline* timeline);
+
+  /// Every pass that this rank has in a step over these grains, which lie in the training set.
+  void train(std::span<const StageGrain> grains) { run(grains, order_); }
+  /// Forward passes over grains of what the engine evaluates.
+  void evaluate(std::span<const StageGrain> grains) { run(grains, PipelineOrder::kForward); }
+
+  /// The training schedule for so many grains.
+  const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }
+  /// Messages of the last train(). Zeros where messages are not in host memory.
+  const StageMessages& messages() const { return messages_; }
+
+  const StageTimes& times(int stage) const { return at(times_, stage); }
+  /// Seconds of passes, of all stages of this rank.
+  double busy() const;
+
+ private:
+  const PipelineSchedule& schedule(int grains, PipelineOrder order);
+  void run(std::span<const StageGrain> grains, PipelineOrder order);
+  void forward(const StageVisit& visit);
+  void backward(const StageVisit& visit);
+  /// True if messages between the two have fingerprints.
+  bool compares(const StageVisit& visit, int other) const;
+  void note_sent(const StageVisit& visit, int to, std::span<const float> values);
+  void note_arrived(const StageVisit& visit, int from, std::span<float> values);
+
+  const StagePlan& plan_;
+  int rank_;
+  StageLinks& links_;
+  StageEngine& engine_;
+  StepObserver& observer_;
+  PipelineOrder order_;
+  std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
+  std::vector<StageTimes> times_;                                        ///< for each stage of the network
+  StageMessages messages_;
+  Timeline* timeline_;
+  std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
+};
+
+}  // namespace lockstep
