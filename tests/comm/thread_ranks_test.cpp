@@ -80,6 +80,18 @@ TEST(ThreadRanksTest, MissingRankIsAPeerLostAndTheReasonIsSaid) {
   EXPECT_TRUE(contains(text, {"rank 0 of 2 on ", "waited 0.05 s for the other ranks in a barrier"}));
 }
 
+TEST(ThreadRanksTest, AnotherCollectiveSaysWhoStartedWhich) {
+  const auto text = message_of<InternalError>([] {
+    run_thread_ranks(2, [](Communicator& comm) {
+      std::int64_t number = 1;
+      comm.rank() == 0 ? comm.barrier() : comm.all_reduce(std::span(&number, 1));
+    });
+  });
+  EXPECT_TRUE(contains(text, {"rank 0 starts a barrier", "another rank started an int64 all-reduce"}) ||
+              contains(text, {"rank 1 starts an int64 all-reduce", "another rank started a barrier"}))
+      << text;
+}
+
 TEST(ThreadRanksTest, AMessageThatIsNeverSentNamesItsSender) {
   const auto text = message_of<Error>([] {
     run_thread_ranks(

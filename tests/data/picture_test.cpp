@@ -30,6 +30,12 @@ std::string error_of(const Bytes& file, std::optional<std::int64_t> only = {}) {
   return "no error";
 }
 
+/// Two images of two pixels; in the file red, green and blue of a pixel stand side by side.
+TEST(PictureTest, ColoursOfAnIdxFileBecomePlanes) {
+  const Pictures pictures = parse_pictures(test::idx_file({2, 1, 2, 3}), "picture");
+  EXPECT_EQ(pictures[1].pixels, (Bytes{6, 9, 7, 10, 8, 11}));
+}
+
 TEST(PictureTest, GreyPngKeepsItsPixels) {
   const Bytes pixels = {0, 50, 100, 150, 200, 255};
   const auto pictures = parse_pictures(encode_png(3, 2, PNG_FORMAT_GRAY, pixels), "picture");

@@ -93,6 +93,13 @@ TEST(BurnFaults, PassWhereTheirCheckIsLeftOutWhichIsSaid) {
   }
 }
 
+TEST(BurnChecks, LinksSayHowManyRanksSentMessages) {
+  const BurnReport report = burn_with({"", {"links"}, Grade::kPass, ""}, 0, {"links"});
+  for (const RankResult& result : report.ranks)
+    EXPECT_NE(result.exercised.at("links").find(" of 1.0 MiB from 2 of 2 other ranks, "), std::string::npos)
+        << result.exercised.at("links");
+}
+
 TEST(BurnFaults, EveryKindHasACase) {
   for (const std::string_view kind : fault_kinds())
     EXPECT_TRUE(std::ranges::any_of(kCases, [&](const FaultCase& fault) { return kind == fault.kind; }))

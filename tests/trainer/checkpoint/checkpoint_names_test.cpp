@@ -60,6 +60,11 @@ TEST_F(CheckpointNamesTest, NamesMeanCheckpointsOfTheirRun) {
   EXPECT_EQ(open_checkpoint(env_, run_ + "@last", {}).state.facts.step, 300);
 }
 
+TEST_F(CheckpointNamesTest, OnlyAnEmptyRunMakesANameAPath) {
+  EXPECT_EQ(named_checkpoint(env_, "@best"), "@best");
+  EXPECT_THROW(named_checkpoint(env_, "no1@best"), MissingDataError);
+}
+
 TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
   CheckpointState state = make_state(400);
   state.optimizer.push_back({"ema", std::vector<float>(state.weights.size(), 0.25F)});

@@ -59,6 +59,18 @@ TEST(StepExplanationTest, AdviceNamesTheLargestLossFirst) {
                      {"more ranks or parallel.threads"});
 }
 
+TEST(StepExplanationTest, OnlyOneBucketCanBeCutIntoSmallerOnes) {
+  Timeline timeline;
+  const StepShares shares = shares_of(made_up_step(timeline), 1);
+  const auto advises_smaller = [&](std::size_t buckets) {
+    return std::ranges::any_of(
+        advice_for(shares, {.ranks = 4, .buckets = buckets, .exposed = 0.3}),
+        [](const std::string& one) { return one.starts_with("a smaller parallel.bucket_bytes"); });
+  };
+  EXPECT_TRUE(advises_smaller(1));
+  EXPECT_FALSE(advises_smaller(2));
+}
+
 TEST(StepExplanationTest, WhereNothingStandsOutItSaysSo) {
   StepShares shares;
   shares.seconds = 1;
