@@ -102,7 +102,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
 void add_step(CLI::App& bench, Action& action) {
   auto* command = bench.add_subcommand(
       "step", "Whole training steps of a job: samples/s, fraction of peak, communication");
-  auto options = std::make_shared<bench::StepOptions>();
+  auto options = std::make_shared<bench::StepBenchOptions>();
   auto job_path = std::make_shared<std::string>();
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job_path, "Job file, e.g. launch/jobs/mnist.yaml")->required();

@@ -204,6 +204,15 @@ struct Trainer::Inside {
 
   std::int64_t steps_per_epoch() const { return strategy->sampler().steps_per_epoch(); }
 
+  std::span<const float> weights() const {
+    std::span<const float> weights;
+    strategy->visit_own_state([&weights](const TrainedState& own) {
+      weights = own.weights;
+      return false;  // they are as they were
+    });
+    return weights;
+  }
+
   /// Steps of one epoch, so many at most.
   StepSeries take(std::int64_t most) {
     if (at.step_in_epoch == steps_per_epoch()) at.start_next_epoch();
@@ -213,7 +222,7 @@ struct Trainer::Inside {
     if (series.failure)
       throw AgreedError(ExitCode::kInternal,
                         describe_failure(*series.failure, series.last.samples, at.step + 1,
-                                         setup->network.parameters(), strategy->own_state().weights),
+                                         setup->network.parameters(), weights()),
                         0);
     return series;
   }
@@ -312,7 +321,7 @@ std::int64_t Trainer::epochs() const {
 }
 
 std::span<const float> Trainer::weights() const {
-  return inside_->strategy->own_state().weights;
+  return inside_->weights();
 }
 
 std::string Trainer::weights_sha256() const {

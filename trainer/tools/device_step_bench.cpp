@@ -126,7 +126,7 @@ void print_json(const std::list<Candidate>& candidates, const Communicator& comm
 }
 
 void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const Job& job,
-                    const DatasetFuture& data, const StepOptions& options, JobSetup setup) {
+                    const DatasetFuture& data, const StepBenchOptions& options, JobSetup setup) {
   const auto add = [&](const char* label, const Job& its_job) {
     candidates.emplace_back(label, its_job, comm, set_up(its_job, comm, data));
   };
@@ -164,7 +164,7 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
 }  // namespace
 
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
-                       const StepOptions& options, JobSetup setup) {
+                       const StepBenchOptions& options, JobSetup setup) {
   run_leaking_on_peer_loss(std::make_unique<std::list<Candidate>>(), [&](std::list<Candidate>& candidates) {
     run_comparison(candidates, comm, job, data, options, std::move(setup));
   });

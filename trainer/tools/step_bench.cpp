@@ -271,7 +271,7 @@ std::map<std::string, double> seconds_at_peak(const BenchedStep& report) {
 }
 
 /// Steps more, which are traced. Collective. Nothing where none are wanted.
-std::optional<StepExplanation> explain(Communicator& comm, const StepOptions& options, Candidate& world,
+std::optional<StepExplanation> explain(Communicator& comm, const StepBenchOptions& options, Candidate& world,
                                        const BenchedStep& report) {
   Timeline* const timeline = comm.activity().timeline();
   if (timeline == nullptr) return std::nullopt;
@@ -310,8 +310,8 @@ std::optional<StepExplanation> explain(Communicator& comm, const StepOptions& op
   return explanation;
 }
 
-void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options,
-                    JobSetup world_setup) {
+void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& data,
+                    const StepBenchOptions& options, JobSetup world_setup) {
   agree(comm, [&] {
     if (comm.rank() == 0 && !options.trace.empty())
       require_free_output(Env::posix(), options.trace, options.force);
@@ -349,7 +349,8 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 
 }  // namespace
 
-void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options) {
+void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
+                const StepBenchOptions& options) {
   JobSetup setup = set_up(with_determinism(job, Determinism::kWorld), comm, data);
   if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty())) {
     throw AgreedError(ExitCode::kUsage,

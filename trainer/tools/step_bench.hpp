@@ -21,7 +21,7 @@ namespace lockstep::bench {
 
 // `lockstep bench step`: whole training steps of a job, without logs, evaluation or checkpoints.
 
-struct StepOptions {
+struct StepBenchOptions {
   int rounds = 15;  ///< turns of peak measurement, `world` and `off`
   int steps_per_round = 40;
   bool json = false;     ///< one JSON object in place of tables
@@ -39,7 +39,8 @@ struct StepOptions {
 ///   optimiser  mean gradient and update
 /// With `explain` or `trace`, steps of `world` more, whose course is written down (shares_of()).
 /// @throws AgreedError  those are asked for on a GPU; the file cannot be written
-void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options);
+void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
+                const StepBenchOptions& options);
 
 // `lockstep bench step` on GPUs: whole training steps, as the host launches them.
 
@@ -49,7 +50,7 @@ void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, c
 /// are installed.
 /// @param setup  what set_up() made of the job
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
-                       const StepOptions& options, JobSetup setup);
+                       const StepBenchOptions& options, JobSetup setup);
 
 // Profile of a step, with advice: `lockstep bench step --explain`.
 
