@@ -5,19 +5,14 @@
 
 #include "common/digest.hpp"
 #include "common/machine.hpp"
-#include "data/augmentation.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
 #include "data/set_fingerprints.hpp"
-#include "kernels/cpu/ops.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
-#include <cstring>
-#include <numeric>
 #include <utility>
 
 namespace lockstep {
