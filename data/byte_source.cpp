@@ -3,6 +3,7 @@
 /// Reading files with plain read(2), and memory.
 #include "data/byte_source.hpp"
 
+#include "common/error.hpp"
 #include "common/installed.hpp"
 
 #include <fcntl.h>

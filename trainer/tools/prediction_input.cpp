@@ -7,6 +7,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/batch_loader.hpp"
 
 #include <fmt/format.h>
 

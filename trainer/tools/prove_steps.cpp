@@ -3,6 +3,7 @@
 /// Parts of a proof: ranges of steps, plans of their replay, and the one bit that makes a difference.
 #include "trainer/tools/prove_steps.hpp"
 
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"

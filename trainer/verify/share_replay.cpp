@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/verify/wrong_rank.hpp"
 
