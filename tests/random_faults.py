@@ -279,6 +279,9 @@ def refuse(log, table, refused):
 
 
 def main(words):
+    if not words or words[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0
     if words[0] == "draw":
         count, seeds, build, table, refused, *rooms = words[1:]
         skip = set(Path(refused).read_text(encoding="utf-8").splitlines()) if Path(refused).exists() else set()
