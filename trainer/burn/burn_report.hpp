@@ -30,10 +30,10 @@ struct BurnFinding {
 struct LinkView {
   int with = 0;                 ///< the other rank
   std::int64_t received = 0;    ///< messages from it
-  std::int64_t damaged = 0;     ///< of those, that were not what it should have sent
+  std::int64_t damaged = 0;     ///< those that were not what it should have sent
   std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone with a wrong result
-  double seconds = 0;           ///< of the quickest exchange of a message each way; 0: none
-  std::int64_t bytes = 0;       ///< of that message
+  double seconds = 0;           ///< the quickest exchange of a message each way; 0: none
+  std::int64_t bytes = 0;       ///< size of that message
   double latency = 0;           ///< seconds of the quickest 8 bytes there and an answer; 0: none
 };
 
@@ -45,7 +45,7 @@ struct RankResult {
   bool oversubscribed = false;
   std::map<std::string, std::string> exercised;  ///< by check: what was done; missing: nothing
   std::map<std::string, double> measures;        ///< seconds or rates that like ranks share, by name
-  std::vector<BurnFinding> findings;             ///< of its own
+  std::vector<BurnFinding> findings;             ///< its own
   std::vector<LinkView> links;
   std::map<std::string, std::string> answers;  ///< the SHA-256 that each training of this rank alone ended in
   std::int64_t wrong_sums_of_all = 0, wrong_jobs_of_all = 0;
@@ -60,7 +60,7 @@ struct BurnReport {
   std::vector<std::string> left_out;       ///< checks that --without names
   std::vector<std::string> not_exercised;  ///< sentences: what this burn says nothing about
   std::string stopped_by;                  ///< a signal's name; empty: none
-  std::string compiler, driver, library;   ///< what was burnt with
+  std::string compiler, driver, library;   ///< those of this burn
 
   /// How many hosts the ranks are on.
   std::size_t hosts() const;

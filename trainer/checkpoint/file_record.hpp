@@ -15,7 +15,7 @@ inline constexpr std::size_t kChecksumBlockBytes = 65536;
 
 /// A part of a file. Its blocks start at `begin`; the last may be shorter.
 struct SectionRecord {
-  std::string name;                   ///< of the tensor; empty for the file's header
+  std::string name;                   ///< the tensor's; empty for the file's header
   std::size_t begin = 0, end = 0;     ///< in bytes from the start of the file
   std::vector<std::uint32_t> crc32s;  ///< one a block
   friend bool operator==(const SectionRecord&, const SectionRecord&) = default;
@@ -32,7 +32,7 @@ struct FileRecord {
 
 /// One place where a checkpoint is not what its manifest says.
 struct Damage {
-  std::string path;    ///< of the file
+  std::string path;    ///< the file's
   std::string tensor;  ///< empty if no tensor is hit
   std::string cause;
 };

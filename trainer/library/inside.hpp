@@ -64,14 +64,19 @@ struct LayerOptions::Inside {
   const lockstep::LayerOptions& options;
 };
 
-/// agree(), after which every rank has the sentence of the one that failed: a program may catch it anywhere.
-inline void agree_in_words(lockstep::Communicator& comm, const std::function<void()>& action) {
+/// Calls what is collective and agrees. After its error every rank has the sentence of the one that failed, for a program
+/// may catch it anywhere.
+inline void in_words(lockstep::Communicator& comm, const std::function<void()>& collective) {
   try {
-    agree(comm, action);
+    collective();
   } catch (const AgreedError& error) {
     const std::vector<std::string> words = gather_text(comm, error.what());
     throw AgreedError(error.code(), at(words, error.speaker()), error.speaker());
   }
+}
+/// agree(), with words for every rank.
+inline void agree_in_words(lockstep::Communicator& comm, const std::function<void()>& action) {
+  in_words(comm, [&] { agree(comm, action); });
 }
 
 /// A loss of a program's own as the core takes it.

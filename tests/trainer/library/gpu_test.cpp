@@ -144,10 +144,18 @@ TEST(LibraryGpuTest, LayersAndLossesOfAProgramAreRefusedByName) {
 }
 
 TEST(LibraryGpuTest, NamesThatAreNoneAndGpusThatAreNotThereAreRefused) {
-  lockstep::run_on_threads(1, [](lockstep::Communicator& world) {
+  std::vector<std::string> said(3);
+  lockstep::run_on_threads(3, [&](lockstep::Communicator& world) {
     EXPECT_THROW(lockstep::gpu(world, "gpu"), lockstep::ConfigError);
-    EXPECT_THROW(lockstep::gpu(world, "cuda:999"), lockstep::Error);
+    try {
+      lockstep::gpu(world, "cuda:999");
+    } catch (const lockstep::Error& error) {
+      said[static_cast<std::size_t>(world.rank())] = error.what();
+    }
   });
+  EXPECT_NE(said[0], "");
+  EXPECT_EQ(said[1], said[0]) << "every rank has the sentence";
+  EXPECT_EQ(said[2], said[0]);
 }
 
 TEST(LibraryGpuTest, RankThatForgetsTheDeviceIsNamed) {

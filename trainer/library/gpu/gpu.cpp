@@ -42,7 +42,8 @@ Device gpu(Communicator& comm, const std::string& name, const std::string& plugi
   const bool emulated = asked->kind == DeviceKind::kEmulated;
   if (asked->kind == DeviceKind::kCpu || (asked->kind == DeviceKind::kAuto && !have_gpus(all))) return {};
   const Platform& platform = emulated ? emulated::platform() : cuda::platform();
-  const ReadyGpu ready = set_up_gpu(platform, {.index = emulated ? 0 : asked->index}, all);
+  ReadyGpu ready;
+  in_words(all, [&] { ready = set_up_gpu(platform, {.index = emulated ? 0 : asked->index}, all); });
   const auto make = [gpu = ready.gpu](const TrainingSetup& setup, lockstep::Communicator& ranks) {
     return make_device_data_parallel(setup, {.gpu = gpu}, ranks);
   };
