@@ -80,10 +80,11 @@ TEST_F(ShardedRunTest, ADiskThatFailsLeavesTheLastWholeStep) {
     EXPECT_FALSE(fs::is_empty(path(run + "/checkpoints")));
     EXPECT_EQ(metrics_of(run, ""), expected);
   };
-  expect_to_be_saved("step", read_faults("train-0", 900), "");
-  expect_to_be_saved("evaluation", read_faults("test-0", 10), "");
-  expect_to_be_saved("ranks", read_faults("train-0", 700) + "mpirun -np 2", "");
-  expect_to_be_saved("device", read_faults("train-0", 900), "parallel.device=emulated data.on_device=stream");
+  expect_to_be_saved("step", read_faults(path("digits/train-0"), 900), "");
+  expect_to_be_saved("evaluation", read_faults(path("digits/test-0"), 10), "");
+  expect_to_be_saved("ranks", read_faults(path("digits/train-0"), 700) + "mpirun -np 2", "");
+  expect_to_be_saved("device", read_faults(path("digits/train-0"), 900),
+                     "parallel.device=emulated data.on_device=stream");
 }
 
 TEST_F(ShardedRunTest, AFlippedBitEndsTheRunOfAllRanks) {
