@@ -349,6 +349,14 @@ class Source:
             text = self.text[:first] + head + planted + self.text[end:]
         return text
 
+    def with_forms(self, planted):
+        """The text with all those (change, form), whose rows have no line in common."""
+        lines = self.text.split("\n")
+        for change, form in sorted(planted, key=lambda one: -one[0].start):
+            rows = self.row_lines(change)
+            lines[rows[0]:rows[-1] + 1] = self.row(change, form)[1]
+        return "\n".join(lines)
+
     def row_lines(self, change):
         """Numbers of the lines of a row: those that differ, and lines above until they stand there once."""
         first, end = change.lines[0], self.end_of(change.lines[-1])

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# tests/random_faults.py: faults of every kind are drawn from a small tree, the same ones again with the same seed, and all of them compile.
+# tests/random_faults.py and tests/fault_trials.py: faults of every kind are drawn from a small tree, the same ones again with the same
+# seed; all of them compile, and are tried with the tests that come by them.
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
@@ -27,7 +28,7 @@ END
 make_tree() {
   local i
   mkdir -p tree/common tree/launch tree/tests tree/build
-  cp "$repo"/tests/{random_faults.py,fault_kinds.py,equivalent_faults.txt} tree/tests/
+  cp "$repo"/tests/{random_faults.py,fault_kinds.py,fault_trials.py,equivalent_faults.txt} tree/tests/
   {
     echo '#include <stdexcept>'
     for name in DataError UsageError ConfigError IoError MissingDataError DeviceError InternalError; do
@@ -36,7 +37,7 @@ make_tree() {
     echo 'constexpr int kMost = 7;'
     echo 'inline bool is_known(int a, int b) { return a < b; }'
     echo 'inline int weigh(int a, int b) { return a - b; }'
-    echo 'inline void note(int&, int) {}'
+    echo 'inline void note(int& a, int b) { a += b & 1; }'
     for i in $(seq 2 25); do function_of "$i"; done
   } >tree/common/find.cpp
   { echo '#!/usr/bin/env bash' && echo 'add() {' && for i in $(seq 3 9); do echo "  if [ \"\$1\" -lt $i ]; then exit $i; fi"; done && echo '}'; } >tree/launch/run
@@ -56,21 +57,23 @@ The_same_seed_draws_the_same_faults() {
   [ "$(grep '^fault' first | cut -d : -f 2-)" != "$(grep '^fault' other | cut -d : -f 2-)" ] || fail "seed 3 draws the same faults"
 }
 
+# plant_all TABLE: its rows, planted in planted/planted.
+plant_all() (
+  # shellcheck disable=SC2034  # plant.sh reads them
+  kind=fault table=$PWD/$1 folder=$PWD/planted
+  # shellcheck source=../plant.sh
+  source "$repo/tests/plant.sh"
+  mkdir -p planted/planted/common
+  repo=$PWD/tree plant check && repo=$PWD/tree plant all
+)
+
 Every_kind_is_drawn_and_can_be_planted() {
-  local plan=$PWD/table
   make_tree
   draw 90 1 table
   expect_equal "$(sed -n 's/^fault [^:]*: [^:]*:[0-9]*: \([^:]*\): .*/\1/p' table | sort -u)" "$(tree/tests/random_faults.py kinds | sort)"
   expect_lacks "$(cat table)" "the text > is"
   expect_lacks "$(cat table)" "comment 1 > 2"
-  (
-    # shellcheck disable=SC2034,SC2030  # plant.sh reads them
-    kind=fault table=$plan folder=$PWD/planted
-    # shellcheck source=../plant.sh
-    source "$repo/tests/plant.sh"
-    mkdir -p planted/planted/common
-    repo=$PWD/tree plant check && repo=$PWD/tree plant all
-  ) || fail "a row cannot be planted"
+  plant_all table || fail "a row cannot be planted"
   expect_exit 0 c++ -std=c++20 -fsyntax-only planted/planted/common/find.cpp
 }
 
@@ -106,6 +109,49 @@ A_fault_that_the_build_refuses_is_drawn_again() {
   draw 5 1 table common
   expect_lacks "$(cat table)" "fault seed 1: $name"
   expect_equal "$(grep -c '^fault' table)" 5
+}
+
+# make_tests: of the planted program: one compares what it prints, one looks away, one fails without a fault, one is skipped.
+make_tests() {
+  local i
+  {
+    for i in $(seq 2 25); do echo "int find_$i(const int*, int, int);"; done
+    cat <<'END'
+#include <cstdio>
+#include <exception>
+template <typename F> void show(F f) {
+  const int some[] = {30, 1, 12, 0, 7, 25, 3};
+  for (int i = 0; i < 9; ++i) try { std::printf("%d ", f(some, 7, i - 4)); } catch (const std::exception& e) { std::puts(e.what()); }
+}
+int main() {
+END
+    for i in $(seq 2 20); do echo "  show(find_$i);"; done
+    echo '}'
+  } >main.cpp
+  c++ -std=c++20 -o tree/build/right main.cpp tree/common/find.cpp && c++ -std=c++20 -o tree/build/planted main.cpp planted/planted/common/find.cpp
+  tree/build/right >tree/build/expected
+  for i in "exact './planted | cmp - expected'" "blind './planted; true'" "broken false" "left_out 'exit 77'"; do
+    printf 'add_test(%s sh -c "%s")\n' "${i%% *}" "$(sed "s/^[a-z_]* //; s/^'//; s/'$//" <<<"$i")"
+    printf 'set_tests_properties(%s PROPERTIES SKIP_RETURN_CODE 77)\n' "${i%% *}"
+  done >tree/build/CTestTestfile.cmake
+}
+
+Faults_are_tried_with_the_tests_that_come_by_them() {
+  make_tree
+  draw 60 1 table common
+  plant_all table
+  make_tests
+  expect_equal "$(tree/build/planted)" "$(cat tree/build/expected)"
+  tree/tests/fault_trials.py tree/build table planted 60 >said
+  expect_contains "$(cat said)" "failed without a fault, and notices nothing: broken"
+  expect_contains "$(cat said)" "skipped without a fault, and notices nothing: left_out"
+  expect_equal "$(sort planted/noticed planted/survived)" "$(sed -n 's/^fault //p' table | sort)"
+  expect_lacks "$(cat said)" " blind"
+  [ "$(grep -c ' exact$\|no end' said)" -ge 30 ] || fail "of 60 faults, most in what is printed, fewer than 30 are noticed"
+  [ "$(grep -c '(0 tests)' said)" -ge 3 ] || fail "no fault is in the functions that nobody calls"
+  [ "$(grep -c '(2 tests)' said)" -ge 1 ] || fail "no fault is tried with both tests"
+  tree/tests/fault_trials.py tree/build table planted 60 >again
+  expect_lacks "$(cat again)" " exact"
 }
 
 run_tests "$@"
