@@ -229,13 +229,17 @@ TEST_F(OwnDataTest, ItIsTrainedOnJudgedAndPredictedWithItsNames) {
   expect_says(command("eval " + run()), 0, {last_accuracy(run()), own() + " (what it was trained on)"});
   expect_says(command("predict " + run() + " '" + own() + "/t10k-images-idx4-ubyte[3]'"), 0,
               {"t10k-images-idx4-ubyte[3]: ", "\n           cat", "\n       big dog", "\n           eel"});
+  EXPECT_EQ(
+      std::ranges::count(command("predict " + run() + " " + own() + "/t10k-images-idx4-ubyte").out, '\n'), 10)
+      << "a line for each of several pictures";
   expect_says(command("inspect " + run()), 0, {"class_names: cat, big dog, eel"});
   write_text(directory_.path("red.ppm"), "P6 5 4 255\n" + std::string(60, '\x7f'));
   write_text(directory_.path("grey.pgm"), "P5 10 8 255\n" + std::string(80, '\x7f'));
   fs::rename(own(), directory_.path("away"));  // the names are the run's own
   expect_says(command("predict " + run() + " " + directory_.path("red.ppm") + " --json"), 0,
               {R"("class":"big dog")"});
-  expect_says(command("predict " + run() + " " + directory_.path("grey.pgm")), 0, {"(scaled)", "big dog"});
+  expect_says(command("predict " + run() + " " + directory_.path("grey.pgm")), 0,
+              {"(scaled)", "\n           cat", "\n       big dog"});
   expect_says(command("eval " + run()), 66,
               {"is not on this machine; looked in " + own(), "lockstep convert"});
   expect_says(command("eval " + run() + " --data " + directory_.path("away")), 0,
