@@ -92,7 +92,7 @@ check_line() {
         [ -e "$word" ] || fail "no $word, in: $1"
         if [ -x "$word" ] && [ ! -d "$word" ] && [ "$i" -eq 0 ]; then command=$word && help_of "$word"; fi
         ;;
-      build/release/kernel_table) return ;;  # what follows are programs, not commands
+      build/release/kernel_table) return ;;  # programs follow, not commands
       lockstep | */lockstep)
         command=${words[i + 1]:-}
         [[ $command =~ ^[a-z]+$ ]] || { command='' && continue; }
