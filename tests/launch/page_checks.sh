@@ -102,7 +102,7 @@ check_line() {
         grep -q "^Usage: lockstep $command " <<<"$help" || fail "no command '$command', in: $1"
         ;;
       --help) ;;
-      burn | eval | train) # what launch/run starts has options of its own
+      burn | eval | train) # programs that launch/run starts have options of their own
         [ "$command" != launch/run ] || { command=$word && help_of build/release/lockstep "$word"; }
         ;;
       --*) [ -z "$command" ] || [ "$command" = launch/simulate ] || has_option "$help" "${word%%=*}" || fail "no option $word of $command, in: $1" ;;
