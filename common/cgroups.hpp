@@ -9,7 +9,7 @@
 namespace lockstep {
 
 struct MemoryCgroup {
-  std::filesystem::path mount;  ///< where the files of its controller are
+  std::filesystem::path mount;  ///< directory of its controller's files
   std::filesystem::path path;   ///< its own, below that; inside a container it may not be there
   bool is_version_2 = false;
 };

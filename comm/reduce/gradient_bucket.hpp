@@ -118,7 +118,7 @@ class GradientBucket {
   Bucket range_;
   Determinism determinism_;
   AlignedBuffer<std::int64_t> exact_;    // own sums, then counters and fingerprint; empty unless world
-  AlignedBuffer<std::int64_t> reduced_;  // the same over all ranks; empty where one is alone
+  AlignedBuffer<std::int64_t> reduced_;  // exact_ summed over all ranks; empty for one rank, and unless world
   AlignedBuffer<float> fp32_;            // sums, then counters; empty unless off
   std::vector<SpinLock> locks_;          // one for each chunk of elements
   std::atomic<std::int64_t> missing_{0};

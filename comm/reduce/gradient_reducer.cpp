@@ -47,17 +47,17 @@ struct GradientReducer::State {
   Communicator& comm;
   const GradientUnits& units;
   Determinism determinism;
-  double narrow_limit;                 // of a grain's loss
+  double narrow_limit;                 // |loss| of a grain below which one counter holds it
   std::deque<GradientBucket> buckets;  // in plan order; a deque, since atomics cannot move
 
-  std::array<std::atomic<std::int64_t>, kStepCounters> counters{};  // of this rank
+  std::array<std::atomic<std::int64_t>, kStepCounters> counters{};  // this rank's
   std::mutex refusals_mutex;
-  std::vector<TensorRefusals> refusals;  // of this rank; after wait() of all
-  KeptTerms terms;                       // of this rank
+  std::vector<TensorRefusals> refusals;  // this rank's; after wait() all ranks'
+  KeptTerms terms;                       // this rank's
   std::vector<std::int16_t> exponents;   // the units of the step
   StepTotals totals;
   bool in_step = false;
-  SumFingerprints left, arrived;  // where sums are checked; empty elsewhere
+  SumFingerprints left, arrived;  // one for each tensor, then the counters'; empty unless sums are checked
   SumObserver* observer = nullptr;
 
   std::mutex comm_mutex;

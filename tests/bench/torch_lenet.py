@@ -52,7 +52,7 @@ def allreduce(data):
 
 
 def split_batch(X, y, devices):
-    return X.chunk(len(devices)), y.chunk(len(devices))  # what nn.parallel.scatter does
+    return X.chunk(len(devices)), y.chunk(len(devices))  # as nn.parallel.scatter does
 
 
 def sgd(params, lr, batch_size):

@@ -14,7 +14,7 @@ namespace lockstep::chaos {
 
 /// Directories of one life; removed by the object that made them.
 struct LifeDirectories {
-  std::string home;           ///< of all that follows but shared memory
+  std::string home;           ///< parent of run() and temporary()
   std::string shared_memory;  ///< for Open MPI's segments
   std::string run() const { return home + "/run"; }
   std::string temporary() const { return home + "/tmp"; }

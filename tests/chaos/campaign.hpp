@@ -12,7 +12,7 @@ class Disturbance;  // tests/chaos/chaos_job.hpp
 struct Options {
   std::string program;         ///< path of lockstep
   std::int64_t rounds = 60;    ///< blows in all
-  std::int64_t forgeries = 0;  ///< of chaos prove
+  std::int64_t forgeries = 0;  ///< forged files in all, in chaos prove
   std::uint64_t seed = 1;
   std::int64_t only_life = 0;  ///< this one alone; 0: as many as the rounds need
   int jobs = 3;                ///< lives at the same time

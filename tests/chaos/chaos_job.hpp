@@ -27,7 +27,7 @@ struct Placement {
   int ranks = 1;
   int threads = 1;
   Start start = Start::kMpirun;
-  int stages = 0;                        ///< of a pipeline; 0: every rank has the whole network
+  int stages = 0;                        ///< pipeline stages; 0: every rank has the whole network
   bool emulated = false;                 ///< on the emulated device; otherwise on CPU cores
   bool under_timeout = false;            ///< all of it behind GNU timeout, which signals twice
   int timeout_seconds = 0;               ///< parallel.timeout_seconds; 0: as it is

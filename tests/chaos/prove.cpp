@@ -31,7 +31,7 @@ constexpr int kMostSeconds = 60;
 /// Places of a flipped bit.
 struct FlippedAt {
   const char* label;
-  const char* fault;  ///< of inject.what; null: a file of the finished run
+  const char* fault;  ///< value of inject.what; null: the bit is in a file of the finished run
 };
 constexpr FlippedAt kPlaces[] = {{"weights", "weights"}, {"momentum", "momentum"}, {"gradient", "gradient"},
                                  {"data", "data"},       {"trail", nullptr},       {"checkpoint", nullptr}};

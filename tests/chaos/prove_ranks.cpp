@@ -21,7 +21,7 @@ constexpr const char* kPixelWithoutTrace =
 /// Fault of a rank.
 struct UnseenThing {
   const char* label;
-  const char* fault;             ///< of inject.what; {} is element and bit
+  const char* fault;             ///< value of inject.what; {} is element and bit
   bool needs_processes = false;  ///< threads share the samples
   bool on_devices = false;       ///< reaches a device, too, and ranks of pipelines
 };
@@ -93,13 +93,13 @@ void ProveRanksCampaign::live(std::int64_t /*number*/, const LifeDirectories& di
   // In an epoch's last step a rank may have no work.
   const auto step =
       dice.between(0, kEpochsProved - 1) * kStepsOfAnEpoch + dice.between(1, kStepsOfAnEpoch - 1);
-  constexpr int kMantissaBits = 22;  // what is not a number fails the step
+  constexpr int kMantissaBits = 22;  // higher bits may make infinities or NaN, which fail the step
   const std::string fault = aimed(thing.fault, dice, kMantissaBits);
   story = fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
   const auto outcome =
       train(job_, placement, directories.run(),
             fmt::format("inject.rank={} inject.step={} 'inject.what={}'", rank, step, fault));
-  constexpr int kCopiesDiffer = 72;  // which are compared before an evaluation
+  constexpr int kCopiesDiffer = 72;  // exit code: copies are compared before an evaluation
   if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
     throw Violation("the run was not to see it:\n" + outcome.everything());
   prove(directories.run(), thing, placement, step, rank);

@@ -38,7 +38,7 @@ class RecordDamage {
   void check_foreign_files() const;
 
   std::string run_dir_;
-  std::map<std::string, std::string> foreign_;  ///< what each holds
+  std::map<std::string, std::string> foreign_;  ///< contents by path
   std::set<std::string> damaged_, owed_;        ///< "metrics.jsonl", "trail.bin"
   std::map<std::string, std::int64_t> told_;    ///< the checkpoint at which a file's loss was last told
   int kept_aside_ = 0;                          ///< changed files that no start will keep

@@ -164,7 +164,7 @@ void end_when_told(const std::vector<int>& signals) {
 }
 
 int campaign_process(pid_t guard, const std::vector<int>& signals, const std::function<int()>& campaign) {
-  setpgid(0, 0);  // what strikes the guard's whole group leaves one of the two
+  setpgid(0, 0);  // a group of its own: a signal to the guard's whole group leaves one of the two
   adopt_orphans();
   auto heard = signals;
   if (std::find(heard.begin(), heard.end(), SIGTERM) == heard.end()) heard.push_back(SIGTERM);

@@ -27,15 +27,15 @@ enum class Seen {
   kAlways,
   kBetweenStages,    ///< on ranks of pipelines
   kByReplay,         ///< on CPUs, where another rank has the same layers
-  kByThree,          ///< the same, and a third rank must decide
-  kByThreeProcesses  ///< the same, whose memory is apart
+  kByThree,          ///< as kByReplay, and a third rank must decide
+  kByThreeProcesses  ///< as kByThree, in processes with memory of their own
 };
 
 /// Fault of a rank, and the name that the run gives it.
 struct WrongThing {
   const char* label;
-  const char* fault;     ///< of inject.what; {} is element and bit
-  const char* in_front;  ///< of the rank, in the message
+  const char* fault;     ///< value of inject.what; {} is element and bit
+  const char* in_front;  ///< text before the rank in the message
   const char* behind;
   Seen seen = Seen::kAlways;
   int most_bits = 62;
@@ -47,7 +47,7 @@ constexpr const char* kNotTheMessage = " sent: a link or memory at its end chang
 constexpr const char* kWeights = "its weights are not those of the others";
 constexpr const char* kSamples = "its training samples are not those of the others";
 constexpr const char* kProcessor = "its processor computed wrongly";
-constexpr int kBitsOfSums = 48;  // of several sums, higher ones may cancel modulo 2^64 (docs/trail-format.md)
+constexpr int kBitsOfSums = 48;  // higher bits of several sums may cancel modulo 2^64 (docs/trail-format.md)
 constexpr int kMantissaBits = 22;  // a weight that is not a number fails the step
 constexpr std::array kThings{
     WrongThing{"a bit of its sums in memory", "flip-bit sums {}", "", kSent},

@@ -275,7 +275,7 @@ TEST_F(FailureDetectorTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
   FailureDetector patient{0, Limits::for_timeout(100'000)};
   peer(0).where.waiting = Waiting::kNo;
   patient.look(after(1), peers);
-  peer(0).where.step = 101;  // which took 30 s
+  peer(0).where.step = 101;  // a step of 30 s
   patient.look(after(31), peers);
   for (Peer& other : peers) other.where = at("the gradients' all-reduce"), other.where.since_ns = after(31);
   for (Peer& other : peers) other.where.step = 101;

@@ -256,7 +256,7 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   CPU_ZERO(&one);
   CPU_SET(::sched_getcpu(), &one);
   ::sched_setaffinity(0, sizeof(one),
-                      &one);  // then a child that was killed has not run yet when it is looked at
+                      &one);  // one core: a killed child has not run when looked at
   for (int round = 0; round < 20; ++round) {
     const pid_t child = new_process();
     EXPECT_TRUE(runs_this_program(child));

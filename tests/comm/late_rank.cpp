@@ -12,8 +12,8 @@
 
 namespace {
 
-constexpr std::chrono::seconds kShort{1};   ///< where a rank will not come
-constexpr std::chrono::seconds kLong{100};  ///< where all will, however slow the machine is
+constexpr std::chrono::seconds kShort{1};   ///< limit for a meeting that a rank misses
+constexpr std::chrono::seconds kLong{100};  ///< limit for one that all reach, however slow the machine is
 
 /// Hangs as a rank in code of its own. The tests' deadline ends it.
 void stay_away() {

@@ -212,7 +212,7 @@ class Simulation {
   }
 
   std::vector<std::vector<Exchange>> rounds_;
-  std::vector<Buffer> own_, buffers_;     ///< what each rank adds; its sums, nothing at first
+  std::vector<Buffer> own_, buffers_;     ///< each rank's terms; each rank's sums
   std::vector<std::size_t> next_, sent_;  ///< exchanges done; those whose message is sent
   std::map<std::pair<std::size_t, std::size_t>, std::deque<Buffer>> channels_;
 };

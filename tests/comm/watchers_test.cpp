@@ -144,7 +144,7 @@ TEST_F(WatchersTest, MembersOfASilentWatcherAreHeardByWayOfTheNext) {
   const auto is_it = [](int rank) { return rank == kItsWatcher; };
   const auto others = [&](int rank, int other) { return !is_it(rank) && !is_it(other); };
   of(kItsWatcher).heartbeat->drop_network([](int) { return true; });
-  expect_heard_throughout(kSoon + 1, others);  // what is under way arrives
+  expect_heard_throughout(kSoon + 1, others);  // heartbeats under way arrive
   const std::int64_t then = clock_ns();
   expect_heard_throughout(24, others);
   for (const int rank : {0, 15, kMember, kRanks - 1})
@@ -157,7 +157,7 @@ TEST_F(WatchersTest, OnBothSidesOfACutTheLowestRankSpeaks) {
   const auto side = [](int rank) { return rank < 8; };
   for (int rank = 0; rank < kRanks; ++rank)
     of(rank).heartbeat->drop_network([&](int other) { return side(rank) != side(other); });
-  for (int i = 0; i < 2; ++i) tick();  // what is passed on late
+  for (int i = 0; i < 2; ++i) tick();  // relayed heartbeats arrive late
   const std::int64_t then = clock_ns();
   expect_heard_throughout(24, [&](int rank, int other) { return side(rank) == side(other); });
   for (int i = 0; i < 6; ++i) tick();

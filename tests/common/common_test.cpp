@@ -179,7 +179,7 @@ TEST(MemoryTest, WhatAnotherProcessHasTooIsShared) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_GE(now, before + kShared * 4 / 5);
-  EXPECT_LE(now, peak_resident_bytes() + (4 << 20));  // which Linux counts less exactly
+  EXPECT_LE(now, peak_resident_bytes() + (4 << 20));  // Linux counts the peak less exactly
 }
 
 TEST(MemoryTest, BytesAreWrittenForPeople) {

@@ -32,12 +32,12 @@ struct MemoryDisk {
 struct DiskOp {
   enum class Kind { kCreate, kMakeDirectory, kRename, kRemove, kWrite, kSync, kSyncDirectory };
   Kind kind{};
-  int node = 0;          ///< what is created, written or synced
-  int directory = 0;     ///< where its name is, for changes of names
+  int node = 0;          ///< index in MemoryDisk::nodes
+  int directory = 0;     ///< parent node, for changes of names
   std::string name{};    ///< in `directory`
-  int to_directory = 0;  ///< of a rename
+  int to_directory = 0;  ///< new parent node of a rename
   std::string to_name{};
-  std::size_t offset = 0;  ///< of a write
+  std::size_t offset = 0;  ///< byte at which a write begins
   std::vector<std::byte> data{};
 };
 

@@ -37,7 +37,7 @@ const Augmentation kColourful = {AugmentKind::kJitter, {same(0), same(0), same(0
 const Augmentation kJitter = {AugmentKind::kJitter, {same(0.2), same(0.2), same(0.2)}};
 
 const ImageShape kShapes[] = {{3, 32, 32}, {3, 17, 23}, {1, 28, 28}, {1, 40, 9}, {4, 8, 8}};
-constexpr int kSamples = test::effort(200, 20);  ///< of each list and shape
+constexpr int kSamples = test::effort(200, 20);  ///< per list and shape
 
 /// Noise, whose steps from pixel to pixel show every place that is a little off.
 Image noise(const ImageShape& shape, unsigned seed) {

@@ -114,7 +114,7 @@ TEST_F(ConversionTest, AnyNameIsOneLine) {
   const TrainTestData data = converted(chosen);
   const SampleNames found = read_sample_names(Env::posix(), path("set/train-names.jsonl"), data.train.size());
   const SampleNames others = read_sample_names(Env::posix(), path("set/test-names.jsonl"), data.test.size());
-  const std::string kept = "ants/a\nb\"\x1b[2J\xef\xbf\xbd.ppm";  // what is no UTF-8 is replaced
+  const std::string kept = "ants/a\nb\"\x1b[2J\xef\xbf\xbd.ppm";  // invalid UTF-8 is replaced
   EXPECT_EQ(std::ranges::count(found.names, kept) + std::ranges::count(others.names, kept), 1);
 }
 

@@ -46,7 +46,7 @@ std::string octal(std::uint64_t number, int digits) {
 struct TarFields {
   char type = '0';
   std::string size{};    ///< as it stands in the header; empty: the body's
-  std::string prefix{};  ///< of its name
+  std::string prefix{};  ///< field of the header that goes before its name
 };
 
 std::string tar_entry(const std::string& name, const std::string& body, const TarFields& fields = {}) {

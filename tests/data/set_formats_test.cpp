@@ -85,8 +85,7 @@ TEST_F(IdxSetTest, AnyBitAndTwoBitsAnywhereChangeTheQuickFingerprint) {
   const std::string before = quick_fingerprint_of(data.train).samples;
   std::set<std::string> seen = {before};
   for (std::size_t i = 0; i < data.train.images.size(); ++i) {
-    for (const std::size_t other :
-         {i, (i + 64) % data.train.images.size()}) {  // the same lane, a block later
+    for (const std::size_t other : {i, (i + 64) % data.train.images.size()}) {  // its lane, a block later
       data.train.images[i] ^= 0x80;
       if (other != i) data.train.images[other] ^= 0x80;
       EXPECT_TRUE(seen.insert(quick_fingerprint_of(data.train).samples).second) << i << ", " << other;

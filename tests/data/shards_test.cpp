@@ -195,7 +195,7 @@ TEST_F(ShardedLabelsTest, LyingFilesAreRefused) {
   };
   fails(0, 200, "the labels of sample 0 are not 200 different ones");  // 2 labels: 1 and 4
   fails(0, 0, "holds labels of more samples");                         // labels become counts
-  fails(4, 4, "the labels of sample 0 are not 2 different ones");      // the same twice
+  fails(4, 4, "the labels of sample 0 are not 2 different ones");      // one label twice
   fails(9, 200, "in 0..999, ascending");                               // above all classes
   expect_error<DataError>([&] { parse_shard_index("{}\n", "index"); }, {"index: "});
 }
@@ -248,7 +248,7 @@ TEST_F(ShardsTest, ProcessesOfAHostCompareABlockOnceBetweenThem) {
   one.store->share_checks(checks);
   other.store->share_checks(MemoryFile::open(checks->offer()));
   EXPECT_EQ(one.store->make_shared_checks(), nullptr) << "once is enough";
-  stranger.store->share_checks(MemoryFile::of_zeros(1));  // of another set
+  stranger.store->share_checks(MemoryFile::of_zeros(1));  // memory of another set
   const std::int32_t first = 0, far = 50;
   EXPECT_NO_THROW(ImageRows(one, {&first, 1}));
   flip(shard_file("train", 0), 0);

@@ -24,7 +24,7 @@ void read(std::vector<std::byte> bytes) {
   try {
     const lockstep::Trail trail(std::move(bytes), "t");
     for (std::int64_t i = 0; i < trail.records(); ++i) static_cast<void>(trail.find(trail.step(i)));
-  } catch (const lockstep::DataError&) {  // what users see
+  } catch (const lockstep::DataError&) {  // shown to users
   } catch (const lockstep::ConfigError&) {
   }
 }

@@ -27,7 +27,7 @@ inline int exponent_of(float largest) {
 /// Numbers as integers of units that columns of a tensor have, 0 in those that are padding.
 struct Rounded {
   std::vector<std::int64_t> q;
-  std::vector<long double> units;  ///< of columns; NaN: not all of its numbers are finite
+  std::vector<long double> units;  ///< one for each column; NaN: it has a number that is not finite
 };
 
 inline Rounded round(const Numbers& numbers, int batch, int samples, bool have_one_unit = false) {

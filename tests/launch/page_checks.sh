@@ -92,7 +92,7 @@ check_line() {
         [ -e "$word" ] || fail "no $word, in: $1"
         if [ -x "$word" ] && [ ! -d "$word" ] && [ "$i" -eq 0 ]; then command=$word && help_of "$word"; fi
         ;;
-      build/release/kernel_table) return ;;  # what follows are programs, not commands
+      build/release/kernel_table) return ;;  # programs follow, not commands
       lockstep | */lockstep)
         command=${words[i + 1]:-}
         [[ $command =~ ^[a-z]+$ ]] || { command='' && continue; }
@@ -102,7 +102,7 @@ check_line() {
         grep -q "^Usage: lockstep $command " <<<"$help" || fail "no command '$command', in: $1"
         ;;
       --help) ;;
-      burn | eval | train) # what launch/run starts has options of its own
+      burn | eval | train) # programs that launch/run starts have options of their own
         [ "$command" != launch/run ] || { command=$word && help_of build/release/lockstep "$word"; }
         ;;
       --*) [ -z "$command" ] || [ "$command" = launch/simulate ] || has_option "$help" "${word%%=*}" || fail "no option $word of $command, in: $1" ;;

@@ -109,7 +109,7 @@ class TrainingOnArrays(InAFolder):
         self.assertEqual((config["train"]["freeze"], config["train"]["optimizer"]["lr"]), (["*.bias"], 1e-5))
         self.assertEqual(config["run"]["trace"], "off")
         try:
-            import yaml  # which reads YAML 1.1: off is false, and 1e-05 is text
+            import yaml  # reads YAML 1.1: off is false, and 1e-05 is text
         except ImportError:
             self.skipTest("no PyYAML (python3-yaml)")
         self.assertEqual(yaml.safe_load((run.path / "job.yaml").read_text()), config)

@@ -144,7 +144,7 @@ Completion_knows_jobs_runs_and_files() {
   touch mnt mn.txt mnist-mine.yml && mkdir mnemonics
   expect_equal "$(typed 'lockstep train mn' | sort | xargs)" "mnemonics/ mnist mnist-99 mnist-mine.yml"
   expect_equal "$(typed 'lockstep train mn.')" "mn.txt"
-  touch mnist.yaml  # then the name of the job would be refused
+  touch mnist.yaml  # a file of that name: the job's own name would be refused
   expect_equal "$(typed 'lockstep train mnist' | sort | xargs)" "mnist-99 mnist-mine.yml mnist.yaml"
   expect_word "$(cd "$repo" && typed 'lockstep train launch/jobs/mn')" "launch/jobs/mnist.yaml"
   expect_word "$(typed 'lockstep eval ')" "runs/mnist@best"

@@ -122,10 +122,11 @@ Comments_that_do_not_name_the_thing_are_refused() {
     expect_refused "comment: models/network.hpp:1: it begins with '$word': begin with a verb or with the thing itself"
   done
   lines >tree/models/network.hpp
-  { echo 'int x = 0;  ///< Of a rank' && echo "char c = '\"';  // What is sent" && echo 'auto s = "// Of text, not a comment";'; } >>tree/tests/common/small_test.cpp
+  { echo 'int x = 0;  ///< Of a rank' && echo "char c = '\"';  // What is sent" && echo 'auto s = "// Of text, not a comment";' && echo 'int y = 0;  ///< likewise, of its host'; } >>tree/tests/common/small_test.cpp
   expect_refused "comment: tests/common/small_test.cpp:2: it begins with 'Of'"
   expect_contains "$output" "tests/common/small_test.cpp:3: it begins with 'What'"
-  expect_equal "$(wc -l <<<"$output")" 2
+  expect_contains "$output" "tests/common/small_test.cpp:5: it begins with 'likewise'"
+  expect_equal "$(wc -l <<<"$output")" 3
   make_tree
   mkdir -p tree/launch
   printf '#!/bin/sh\n# Whether it is there.\n' >tree/launch/run

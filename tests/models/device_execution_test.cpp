@@ -24,7 +24,7 @@ struct Result {
   std::vector<double> gradients;  ///< arena order
   double loss = 0;
   std::int64_t correct = 0;
-  std::size_t nodes = 0;  ///< of the graph, if there was one
+  std::size_t nodes = 0;  ///< the graph's, if there was one
 };
 
 /// A network, its weights and a batch of samples.

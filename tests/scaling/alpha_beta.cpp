@@ -266,7 +266,7 @@ MeasuredAllReduce read_allreduce_table(std::string_view text, const std::string&
 MeasuredStep read_step_table(std::string_view text, const std::string& file) {
   MeasuredStep measured;
   double mflop = 0, batch = 0, grain = 0;
-  std::array<double, 5> shares{};  // of peak, input, exposed, skew, optimiser
+  std::array<double, 5> shares{};  // peak, input, exposed, skew, optimiser
   for_each_line(text, [&](const Words& words) {
     if (mflop == 0) mflop = number_before(words, {"MFLOP"});
     if (batch == 0) batch = number_behind(words, "batch");

@@ -16,16 +16,16 @@ struct SimulationOptions {
   std::string input = "1x28x28";
   int classes = 10;
   int grain = 32;
-  int grains = 1;  ///< of each rank
+  int grains = 1;  ///< per rank
   std::int64_t samples = 60'000;
-  double spread = 0;  ///< of the ranks' computing, as a share of it
+  double spread = 0;  ///< standard deviation of the ranks' computing, as a share of it
   std::vector<int> ranks{8, 64, 1024};
   std::vector<std::string> buckets{"auto", "1", "4"};
   std::vector<std::string> reduce{"trainer", "leaders"};
   Cluster cluster;          ///< but for the ranks
-  double gflops = 0;        ///< of a rank while it computes; 0: 75 % of this core's peak
-  std::string step_file;    ///< of bench step; empty: none
-  std::string reduce_file;  ///< of bench allreduce; empty: none
+  double gflops = 0;        ///< a rank's, while it computes; 0: 75 % of this core's peak
+  std::string step_file;    ///< output of bench step; empty: none
+  std::string reduce_file;  ///< output of bench allreduce; empty: none
   bool model_only = false;  ///< simulates nothing
 };
 

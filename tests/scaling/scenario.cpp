@@ -120,7 +120,7 @@ StepProfile profile_step(const Network& network, int grain, int grains, double f
     const Layer& layer = *network.layers()[i];
     if (layer.parameters().empty()) continue;
     const double flops = layer.flops_per_sample();
-    const bool first = done + 1 == profile.ranges.size();  // whose input gradient is not needed
+    const bool first = done + 1 == profile.ranges.size();  // its input gradient is not needed
     profile.stretches.push_back({seconds(flops), done++});
     if (!first) profile.stretches.push_back({seconds(flops), {}});
     backward += first ? flops : 2 * flops;

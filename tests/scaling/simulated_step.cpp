@@ -32,7 +32,7 @@ constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 /// Ranks that wait for each other in a circle would wait for ever.
 constexpr unsigned kMostSeconds = 600;
 
-double sum_bandwidth = 0;  // of this process's one simulation
+double sum_bandwidth = 0;  // bytes a second, in this process's one simulation
 bool adds_numbers = true;
 
 /// The buckets of a rank, as many bytes as the trainer's.
@@ -115,7 +115,7 @@ class SimulatedRank {
 
   const StepPlan& plan_;
   int rank_;
-  double factor_ = 1;  ///< of the plan's times
+  double factor_ = 1;  ///< scales the plan's times for this rank
   Buckets& buckets_;
   ReceiveBuffers receive_buffers_;
   std::vector<std::unique_ptr<MpiPendingSum<std::int64_t>>> pending_;

@@ -12,12 +12,12 @@ namespace lockstep {
 
 /// Cost of a message: a latency, then its bytes over a bandwidth. Seconds, bytes a second.
 struct NetworkConstants {
-  double latency = 1.93e-6;       ///< of a message between two nodes, both ends' software included
+  double latency = 1.93e-6;       ///< a message between two nodes, both ends' software included
   double link_latency = 0.1e-6;   ///< more for each of the links on its way
-  double bandwidth = 12.5e9;      ///< of each link, in each direction; a node has one for all its ranks
-  double local_latency = 0.5e-6;  ///< of a message between two ranks of a node
-  double local_bandwidth = 16e9;  ///< of each pair of them
-  double sum_bandwidth = 20e9;    ///< of adding up what arrived, counted in bytes of it
+  double bandwidth = 12.5e9;      ///< each link, in each direction; a node has one for all its ranks
+  double local_latency = 0.5e-6;  ///< a message between two ranks of a node
+  double local_bandwidth = 16e9;  ///< each pair of them
+  double sum_bandwidth = 20e9;    ///< adding up, counted in bytes that arrived
 };
 
 struct Cluster {
@@ -45,7 +45,7 @@ struct Cluster {
 
 enum class ReduceKind {
   kTrainer,   ///< all_reduce_schedule(), what training over MPI does
-  kFarFirst,  ///< the same with its partners in the opposite order: halves go to the farthest rank first
+  kFarFirst,  ///< kTrainer with its partners in the opposite order: halves go to the farthest rank first
   kLeaders,   ///< summed up inside each node, all-reduced by one rank of each, spread inside each node
 };
 
@@ -82,7 +82,7 @@ StepProfile with_measured(StepProfile profile, std::span<const double> done);
 
 /// A bucket's way out: when a range is done.
 struct PlannedBucket {
-  std::size_t elements = 0;    ///< of int64; the last one's with the step's counters
+  std::size_t elements = 0;    ///< int64 numbers; the last bucket's include the step's counters
   std::size_t last_range = 0;  ///< it leaves when this one is done
 };
 
@@ -98,7 +98,7 @@ struct StepPlan {
 /// Seconds a step, until the last rank is done.
 struct SimulatedStep {
   double total = 0;
-  double exposed = 0;  ///< of it, from when the slowest rank has computed
+  double exposed = 0;  ///< part of it after the slowest rank has computed
 };
 
 std::string to_text(const StepPlan& plan);

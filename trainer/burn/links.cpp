@@ -21,7 +21,7 @@ using Word = std::int64_t;
 
 constexpr std::size_t kMessageWords = std::size_t{128} << 10;  // 1 MiB
 constexpr std::size_t kSumWords = std::size_t{16} << 10;
-constexpr int kMostTurnsAtLeast = 15;  ///< of a round, where there are so many partners
+constexpr int kMostTurnsAtLeast = 15;  ///< lower limit on a round's turns, or all partners if they are fewer
 
 /// The partner of `rank` in a turn of the circle method; itself where it has none.
 int partner_of(int rank, int ranks, std::int64_t turn) {

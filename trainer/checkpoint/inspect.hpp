@@ -54,7 +54,7 @@ struct TensorDifference {
   std::string tensor;
   std::size_t elements = 0;              ///< that the tensor has
   std::size_t different = 0;             ///< elements whose bits differ
-  std::vector<std::size_t> first_index;  ///< of the first one
+  std::vector<std::size_t> first_index;  ///< position of the first of them
   float first_a = 0, first_b = 0;
   double largest = 0;  ///< |a - b|; infinity if one of them is not a number
   std::vector<std::size_t> largest_index;

@@ -207,7 +207,7 @@ MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_even
   MetricsLines lines;
   MetricsEvent event;
   std::string text;
-  bool in_long_line = false;  // whose beginning is dropped
+  bool in_long_line = false;  // its beginning has been dropped
   while (true) {
     const std::size_t kept = text.size();
     text.resize(kept + kBlock);

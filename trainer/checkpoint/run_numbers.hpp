@@ -66,7 +66,7 @@ struct RunState {
   CheckpointArithmetic arithmetic;
   std::int64_t replayed = 0;  ///< the last step whose shares other ranks computed again, all right; 0: none
   std::optional<double> test_accuracy;  ///< that of these very weights; nothing if they were not evaluated
-  std::optional<double> validation_accuracy;  ///< the same on what data.validation holds out
+  std::optional<double> validation_accuracy;  ///< as test_accuracy, on samples that data.validation holds out
   /// Counted whether the job asks for it or not; in a checkpoint where train.patience is given.
   std::optional<CheckpointPatience> patience = CheckpointPatience();
 

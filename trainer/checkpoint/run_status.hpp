@@ -18,7 +18,7 @@ inline constexpr const char* kStatusFile = "status.json";
 struct RunStatusNote {
   std::string state;      ///< "running", "saved" (stopped on request), "ended", "failed"
   std::int64_t step = 0;  ///< the last that was taken
-  std::vector<std::string> exclude_hosts = {};  ///< whose ranks were named for wrong numbers
+  std::vector<std::string> exclude_hosts = {};  ///< hosts of ranks named for wrong numbers
 };
 
 /// Replaces the file in one step. @throws IoError

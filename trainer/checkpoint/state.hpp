@@ -44,9 +44,8 @@ struct CheckpointFacts : RunState {
   std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none
   std::optional<CheckpointMetrics> metrics;  ///< nothing where no run wrote it
 
-  std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
-  std::map<std::string, std::string>
-      model;  ///< what it takes to build the network again: YAML, input, classes
+  std::map<std::string, std::string> job;    ///< the job's keys that determine the weights, with their values
+  std::map<std::string, std::string> model;  ///< facts to build the network from: YAML, input, classes
   std::map<std::string, std::string> data;   ///< the set that the run is trained on
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
   /// Name of the average these weights are ("ema", "swa"); empty for trained weights. Not stored.

@@ -32,7 +32,7 @@ inline constexpr std::size_t kMaxTrailHeadBytes = std::size_t{64} << 20;
 /// of elements: tensors read from it have one dimension.
 struct TrailHead {
   std::vector<CheckpointParameter> trained, kept;  ///< in arena order; kept: without gradients
-  std::vector<std::string> buffers;                ///< what the optimiser remembers, by name
+  std::vector<std::string> buffers;                ///< the optimiser's, by name
   std::map<std::string, std::string> facts;        ///< "job.train.seed": "7", ...
 
   /// Fingerprints of a step, in the order of trainer/training/weight_update.hpp.

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {  // whose headers take seconds to read
+namespace CLI {  // its headers take seconds to read
 class App;
 class FormatterBase;
 class Option;

@@ -17,7 +17,7 @@ namespace lockstep {
 
 /// Known when the program is built.
 struct BuildFacts {
-  std::string commit;    ///< of its sources, "... and changes" if they had any; or "not known"
+  std::string commit;    ///< the sources', "... and changes" if they had any; or "not known"
   std::string compiler;  ///< "GNU 12.2.0"
   std::string flags;
   std::string gpu;  ///< "with CUDA 13.0 (/usr/local/cuda/bin/nvcc)", or why not

@@ -156,7 +156,7 @@ struct ValidateOptions {
   std::vector<std::string> overrides;
   bool for_launch = false, json = false;
   bool data = false;          ///< read the set, too
-  std::string pictures = {};  ///< where a sheet of them goes; empty: none is asked for
+  std::string pictures = {};  ///< path for a sheet of them; empty: none is asked for
   bool force = false;
 };
 

@@ -82,7 +82,7 @@ std::vector<std::string> gpu_libraries() {
 
 /// A line for people, and a key for programs.
 struct VersionFact {
-  std::string_view label;  ///< of a line
+  std::string_view label;  ///< beginning of its line
   const char* key;
   nlohmann::ordered_json value;  ///< a text; of a list each has its line
 };

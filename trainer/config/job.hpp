@@ -28,7 +28,7 @@ namespace lockstep {
 struct DataSection : BatchOptions, DatasetOptions {
   OnDevice on_device = OnDevice::kAuto;
   std::string leave_out_file = {};         ///< names training samples; empty: none
-  std::vector<Augmentation> augment = {};  ///< of training images, in order
+  std::vector<Augmentation> augment = {};  ///< changes of training images, in order
 };
 
 struct TrainSection : UpdateOptions, LossOptions {
@@ -37,7 +37,7 @@ struct TrainSection : UpdateOptions, LossOptions {
   std::int64_t evaluate_every_steps = 0;  ///< besides after each epoch; 0: only then
   std::int64_t patience = 0;    ///< evaluations without a better accuracy after which the run ends; 0: never
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
-  bool partial = false;         ///< of that, the tensors that fit; the others as from the seed
+  bool partial = false;         ///< takes its tensors that fit; the others start as from the seed
   bool recompute = false;       ///< backward makes activations again in place of keeping all of them
   double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
   Precision precision = Precision::kFp32;
@@ -47,7 +47,7 @@ template <>
 inline constexpr Spellings<PictureFit, 3> kSpellings<PictureFit> = kPictureFits;
 
 struct ParallelSection : StepOptions, PipelineOptions {
-  std::string strategy = "data";       ///< what the ranks share: trainer/config/job_values.hpp
+  std::string strategy = "data";       ///< name of a StrategyKind: trainer/config/job_values.hpp
   std::string device = "auto";         ///< auto | cpu | cuda | cuda:N | emulated
   std::string backend = "auto";        ///< auto | mpi | nccl | thread
   Kernels kernels = Kernels::kNative;  ///< on a GPU
@@ -69,7 +69,7 @@ struct InjectSection {
 };
 
 struct Job {
-  std::string name = "job";  ///< of the job file, without folder and .yaml; no key of it
+  std::string name = "job";  ///< the job file's, without folder and .yaml; not a key
   /// Place of each key that was given, as messages begin: "job.yaml:3:9: "; for "" the file alone.
   std::map<std::string, std::string, std::less<>> places = {};
   std::string model = "net";

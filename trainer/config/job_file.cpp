@@ -311,7 +311,7 @@ std::string key_hint(const std::string& path) {
 std::string unknown_key(const std::string& path) {
   const auto [section, name] = split_unknown(path);
   const std::vector<std::string_view> known = names_in_section(section);
-  const bool is_dotted = name.find('.') != name.npos;  // then a long section would make any name look near
+  const bool is_dotted = name.find('.') != name.npos;  // a long section would make any such name look near
   const JobKey* called = key_called(name, section);
   const bool is_called_here = called != nullptr && called->section() == section;
   std::string hint = is_called_here ? "" : did_you_mean(std::string(name), known);

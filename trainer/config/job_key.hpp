@@ -40,8 +40,8 @@ struct JobKey {
   std::string meaning = {};   ///< one line for people, without a full stop
   std::string expected = {};  ///< "a whole number from 1 to 4096"
   Determines determines = Determines::kNothing;
-  std::vector<std::string_view> choices = {};      ///< of an enumeration
-  std::vector<std::string_view> other_names = {};  ///< what other programs call it; only for "did you mean"
+  std::vector<std::string_view> choices = {};      ///< values of an enumeration
+  std::vector<std::string_view> other_names = {};  ///< names in other programs; only for "did you mean"
   ValueHint hint = {};                             ///< null: the choice that is spelt nearly so
   ValueFault fault = {};                           ///< null: `expected` says it all
   std::string_view example = {};                   ///< a value other than the default; "": see example_of()
@@ -104,7 +104,7 @@ Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic = 0);
 
 struct RealRange {
   double low, high;
-  bool open_low = false, open_high = false;  ///< whether the bound itself is excluded
+  bool open_low = false, open_high = false;  ///< excludes the bound itself
 };
 /// Refuses a number within the range that as fp32 would be 0 or an excluded bound.
 Kind<double> real(RealRange range);

@@ -46,7 +46,7 @@ struct FaultName {
   std::string_view word;
   Kind kind;
   std::string_view example;
-  std::vector<AmountUnit> units = {};  ///< of the amount; none: there is no amount
+  std::vector<AmountUnit> units = {};  ///< units of the amount; empty: it has none
 };
 
 const std::vector<FaultName>& names() {

@@ -26,7 +26,7 @@ struct Fault {
     kStop,          ///< SIGSTOP to itself
     kDelay,         ///< sleeps once
     kSlow,          ///< every step from then on takes longer: it sleeps
-    kBusy,          ///< the same: it computes
+    kBusy,          ///< every step from then on takes longer: it computes
     kDropNetwork,   ///< neither hears nor says anything any more
     kFlipBit,       ///< bits of memory, by pattern and target
     kStale,         ///< sums arrive as they did in the step before
@@ -50,8 +50,8 @@ struct Fault {
   /// Bits to change.
   enum class Pattern {
     kOne,
-    kSeveral,  ///< of one word: the bit, and those 1, 3 and 7 above it
-    kStuck,    ///< of every 32nd word: it becomes 1
+    kSeveral,  ///< the bit, and those 1, 3 and 7 above it, in one word
+    kStuck,    ///< the bit of every 32nd word becomes 1
   };
   Kind kind = Kind::kDie;
   double amount = 0;  ///< kDelay: seconds; kSlow, kBusy: the share of a step that is added
@@ -91,7 +91,7 @@ struct StrategyKind {
   bool shares_batches = true;
   bool any_ranks = true;           ///< a run goes on on any number of ranks, not only on some
   bool one_host = false;           ///< all ranks are on one
-  bool sums_whole_batches = true;  ///< what moves the weights is the gradient of a global batch
+  bool sums_whole_batches = true;  ///< weights move by the gradient of a global batch
   /// Keys of the section `parallel` that only this strategy has.
   std::vector<MemberKey> keys = {};
 };

@@ -43,10 +43,10 @@ struct RunSection {
   std::string resume = "auto";               ///< auto | never | a checkpoint directory
   OnSaveError on_save_error = OnSaveError::kStop;
   double max_seconds = 0;                   ///< save and stop after so long; 0: no limit
-  std::int64_t print_loss_every_steps = 0;  ///< of an epoch: the mean loss of those; 0: never
+  std::int64_t print_loss_every_steps = 0;  ///< steps of an epoch between printed mean losses; 0: never
   bool print_shapes = false;                ///< sizes of input and output, on each rank and together
   bool trail = true;                        ///< fingerprints of each step in trail.bin
-  bool curve = false;                       ///< of the accuracy: on the terminal and as a picture
+  bool curve = false;                       ///< draws the accuracy, on the terminal and as a picture
   bool report = true;                       ///< report.html at the end
   bool tensorboard = false;                 ///< event files for TensorBoard
   TracedSteps trace = {};                   ///< steps whose course is written to trace.pftrace

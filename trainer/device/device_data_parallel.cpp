@@ -181,7 +181,7 @@ class DeviceDataParallel final : public DataParallel {
   DeviceArena& arena_;
   StepGraphs graphs_;
   bool streams_;
-  std::optional<DeviceEvaluator> tester_, validator_;  ///< where the set has samples
+  std::optional<DeviceEvaluator> tester_, validator_;  ///< made by evaluator_of()
   std::uint64_t tested_set_ = 0;                       ///< as TrainingSetup::test_sets
   std::unique_ptr<Event> series_done_;
   std::int64_t epoch_on_device_ = -1;
@@ -357,7 +357,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
   step_.begin_trace();
   if (compares_on_streams()) arena_.reducer().hold_buckets(true);
   queue_state(position, 1, stop_requested);
-  unread_.take();  // of a series that was halted: it is tried again
+  unread_.take();  // forgets those of a halted series, which is tried again
   await_samples(position.global_step + 1);
   WatchedStep step(*this, position, series);
   take_step(step, arena_.units(), observers_, comm_.activity().timeline(), series);

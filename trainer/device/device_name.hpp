@@ -14,7 +14,7 @@ enum class DeviceKind { kAuto, kCpu, kCuda, kEmulated };
 
 struct DeviceName {
   DeviceKind kind = DeviceKind::kAuto;
-  std::optional<int> index = {};  ///< of cuda:N
+  std::optional<int> index = {};  ///< N of cuda:N
 };
 
 /// Accepted names, for messages.

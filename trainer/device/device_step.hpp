@@ -196,7 +196,7 @@ class StepGraphs {
   struct Captured {
     BatchShare share;
     std::vector<std::unique_ptr<Graph>> gradients;  ///< one for each piece
-    std::vector<CutSums> cuts;                      ///< where each ends
+    std::vector<CutSums> cuts;                      ///< sums to reduce at the end of each
     std::unique_ptr<Graph> update;
     std::unique_ptr<Graph> step, series;  ///< no series of long ones
   };

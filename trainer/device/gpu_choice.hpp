@@ -35,8 +35,8 @@ GpuProblem gpu_problem(const Platform& gpus, const Communicator& comm);
 
 struct GpuRequest {
   Kernels kernels = Kernels::kNative;
-  std::optional<int> index = {};          ///< of cuda:N
-  std::optional<GradientPath> path = {};  ///< of gradients; nothing: the best that works
+  std::optional<int> index = {};          ///< N of cuda:N
+  std::optional<GradientPath> path = {};  ///< for gradients; nothing: the best that works
 };
 
 struct ReadyGpu {

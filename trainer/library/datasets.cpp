@@ -192,7 +192,7 @@ Dataset Dataset::from_function(const ImageShape& shape, int classes, std::int64_
   for (std::int64_t i = 0; i < size; ++i) labels.push_back(label(i));
   lockstep::Dataset set = make_set(shape, classes, labels);
   set.rows = std::make_shared<FunctionStore>(shape, size, sample);
-  set.of_rows = {.mean = {0}, .std = {1}};  // the same bits
+  set.of_rows = {.mean = {0}, .std = {1}};  // keeps the bits
   return share(std::move(set));
 }
 

@@ -41,7 +41,7 @@ struct Dataset::Inside {
   std::shared_ptr<const lockstep::Dataset> set;
   Normalisation normalisation = {};
   std::string name = {};       ///< in the catalogue; empty: a program's own
-  std::string directory = {};  ///< where its files are; empty: there are none
+  std::string directory = {};  ///< holds its files; empty: there are none
   std::vector<std::string> class_names = {};
 };
 

@@ -83,7 +83,7 @@ class CpuStageEngine final : public StageEngine {
 
   int first_stage_;                      ///< this rank's
   std::optional<HostArena> arena_;       ///< none: the rank's stages have no parameters
-  GradientReducer* into_ = nullptr;      ///< where passes add gradients; null: there are none
+  GradientReducer* into_ = nullptr;      ///< receives the gradients of passes; null: as arena_
   std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
   std::optional<GradientReducer> replayed_;
   AlignedBuffer<float> gradients_;  ///< for the grain in work

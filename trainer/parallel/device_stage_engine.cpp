@@ -161,7 +161,7 @@ class DeviceStageEngine final : public StageEngine {
   std::unique_ptr<DeviceAllReduce> all_reduce_;  ///< over the replicas; null: there is one
   std::unique_ptr<Stream> main_, side_;
   std::unique_ptr<Event> done_;
-  std::optional<DeviceData> train_, test_, validation_;  ///< where the rank has the first stage
+  std::optional<DeviceData> train_, test_, validation_;  ///< empty unless the rank has the first stage
   bool replaying_ = false;
   std::int64_t step_ = 0, first_of_step_ = 0;  ///< under way; of the rank's pipeline in its global batch
   DeviceState state_;
@@ -351,7 +351,7 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
 }
 
 void DeviceStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int /*grains*/) {
-  timeline_.end_step();  // of a step that is computed again
+  timeline_.end_step();  // ends the first try of a step that is computed again
   timeline_.begin_step(*main_);
   step_ = position.global_step;
   const std::vector<Grain> grains = parts_.sampler.local_grains(position.step_in_epoch);

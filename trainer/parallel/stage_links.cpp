@@ -168,7 +168,7 @@ void DeviceStageLinks::receive(int from, int to, std::span<float> values) {
   DeviceLink& link = *links_.at(pair_of(from, to)).device;
   PendingWork receiving(
       [&] {
-        look_after();  // what leaves goes on meanwhile
+        look_after();  // sends go on meanwhile
         return progress(end, [&] { return link.start_receive(*passed_, std::as_writable_bytes(values)); });
       },
       true);

@@ -47,7 +47,7 @@ struct RankView {
   std::int64_t oom_kills = 0;  ///< counted by its cgroup since that was made
   double clock_seconds = 0;    ///< since 1970, when all ranks looked
   // The run directory.
-  bool sees_run_directory = true;     ///< the same one as rank 0
+  bool sees_run_directory = true;     ///< finds rank 0's mark in it
   std::uint64_t disk_free_bytes = 0;  ///< for the run directory, of rank 0
   // Everything that people set, by name, secrets masked.
   std::map<std::string, std::string> settings;
@@ -71,7 +71,7 @@ enum class Needs { kNothing, kSrun, kGpus, kHosts };
 
 struct Check {
   const char* id;         ///< "shared-directory": is part of --json, stays
-  const char* healthy;    ///< what holds where nothing is found
+  const char* healthy;    ///< sentence when nothing is found
   bool before_every_run;  ///< cheap, and about what hurts a run at once
   std::vector<Finding> (*find)(Views ranks);
   Needs needs = Needs::kNothing;
@@ -94,7 +94,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankView, rank, local_rank, local_size, world
 // View of the machine without asking other ranks: the seam between the doctor and the world.
 
 struct Surroundings {
-  std::filesystem::path root = "/";  ///< where /proc, /sys, /etc and /dev lie
+  std::filesystem::path root = "/";  ///< parent of proc, sys, etc and dev
   Environment environment;           ///< getenv
 
   static const Surroundings& real();

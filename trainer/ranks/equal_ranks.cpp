@@ -83,9 +83,9 @@ void expect_equal_ranks(Communicator& comm, const RankFacts& mine) {
 
 namespace {
 
-constexpr std::size_t kMostValues = 4;   // of one key that are shown
-constexpr std::size_t kMostHosts = 3;    // of one group of ranks
-constexpr std::size_t kMostBytes = 120;  // of one value
+constexpr std::size_t kMostValues = 4;   // shown for one key
+constexpr std::size_t kMostHosts = 3;    // named for one group of ranks
+constexpr std::size_t kMostBytes = 120;  // shown of one value
 constexpr const char* kMissing = "not there";
 
 /// The ranks that have one value.

@@ -33,8 +33,8 @@ struct PlotCurve {
 };
 
 struct PlotStyle {
-  int columns = 79;    ///< of the whole picture; at least 24 are taken
-  int rows = 12;       ///< of the field between the scales
+  int columns = 79;    ///< width of the whole picture, at least 24
+  int rows = 12;       ///< height of the field between the scales, at least 2
   bool log_y = false;  ///< equal ratios are equally far apart; what is not above 0 leaves a gap
   bool unicode = false;
   bool colours = false;  ///< with escape sequences: for write_out() alone, since print() shows them
@@ -61,7 +61,7 @@ class DotCanvas {
 
  private:
   struct Cell {
-    unsigned dots = 0;  ///< of a braille character
+    unsigned dots = 0;  ///< bits of a braille character
     char mark = 0;      ///< 0: nothing is here
     bool is_end = false;
     std::size_t curve = 0;

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 struct CurveOfRun {
   std::size_t run = 0;                                 ///< its place in the document
-  bool dashed = false;                                 ///< of training
+  bool dashed = false;                                 ///< shows training
   std::vector<std::pair<double, double>> points = {};  ///< (step, number), without those that are nothing
 };
 

@@ -53,10 +53,10 @@ struct RunHistory : ToldEvaluations {
   MetricsLines lines;
   std::vector<EpochRecord> epochs;
   std::int64_t step = 0;             ///< the last that is told of
-  std::optional<double> train_loss;  ///< of the last step or epoch of training that is told of
-  std::optional<double> seconds;     ///< of the start that came to the end; otherwise of the epochs' training
-  std::string weights_sha256;        ///< "": it did not come to its end
-  std::optional<bool> published;     ///< whether that is the published hash; nothing: none was published
+  std::optional<double> train_loss;  ///< loss of the last training step or epoch that is told of
+  std::optional<double> seconds;  ///< duration of the start that came to the end, or of the epochs' training
+  std::string weights_sha256;     ///< "": it did not come to its end
+  std::optional<bool> published;  ///< true: it is the published hash; nothing: none was published
 
   std::vector<CheckpointEntry> checkpoints;  ///< newest first, by their names alone
   std::optional<std::int64_t> when;          ///< seconds since 1970: when the run last wrote down what it did

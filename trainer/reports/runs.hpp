@@ -63,7 +63,7 @@ std::string seconds_text(std::optional<double> seconds);
 struct TrailComparison {
   std::int64_t compared = 0;               ///< steps that both have and that are not damaged
   std::optional<std::int64_t> first_step;  ///< the first of them whose fingerprints differ
-  std::string what;                        ///< of which tensor first: "fc1.weight"; "" where none differs
+  std::string what;                        ///< first tensor that differs: "fc1.weight"; "" where none differs
   std::string why_not;                     ///< nothing can be compared: why; otherwise ""
 };
 
@@ -79,7 +79,7 @@ std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs);
 struct RunComparison {
   std::vector<RunHistory> runs;  ///< marked A, B, ... in this order
   std::vector<DifferingKey> keys;
-  std::vector<TrailComparison> trails;  ///< of each run but the first, with the first
+  std::vector<TrailComparison> trails;  ///< each run but the first, compared with the first
 };
 
 inline constexpr std::size_t kMostCompared = 26;

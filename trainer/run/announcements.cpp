@@ -290,7 +290,7 @@ class BatchShapes final : public RunListener {
  private:
   const RunContext& run_;
   RunReporter& reporter_;
-  std::vector<std::string> devices_;  ///< of all ranks
+  std::vector<std::string> devices_;  ///< names by rank
 };
 
 }  // namespace

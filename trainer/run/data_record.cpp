@@ -39,7 +39,7 @@ void compare(const std::string& what, const std::string& then, const std::string
 
 constexpr const char* kTestSubset = "test_subset";  // absent: the whole half
 constexpr const char* kReading = "pictures";        // absent: as before versions said how they read them
-constexpr char kBetweenNames = '\n';                // which no name holds
+constexpr char kBetweenNames = '\n';                // no name holds it
 
 /// @throws DataError  they are not fit to be shown
 std::vector<std::string> split_names(std::string_view text, const std::string& checkpoint) {
@@ -266,7 +266,7 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
   const std::string checkpoint = fmt::format("the checkpoint of step {}", facts.step);
   DataRecord record = read_data_record(facts, checkpoint);
   const bool other_size_asked_for = is_made_in_memory(job.data.set) && record.test_samples != now.test.size();
-  if (other_size_asked_for) {  // of sets in files the whole half is compared, whatever part of it is asked for
+  if (other_size_asked_for) {  // sets in files: the whole half is compared, whatever part is asked for
     record.fingerprints.test = fingerprints.test;
     record.test_samples = now.test.size();
   }

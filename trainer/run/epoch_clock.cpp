@@ -79,7 +79,7 @@ std::vector<RankClock> EpochClock::all_ranks(const ParallelStrategy& strategy, c
                                              Communicator& comm) const {
   const StepTimes times = strategy.times();
   RankClock mine{.resident = resident_bytes(), .peak_resident = peak_resident_bytes()};
-  if (gpu != nullptr) {  // whose host does not see how long it waits
+  if (gpu != nullptr) {  // the host cannot see how long a GPU waits
     const DeviceMemoryUse use = gpu->device->memory_use();
     mine.device = use.allocated;
     mine.peak_device = use.most_allocated;

@@ -77,7 +77,7 @@ std::string next_event_file(Env& env, const std::string& directory) {
     if (!is_event_file(name)) continue;
     std::int64_t taken = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), taken);
-    constexpr std::int64_t kMost = 9'999'999'999;  // of as many digits
+    constexpr std::int64_t kMost = 9'999'999'999;  // largest number of ten digits
     if (taken < kMost) seconds = std::max(seconds, taken + 1);
   }
   return fmt::format("{}/{}{:010}{}", directory, kPrefix, seconds, kSuffix);

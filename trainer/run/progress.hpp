@@ -24,10 +24,10 @@ namespace lockstep {
 
 struct ProgressStatus {
   std::int64_t epoch = 0, epochs = 0;
-  std::int64_t step = 0, steps = 0;  ///< of this epoch
+  std::int64_t step = 0, steps = 0;  ///< this epoch's
   double samples_per_second = 0;
   double loss = 0;         ///< a sample's
-  double eta_seconds = 0;  ///< of the run
+  double eta_seconds = 0;  ///< until the run ends
 };
 
 /// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; in order of importance: epoch, loss, ETA,

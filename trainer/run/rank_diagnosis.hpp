@@ -19,8 +19,7 @@ namespace lockstep {
 struct CheckResult {
   std::string id, healthy;
   std::vector<Finding> findings;  ///< empty: healthy
-  std::string missing =
-      {};  ///< what the check is about and is not there; then it found nothing, and says nothing
+  std::string missing = {};       ///< requirement that is absent, so that the check says nothing; empty: none
 };
 
 struct Diagnosis {

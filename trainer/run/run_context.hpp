@@ -50,16 +50,16 @@ struct RunContext {
   std::unique_ptr<ParallelStrategy> strategy;
   std::shared_ptr<RankChecks> checks;
   std::int64_t steps_per_epoch;
-  EvaluatedPart judge;  ///< what is evaluated while it trains
+  EvaluatedPart judge;  ///< set that training is evaluated on
   RunState state;
-  Evaluations evaluations;           ///< of the weights that were evaluated last
-  std::int64_t first_step = 0;       ///< where this start of the run began
+  Evaluations evaluations;           ///< results for the weights evaluated last
+  std::int64_t first_step = 0;       ///< steps taken before this start of the run
   std::unique_ptr<RunWriter> files;  ///< rank 0's, where something is left to do; it speaks and writes
 };
 
 struct RunStart {
   std::string chosen;              ///< rank 0: which directory was chosen, and why; may be empty
-  std::vector<std::string> hosts;  ///< of all ranks
+  std::vector<std::string> hosts;  ///< names by rank
   bool resumed = false;
   bool nothing_left = false;
   bool lacks_page = false;          ///< the run had ended before, and was killed before its page was written

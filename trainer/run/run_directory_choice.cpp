@@ -141,7 +141,7 @@ std::string first_line_of_job(Env& env, const std::string& run_dir) {
     const std::string text = text_of_file(env, path), line = text.substr(0, text.find('\n'));
     return line.starts_with("# job ") ? line : "";
   } catch (const Error&) {
-    return "";  // what cannot be read is told where it is wanted
+    return "";  // a read error is reported by the code that needs the file
   }
 }
 

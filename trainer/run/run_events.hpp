@@ -24,14 +24,14 @@ namespace lockstep {
 
 struct BegunEpoch {
   std::int64_t epoch = 0, epochs = 0;       ///< from 1
-  std::int64_t steps_taken = 0, steps = 0;  ///< of this epoch
+  std::int64_t steps_taken = 0, steps = 0;  ///< this epoch's
   std::int64_t steps_left_in_run = 0;
 };
 
 /// The last of the steps just taken. Numbers that nothing has measured are left out.
 struct LoggedStep {
   const RunState& state;
-  const StepTotals& totals;  ///< of that step
+  const StepTotals& totals;  ///< that step's
   double learning_rate = 0;
   LossWindow answers = {};  ///< since the last such event
   std::optional<double> gradient_norm = {}, samples_per_second = {};
@@ -50,7 +50,7 @@ struct FinishedEpoch {
 struct FinishedRun {
   const RunState& state;
   const Evaluations& evaluations;
-  std::string sha256;  ///< of the weights
+  std::string sha256;  ///< the weights'
   PublishedComparison published;
   double seconds = 0;
   bool stopped_early = false;

@@ -78,7 +78,7 @@ void RunRecorder::save() {
   if (is_saved()) return;
   const TimeSpan span(run_.comm.activity().timeline(), Work::kCheckpoint);
   check_state();
-  wait_for_disk();  // of the save before
+  wait_for_disk();  // completes the save before
   if (run_.files)
     run_.files->save(
         checkpoint_of(run_.state, run_.job, run_.setup, run_.comm, run_.strategy->whole_state()));

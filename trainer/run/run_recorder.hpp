@@ -46,11 +46,11 @@ class RunRecorder {
 
   RunContext& run_;
   std::int64_t finite_step_ = -1;          ///< the last one whose weights were looked at
-  std::int64_t saved_step_ = -1;           ///< of the checkpoint that is saved, or being saved
+  std::int64_t saved_step_ = -1;           ///< the last checkpoint's, saved or being saved
   int saved_evaluations_ = 0;              ///< and how many evaluations of that step it holds
-  std::size_t trail_slots_;                ///< of a step; 0: no trail is kept
-  std::vector<std::uint64_t> trail_rows_;  ///< of the last steps, which are not written
-  std::vector<std::uint64_t> own_sums_;    ///< likewise
+  std::size_t trail_slots_;                ///< per step; 0: no trail is kept
+  std::vector<std::uint64_t> trail_rows_;  ///< the last steps', not yet written
+  std::vector<std::uint64_t> own_sums_;    ///< the last steps', not yet written
 };
 
 }  // namespace lockstep

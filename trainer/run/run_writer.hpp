@@ -45,7 +45,7 @@ class MetricsWriter {
 
  private:
   std::int64_t lines_ = 0;
-  Sha256 hash_;  ///< of the bytes of those lines
+  Sha256 hash_;  ///< digests the bytes of those lines
   AppendFile file_;
 };
 
@@ -114,9 +114,9 @@ class RunWriter final : public RunListener {
   AppendFile log_;
   std::optional<TensorBoard> board_;
   std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
-  std::unique_ptr<RankFile> ranks_;   ///< likewise
+  std::unique_ptr<RankFile> ranks_;   ///< null: none is kept
   bool log_failed_ = false;
-  double best_accuracy_;  ///< of the checkpoints there are; -1: none was evaluated
+  double best_accuracy_;  ///< highest of the checkpoints there are; -1: none was evaluated
   AsyncCheckpointer checkpointer_;
 };
 

@@ -121,8 +121,8 @@ namespace {
 struct WeightsFile {
   std::string path;  ///< for messages
   std::vector<std::byte> bytes;
-  std::string position;              ///< of the checkpoint that it belongs to; may be empty
-  std::vector<std::string> classes;  ///< likewise
+  std::string position;              ///< epoch, step and accuracy of its checkpoint; may be empty
+  std::vector<std::string> classes;  ///< that checkpoint's; may be empty
 };
 
 /// " (epoch 3, step 1,407, test accuracy 45.34 %)"

@@ -21,7 +21,7 @@ namespace lockstep {
 struct SavedModel {
   Network network;
   AlignedBuffer<float> weights;             ///< arena order
-  DataRecord data;                          ///< what it was trained on, normalisation included
+  DataRecord data;                          ///< set it was trained on, normalisation included
   LossKind loss = LossKind::kCrossEntropy;  ///< that the run made small
   int grain = 64;          ///< the run's own; of runs without exact sums, which do not say, the default
   std::string checkpoint;  ///< the directory it was read from

@@ -45,7 +45,7 @@ std::atomic<int> received_signal{0};
 /// Set before the handlers are.
 bool speaker = true;
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
-std::size_t wipe_size = 0;          ///< of the latter
+std::size_t wipe_size = 0;          ///< bytes of the code that wipes a bar
 
 std::int64_t monotonic_ns() {
   timespec now{};

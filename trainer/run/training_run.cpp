@@ -75,7 +75,7 @@ int TrainingRun::run_to_the_end() {
   run_.comm.activity().restart_advice.set(restart_advice(job, run_.comm.size()));
   open_verdict(run_.comm, job.run.dir);
   if (job.inject.is_given()) {
-    if (run_.files) run_.setup.fingerprints->get();  // of the data before the fault
+    if (run_.files) run_.setup.fingerprints->get();  // taken before the fault changes the data
     faults_ = std::make_shared<FaultInjector>(job, run_.setup, *data_.get().sets, run_.comm, *run_.strategy);
     run_.strategy->observe(faults_);
   }
@@ -98,7 +98,7 @@ void TrainingRun::announce() {
     reporter_.announce(start_, hosts);
     if (run_.state.step == 0)
       run_.files->write(first_event(run_, start_, hosts, seconds_since(process_start_)));
-    listeners_ = {&progress_, run_.files.get(), &reporter_};  // what is said is in the files
+    listeners_ = {&progress_, run_.files.get(), &reporter_};  // files before reporter_: they have its words
     if (curve_) listeners_.push_back(curve_.get());
     run_.setup.fingerprints->start();  // the first checkpoint wants them, and this
     run_.setup.light_background =
@@ -175,7 +175,7 @@ void TrainingRun::after_series(const StepSeries& series) {
   if (is_due(run_.job.parallel.check_replicas_every_steps)) recorder_.compare_copies();
   stopping_ = series.last.stop_requested && !run_.steps_finished();
   if (stopping_) reporter_.why_it_stops(time_limit_);
-  if (run_.epoch_finished()) return;  // what is due now comes after the evaluation
+  if (run_.epoch_finished()) return;  // a checkpoint that is due comes after the evaluation
   if (evaluates_here() && !stopping_) return evaluate_within_epoch();
   // The last one comes after its evaluation, too, and carries what was measured on it.
   if (is_due(run_.job.run.checkpoint_every_steps) && !stopping_ && !run_.steps_finished()) recorder_.save();

@@ -81,7 +81,7 @@ class TrainingRun {
   std::unique_ptr<RunListener> curve_, shapes_;  ///< null: the job wants none
   std::vector<RunListener*> listeners_;          ///< in the order in which they are told
   std::shared_ptr<FaultInjector> faults_;        ///< none, unless the job asks for one
-  EpochClock clock_;                             ///< of the epoch under way, since this start of the run
+  EpochClock clock_;                             ///< times the epoch under way, since this start of the run
   bool stopping_ = false;
 };
 

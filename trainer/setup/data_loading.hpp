@@ -25,7 +25,7 @@ struct LoadedData {
   std::shared_ptr<TrainTestData> sets;  ///< constant for all but faults on purpose
   std::shared_ptr<LazyFingerprints> fingerprints = {};
   DatasetOptions options = {};               ///< with which `sets` are loaded
-  std::shared_ptr<MemoryFile> of_host = {};  ///< where they lie for the other ranks of this host; or null
+  std::shared_ptr<MemoryFile> of_host = {};  ///< holds the samples for the other ranks of this host; or null
 
   /// False: they come from the host's first rank, with await_data.
   bool is_here() const { return sets->train.size() > 0; }

@@ -41,7 +41,7 @@ std::uint64_t state_bytes(const Job& job);
 struct DataSizes {
   std::int64_t train_samples = 0, test_samples = 0;
   std::uint64_t sample_bytes = 0;       ///< with its label
-  std::int64_t validation_samples = 0;  ///< which are none of train_samples
+  std::int64_t validation_samples = 0;  ///< not among train_samples
   bool on_disk = false;                 ///< the host's memory has the labels alone, and `kept_bytes`
   bool streams = false;                 ///< a device has the labels, and samples of a few steps alone
   std::uint64_t kept_bytes = 0;         ///< for pictures that were decoded

@@ -29,7 +29,7 @@ struct AllreduceOptions {
   std::size_t min_bytes = 1024;
   std::size_t max_bytes = std::size_t{16} << 20;
   std::size_t factor = 2;        ///< from one size to the next, at least 2
-  int iterations = 30;           ///< of each size and type; medians are printed
+  int iterations = 30;           ///< per size and type; medians are printed
   int warmup = 5;                ///< before those
   std::string backend = "auto";  ///< auto, mpi, nccl, thread
   /// Place of the buffers: "auto" (GPUs with backend nccl, otherwise the host), "cpu", "cuda", "emulated".
@@ -67,7 +67,7 @@ void show_allreduce(Communicator& comm, const AllreduceOptions& options,
 
 /// Measurements of one kind of sum: out of place or in place.
 struct AllreduceResult {
-  double seconds = 0;      ///< of one all-reduce
+  double seconds = 0;      ///< per all-reduce
   std::int64_t wrong = 0;  ///< elements, over all ranks
 };
 

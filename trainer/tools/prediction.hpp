@@ -17,9 +17,9 @@
 namespace lockstep {
 
 struct Prediction {
-  std::string picture;        ///< its name
-  std::string original = {};  ///< what it was made of, if it is an image of a converted set and that is known
-  std::vector<float> scores;  ///< one for each class (score_classes())
+  std::string picture;                ///< its name
+  std::string original = {};          ///< source picture of an image of a converted set; empty: not known
+  std::vector<float> scores;          ///< one for each class (score_classes())
   std::vector<std::string> done;      ///< to the picture
   std::vector<std::string> warnings;  ///< empty: the answer can be relied on as far as the network can
 

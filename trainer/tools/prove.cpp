@@ -113,7 +113,7 @@ struct Plan {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, intervals, bucket_sizes)
 
 Plan share_plan(Communicator& comm, const Survey& survey) {
-  const Plan plan{survey.intervals, survey.bucket_sizes};  // of rank 0
+  const Plan plan{survey.intervals, survey.bucket_sizes};  // rank 0's is used
   const auto texts = gather_text(comm, comm.rank() == 0 ? json_text(nlohmann::json(plan)) : "");
   return parse_json(texts.front()).get<Plan>();
 }

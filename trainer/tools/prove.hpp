@@ -40,15 +40,15 @@ struct RunFiles {
 
 struct Survey {
   std::vector<Interval> intervals;
-  ProofResult verdict;                    ///< what is found and what cannot be proved without any replay
-  std::vector<std::size_t> bucket_sizes;  ///< of the newest good checkpoint; empty: there is none
+  ProofResult verdict;                    ///< findings, and steps that cannot be proved, before any replay
+  std::vector<std::size_t> bucket_sizes;  ///< the newest good checkpoint's; empty: there is none
 };
 
 struct ProofRequest {
   StepRange steps;  ///< as parse_steps reads them
   /// So many of them at random, the last one and that of the last checkpoint always among them; 0: all.
   std::int64_t sample = 0;
-  std::uint64_t seed = 0;  ///< of the sample
+  std::uint64_t seed = 0;  ///< draws the sample
 };
 
 /// @param job         of RUN/job.yaml
@@ -60,7 +60,7 @@ Survey survey_run(Env& env, const Job& job, const RunFiles& files, Arithmetic ar
 
 struct ProveOptions {
   std::string run;   ///< its directory
-  std::string data;  ///< where its data are here; empty: where they were, or where data.root: auto looks
+  std::string data;  ///< data.root here; empty: where the data were, or where data.root: auto looks
   ProofRequest question;
   bool json = false;
   ParallelSection parallel;  ///< device, backend, ranks, threads

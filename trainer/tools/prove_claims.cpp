@@ -117,7 +117,7 @@ MetricsClaims read_claims(Env& env, const std::string& run_dir) {
 std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlohmann::ordered_json& computed,
                                            const std::set<std::string>& leave_out) {
   std::vector<std::string> differing;
-  const auto written = parse_json(json_text(computed));  // what is not finite becomes null, as in the file
+  const auto written = parse_json(json_text(computed));  // infinities and NaN become null, as in the file
   for (const auto& [key, value] : written.items()) {
     if (leave_out.contains(key) || !said.contains(key) || said.at(key) == value) continue;
     differing.push_back(

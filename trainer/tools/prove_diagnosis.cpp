@@ -95,7 +95,7 @@ std::optional<WrongRank> wrong_copy(const RecordedRanks& ranks, const TrailRecor
   const std::size_t size = ranks.stretch.ranks.size();
   const auto copies = static_cast<std::size_t>(
       std::ranges::count_if(ranks.stretch.ranks, [](const RankPlace& place) { return place.holds(0); }));
-  if (copies == 1) {  // of a pipeline, gradients may be wrong by what another rank sent
+  if (copies == 1) {  // in a pipeline, gradients may be wrong by what another rank sent
     const bool is_known = size == 1 || (!different.empty() && different.front().of != Slot::Of::kGradient);
     return is_known ? rank_of(ranks, holder_of(ranks, different)) : std::nullopt;
   }
@@ -278,7 +278,7 @@ class StepDiagnosis {
 /// Words that differ between two arrays: how many, the first, and whether it is by one bit.
 struct WordsApart {
   std::size_t count = 0, first = 0;
-  std::uint32_t bits = 0;  ///< of the first
+  std::uint32_t bits = 0;  ///< bits that differ in the first
 };
 
 WordsApart words_apart(std::span<const float> a, std::span<const float> b) {

@@ -22,7 +22,7 @@ namespace {
 
 /// Order of rank 0 to the others after each series.
 struct ReplayOrder {
-  std::int64_t steps = 0;               ///< of the next series, at most
+  std::int64_t steps = 0;               ///< most steps of the next series
   bool stop = false;                    ///< there is none
   bool test = false, validate = false;  ///< something is claimed of the weights as they are now
   bool norm = false;                    ///< something is claimed of the gradient of the step just taken
@@ -99,9 +99,9 @@ class Replay {
   std::int64_t proved_up_to_ = 0, stopped_at_ = 0;
   ShareQuestion question_;
   std::vector<StepRange> unknown_;  ///< steps without a good record, which were only passed through
-  Evaluations evaluations_;         ///< of the weights as they are now
+  Evaluations evaluations_;         ///< results for the weights as they are now
   ProofResult verdict_;
-  ClaimCheck claims_;  ///< of rank 0
+  ClaimCheck claims_;  ///< used by rank 0 alone
 };
 
 void Replay::start() {

@@ -41,8 +41,8 @@ struct DiagnosisFacts {
 struct ReplayedStep {
   std::int64_t step = 0;
   std::span<const std::uint64_t> fingerprints;
-  std::uint64_t apart = 0;      ///< of the ranks here
-  bool first_replayed = false;  ///< what it was computed from here is what the starting point holds
+  std::uint64_t apart = 0;      ///< TrailRecord::apart of the ranks here
+  bool first_replayed = false;  ///< computed from the starting point's own state
   std::string start;            ///< "the checkpoint of step 40", "the seed"
 };
 
@@ -161,7 +161,7 @@ class ClaimCheck {
   /// Numbers of the step just replayed.
   struct StepNumbers {
     StepTotals totals;
-    std::optional<double> gradient_norm;    ///< where it was wanted, and this device has it
+    std::optional<double> gradient_norm;    ///< nothing: not wanted, or this device has none
     std::optional<double> rounded_to_zero;  ///< at the end of an epoch in int16
     Evaluations evaluations;                ///< those that were wanted
   };

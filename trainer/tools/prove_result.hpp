@@ -17,7 +17,7 @@ namespace lockstep {
 
 /// One bit that is not as it should be.
 struct FlippedBit {
-  std::vector<std::int64_t> index;  ///< of the element in its parameter
+  std::vector<std::int64_t> index;  ///< the element's, in its parameter
   int bit = 0;                      ///< 0: the lowest
   friend bool operator==(const FlippedBit&, const FlippedBit&) = default;
 };
@@ -34,9 +34,9 @@ struct Discrepancy {
   /// "gradient", "weights", "optimizer", "ranks"; of files "trail", "checkpoint", "manifest", "metrics", "job"
   std::string what;
   std::string parameter = {};      ///< empty: none in particular
-  std::optional<int> bucket = {};  ///< of the run's plan, from 1, in the order in which they leave
+  std::optional<int> bucket = {};  ///< number in the run's plan, from 1, in the order in which they leave
   std::optional<FlippedBit> flipped = {};
-  std::string text = {};               ///< what differs, in a sentence
+  std::string text = {};               ///< sentence that says what differs
   std::string cause = {};              ///< the likely one, in a sentence
   bool first_replayed = false;         ///< it is the first step after a checkpoint
   std::optional<WrongRank> rank = {};  ///< nothing: it cannot be told

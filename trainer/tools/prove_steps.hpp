@@ -75,7 +75,7 @@ std::vector<std::size_t> share_intervals(const std::vector<Interval>& intervals,
 struct FingerprintedWords {
   std::uint32_t buffer = 0;  ///< kernels/numerics/fingerprint.hpp
   std::size_t first = 0, size = 0;
-  int bits = 32;  ///< of a word
+  int bits = 32;  ///< per word
 };
 
 struct WordBit {

@@ -62,7 +62,7 @@ struct LayerTime {
 /// Profile of traced steps of one rank. Seconds are those of a step.
 struct StepShares {
   std::int64_t steps = 0;
-  double seconds = 0;  ///< of a whole one
+  double seconds = 0;  ///< per whole step
   /// Self time of each kind of work, without nested work: the mean of the threads.
   std::array<double, kWorks> own{};
   /// All-reduces of gradients: while one was under way, and the part of it in which the rank did not wait.
@@ -80,7 +80,7 @@ StepShares shares_of(const Timeline& timeline, int threads);
 /// Facts that the shares do not include.
 struct StepSurroundings {
   int ranks = 1, threads = 1;
-  std::int64_t grains = 1;  ///< of a step, on this rank
+  std::int64_t grains = 1;  ///< per step, on this rank
   std::size_t buckets = 1;
   int cores = 1;                 ///< that this process may use
   bool oversubscribed = false;   ///< more ranks on this host than cores

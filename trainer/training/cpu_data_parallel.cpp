@@ -92,7 +92,7 @@ class CpuDataParallel final : public DataParallel {
   std::vector<ThreadContext> threads_;
   HostArena arena_;
   GradientReducer& reducer_;
-  GradientReducer* into_ = &reducer_;    ///< where grains are added
+  GradientReducer* into_ = &reducer_;    ///< receives the gradients of grains
   std::unique_ptr<Communicator> alone_;  ///< for shares of other ranks, as the next one
   std::optional<GradientReducer> replayed_;
   CutStep cut_step_;

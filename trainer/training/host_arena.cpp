@@ -100,7 +100,7 @@ void HostArena::update_seen(const StepUpdate& step, Row row) {
       update(step, {&tensor, 1});
     }
   }
-  add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters
+  add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // tensors kept beside the parameters
 }
 
 void HostArena::add_state(Row row, std::size_t first, std::size_t size) {

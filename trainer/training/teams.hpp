@@ -25,7 +25,7 @@ struct ComparedPart {
 struct Teams {
   /// This rank and those at its place in the other teams, which hold the same. Null: no rank holds what another does.
   Communicator* peers = nullptr;
-  Communicator* members = nullptr;  ///< of this team; null: it is this rank
+  Communicator* members = nullptr;  ///< ranks of this team; null: it is this rank
   std::vector<HeldTensor> held;     ///< by this rank
   std::vector<int> holders = {};    ///< the member that has each trained tensor; empty: each has all
   /// Names the fingerprints of a share, in the order in which its numbers follow from each other.

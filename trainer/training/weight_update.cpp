@@ -45,7 +45,7 @@ bool is_frozen(const UpdateOptions& update, const Parameter& tensor) {
 
 float decay_share(const UpdateOptions& update, const OptimizerKind& optimizer, const GroupSection& group) {
   const double reference = reference_decay(update);
-  if (reference == 0) return 1;  // of nothing: tensors that are alike stay one range
+  if (reference == 0) return 1;  // without decay, tensors that are alike stay one range
   const double own = group.weight_decay.value_or(update.optimizer.weight_decay);
   return static_cast<float>(own / reference * (optimizer.decay_has_rate ? group.lr_factor : 1));
 }

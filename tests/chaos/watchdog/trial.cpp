@@ -136,7 +136,7 @@ Trial::Seen Trial::watch(Attempt& attempt, const std::vector<pid_t>& pids) {
   for (Patience patience(std::chrono::seconds(placement_.timeout_seconds + 60)); !patience.is_exhausted();
        std::this_thread::sleep_for(milliseconds(5))) {
     const bool gone = others_are_gone(pids);
-    const bool ended = attempt.process().exit_code().has_value();  // then all is there to be read
+    const bool ended = attempt.process().exit_code().has_value();  // if true, err() below is complete
     const Said said = read_said(attempt.err());
     if (!seen.named && said.silent.contains(blow_.victim)) seen.named = since_blow();
     if (!seen.verdict && said.verdicts > 0) seen.verdict = since_blow();

@@ -58,7 +58,7 @@ std::vector<pid_t> processes_by_rank(const std::vector<pid_t>& processes, int ra
 
 struct Said {
   int verdicts = 0;
-  std::string headline;  ///< of the first verdict, from behind "verdict: "
+  std::string headline;  ///< text of the first verdict after "verdict: "
   std::set<int> initiating, cascading;
   std::set<int> silent, back, stuck;  ///< ranks that notices named so
   bool hears_nobody = false;          ///< a rank said so of itself
@@ -122,7 +122,7 @@ class Hog {
 struct TrialWorld {
   const ChaosJob& endless;       ///< for runs that do not survive
   const ChaosJob& finite;        ///< for those that do
-  const std::string& last_line;  ///< of an undisturbed run of the latter
+  const std::string& last_line;  ///< printed by an undisturbed run of `finite`
   TrialTally& tally;
   const MachinePulse& pulse;
 };

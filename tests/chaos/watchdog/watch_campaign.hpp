@@ -12,7 +12,7 @@ struct WatchOptions : Options {
   WatchOptions() { jobs = 2; }
 
   std::int64_t kills = 40, stops = 10;
-  double hours_with_hog = 0;  ///< of training, by the wall clock
+  double hours_with_hog = 0;  ///< training beside CPU hogs, by the wall clock
 };
 
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 if something was wrong, or late

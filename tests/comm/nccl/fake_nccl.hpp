@@ -17,11 +17,10 @@ struct FakeNccl {
   std::atomic<int> polls_until_connected = 0;      ///< after creation
   std::atomic<int> polls_until_settled = 0;        ///< after each collective
   std::atomic<int> polls_until_finalized = 0;      ///< kNever: the peers are gone
-  std::atomic<ncclResult_t> failure{ncclSuccess};  ///< what every poll answers from now on
-  std::atomic<ncclResult_t> refusal{
-      ncclSuccess};  ///< what polls and all-reduces return, who answer nothing then
+  std::atomic<ncclResult_t> failure{ncclSuccess};  ///< answers every poll from now on, unless ncclSuccess
+  std::atomic<ncclResult_t> refusal{ncclSuccess};  ///< returned at once by polls and all-reduces
   int version = 22809;
-  ncclResult_t creation = ncclSuccess;  ///< what creating a communicator answers
+  ncclResult_t creation = ncclSuccess;  ///< result of creating a communicator
   std::function<void()> on_creation = [] {};
   std::function<void()> on_abort = [] {};  ///< on whichever thread aborts
 
@@ -31,9 +30,9 @@ struct FakeNccl {
   std::vector<std::string> calls();
   bool called(const std::string& call);
 
-  std::atomic<int> polls_left = 0;             ///< of the last poll: 0 when it said that all is done
-  std::atomic<cudaStream_t> stream = nullptr;  ///< of the last all-reduce
-  std::vector<char> first_id_bytes;            ///< of the unique ids that ranks came with; under the mutex
+  std::atomic<int> polls_left = 0;             ///< remaining at the last poll; 0: it said that all is done
+  std::atomic<cudaStream_t> stream = nullptr;  ///< the last all-reduce's
+  std::vector<char> first_id_bytes;            ///< first byte of each rank's unique id; under the mutex
   std::mutex mutex;
   std::vector<std::string> noted;
 };

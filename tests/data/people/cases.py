@@ -34,15 +34,15 @@ class Want:
     """A set. Samples are (class, numbers in the program's order), where None stands for numbers that are not compared."""
     convert: list = None           # arguments of `lockstep convert`, without where to
     job: dict = None               # the data section of a job that trains on it as it lies
-    samples: list = None           # of both halves: a fifth of each class becomes the test half; None: it must be refused
+    samples: list = None           # both halves': a fifth of each class becomes the test half; None: it must be refused
     halves: dict = None            # half → samples, where the files say which
     classes: list = None           # in their order; None: sorted
     shape: tuple = None            # channels, height, width
     word: str = ""                 # a refusal has it; "": it must be read
-    details: str = ""              # what lines before that sentence must have; "": there are none
-    said: str = ""                 # what was read comes with it: a regular expression
+    details: str = ""              # each line before that sentence must have it; "": there are none
+    said: str = ""                 # a regular expression that the words about a set match
     near: float = 0                # numbers may differ by so much
-    any_order: bool = False        # of the columns
+    any_order: bool = False        # columns may be in any order
     is_trained: bool = True        # the converted set
     stdin: bytes = None
     data: str = None               # $LOCKSTEP_DATA
@@ -201,7 +201,7 @@ def train(folder, want, section, word):
     checked = lockstep(folder, "validate", "job.yaml", "--data", "--json", data=want.data)
     require(checked.returncode == 0, f"validate refuses what trains: {checked.stderr.decode()}")
     sizes = json.loads(checked.stdout)
-    is_published = section["set"] in ("mnist", "cifar10", "cifar100")  # then these are the published sizes
+    is_published = section["set"] in ("mnist", "cifar10", "cifar100")  # validate has their published sizes
     require(is_published or (sizes["train_samples"], sizes["test_samples"]) == trained, f"validate has {sizes}")
     judged = lockstep(folder, "eval", run, "--classes", "--json", data=want.data)
     require(judged.returncode == 0, f"eval refuses what trains: {judged.stderr.decode()}")

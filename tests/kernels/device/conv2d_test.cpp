@@ -370,7 +370,7 @@ TEST_F(Conv2dTest, NanIsRefusedOnceForEachWeightItReaches) {
     std::fill(p.x.begin(), p.x.end(), 0.0);
     std::fill(p.dy.begin(), p.dy.end(), 1.0);
     const std::size_t centre = static_cast<std::size_t>(4 * shape.in_width + 4) * 50;
-    p.x[centre + 49] = std::numeric_limits<double>::quiet_NaN();  // of channel 0; all its taps reach it
+    p.x[centre + 49] = std::numeric_limits<double>::quiet_NaN();  // channel 0, reached by all of its taps
     const auto sums = backward_weights(Conv2dOnDevice(rig_, p), 64);
     EXPECT_EQ(sums.back(), shape.out_channels * shape.kernel_height * shape.kernel_width);
     const double pixels = shape.out_height() * shape.out_width() * shape.batch;

@@ -174,7 +174,7 @@ class Layers {
   }
 
   const EpilogueCase& case_;
-  int height_, width_;  ///< of the image at this point
+  int height_, width_;  ///< current size of the image
   std::vector<std::function<Gradient(const Gradient&)>> backward_;
 };
 

@@ -16,7 +16,7 @@ struct GatherCase {
   bool shuffled;
   int channels = 1;
   const AugmentPlan* augment = nullptr;
-  std::vector<SampleMix> mixes = {};  ///< of positions of the order
+  std::vector<SampleMix> mixes = {};  ///< by position in the order
 };
 
 const GatherCase kCases[] = {

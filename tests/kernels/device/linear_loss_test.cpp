@@ -15,7 +15,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 using Counters = std::vector<std::int64_t>;
 
 struct Result {
-  std::vector<float> gradients;  ///< of the logits, and behind them of the input
+  std::vector<float> gradients;  ///< the logits', then the input's
   Counters counters;
   bool at_once = false;
 };

@@ -12,7 +12,7 @@ namespace lockstep::test::update_test {
 namespace {
 
 constexpr int kSteps = 3;
-constexpr std::uint32_t kSlots = 2 + kMostBuffers;  ///< of a tensor's fingerprints
+constexpr std::uint32_t kSlots = 2 + kMostBuffers;  ///< fingerprints of a tensor
 const std::size_t kSizes[] = {1,  2,  3,   7,   8,   15,  16,  17,  31,  32,  33,
                               64, 65, 100, 255, 256, 257, 511, 512, 513, 777, 1281};
 const std::int64_t kCounts[] = {64, 100, 1, 96, 7};

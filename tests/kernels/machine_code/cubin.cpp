@@ -160,13 +160,13 @@ constexpr std::uint64_t kZstd = 0x8000, kLz4 = 0x2000;  ///< flags
 struct GroupHeader {
   std::uint32_t magic;
   std::uint16_t version, header_size;
-  std::uint64_t size;  ///< of the images that follow
+  std::uint64_t size;  ///< bytes of the images that follow
 };
 
 struct ImageHeader {
   std::uint16_t kind, version;
   std::uint32_t header_size;
-  std::uint64_t size;  ///< of what follows, padded
+  std::uint64_t size;  ///< bytes that follow, padded
   std::uint32_t compressed_size, options_header;
   std::uint16_t minor, major;
   std::uint32_t capability;
@@ -174,7 +174,7 @@ struct ImageHeader {
   std::uint64_t flags;
   std::uint64_t unused;
   std::uint64_t uncompressed_size;
-  std::uint32_t options, options_size;  ///< where they are, from here on
+  std::uint32_t options, options_size;  ///< offset from this header's beginning; bytes
 };
 
 /// From the shared library, which every Debian has: dpkg needs it.

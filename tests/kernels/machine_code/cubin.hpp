@@ -87,10 +87,10 @@ struct Routine {
 struct CubinKernel {
   std::string symbol;  ///< mangled
   int capability = 0;
-  int registers = 0;     ///< of a thread
-  int stack_bytes = 0;   ///< of a thread: spilled registers, and arrays with indices that vary
+  int registers = 0;     ///< per thread
+  int stack_bytes = 0;   ///< per thread: spilled registers, and arrays with indices that vary
   int shared_bytes = 0;  ///< static, of a block
-  int most_threads = 0;  ///< of a block, as __launch_bounds__ says; 0: it does not
+  int most_threads = 0;  ///< per block, as __launch_bounds__ says; 0: it does not
   std::vector<Instruction> instructions;
   std::vector<Routine> routines;
 

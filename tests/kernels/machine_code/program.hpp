@@ -14,7 +14,7 @@ namespace lockstep::machine_code {
 struct PtxKernel {
   std::string symbol;                   ///< mangled
   std::vector<std::string> operations;  ///< "fma.rn.f32", one for each statement
-  int capability = 0;                   ///< what the front end compiled for: 75 for 7.5
+  int capability = 0;                   ///< target of the front end: 75 for 7.5
 
   /// How many begin so: "fma.rn.f32", or "div." for all divisions.
   int count(std::string_view beginning) const;
@@ -33,7 +33,7 @@ std::vector<std::string> findings_in(const PtxKernel& kernel);
 
 struct Program {
   std::vector<int> ptx_for;              ///< compute capabilities, each once
-  std::vector<std::string> ptx_options;  ///< of each PTX image, for the driver's compiler
+  std::vector<std::string> ptx_options;  ///< for the driver's compiler, one for each PTX image
   std::vector<PtxKernel> ptx;
   std::vector<CubinKernel> cubins;
 

@@ -341,7 +341,7 @@ inline int label_count(const LossShape& s) {
 struct TriedActivation {
   ActivationFunction function;
   const char* name;
-  double units;  ///< of the last place that the kernel may be off
+  double units;  ///< tolerance in units of the last place
 };
 
 inline constexpr TriedActivation kActivations[] = {{Activation::kTanh, "tanh", 4},

@@ -59,7 +59,7 @@ class MemoryTiles {
 
  private:
   static constexpr int kRows = 16;
-  using Floats = float __attribute__((vector_size(64)));  ///< which hold sums of four products
+  using Floats = float __attribute__((vector_size(64)));  ///< exact for sums of four products
   using Integers = std::int32_t __attribute__((vector_size(64)));
 
   static bool& is_in_use() {

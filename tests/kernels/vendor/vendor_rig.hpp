@@ -80,7 +80,7 @@ void expect_agreement(const std::vector<T>& native, const std::vector<T>& vendor
     const double error = std::abs(static_cast<double>(native[i]) - static_cast<double>(vendor[i]));
     if (!(error <= worst_error)) worst = i, worst_error = error;
   }
-  constexpr std::size_t kFew = 50;  // which dropout and ReLU may all turn to 0
+  constexpr std::size_t kFew = 50;  // fewer numbers may all be 0 after dropout and ReLU
   if (native.size() >= kFew) {
     EXPECT_GT(largest, 0) << what << ": nothing was computed";
   }

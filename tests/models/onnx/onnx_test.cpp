@@ -282,7 +282,7 @@ class OuterNumbersTest : public ::testing::Test {
   const Network network_ = network_of(kSmall);
   const std::string folder_ = ::testing::TempDir() + "/outer_numbers";
   onnx::ModelProto model_;
-  std::size_t bytes_ = 0;  ///< of the file beside it
+  std::size_t bytes_ = 0;  ///< size of m.onnx.data
 };
 
 TEST_F(OuterNumbersTest, AreThoseOfTheModel) {

@@ -105,8 +105,8 @@ std::string RandomCase::describe() const {
 namespace {
 
 constexpr int kMostLayers = 8;
-constexpr int kMostFeatures = 1500;      ///< of a tensor
-constexpr double kMostProducts = 60000;  ///< of a layer, for one sample
+constexpr int kMostFeatures = 1500;      ///< per tensor
+constexpr double kMostProducts = 60000;  ///< per layer and sample
 
 class Writer {
  public:
@@ -434,7 +434,7 @@ class Writer {
   int classes_;
   std::string text_;
   int layers_ = 0;
-  std::vector<Output> outputs_;                  ///< of the layers so far
+  std::vector<Output> outputs_;                  ///< one for each layer so far
   std::map<std::string, int> layers_of_a_name_;  ///< as the builder counts them
 };
 

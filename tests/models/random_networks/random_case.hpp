@@ -19,7 +19,7 @@ struct RandomCase {
   std::uint64_t seed = 0;
   std::string yaml;
   std::shared_ptr<const TrainTestData> data;
-  Job job;        ///< of one rank; device and ranks are the runner's choice
+  Job job;        ///< for one rank; the runner chooses device and ranks
   int ranks = 1;  ///< at most as many as the full batch has grains
 
   /// The network's YAML and, as comments, the rest: for messages.
@@ -64,7 +64,7 @@ std::string random_layers(Dice& dice, const ImageShape& input, int classes);
 /// Results that all devices must agree on to the bit.
 struct TrainedBits {
   std::vector<float> weights;
-  std::vector<double> losses;  ///< of each step, and of the evaluation
+  std::vector<double> losses;  ///< one for each step, and the evaluation's
   std::vector<std::int64_t> correct;
 };
 

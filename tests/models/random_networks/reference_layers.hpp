@@ -42,14 +42,14 @@ struct Bounded {
 
 /// Inputs of a layer in both directions. Shapes of ops have the true batch.
 struct LayerContext {
-  std::span<const float> weights;  ///< of the layer alone: weight, then bias if it has one
+  std::span<const float> weights;  ///< the layer's own: weight, then bias if it has one
   std::span<const float> kept;     ///< running mean, then variance
   int batch = 0;
   bool training = false;
   DropoutKey dropout;               ///< without the layer
-  int features = 1;                 ///< of the input of a sample
-  int channels = 1;                 ///< likewise
-  const Bounded* branch = nullptr;  ///< of layers that have one
+  int features = 1;                 ///< the input's, for one sample
+  int channels = 1;                 ///< the input's
+  const Bounded* branch = nullptr;  ///< the branch's output; null: the layer has none
 };
 
 /// y of x, and of the branch for layers that have one.

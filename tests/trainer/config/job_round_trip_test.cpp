@@ -45,7 +45,7 @@ class RandomJobs {
     std::vector<const JobKey*> keys;
     for (const JobKey& key : job_schema()) keys.push_back(&key);
     std::ranges::shuffle(keys, random_);
-    std::ranges::stable_sort(keys, {}, [](const JobKey* key) {  // what others hang on comes first
+    std::ranges::stable_sort(keys, {}, [](const JobKey* key) {  // keys that others depend on come first
       return key->leaf() == "kind" || key->leaf() == "strategy" ? 0 : key->choices.empty() ? 2 : 1;
     });
     for (const JobKey* key : keys) {

@@ -44,7 +44,7 @@ std::vector<Known> known_runs(const std::string& jobs = "jobs.txt") {
   }
   std::vector<Known> list;
   for (std::string row : rows_of(jobs)) {
-    if (row.find("PICTURES") != std::string::npos) continue;  // which tests/arithmetic/run draws
+    if (row.find("PICTURES") != std::string::npos) continue;  // tests/arithmetic/run draws them
     for (auto at = row.find("HERE"); at != std::string::npos; at = row.find("HERE"))
       row.replace(at, 4, folder());
     const auto end_of_name = row.find(' ');

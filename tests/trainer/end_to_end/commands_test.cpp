@@ -55,7 +55,7 @@ TEST(PublishedHashTest, AKnownJobSaysThatItComesToWhatWasPublished) {
 }
 
 TEST_F(CommandsTest, EvalCountsEveryTestSampleOnAnyNumberOfRanks) {
-  constexpr int kSamples = 333;  // of the job: ten grains and a rest
+  constexpr int kSamples = 333;  // the job's: ten grains and a rest
   const auto metrics = read_metrics(run_dir());
   const auto& end = metrics.back();
   EXPECT_EQ(end.at("test_samples"), kSamples);

@@ -46,7 +46,7 @@ nlohmann::json answer_of(const std::string& arguments, const char* file = __buil
 /// A training that came to its end.
 struct TrainedRun {
   std::string last_line;                ///< "weights sha256 ..."
-  std::vector<nlohmann::json> metrics;  ///< what must not depend on ranks
+  std::vector<nlohmann::json> metrics;  ///< numbers that must not depend on ranks
   std::string directory;
 };
 

@@ -25,7 +25,7 @@ class RunsTest : public ::testing::Test {
   static std::string path(const std::string& run) { return directory_->path("runs/" + run); }
 
   static TemporaryDirectory* directory_;
-  static Outcome trained_;  ///< of the second one
+  static Outcome trained_;  ///< the run "fast"
 };
 
 TemporaryDirectory* RunsTest::directory_ = nullptr;

@@ -42,8 +42,7 @@ TEST(TerminalTest, NoLineIsWiderThanTheTerminal) {
   for (const int columns : {40, 60, 80, 120, 200}) {
     const auto output = expect_to_fit({.columns = columns, .environment = kUtf8});
     EXPECT_NE(output.bytes.find("ETA "), std::string::npos) << columns;
-    const auto loss =
-        output.bytes.find("  loss ");  // of the bar: a mean of 512 samples, at first about ln(10)
+    const auto loss = output.bytes.find("  loss ");  // the bar's mean of 512 samples, at first about ln(10)
     ASSERT_NE(loss, std::string::npos) << columns;
     EXPECT_LT(std::stod(output.bytes.substr(loss + 7)), 10) << output.bytes;
     EXPECT_EQ(output.bytes.find("━") != std::string::npos || output.bytes.find("╌") != std::string::npos,

@@ -415,7 +415,7 @@ TEST_F(WaysTest, EveryKeyThatDeterminesWeightsHasARowAndNoOther) {
     };
     const bool is_listed = key.path == kWithoutRow;
     EXPECT_NE(has(key.path + "="), is_listed) << key.path << ": add a row, or why it can have none";
-    if (is_listed || key.path == "data.set") continue;  // what sets hold leaves no trace either: tests/data
+    if (is_listed || key.path == "data.set") continue;  // contents of a set leave no trace either: tests/data
     for (const std::string_view choice : key.choices)
       EXPECT_TRUE(has(fmt::format("{}={}", key.path, choice)) || key.write(base) == choice ||
                   key.write(Job{}) == choice)

@@ -304,7 +304,7 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   int hours = 0, minutes = 0, seconds = 0;
   char colon = 0;
   std::istringstream(line.substr(line.find("ETA") + 3)) >> hours >> colon >> minutes >> colon >> seconds;
-  const double eta = 3600.0 * hours + 60 * minutes + seconds;  // of 199,997 steps, where 3 took the time
+  const double eta = 3600.0 * hours + 60 * minutes + seconds;  // 199,997 steps, where 3 took the time
   EXPECT_GE(eta + 1, least / 3 * 199'997) << out;
   EXPECT_LE(eta - 1, most / 3 * 199'997) << out;
 }

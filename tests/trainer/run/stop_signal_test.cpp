@@ -148,7 +148,7 @@ class VerdictFileTest : public ::testing::Test {
 
 TEST_F(VerdictFileTest, EarlierOnesGetNumbersInOrder) {
   for (const char* text : {"first", "second"}) std::ofstream(start()) << text;
-  start(1);  // which loses no rank
+  start(1);  // a single rank loses no other
   EXPECT_EQ(names(), (std::vector<std::string>{"verdict-1.txt", "verdict-2.txt"}));
   std::ofstream(start()) << "third";
   EXPECT_EQ(names(), (std::vector<std::string>{"verdict-1.txt", "verdict-2.txt", "verdict.txt"}));

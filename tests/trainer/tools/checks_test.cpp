@@ -37,7 +37,7 @@ struct Pitfall {
   const char* id;
   std::function<void(Ranks&)> make;
   const char* what;  ///< that the finding must name
-  const char* fix;   ///< likewise
+  const char* fix;   ///< part of the finding's fix
 };
 
 const Pitfall kPitfalls[] = {

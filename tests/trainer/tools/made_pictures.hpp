@@ -9,7 +9,7 @@
 namespace lockstep::testing {
 
 struct MadePicture {
-  std::string name;  ///< of its file
+  std::string name;  ///< file name
   std::optional<int>
       digit;  ///< nothing where no digit, or more than one, is on it: a warning is the only right answer
   Bytes file;

@@ -180,7 +180,7 @@ TEST_F(DiagnosisTest, EqualRowsAreNoDiscrepancy) {
 
 TEST_F(DiagnosisTest, FlippedWeightIsNamedWithElementBitAndBucket) {
   recorded_.fingerprints[2] += word_multiplier(kWeightsBuffer, 4) << 9;  // a[1, 1]
-  recorded_.fingerprints[0] += 12345;                                    // what follows from it
+  recorded_.fingerprints[0] += 12345;                                    // a change that follows from it
   const auto found = diagnose();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->what, "weights");

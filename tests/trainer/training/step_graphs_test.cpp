@@ -353,7 +353,7 @@ std::size_t buckets_of(const std::string& model, bool on_stream) {
 
 TEST(StepGraphsTest, GradientsOfALargeNetworkLeaveWhileBackwardRuns) {
   EXPECT_EQ(buckets_of("net", true), 1U);
-  EXPECT_EQ(buckets_of("resnet18", true), 3U);  // of 85 MiB
+  EXPECT_EQ(buckets_of("resnet18", true), 3U);  // 85 MiB in all
   EXPECT_EQ(buckets_of("resnet18", false), 1U) << "the host sends when backward has ended";
 }
 

@@ -19,14 +19,14 @@ import numpy.typing as npt
 from .program import DataError, IoError, UsageError
 
 Array = npt.NDArray[Any]
-Files = Dict[str, Tuple[Union[bytes, Array], ...]]  # what stands in each, one part behind another
+Files = Dict[str, Tuple[Union[bytes, Array], ...]]  # contents by name: parts, one after another
 
-_MOST_BYTES = 2**31 - 1  # of an IDX file
-_MOST_PIXELS = 16384  # of a side
-_MOST_FEATURES = 2**24  # of a row
-_MOST_CLASSES = 1_000_000  # of a table
+_MOST_BYTES = 2**31 - 1  # per IDX file
+_MOST_PIXELS = 16384  # per side
+_MOST_FEATURES = 2**24  # per row
+_MOST_CLASSES = 1_000_000  # per table
 _BLOCK, _SHARD = 2**18, 2**30  # bytes of shards that have a SHA-256, and of their files
-_MOST_HEADER = 100_000_000  # of a safetensors file, as its format says
+_MOST_HEADER = 100_000_000  # bytes; the safetensors format sets this limit
 
 
 def as_images(array: Any, name: str) -> Array:

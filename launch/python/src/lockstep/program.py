@@ -15,7 +15,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
 
-FORMAT = 1  # of every answer with --json that this package can read
+FORMAT = 1  # version of the --json answers that this package can read
 
 
 class Error(Exception):
