@@ -207,20 +207,27 @@ def forms_of(build, source, changes):
 
 
 def write_table(path, head, faults):
-    rooms = collections.defaultdict(list)
-    for seed, source, change, form in faults:
-        rooms[entry_of(source.path).split(":")[0]].append((seed, source, change, form))
+    """By room; a fault drawn again takes the number of the one that was refused, so that few files are built again."""
+    faults = {f"seed {fault[0]}: {fault[2].name(fault[1].path)}": fault for fault in faults}
+    order = sorted(faults, key=lambda name: entry_of(faults[name][1].path).split(":")[0])
+    before = [row["name"] for row in read_table(path)] if Path(path).exists() else []
+    if len(before) == len(order):
+        others = iter([name for name in order if name not in before])
+        order = [name if name in faults else next(others) for name in before]
+    last = None
     with open(path, "w", encoding="utf-8") as out:
         print(f"# {head}", file=out)
-        for room in sorted(rooms):
-            print(f"\nroom {room.replace(' ', '_')}", file=out)
-            for seed, source, change, form in rooms[room]:
-                print(f"\nfault seed {seed}: {change.name(source.path)}\nin {source.path}", file=out)
-                old, new = source.row(change, form)
-                print(*("-" + line for line in old), *("+" + line for line in new), sep="\n", file=out)
-                for tests in entry_of(source.path).split(": ", 1)[1].split(" | "):
-                    print(f"tests ^{tests}$", file=out)
-                print(*("# -" + line for line in change.old), *("# +" + line for line in change.new), sep="\n", file=out)
+        for name in order:
+            _, source, change, form = faults[name]
+            room, _, tests = entry_of(source.path).partition(": ")
+            if room != last:
+                print(f"\nroom {room.replace(' ', '_')}", file=out)
+            last = room
+            print(f"\nfault {name}\nin {source.path}", file=out)
+            old, new = source.row(change, form)
+            print(*("-" + line for line in old), *("+" + line for line in new), sep="\n", file=out)
+            print(*(f"tests ^{test}$" for test in tests.split(" | ")), sep="\n", file=out)
+            print(*("# -" + line for line in change.old), *("# +" + line for line in change.new), sep="\n", file=out)
 
 
 def read_table(path):
