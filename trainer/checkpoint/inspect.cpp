@@ -122,22 +122,16 @@ std::string inspect_checkpoint(const std::string& path, const CheckpointState& s
 
 nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state) {
   const CheckpointFacts& facts = state.facts;
-  return {{"format", kInspectFormat},
-          {"checkpoint", path},
-          {"average", facts.average},
-          {"step", facts.step},
-          {"epoch", facts.epoch},
-          {"step_in_epoch", facts.step_in_epoch},
-          {"seed", facts.seed},
-          {"test_accuracy", facts.test_accuracy},
-          {"validation_accuracy", facts.validation_accuracy},
-          {"computation", computation_digest(facts)},
-          {"world", facts.world},
-          {"data", facts.data},
-          {"job", facts.job},
-          {"model", facts.model},
-          {"tensors", tensors_json(state)},
-          {"weights_sha256", weights_sha256(state.weights)}};
+  nlohmann::ordered_json json = {{"format", kInspectFormat},
+                                 {"checkpoint", path},
+                                 {"average", facts.average},
+                                 {"test_accuracy", nullptr},
+                                 {"validation_accuracy", nullptr}};
+  json.update(facts_json(facts));
+  json.update({{"computation", computation_digest(facts)},
+               {"tensors", tensors_json(state)},
+               {"weights_sha256", weights_sha256(state.weights)}});
+  return json;
 }
 
 nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first) {

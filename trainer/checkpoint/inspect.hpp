@@ -27,7 +27,7 @@ inline constexpr int kInspectFormat = 1;
 /// Facts and a table of tensors with shape, smallest, largest and mean value, and the weights' SHA-256.
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state);
 
-/// Describes a checkpoint for programs: facts, tensors, the weights' SHA-256.
+/// Describes a checkpoint for programs: all facts of its manifest, tensors, the weights' SHA-256.
 nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state);
 
 /// Table of a run's checkpoints, newest first: name, step, epoch, test accuracy, and which is best. "" where

@@ -31,12 +31,12 @@ constexpr std::uint64_t kLogBytes = 256 << 10, kVerdictBytes = 4096;
 // Curves: the numbers of all events of one name, column by column.
 
 struct Columns {
-  std::vector<std::string_view> names;   ///< the first one decides which rows are peaks
+  std::vector<std::string> names;        ///< the first one decides which rows are peaks
   std::vector<std::int64_t> steps = {};  ///< [row]
   std::vector<double> seconds = {};  ///< [row], since the run's first line; kNothing: the line has no time
   std::vector<std::vector<double>> values;  ///< [column][row]; kNothing: the event does not say
 
-  explicit Columns(std::vector<std::string_view> of) : names(std::move(of)), values(names.size()) {}
+  explicit Columns(std::vector<std::string> of) : names(std::move(of)), values(names.size()) {}
 
   void add(const MetricsEvent& event, double since_start) {
     seconds.push_back(since_start);
@@ -88,11 +88,11 @@ Json curve_json(const Columns& columns, std::size_t most) {
   const auto rows = rows_kept(columns.values.front(), most);
   Json json = {{"step", Json::array()}};
   for (const std::size_t row : rows) json["step"].push_back(columns.steps[row]);
-  const auto add = [&](std::string_view name, const std::vector<double>& values) {
+  const auto add = [&](const std::string& name, const std::vector<double>& values) {
     if (std::ranges::all_of(values, [](double value) { return std::isnan(value); })) return;
     Json list = Json::array();
     for (const std::size_t row : rows) list.push_back(number_json(values[row]));
-    json[std::string(name)] = std::move(list);
+    json[name] = std::move(list);
   };
   for (std::size_t c = 0; c < columns.names.size(); ++c) add(columns.names[c], columns.values[c]);
   add("seconds", columns.seconds);
@@ -127,40 +127,22 @@ void add_up(std::string_view list, std::vector<double>& sums) {
     if (numbers[i].is_number()) sums[i] += numbers[i].get<double>();
 }
 
+/// Names of the columns of events: these, and all others that charts draw.
+std::vector<std::string> columns_of(const std::string& events, std::vector<std::string> names) {
+  for (const Json& chart : charts_json())
+    for (const Json& curve : chart["curves"]) {
+      const std::string column = curve["column"];
+      if (curve["events"] == events && std::ranges::find(names, column) == names.end())
+        names.push_back(column);
+    }
+  return names;
+}
+
 /// Columns of a run's events.
 struct RunEvents {
-  Columns step{{"loss", "learning_rate", "samples_per_second", "gradient_norm", "train_accuracy"}};
-  Columns epoch{{"test_loss",
-                 "epoch",
-                 "train_loss",
-                 "train_accuracy",
-                 "train_seconds",
-                 "epoch_seconds",
-                 "train_samples",
-                 "learning_rate",
-                 "test_accuracy",
-                 "test_samples",
-                 "validation_loss",
-                 "validation_accuracy",
-                 "step_seconds_p50",
-                 "step_seconds_p90",
-                 "step_seconds_p99",
-                 "resident_bytes",
-                 "peak_resident_bytes",
-                 "device_bytes",
-                 "peak_device_bytes",
-                 "exposed_seconds",
-                 "rank_skew",
-                 "slowest_rank",
-                 "rounded_to_zero",
-                 "ema_test_loss",
-                 "ema_test_accuracy",
-                 "ema_validation_loss",
-                 "ema_validation_accuracy",
-                 "swa_test_loss",
-                 "swa_test_accuracy",
-                 "swa_validation_loss",
-                 "swa_validation_accuracy"}};
+  Columns step{columns_of("step", {"loss"})};
+  Columns epoch{columns_of("epoch", {"test_loss", "epoch", "train_seconds", "epoch_seconds", "train_samples",
+                                     "learning_rate", "test_samples", "slowest_rank"})};
   std::vector<double> busy, exposed;  ///< seconds of each rank, over the epochs
   Json start = nullptr, end = nullptr, others = Json::array();
   std::int64_t not_kept = 0;  ///< others, beyond kMostEvents

@@ -65,9 +65,8 @@ void read_job(Env& env, RunHistory& run, bool has_ended, std::string* damage) {
 
 void add_epoch(RunHistory& run, const MetricsEvent& event) {
   const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
-  run.epochs.push_back({told_evaluation(event), epoch, run.step, event.number("train_loss"),
-                        event.number("train_accuracy"), event.number("train_seconds"),
-                        event.number("learning_rate")});
+  run.epochs.push_back(
+      {told_evaluation(event), epoch, run.step, event.number("train_loss"), event.number("train_seconds")});
   run.train_loss = event.number("train_loss");
 }
 

@@ -35,7 +35,7 @@ std::string_view spelt(RunStatus status);
 struct EpochRecord : ToldEvaluation {
   std::int64_t epoch = 0;  ///< from 1
   std::int64_t step = 0;   ///< after which it was evaluated
-  std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
+  std::optional<double> train_loss, train_seconds;
 };
 
 struct RunHistory : ToldEvaluations {

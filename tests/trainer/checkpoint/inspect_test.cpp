@@ -84,6 +84,14 @@ TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
   EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
 }
 
+TEST(InspectTest, JsonHasEveryFactOfTheManifest) {
+  const CheckpointState state = make_state(100);
+  const auto json = inspect_json("run", state), facts = facts_json(state.facts);
+  for (const auto& [key, value] : facts.items()) EXPECT_EQ(json.at(key), value) << key;
+  EXPECT_EQ(json.at("step"), 100);
+  EXPECT_TRUE(json.at("test_accuracy").is_null()) << "not measured";
+}
+
 /// Mistakes of a beginner: the message names the runs that there are.
 TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   MemoryEnv env;

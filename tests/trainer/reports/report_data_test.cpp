@@ -36,6 +36,20 @@ TEST(ReportDataTest, EpochsAddUpToTheRun) {
   EXPECT_FALSE(epochs.contains("swa_test_loss")) << "nothing is known of it";
 }
 
+TEST(ReportDataTest, WhatChartsDrawIsRead) {
+  std::vector<std::string> lines = {testing::start_line()};
+  std::vector<std::pair<std::string, std::string>> drawn;
+  for (const Json& chart : charts_json())
+    for (const Json& curve : chart["curves"]) {
+      drawn.emplace_back(curve["events"], curve["column"]);
+      lines.push_back(fmt::format(R"({{"event":"{}","step":{},"{}":2}})", drawn.back().first, drawn.size(),
+                                  drawn.back().second));
+    }
+  const Json curves = document_of(lines)["curves"];
+  for (const auto& [events, column] : drawn)
+    EXPECT_EQ(std::ranges::count(curves.at(events).at(column), Json(2)), 1) << events << " " << column;
+}
+
 /// Two points for each of 2,000 neighbourhoods of five steps, and the ends of the curve.
 TEST(ReportDataTest, ALongCurveKeepsItsPeaksAndEnds) {
   std::vector<std::string> lines = {testing::start_line()};
