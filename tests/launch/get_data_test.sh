@@ -173,7 +173,7 @@ Get_data_turns_to_the_next_mirror_when_one_has_stalled() {
   # shellcheck disable=SC2317  # the script calls it
   curl() { command curl "${@/#15/1}"; }
   export -f curl
-  expect_exit 0 timeout 20 "$get_data" tiny
+  expect_exit 0 timeout 60 "$get_data" tiny
   expect_contains "$output" "http://127.0.0.1:$port/tiny"
   expect_complete_in .cache/lockstep/tiny
 }
