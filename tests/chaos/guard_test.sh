@@ -12,7 +12,7 @@ skip_without mpirun setpriv
 of_campaign() {
   local process
   for process in /proc/[0-9]*; do
-    { tr '\0' '\n' <"$process/environ" | grep -qxF "CAMPAIGN=$PWD"; } 2>/dev/null || continue
+    grep -qzxF "CAMPAIGN=$PWD" "$process/environ" 2>/dev/null || continue
     [ -z "${1:-}" ] || [ "$(cat "$process/comm" 2>/dev/null)" = "$1" ] || continue
     echo "${process#/proc/}"
   done

@@ -11,7 +11,7 @@ Ranks_that_all_come_end_well() {
 
 Rank_that_hangs_before_MPI_Init_is_named() {
   expect_exit 71 timeout 60 mpirun --bind-to none -np 3 "$LATE_RANK" init
-  expect_contains "$output" "rank 0 of 3 on $(hostname) waited 1 s for the other ranks in MPI_Init: rank 2 (pid "
+  expect_contains "$output" "rank 0 of 3 on $(hostname) waited 3 s for the other ranks in MPI_Init: rank 2 (pid "
   expect_contains "$output" "has not come there (it is in state S)"
   expect_lacks "$output" "rank 1 of 3"
 }

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace lockstep::strict_yaml_test {
 
@@ -196,11 +197,9 @@ TEST(StrictYamlLimitsTest, EndlessFileIsReadOnlyUpToTheLimit) {
 }
 
 TEST(StrictYamlLimitsTest, MissingFileAndDirectoryAreToldApart) {
-  const std::filesystem::path dir = std::filesystem::path(::testing::TempDir()) / "strict_yaml_test";
-  std::filesystem::create_directories(dir);
-  EXPECT_THROW(read_yaml_file((dir / "none.yaml").string()), MissingDataError);
-  EXPECT_THROW(read_yaml_file(dir.string()), IoError);
-  std::filesystem::remove_all(dir);
+  const testing::TemporaryDirectory directory;
+  EXPECT_THROW(read_yaml_file(directory.path("none.yaml")), MissingDataError);
+  EXPECT_THROW(read_yaml_file(directory.path()), IoError);
 }
 
 }  // namespace

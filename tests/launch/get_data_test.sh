@@ -29,6 +29,13 @@ mirrors() {
   export LOCKSTEP_MIRRORS=$list
 }
 
+# damage FILE BYTE: that byte is another then, whichever it was.
+damage() {
+  local is
+  is=$(od -An -tu1 -j "$2" -N 1 "$1")
+  printf '%b' "\\x$(printf %x $((255 - is)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
 expect_complete_in() {
   local name
   for name in "${names[@]}"; do expect_same_file "$1/$name" "truth/$name"; done
@@ -126,7 +133,7 @@ Get_data_does_not_believe_lockstep_data_with_other_bytes() {
 
 Get_data_turns_to_the_next_mirror_when_one_has_damaged_files() {
   make_world && cp -r good bad && mirrors bad good
-  printf 'x' | dd of="bad/tiny/${names[0]}.gz" bs=1 seek=5000 conv=notrunc status=none
+  damage "bad/tiny/${names[0]}.gz" 5000
   head -c 3000 "good/tiny/${names[1]}.gz" >"bad/tiny/${names[1]}.gz"
   rm "bad/tiny/${names[2]}.gz"
   gzip -c sets.txt >"bad/tiny/${names[3]}.gz"
@@ -166,7 +173,7 @@ Get_data_turns_to_the_next_mirror_when_one_has_stalled() {
   # shellcheck disable=SC2317  # the script calls it
   curl() { command curl "${@/#15/1}"; }
   export -f curl
-  expect_exit 0 timeout 20 "$get_data" tiny
+  expect_exit 0 timeout 60 "$get_data" tiny
   expect_contains "$output" "http://127.0.0.1:$port/tiny"
   expect_complete_in .cache/lockstep/tiny
 }
@@ -226,7 +233,7 @@ Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
 Get_data_replaces_a_damaged_file_in_the_cache() {
   make_world && mirrors good
   expect_exit 0 "$get_data" tiny
-  printf 'x' | dd of=".cache/lockstep/tiny/${names[2]}" bs=1 seek=77 conv=notrunc status=none
+  damage ".cache/lockstep/tiny/${names[2]}" 77
   expect_exit 0 "$get_data" tiny
   expect_contains "$output" "fetching it again"
   expect_complete_in .cache/lockstep/tiny
@@ -321,7 +328,7 @@ Get_data_takes_the_files_of_a_set_out_of_its_archive() {
 
 Get_data_does_not_believe_an_archive_with_other_bytes() {
   make_world && make_archive && cp -r good bad && mirrors bad
-  printf 'x' | dd of=bad/boxed/boxed.tar.gz bs=1 seek=1000 conv=notrunc status=none
+  damage bad/boxed/boxed.tar.gz 1000
   expect_exit 66 "$get_data" boxed
   expect_contains "$output" "boxed.tar.gz has the wrong MD5 checksum"
   expect_no_file .cache/lockstep/boxed/one.bin

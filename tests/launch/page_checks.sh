@@ -54,7 +54,7 @@ help_of() {
 check_key() {
   local key=${1%%[=:]*} value line
   help=${keys_help:=$(COLUMNS=10000 timeout 20 build/release/lockstep help keys </dev/null 2>&1)}
-  line=$(grep -E "^${key//./\\.}([. ]|\$)" <<<"$help" | head -n 1) || fail "no key '$key', in: $2"
+  line=$(grep -m 1 -E "^${key//./\\.}([. ]|\$)" <<<"$help") || fail "no key '$key', in: $2"
   value=$(sed -E "s/^[^=:]*(=|: ?)?//; s/'\$//" <<<"$1")
   [[ $line = "$key "* && $value =~ ^[a-z0-9_-]+$ && $line =~ \(one\ of\ ([^\)]*)\) ]] || return 0
   [[ ", ${BASH_REMATCH[1]}," = *", $value,"* ]] || fail "$key is one of ${BASH_REMATCH[1]}, not $value, in: $2"

@@ -170,11 +170,12 @@ Run_asks_the_ranks_once_to_save_at_its_timeout() {
   make_world 8
   stand_in mpirun '[ "$1" != --version ] || exit 0
     trap "echo told >>told" USR1
+    : >listens
     until [ -s told ]; do command sleep 0.01; done
     first=$(wc -l <ticks)
     until [ "$(wc -l <ticks)" -ge $((first + 5)) ]; do command sleep 0.01; done
     exit 75'
-  sleep() { echo tick >>ticks; SECONDS=$((SECONDS + 1)); command sleep 0.05; }
+  sleep() { until [ -e listens ]; do command sleep 0.01; done; echo tick >>ticks; SECONDS=$((SECONDS + 1)); command sleep 0.05; }
   export -f sleep
   expect_exit 75 command timeout 60 "$repo/launch/run" -np 2 --timeout 3 train job.yaml
   expect_equal "$(wc -l <told)" 1
@@ -212,7 +213,7 @@ lose_hosts() {
   make_world 8
   stand_in getent ''
   stand_in agent 'case $1 in nodea | noded) ;; nodeb) exit 255 ;; *) exec sleep 60 ;; esac'
-  timeout() { echo "$1" >>limits; shift; command timeout 0.5 "$@"; }
+  timeout() { echo "$1" >>limits; command timeout "$([[ $* == *nodec* ]] && echo 0.5 || echo 30)" "${@:2}"; }
   export -f timeout
   export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
   printf '71\n0\n' >codes
@@ -289,7 +290,7 @@ expect_about() { if [ "$1" -lt $(($2 / 2)) ] || [ "$1" -gt $(($2 + 2)) ]; then f
 
 Run_ends_an_mpirun_whose_ranks_are_gone() {
   # shellcheck disable=SC2016  # the launcher's program
-  hang 1 '"$PROGRAM" 0.5 & wait; echo gone >>ticks'
+  hang 1 '"$PROGRAM" 2 & wait; echo gone >>ticks'
   expect_about "$(sed '1,/gone/d' ticks | wc -l)" 10
 }
 
@@ -434,13 +435,13 @@ Run_goes_on_after_a_killed_rank_to_the_same_weights() {
   skip_without mpirun
   export PROGRAM=$program
   write_job
-  "$repo/launch/run" -np 2 --restarts 2 train job.yaml train.max_steps=120 >said 2>&1 &
+  "$repo/launch/run" -np 2 --restarts 2 train job.yaml train.max_steps=200 >said 2>&1 &
   wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
   kill -KILL "$(a_rank)"
   wait $! || fail "exit code $?: $(cat said)"
   expect_contains "$(cat said)" "restart 1 of 2"
   expect_contains "$(cat said)" "going on from step"
-  expect_equal "$(tail -n 1 said)" "$("$program" train job.yaml run.dir=calm train.max_steps=120 | tail -n 1)"
+  expect_equal "$(tail -n 1 said)" "$("$program" train job.yaml run.dir=calm train.max_steps=200 | tail -n 1)"
 }
 
 Run_stops_and_saves_when_it_is_told_to() {

@@ -17,7 +17,8 @@ why_no_slurm() {
 # $slurm_settings: more lines of slurm.conf.
 start_slurm() {
   local host port
-  slurm_folder=$(realpath "$1") host=$(hostname -s) port=$((20000 + $$ % 20000))
+  # Two ports below those that the system deals out, from 32768 on.
+  slurm_folder=$(realpath "$1") host=$(hostname -s) port=$((20000 + $$ % 6000 * 2))
   mkdir -p "$slurm_folder/state" "$slurm_folder/spool"
   chmod 0755 "$slurm_folder"
   dd if=/dev/urandom of="$slurm_folder/munge.key" bs=64 count=16 status=none

@@ -9,6 +9,7 @@
 #include "models/network.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <fmt/ranges.h>
@@ -262,7 +263,6 @@ class OuterNumbersTest : public ::testing::Test {
     bytes_ = numbers.size();
     std::ofstream(folder_ + "/m.onnx.data", std::ios::binary) << numbers;
   }
-  ~OuterNumbersTest() override { std::filesystem::remove_all(folder_); }
 
   static void set(onnx::TensorProto& tensor, const std::string& key, const std::string& value) {
     for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data())
@@ -280,7 +280,8 @@ class OuterNumbersTest : public ::testing::Test {
   }
 
   const Network network_ = network_of(kSmall);
-  const std::string folder_ = ::testing::TempDir() + "/outer_numbers";
+  const testing::TemporaryDirectory directory_;
+  const std::string folder_ = directory_.path("model");
   onnx::ModelProto model_;
   std::size_t bytes_ = 0;  ///< size of m.onnx.data
 };
@@ -302,11 +303,10 @@ TEST_F(OuterNumbersTest, MayLieInSeveralFiles) {
   std::vector<float> weights(network_.parameters().weights_size());
   read_foreign_weights(read(), "m.onnx", network_, weights, WeightsFit::kAll);
   EXPECT_EQ(weights, weights_of(network_));
-  std::filesystem::remove(folder_ + "/own.data");
 }
 
 TEST_F(OuterNumbersTest, LieInAPlainFileOfTheModelsOwnFolder) {
-  std::ofstream(::testing::TempDir() + "/outside.data") << std::string(bytes_, '0');
+  std::ofstream(directory_.path("outside.data")) << std::string(bytes_, '0');
   std::filesystem::create_directory(folder_ + "/inner");
   std::filesystem::create_symlink("../outside.data", folder_ + "/link");
   for (const std::string location :
@@ -319,7 +319,6 @@ TEST_F(OuterNumbersTest, LieInAPlainFileOfTheModelsOwnFolder) {
   expect_refused("location", "inner", "lies in 'inner', which is no file");
   expect_refused<MissingDataError>("location", "gone",
                                    "lies in 'gone', which is not beside the model; copy both");
-  std::filesystem::remove(::testing::TempDir() + "/outside.data");
 }
 
 TEST_F(OuterNumbersTest, LieInsideThatFile) {

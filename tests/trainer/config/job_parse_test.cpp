@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
@@ -140,7 +141,8 @@ TEST(JobParseTest, KeysAreFoundBySectionAndByTheirNamesElsewhere) {
 }
 
 TEST(JobParseTest, LoadJobReadsTheFileAndMissesTheMissing) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "job_parse_test.yaml";
+  const testing::TemporaryDirectory directory;
+  const std::filesystem::path path = directory.path("job.yaml");
   std::ofstream(path) << "model: mlp\ntrain: {epochs: 2}\n";
   const Job job = load_job(path.string(), {"train.epochs=4"});
   EXPECT_EQ(job.model, "mlp");

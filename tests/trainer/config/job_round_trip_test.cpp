@@ -104,7 +104,7 @@ TEST(JobRoundTripTest, DefaultsComeBack) {
 TEST(JobRoundTripTest, RandomJobsComeBackAndHaveEveryKey) {
   std::set<std::string> changed;
   RandomJobs random(2026);
-  for (int i = 0; i < 300 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     const Job job = random.make();
     SCOPED_TRACE(to_yaml(job));
     expect_equal(parse_job(to_yaml(job), "job.yaml"), job);

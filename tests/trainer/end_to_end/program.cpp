@@ -228,10 +228,10 @@ struct winsize window_of(int columns) {
   return {.ws_row = 40, .ws_col = static_cast<unsigned short>(columns), .ws_xpixel = 0, .ws_ypixel = 0};
 }
 
-/// Appends what comes within a moment; false when the program has closed its side.
-bool read_some(int fd, std::string& bytes) {
+/// Appends what comes within so long; false when the program has closed its side.
+bool read_some(int fd, std::string& bytes, int milliseconds = 100) {
   pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-  if (poll(&ready, 1, 100) <= 0) return true;
+  if (poll(&ready, 1, milliseconds) <= 0) return true;
   std::array<char, 4096> buffer{};
   const ssize_t got = read(fd, buffer.data(), buffer.size());
   if (got > 0) bytes.append(buffer.data(), static_cast<std::size_t>(got));
@@ -267,6 +267,11 @@ TerminalOutput run_in_terminal(const TerminalRun& run, const std::string& comman
     if (!resized && run.columns_later > 0 && output.bytes.find(run.resize_at) != std::string::npos) {
       window = window_of(run.columns_later);
       ioctl(terminal, TIOCSWINSZ, &window);
+      // Bytes that are not read yet were written for the old width.
+      for (std::size_t seen = 0; seen != output.bytes.size();) {
+        seen = output.bytes.size();
+        read_some(terminal, output.bytes, 0);
+      }
       resized_at = output.bytes.size();
     } else if (resized && !stopped && output.bytes.find(run.stop_at, resized_at) != std::string::npos) {
       stopped = write(terminal, "\003", 1) == 1;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Each wrong input of a program that uses the library is told in a sentence that names it.
+#include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/library/samples.hpp"
 
 namespace {
@@ -185,12 +186,13 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
 }
 
 TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
-  expect_error(kUsage, {"a checkpoint of 1 tensor has 3 weights", "have 4 numbers"}, [] {
-    lockstep::save_checkpoint(testing::TempDir(),
+  const lockstep::testing::TemporaryDirectory directory;
+  expect_error(kUsage, {"a checkpoint of 1 tensor has 3 weights", "have 4 numbers"}, [&] {
+    lockstep::save_checkpoint(directory.path(),
                               {.tensors = {{"w", {4}}}, .weights = {1, 2, 3}, .units = {.exponents = {0}}});
   });
   const std::string other = lockstep::save_checkpoint(
-      testing::TempDir() + "/library_test_other",
+      directory.path("other"),
       {.step = 1, .tensors = {{"w", {1}}}, .weights = {1}, .units = {.exponents = {-40}}});
   lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
     lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The library by its public headers: training with data, layers and losses of a program's own, exact sums, checkpoints.
+#include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/library/samples.hpp"
 
 namespace {
@@ -171,7 +172,8 @@ TEST(LibraryTest, ObserverSeesEachStep) {
 }
 
 TEST(LibraryTest, TrainingGoesOnFromACheckpointOnOtherRanks) {
-  const std::string folder = testing::TempDir() + "/library_test_run";
+  const lockstep::testing::TemporaryDirectory directory;
+  const std::string folder = directory.path("run");
   const auto data = bytes_set(100);
   std::string checkpoint, whole;
   lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
@@ -197,12 +199,13 @@ TEST(LibraryTest, TrainingGoesOnFromACheckpointOnOtherRanks) {
 
 /// The manifest of a checkpoint after no step, without white space.
 std::string manifest_of(const lockstep::Dataset& data) {
+  const lockstep::testing::TemporaryDirectory directory;
   std::string text;
   lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
     const auto network =
         lockstep::Network::parse("layers: [{linear: classes}]", data.shape(), data.classes());
     lockstep::Trainer trainer(network, data, world, kOptions);
-    std::ifstream file(trainer.save(testing::TempDir() + "/library_test_set") + "/manifest.json");
+    std::ifstream file(trainer.save(directory.path("set")) + "/manifest.json");
     text.assign(std::istreambuf_iterator<char>(file), {});
   });
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
@@ -266,7 +269,8 @@ TEST(LibraryTest, CheckpointOfOwnWeightsComesBack) {
                              .weights = {1, 2, 3, 4, 5, 6},
                              .optimizer = {{"momentum", {6, 5, 4, 3, 2, 1}}},
                              .units = {.exponents = {-40, -41}, .changed_at = 2, .steps = 7}};
-  const std::string at = lockstep::save_checkpoint(testing::TempDir() + "/library_test_own/of it", saved);
+  const lockstep::testing::TemporaryDirectory directory;
+  const std::string at = lockstep::save_checkpoint(directory.path("own/of it"), saved);
   const lockstep::Checkpoint back = lockstep::load_checkpoint(at);
   EXPECT_EQ(back.step, 7);
   EXPECT_EQ(back.tensors[0].shape, saved.tensors[0].shape);

@@ -11,6 +11,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -73,7 +74,8 @@ TEST(StartingWeightsTest, WordsThatBeginAllNamesAreLeftOutAndSaid) {
   std::vector<TensorView> tensors = file.tensors();
   for (TensorView& tensor : tensors) tensor.name = "_orig_mod.module." + tensor.name;
   Job job;
-  job.train.initial_weights = ::testing::TempDir() + "/wrapped.safetensors";
+  const testing::TemporaryDirectory directory;
+  job.train.initial_weights = directory.path("wrapped.safetensors");
   write_synced(Env::posix(), job.train.initial_weights, write_safetensors(tensors));
   for (const bool partial : {false, true}) {
     job.train.partial = partial;
@@ -84,7 +86,6 @@ TEST(StartingWeightsTest, WordsThatBeginAllNamesAreLeftOutAndSaid) {
                         (partial ? " (train.partial)" : ""));
     EXPECT_TRUE(std::ranges::equal(weights, weights_from_pytorch(network).span()));
   }
-  std::filesystem::remove(job.train.initial_weights);
 }
 
 TEST(StartingWeightsTest, OneLayerOfAnotherNameIsMissing) {
@@ -119,13 +120,13 @@ TEST(StartingWeightsTest, OfWhatFitsInPartTheRestIsThatOfTheSeed) {
 
 TEST(StartingWeightsTest, FileOfTorchSaveIsRefusedWithTheWayOut) {
   Job job;
-  job.train.initial_weights = ::testing::TempDir() + "/weights.pt";
+  const testing::TemporaryDirectory directory;
+  job.train.initial_weights = directory.path("weights.pt");
   std::ofstream(job.train.initial_weights, std::ios::binary) << "PK\x03\x04 and more";
   const Network network = Network::parse("layers:\n  - linear: classes\n", "one.yaml", {1, 1, 2}, 2);
   std::vector<float> weights(network.parameters().weights_size());
   test::expect_error<DataError>([&] { initialise_weights(job, network, weights); },
                                 {"save_file(torch.load("});
-  std::filesystem::remove(job.train.initial_weights);
 }
 
 TEST(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {
@@ -134,13 +135,13 @@ TEST(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {
   const std::vector<TensorView> tensors = {{"fc1.weight", "F32", {2, 2}, std::as_bytes(std::span(weight))},
                                            {"fc1.bias", "F32", {2}, std::as_bytes(std::span(bias))}};
   Job job;
-  job.train.initial_weights = ::testing::TempDir() + "/not_finite.safetensors";
+  const testing::TemporaryDirectory directory;
+  job.train.initial_weights = directory.path("not_finite.safetensors");
   write_synced(Env::posix(), job.train.initial_weights, write_safetensors(tensors));
   std::vector<float> weights(network.parameters().weights_size());
   EXPECT_EQ(test::error_of<DataError>([&] { initialise_weights(job, network, weights); }),
             job.train.initial_weights +
                 ": 1 of 4 numbers of fc1.weight is NaN or infinite; give a file of finite weights");
-  std::filesystem::remove(job.train.initial_weights);
 }
 
 TEST(StartingWeightsTest, NarrowerNumbersAreWidenedAndThatIsSaid) {
@@ -149,14 +150,14 @@ TEST(StartingWeightsTest, NarrowerNumbersAreWidenedAndThatIsSaid) {
   std::vector<TensorView> tensors = {{"fc1.weight", "F16", {2, 2}, std::as_bytes(std::span(half))},
                                      {"fc1.bias", "BF16", {2}, std::as_bytes(std::span(bfloat))}};
   Job job;
-  job.train.initial_weights = ::testing::TempDir() + "/narrow.safetensors";
+  const testing::TemporaryDirectory directory;
+  job.train.initial_weights = directory.path("narrow.safetensors");
   write_synced(Env::posix(), job.train.initial_weights, write_safetensors(tensors));
   std::vector<float> weights(network.parameters().weights_size());
   EXPECT_EQ(initialise_weights(job, network, weights).lines,
             std::vector{"initial weights: " + job.train.initial_weights +
                         ": 2 tensors by name, widened from bf16 and f16"});
   EXPECT_EQ(weights, (std::vector{1.F, -0.5F, 0x1p-24F, 0.F, 1.F, -0.5F}));
-  std::filesystem::remove(job.train.initial_weights);
 }
 
 TEST(StartingWeightsTest, NothingOfALayerIsLeftOut) {
