@@ -203,6 +203,15 @@ void carries_messages_in_order(Communicator& comm) {
   for (const auto& message : pending) EXPECT_TRUE(message->test());
 }
 
+void refuses_ranks_and_tags_that_are_none(Communicator& comm) {
+  PointToPoint& mail = comm.point_to_point();
+  std::array<std::byte, 4> bytes{};
+  for (const auto& [other, tag] : {std::pair(-1, 0), {comm.size(), 0}, {0, -1}, {0, PointToPoint::kTags}}) {
+    EXPECT_THROW(mail.start_send(bytes, other, tag), InternalError) << other << ' ' << tag;
+    EXPECT_THROW(mail.start_receive(bytes, other, tag), InternalError) << other << ' ' << tag;
+  }
+}
+
 void passes_a_message_around_the_ring(Communicator& comm) {
   const int next = (comm.rank() + 1) % comm.size();
   const int previous = (comm.rank() + comm.size() - 1) % comm.size();
@@ -282,6 +291,7 @@ const std::vector<ConformanceCase>& conformance_cases() {
       {"BroadcastsFromEveryRoot", broadcasts_from_every_root},
       {"GathersInRankOrder", gathers_in_rank_order},
       {"CarriesMessagesInOrder", carries_messages_in_order},
+      {"RefusesRanksAndTagsThatAreNone", refuses_ranks_and_tags_that_are_none},
       {"PassesAMessageAroundTheRing", passes_a_message_around_the_ring},
       {"RefusesAMessageOfAnotherLength", refuses_a_message_of_another_length},
       {"SplitsByColour", splits_by_colour},

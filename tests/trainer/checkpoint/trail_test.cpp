@@ -8,6 +8,7 @@
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
+#include "trainer/checkpoint/trail_format.hpp"
 
 namespace lockstep {
 namespace {
@@ -51,6 +52,17 @@ TEST(TrailTest, RoundTrip) {
   EXPECT_EQ(trail.find(4), record_of(4));
   EXPECT_FALSE(trail.find(6));
   EXPECT_EQ(trail.records_up_to(3), 3);
+}
+
+TEST(TrailBytesTest, AreReadToTheLastByteAndNoFurther) {
+  std::vector<std::byte> bytes;
+  TrailBytesWriter(bytes).u32(7);
+  const std::string file = "t";
+  TrailBytesReader reader(bytes, file);
+  EXPECT_EQ(reader.u32(), 7U);
+  EXPECT_EQ(reader.left(), 0U);
+  EXPECT_TRUE(reader.raw(0).empty());
+  EXPECT_THROW(reader.raw(1), DataError);
 }
 
 TEST(TrailTest, FlippedBitOfAnyByteIsOneDamagedRecordOrTheHead) {

@@ -151,6 +151,15 @@ TEST(JobParseTest, LoadJobReadsTheFileAndMissesTheMissing) {
   EXPECT_THROW(load_job(path.string(), {}), MissingDataError);
 }
 
+TEST(JobParseTest, AFileThatIsAllEndingGivesNoName) {
+  const testing::TemporaryDirectory directory;
+  for (const auto& [file, name] :
+       {std::pair(".yaml", Job().name), {".hidden.yaml", Job().name}, {"digits.yaml", "digits"}}) {
+    std::ofstream(directory.path(file)) << "model: mlp\n";
+    EXPECT_EQ(load_job(directory.path(file), {}).name, name) << file;
+  }
+}
+
 TEST(BatchRemarksTest, SayWhatABatchDoesNotDoAndWhatItCosts) {
   const auto remarks = [](const std::string& yaml, bool on_gpu = false) {
     return batch_remarks(parse(yaml), 1000, on_gpu);
@@ -171,6 +180,9 @@ TEST(BatchRemarksTest, SayWhatABatchDoesNotDoAndWhatItCosts) {
   EXPECT_EQ(remarks("data: {global_batch: 8}\n"),
             Lines{"batches of 8 are padded to 16, a multiple of 16: 50 % of the arithmetic is for nothing; "
                   "data.global_batch=16 needs none"});
+  EXPECT_EQ(remarks("parallel: {grain: 1}\n"),
+            Lines{"grains of 1 are padded to 16, a multiple of 16: 94 % of the arithmetic is for nothing; "
+                  "parallel.grain=16 needs none"});
 }
 
 TEST(FaultNameTest, AmountsHaveUnits) {

@@ -114,6 +114,15 @@ TEST_F(RunsTest, RunsAreListedChosenAndCompared) {
               {"train.optimizer.lr", "they part at step 2, first in ", "test accuracy, %, by epoch: A B"});
   EXPECT_EQ(lockstep("compare " + path("slow") + " " + path("none")).exit_code, 66);
   EXPECT_EQ(lockstep("runs " + path("none")).exit_code, 66);
+  const auto order = [&](const std::string& options) {
+    std::vector<std::string> found;
+    const Outcome said = lockstep("runs " + directory_->path("runs") + " --json --sort loss" + options);
+    for (const auto& run : nlohmann::json::parse(said.out).at("runs")) found.push_back(run.at("run"));
+    return found;
+  };
+  const auto best_first = order(""), worst_first = order(" --reverse");
+  EXPECT_EQ(best_first, std::vector<std::string>(worst_first.rbegin(), worst_first.rend()));
+  EXPECT_NE(best_first, worst_first);
   EXPECT_EQ(lockstep("runs --where nonsense").exit_code, 2);
   EXPECT_EQ(lockstep("runs --sort beauty").exit_code, 2);
 }
