@@ -184,7 +184,11 @@ TEST_F(OwnSetTest, WithoutADirectoryItIsNowhere) {
 
 TEST_F(OwnSetTest, ItsOutlineIsThatOfTheFiles) {
   write_names("cat\ndog\neel\n");
-  const SetOutline outline = outline_of({.set = "idx", .root = root()});
+  EXPECT_EQ(outline_of({.set = "idx", .root = root()}).validation_samples, 0);
+  write("validation-images-idx4-ubyte", idx_file({4, 2, 3, 3}));
+  write("validation-labels-idx1-ubyte", idx_file({4}, 1, 3));
+  const SetOutline outline = outline_of({.set = "idx", .root = root(), .validation = {.is_files = true}});
+  EXPECT_EQ(outline.validation_samples, 4);
   EXPECT_EQ(outline.shape, (ImageShape{3, 2, 3}));
   EXPECT_EQ(outline.classes, 3);
   EXPECT_EQ(outline.train_samples, 7);

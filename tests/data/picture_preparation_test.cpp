@@ -118,8 +118,11 @@ TEST(PicturePreparationTest, WhatWasDoneIsSaid) {
 }
 
 TEST(PicturePreparationTest, ABlankSheetIsSaidToBeBlank) {
-  for (const int grey : {0, 128, 255})
-    EXPECT_TRUE(warns(prepared(sheet(50, 50, grey)), "nothing on it")) << grey;
+  for (const int grey : {0, 128, 255}) {
+    const PreparedPicture blank = prepared(sheet(50, 50, grey));
+    EXPECT_TRUE(warns(blank, "nothing on it")) << grey;
+    EXPECT_EQ(blank.picture.pixels, std::vector<std::uint8_t>(784)) << grey;
+  }
   EXPECT_TRUE(warns(prepared(sheet(1, 1, 9)), "nothing on it"));
   Picture shaded = sheet(100, 100, 100);
   shade(shaded, [](double x, double y) { return 100 * x - 50 * y; });
@@ -185,6 +188,26 @@ TEST(PicturePreparationTest, OtherSetsHaveOtherSizesAndFrames) {
   };
   EXPECT_GT(row(0), 50);
   EXPECT_GT(row(39), 50);
+}
+
+/// Also of a set whose pictures are no squares.
+TEST(PicturePreparationTest, AnImageOfTheSetStaysAsItIs) {
+  Picture image = sheet(56, 40, 0);
+  for (std::size_t y = 10; y < 30; ++y)
+    std::fill_n(image.pixels.begin() + static_cast<long>(y * 56 + 20), 15, std::uint8_t{255});
+  const PreparedPicture result = prepare_picture(
+      image, 56, 40, {.share = 1, .centre_by_mass = false, .one_figure = false}, Polarity::kFromPicture);
+  EXPECT_EQ(result.picture.pixels, image.pixels);
+  EXPECT_EQ(result.done, image.notes);
+}
+
+TEST(PicturePreparationTest, AThinLineIsOnePixelWide) {
+  Picture line = sheet(400, 400, 255);
+  for (std::size_t y = 50; y < 350; ++y)
+    std::fill_n(line.pixels.begin() + static_cast<long>(y * 400 + 200), 3, std::uint8_t{0});
+  const PreparedPicture result = prepared(line);
+  const auto ink = std::accumulate(result.picture.pixels.begin(), result.picture.pixels.end(), 0);
+  EXPECT_NEAR(ink, 20 * 255, 2 * 255);
 }
 
 TEST(PicturePreparationTest, PolarityCanBeGiven) {

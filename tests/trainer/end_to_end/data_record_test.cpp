@@ -7,6 +7,8 @@
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
+#include <regex>
+
 namespace lockstep::testing {
 namespace {
 
@@ -94,7 +96,11 @@ TEST_F(DataRecordTest, EvaluationRefusesOneByteOfDifferenceInAnyFile) {
                                    {"/t10k-images-idx3-ubyte", "mnist test samples (sha256 "},
                                    {"/t10k-labels-idx1-ubyte", "mnist test labels (sha256 "}}) {
     flip_byte(file, 16);
-    expect_says(command("eval " + run()), 65, {what, own(), "--data"});
+    const Outcome refused = command("eval " + run());
+    expect_says(refused, 65, {what, own(), "--data"});
+    EXPECT_TRUE(
+        std::regex_search(refused.err, std::regex("[(]sha256 [0-9a-f]{16} then, [0-9a-f]{16} now[)]")))
+        << refused.err;
     flip_byte(file, 16);
   }
   expect_says(command("eval " + run()), 0, {"what it was trained on"});
