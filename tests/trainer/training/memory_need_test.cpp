@@ -120,6 +120,23 @@ TEST(MemoryNeedTest, AMicroBatchBoundsItWhateverTheBatch) {
   EXPECT_LT(10 * activations(4096, 64), activations(4096, 0));
 }
 
+/// Sums of eight bytes a parameter: the results on a device, their way through the host, terms and results on a CPU.
+TEST(MemoryNeedTest, OtherRanksTakeTheirSums) {
+  const Job job = small_job("cpu");
+  const Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
+  const std::uint64_t sums = 8 * network.parameters().size;
+  const auto more_by_a_rank = [&](bool on_device) {
+    const auto need = [&](int ranks) {
+      return training_memory(job, network, {128, 64, 0}, on_device, ranks);
+    };
+    const TrainingMemory alone = need(1), two = need(2);
+    return std::pair(two.host.parameters - alone.host.parameters,
+                     two.device.parameters - alone.device.parameters);
+  };
+  EXPECT_EQ(more_by_a_rank(true), std::pair(sums, sums));
+  EXPECT_EQ(more_by_a_rank(false), std::pair(2 * sums, std::uint64_t{0}));
+}
+
 TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
   const Network network = Network::parse(
       "layers:\n  - conv2d: {out: 3, kernel: 3, bias: false}\n  - relu\n  - max_pool: 2\n  - flatten\n"
