@@ -8,6 +8,8 @@
 #include "tests/support/prelude.hpp"
 #include "trainer/ranks/checks.hpp"
 
+#include <sched.h>
+
 namespace lockstep {
 
 // The doctor on ranks that are threads of this process: what it sees there, and what it prints.
@@ -179,6 +181,19 @@ TEST_F(SurroundingsTest, WhoStartedIt) {
       {"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_CPUS_PER_TASK", "6"}};
   EXPECT_EQ(look_around(world_).launcher, "srun");
   EXPECT_EQ(look_around(world_).cpus_per_task, 6);
+}
+
+TEST_F(SurroundingsTest, CoresAreThoseThatThisProcessMayUse) {
+  cpu_set_t all, first;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  EXPECT_EQ(std::ssize(look_around(world_).cores), CPU_COUNT(&all));
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  CPU_ZERO(&first);
+  CPU_SET(core, &first);
+  ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+  EXPECT_EQ(look_around(world_).cores, std::vector<int>{core});
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
 TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
