@@ -6,7 +6,7 @@
   fault_trials.py BUILD TABLE FOLDER SECONDS   FOLDER: gets noticed, survived, reached/; has source/, the copy that was built
 
 Each test runs once without a fault, and notes which faults its programs came by. A fault is then tried with the tests that came by
-it alone: those that its row names first, then the quickest, until one fails or SECONDS of tests have passed; one that no test came
+it alone: those that its row names first, unit tests before others, the quickest first, until one fails or SECONDS of tests have passed; one that no test came
 by has survived. A fault in a script is tried with the tests that its row names. A test that fails or is skipped without a fault
 notices nothing. JOBS: faults at once.
 """
@@ -38,7 +38,9 @@ class Tests:
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
         told = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True).stdout
-        self.names = [test["name"] for test in json.loads(told)["tests"]]
+        self.labels = {test["name"]: next((one["value"] for one in test["properties"] if one["name"] == "LABELS"), [])
+                       for test in json.loads(told)["tests"]}
+        self.names = list(self.labels)
         self.locks = collections.defaultdict(threading.Lock)
         self.seconds, self.reached = {}, collections.defaultdict(set)
 
@@ -89,7 +91,7 @@ class Tests:
         if not is_cpp(row["file"]):
             return named
         chosen = [name for name in named if name in self.reached[number]]
-        chosen += sorted(self.reached[number] - set(chosen), key=self.seconds.get)
+        chosen += sorted(self.reached[number] - set(chosen), key=lambda name: ("unit" not in self.labels[name], self.seconds[name]))
         left, fitting = budget, []
         for name in chosen:
             left -= self.seconds[name]

@@ -212,6 +212,9 @@ TEST_F(DataRecordTest, PredictionLeavesImagesOfIdxFilesAsTheyAre) {
   expect_says(command("predict " + run() + " --raw " + directory_.path("light.pgm") + " " +
                       directory_.path("dark.pgm")),
               0, {"not inverted: its background is that of the training images)", "(inverted, scaled)"});
+  const std::string cropped = "predict " + run() + " --fit crop " + directory_.path("light.pgm");
+  expect_says(command(cropped), 2, {"--fit: ink is cut out and centred", "add --raw"});
+  expect_says(command(cropped + " --raw"), 0);
 }
 
 /// A set of a user's own: three classes of colour pictures, 5 x 4.

@@ -83,7 +83,8 @@ TEST(StepExplanationTest, LayersSayTheirShareOfThePeak) {
   Timeline timeline;
   const StepShares shares = shares_of(made_up_step(timeline), 1);
   const StepSurroundings around{.layer_seconds_at_peak = {{"conv1", 325e-9}, {"conv2", 1}}};
-  test::expect_words(explanation_text(shares, around), {"backward 0 us, at 50 %\n"});
+  test::expect_words(explanation_text(shares, around),
+                     {"backward 0 us, at 50 %\n", "  forward         30.0 %       0.3 us\n"});
   EXPECT_NEAR(explanation_json(shares, around)["layers"][0]["peak_share"], 0.5, 1e-9);
   EXPECT_FALSE(explanation_json(shares, {})["layers"][0].contains("peak_share"));
 }
