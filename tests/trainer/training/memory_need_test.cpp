@@ -121,7 +121,7 @@ TEST(MemoryNeedTest, AMicroBatchBoundsItWhateverTheBatch) {
   EXPECT_LT(10 * activations(4096, 64), activations(4096, 0));
 }
 
-/// Sums of eight bytes a parameter: the results on a device, their way through the host, terms and results on a CPU.
+/// Sums of eight bytes a parameter. On a device: results, and their way through the host; on a CPU: terms and results.
 TEST(MemoryNeedTest, OtherRanksTakeTheirSums) {
   const Job job = small_job("cpu");
   const Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
