@@ -45,7 +45,7 @@ class Tests:
         self.seconds, self.reached = {}, collections.defaultdict(set)
 
     def run(self, name, row, limit):
-        """("passed", "failed", "skipped" or "no end", seconds) of a test with that fault; 0: none, a path: notes what it comes by."""
+        """("passed", "failed", "skipped" or "no end", seconds) of a test with that fault; 0: none, a folder: notes there what it comes by."""
         mark = f"{self.folder}:{threading.get_ident()}"
         environment = dict(os.environ, LOCKSTEP_PLANTED=str(row), LOCKSTEP_MUTANTS=mark, GTEST_FAIL_FAST="1")
         with self.locks[name]:
@@ -72,14 +72,15 @@ class Tests:
         def look_at(name):
             note, result = notes / name, notes / (name + ".result")
             if not result.exists():
-                note.unlink(missing_ok=True)
+                shutil.rmtree(note, ignore_errors=True)
+                note.mkdir()
                 result.write_text("%s %.2f" % self.run(name, note, 600))
             what, seconds = result.read_text().split(maxsplit=1)[0], float(result.read_text().split()[-1])
             if what != "passed":
                 print(f"{what} without a fault, and notices nothing: {name}", flush=True)
                 return
             self.seconds[name] = seconds
-            for row in note.read_text().split() if note.exists() else []:
+            for row in os.listdir(note):
                 self.reached[int(row)].add(name)
 
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:

@@ -15,8 +15,8 @@
 source=$folder/source
 
 # plant HOW [NAME]: HOW is "check" (nothing is written), "one" (the row NAME) or "all" (all rows that change C++, each behind the
-# choice lockstep_planted(ROW), which the environment variable LOCKSTEP_PLANTED makes; if that is a path, the rows that a program
-# comes by are noted there). "list": row, room, what it changes, name and tests of each.
+# choice lockstep_planted(ROW), which the environment variable LOCKSTEP_PLANTED makes; if that is a folder, a link there
+# notes each row that a program comes by). "list": row, room, what it changes, name and tests of each.
 plant() {
   awk -v how="$1" -v only="${2:-}" -v kind="$kind" -v table="$table" -v repo="$repo" -v folder="$folder" '
     function fail(text) { printf "%s, %s: %s\n", table, name, text >"/dev/stderr"; failed = 1; exit 65 }
@@ -102,11 +102,13 @@ plant() {
       close(path)
     }
     BEGIN {
-      choice = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <fcntl.h>\n#include <unistd.h>\n\n#include <atomic>\n#include <cstdlib>\n" \
+      # A link needs neither a free descriptor nor room for a file, which tests take away.
+      choice = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <unistd.h>\n\n#include <atomic>\n#include <cstdlib>\n#include <cstring>\n" \
         "#include <type_traits>\ninline void lockstep_reached(int row) {\n  static std::atomic<bool> known[8192];\n" \
-        "  if (known[row % 8192].exchange(true)) return;\n  const int note = ::open(std::getenv(\"LOCKSTEP_PLANTED\"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);\n" \
-        "  char line[16];\n  char* at = line + sizeof line;\n  *--at = 10;\n  for (; row > 0; row /= 10) *--at = static_cast<char>(48 + row % 10);\n" \
-        "  if (note < 0 || ::write(note, at, line + sizeof line - at) < 0) std::abort();\n  ::close(note);\n}\n" \
+        "  if (known[row % 8192].exchange(true)) return;\n  const char* folder = std::getenv(\"LOCKSTEP_PLANTED\");\n" \
+        "  char path[1024];\n  char* at = path + sizeof path;\n  *--at = 0;\n  for (; row > 0; row /= 10) *--at = static_cast<char>(48 + row % 10);\n" \
+        "  *--at = 47;\n  const std::size_t size = std::strlen(folder);\n  if (size >= 1000) std::abort();\n  at -= size;\n" \
+        "  std::memcpy(at, folder, size);\n  if (::symlink(\"row\", at) != 0) return;\n}\n" \
         "inline bool lockstep_chosen(int row) {\n  static const int chosen = [] {\n    const char* text = std::getenv(\"LOCKSTEP_PLANTED\");\n" \
         "    return text == nullptr ? 0 : *text == 47 ? -1 : std::atoi(text);\n  }();\n  if (chosen < 0) lockstep_reached(row);\n  return row == chosen;\n}\n" \
         "constexpr bool lockstep_planted(int row) { return !std::is_constant_evaluated() && lockstep_chosen(row); }\n#endif\n#line 1\n"
