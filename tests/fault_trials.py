@@ -6,9 +6,9 @@
   fault_trials.py BUILD TABLE FOLDER SECONDS   FOLDER: gets noticed, survived, reached/; has source/, the copy that was built
 
 Each test runs once without a fault, and notes which faults its programs came by. A fault is then tried with the tests that came by
-it alone: those that its row names first, unit tests before others, the quickest first, until one fails or SECONDS of tests have passed; one that no test came
-by has survived. A fault in a script is tried with the tests that its row names. A test that fails or is skipped without a fault
-notices nothing. JOBS: faults at once.
+it alone: those that its row names first, unit tests before others, the quickest first, until one fails or SECONDS of tests have
+passed; one that no test came by has survived. A fault in a script is tried with the tests that its row names. A test that fails or
+is skipped without a fault notices nothing. JOBS: faults at once.
 """
 import collections
 import concurrent.futures
@@ -140,6 +140,8 @@ def main(words):
     noticed = set((folder / "noticed").read_text(encoding="utf-8").splitlines()) if (folder / "noticed").exists() else set()
     rows = [(number, row) for number, row in rows if row["name"] not in noticed]
     (folder / "survived").write_text("")
+    for script in {row["file"] for _, row in rows if not is_cpp(row["file"])}:
+        shutil.copy(REPO / script, folder / "source" / script)  # undoes a call that was cut short
     tests = Tests(build, folder)
     state = (folder / "state").read_bytes() if (folder / "state").exists() else b""
     tests.look(hashlib.sha256(Path(table).read_bytes() + state).hexdigest())
