@@ -29,6 +29,7 @@ from fault_kinds import is_cpp  # noqa: E402
 from random_faults import read_table  # noqa: E402
 
 REPO = Path(__file__).resolve().parent.parent
+PROGRAMS = {"launch", "end_to_end", "chaos"}  # labels of tests that run whole programs
 JOBS = int(os.environ.get("JOBS", os.cpu_count()))
 
 
@@ -92,7 +93,7 @@ class Tests:
         if not is_cpp(row["file"]):
             return named
         chosen = [name for name in named if name in self.reached[number]]
-        chosen += sorted(self.reached[number] - set(chosen), key=lambda name: ("unit" not in self.labels[name], self.seconds[name]))
+        chosen += sorted(self.reached[number] - set(chosen), key=lambda name: (bool(PROGRAMS & set(self.labels[name])), self.seconds[name]))
         left, fitting = budget, []
         for name in chosen:
             left -= self.seconds[name]
