@@ -117,7 +117,8 @@ TEST_F(RunsTest, RunsAreListedChosenAndCompared) {
   const auto order = [&](const std::string& options) {
     std::vector<std::string> found;
     const Outcome said = lockstep("runs " + directory_->path("runs") + " --json --sort loss" + options);
-    for (const auto& run : nlohmann::json::parse(said.out).at("runs")) found.push_back(run.at("run"));
+    const auto runs = nlohmann::json::parse(said.out).at("runs");
+    for (const auto& run : runs) found.push_back(run.at("run"));
     return found;
   };
   const auto best_first = order(""), worst_first = order(" --reverse");
