@@ -35,9 +35,8 @@ make_tree() {
   mkdir -p tree/common tree/launch tree/tests tree/build
   cp "$repo"/tests/{random_faults.py,fault_kinds.py,fault_trials.py,equivalent_faults.txt} tree/tests/
   {
-    echo '#include <stdexcept>'
     for name in DataError UsageError ConfigError IoError MissingDataError DeviceError InternalError; do
-      echo "struct $name : std::runtime_error { using std::runtime_error::runtime_error; };"
+      echo "struct $name { explicit $name(const char*) {} };"
     done
     echo 'constexpr int kMost = 7;'
     echo 'inline bool is_known(int a, int b) { return a < b; }'
@@ -126,10 +125,9 @@ make_tests() {
     for i in $(seq 2 25); do echo "int find_$i(const int*, int, int);"; done
     cat <<'END'
 #include <cstdio>
-#include <exception>
 template <typename F> void show(F f) {
   const int some[] = {30, 1, 12, 0, 7, 25, 3};
-  for (int i = 0; i < 9; ++i) try { std::printf("%d ", f(some, 7, i - 4)); } catch (const std::exception& e) { std::puts(e.what()); }
+  for (int i = 0; i < 9; ++i) try { std::printf("%d ", f(some, 7, i - 4)); } catch (...) { std::puts("thrown"); }
 }
 int main() {
 END
