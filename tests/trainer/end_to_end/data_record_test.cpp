@@ -212,7 +212,13 @@ TEST_F(DataRecordTest, PredictionLeavesImagesOfIdxFilesAsTheyAre) {
   expect_says(command("predict " + run() + " --raw " + directory_.path("light.pgm") + " " +
                       directory_.path("dark.pgm")),
               0, {"not inverted: its background is that of the training images)", "(inverted, scaled)"});
-  const std::string cropped = "predict " + run() + " --fit crop " + directory_.path("light.pgm");
+}
+
+/// The ink of digits is cut out and centred, whatever the picture's sides.
+TEST_F(DataRecordTest, FitIsForPicturesThatAreScaledWhole) {
+  train_well();
+  write_text(directory_.path("wide.pgm"), "P5 40 28 255\n" + std::string(1120, '\xf0'));
+  const std::string cropped = "predict " + run() + " --fit crop " + directory_.path("wide.pgm");
   expect_says(command(cropped), 2, {"--fit: ink is cut out and centred", "add --raw"});
   expect_says(command(cropped + " --raw"), 0);
 }

@@ -16,6 +16,7 @@
 #include "trainer/device/device_evaluator.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/evaluator.hpp"
+#include "trainer/training/setup.hpp"
 #include "trainer/training/worker_pool.hpp"
 
 namespace lockstep {
@@ -383,6 +384,19 @@ TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
       EXPECT_NE(error.numbers().what.find("its weights are not those of the others"), std::string::npos);
     }
   });
+}
+
+/// With determinism off sums of four bytes travel, and twice as many fit into a bucket.
+TEST(BucketChoiceTest, BytesAreThoseOfTheSumsThatTravel) {
+  const Network network = Network::parse("layers:\n  - linear: 300\n  - linear: 20\n  - linear: classes\n",
+                                         "test.yaml", kImage, kClasses);
+  const auto plan = [&](Determinism determinism, std::size_t bytes) {
+    StepOptions step;
+    step.determinism = determinism;
+    return plan_buckets_of_size(network, step, bytes).describe();
+  };
+  EXPECT_EQ(plan(Determinism::kOff, 4 * 7000), plan(Determinism::kWorld, 8 * 7000));
+  EXPECT_NE(plan(Determinism::kOff, 4 * 7000), plan(Determinism::kWorld, 4 * 7000));
 }
 
 TEST(WorkerPoolTest, EveryThreadWorksOnceInEachRound) {

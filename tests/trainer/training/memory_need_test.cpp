@@ -20,7 +20,6 @@
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/data_parallel.hpp"
-#include "trainer/training/setup.hpp"
 
 #include <malloc.h>
 
@@ -136,18 +135,6 @@ TEST(MemoryNeedTest, OtherRanksTakeTheirSums) {
   };
   EXPECT_EQ(more_by_a_rank(true), std::pair(sums, sums));
   EXPECT_EQ(more_by_a_rank(false), std::pair(2 * sums, std::uint64_t{0}));
-}
-
-/// With determinism off sums of four bytes travel, and twice as many fit into a bucket.
-TEST(BucketChoiceTest, BytesAreThoseOfTheSumsThatTravel) {
-  const Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
-  const auto plan = [&](Determinism determinism, std::size_t bytes) {
-    StepOptions step;
-    step.determinism = determinism;
-    return plan_buckets_of_size(network, step, bytes).describe();
-  };
-  EXPECT_EQ(plan(Determinism::kOff, 4 * 5000), plan(Determinism::kWorld, 8 * 5000));
-  EXPECT_NE(plan(Determinism::kOff, 4 * 5000), plan(Determinism::kWorld, 4 * 5000));
 }
 
 TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
