@@ -14,11 +14,21 @@
 #include <functional>
 #include <future>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 namespace lockstep {
+
+// Facts from the files of /proc and of cgroups.
+
+/// The rest of the first line that begins with `name`, without the spaces before it; "": there is none.
+std::string value_after(const std::filesystem::path& file, std::string_view name);
+
+/// /proc/PID/stat from the state on: "S 1 ...". The name before it may hold anything but ends with the last ')'. "": no
+/// such process. @param process  /proc/PID
+std::string process_stat(const std::filesystem::path& process);
 
 // Memory that a process may still use, asked before it uses much: otherwise Linux kills it without a
 // message.

@@ -81,11 +81,7 @@ class PosixFile : public WritableFile {
   PosixFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   void write(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = retry([&] { return ::write(fd_, bytes.data(), bytes.size()); });
-      if (written < 0) fail_io(path_, "write", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
+    if (const int error = write_all(fd_, bytes); error != 0) fail_io(path_, "write", error);
   }
 
   void sync() override {
@@ -266,6 +262,15 @@ class PosixEnv : public Env {
 };
 
 }  // namespace
+
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = retry([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    if (written < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
 
 Env& Env::posix() {
   static PosixEnv env;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,7 +62,7 @@ class SafetensorsFile {
   std::string file_;
   std::vector<std::byte> bytes_;
   std::vector<TensorView> tensors_;
-  std::vector<std::size_t> by_name_;  ///< positions in tensors_, sorted by name
+  std::map<std::string_view, const TensorView*> by_name_;
   std::map<std::string, std::string> metadata_;
 };
 
@@ -80,8 +81,7 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// The format's bound on the header, and ours on dimensions.
-inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100'000'000;
+/// Our bound on dimensions.
 inline constexpr std::size_t kMaxSafetensorsRank = 32;
 inline constexpr std::size_t kSafetensorsPrefixBytes = 8;
 
@@ -91,11 +91,8 @@ inline constexpr std::size_t kSafetensorsPrefixBytes = 8;
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::size_t data_bytes,
                                            const std::string& file);
 
-/// Bytes of one element, 0 for a dtype that does not exist.
-std::size_t safetensors_dtype_bytes(std::string_view dtype);
-
-/// Elements times bytes an element. False on overflow or an unknown dtype.
-bool safetensors_tensor_bytes(std::string_view dtype, const std::vector<std::size_t>& shape,
-                              std::size_t* bytes);
+/// Elements times bytes an element. Nothing on overflow or for an unknown dtype.
+std::optional<std::size_t> safetensors_tensor_bytes(std::string_view dtype,
+                                                    const std::vector<std::size_t>& shape);
 
 }  // namespace lockstep

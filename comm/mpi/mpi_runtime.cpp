@@ -43,11 +43,10 @@ void init(int* argc, char*** argv) {
   const int status = MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided);
   if (status != MPI_SUCCESS) tell_failed_start();
   starting = 0;
-  if (provided < MPI_THREAD_SERIALIZED) {
+  if (provided < MPI_THREAD_SERIALIZED)
     throw DeviceError(advice(
         "this MPI was built without thread support (MPI_THREAD_SERIALIZED); use Open MPI as packaged by "
         "the distribution, or run with {backend}thread"));
-  }
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
 }

@@ -109,7 +109,7 @@ struct GradientReducer::State {
   TimeSlice begin_slice(std::size_t bucket) const {
     Timeline* const to = timeline();
     if (to == nullptr || !to->is_open()) return {};
-    return {.begin_ns = Timeline::now(),
+    return {.begin_ns = clock_ns(),
             .number = static_cast<std::int64_t>(bucket),
             .track = to->track(fmt::format("bucket {}", bucket)),
             .work = Work::kAllReduce};
@@ -195,7 +195,7 @@ bool GradientReducer::State::all_over() {
   std::erase_if(pending, [this](PendingBucket& bucket) {
     if (!bucket.sum->test()) return false;
     if (bucket.slice.begin_ns == 0) return true;
-    bucket.slice.end_ns = Timeline::now();
+    bucket.slice.end_ns = clock_ns();
     timeline()->add(bucket.slice);
     return true;
   });

@@ -195,29 +195,15 @@ void ThreadMail::abandon(MailEnd& end) {
 
 // Rank 0 makes it and tells the others where it is. The last one to let go of it frees it.
 
-namespace {
-
-using Block = AlignedBuffer<std::byte>;
-
-class ThreadSharedMemory final : public SharedMemory {
- public:
-  explicit ThreadSharedMemory(std::shared_ptr<Block> block) : block_(std::move(block)) {}
-  std::span<std::byte> bytes() override { return block_->span(); }
-
- private:
-  std::shared_ptr<Block> block_;
-};
-
-}  // namespace
-
-std::unique_ptr<SharedMemory> share_thread_memory(Communicator& comm, std::size_t bytes) {
+SharedMemory share_thread_memory(Communicator& comm, std::size_t bytes) {
+  using Block = AlignedBuffer<std::byte>;
   std::shared_ptr<Block> block;
   if (comm.rank() == 0) block = std::make_shared<Block>(bytes);
   const std::shared_ptr<Block>* owner = &block;
   broadcast(comm, owner);
   std::shared_ptr<Block> mine = *owner;
   comm.barrier();  // rank 0's bytes stay where they are until all have theirs
-  return std::make_unique<ThreadSharedMemory>(std::move(mine));
+  return {mine, mine->data()};
 }
 
 }  // namespace lockstep
