@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace lockstep {
@@ -43,37 +44,24 @@ void sum(const std::vector<Contribution>& ranks) {
 }
 
 void broadcast(const std::vector<Contribution>& ranks, std::size_t root) {
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (std::size_t i = 0; i < ranks.size(); ++i)
     if (i != root) copy(ranks[root].out, ranks[i].out);
-  }
 }
 
 void all_gather(const std::vector<Contribution>& ranks, std::size_t bytes) {
-  for (const Contribution& to : ranks) {
+  for (const Contribution& to : ranks)
     for (std::size_t i = 0; i < ranks.size(); ++i) copy(ranks[i].in, to.out.subspan(i * bytes, bytes));
-  }
 }
 
-const char* name_of(Operation operation) {
-  switch (operation) {
-    case Operation::kSumInt64:
-      return "an int64 all-reduce";
-    case Operation::kSumFp32:
-      return "an fp32 all-reduce";
-    case Operation::kBroadcast:
-      return "a broadcast";
-    case Operation::kAllGather:
-      return "an all-gather";
-    case Operation::kBarrier:
-      return "a barrier";
-  }
-  return "?";
-}
+/// By Operation.
+constexpr std::array kOperationNames = {"an int64 all-reduce", "an fp32 all-reduce", "a broadcast",
+                                        "an all-gather", "a barrier"};
 
 }  // namespace
 
 std::string CollectiveKind::describe() const {
-  return fmt::format("{} of {} bytes (root {})", name_of(operation), bytes, root);
+  return fmt::format("{} of {} bytes (root {})", kOperationNames[static_cast<std::size_t>(operation)], bytes,
+                     root);
 }
 
 std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t sequence,
@@ -87,12 +75,11 @@ std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t se
     entry->contributions.resize(static_cast<std::size_t>(size_));
   }
   std::shared_ptr<ThreadCollective> collective = entry;
-  if (collective->kind != kind) {
+  if (collective->kind != kind)
     throw InternalError(
         fmt::format("rank {} starts {} where another rank started {}: ranks must call the same "
                     "collectives in the same order; please report this",
                     rank, kind.describe(), collective->kind.describe()));
-  }
   at(collective->contributions, rank) = contribution;
   if (++collective->arrived < size_) return collective;
   open_.erase(sequence);
@@ -139,13 +126,18 @@ std::string ThreadGroup::reason() const {
 
 namespace {
 
+/// The oldest of the other ends that wait on this lane. If there is none, `mine` waits, and there is no partner.
 template <typename Lanes>
-std::shared_ptr<MailEnd> take_oldest(Lanes& lanes, const ThreadMail::Lane& lane) {
-  const auto found = lanes.find(lane);
-  if (found == lanes.end()) return nullptr;
+std::shared_ptr<MailEnd> partner_of(const std::shared_ptr<MailEnd>& mine, const ThreadMail::Lane& lane,
+                                    Lanes& waiting, Lanes& others) {
+  const auto found = others.find(lane);
+  if (found == others.end()) {
+    waiting[lane].push_back(mine);
+    return nullptr;
+  }
   std::shared_ptr<MailEnd> oldest = std::move(found->second.front());
   found->second.pop_front();
-  if (found->second.empty()) lanes.erase(found);
+  if (found->second.empty()) others.erase(found);
   return oldest;
 }
 
@@ -155,11 +147,7 @@ std::shared_ptr<MailEnd> ThreadMail::send(const Lane& lane, std::span<const std:
   auto end = std::make_shared<MailEnd>();
   end->from = data;
   const std::lock_guard lock(mutex_);
-  if (const auto receiver = take_oldest(receivers_, lane)) {
-    deliver(*end, *receiver);
-  } else {
-    senders_[lane].push_back(end);
-  }
+  if (const auto receiver = partner_of(end, lane, senders_, receivers_)) deliver(*end, *receiver);
   return end;
 }
 
@@ -167,11 +155,7 @@ std::shared_ptr<MailEnd> ThreadMail::receive(const Lane& lane, std::span<std::by
   auto end = std::make_shared<MailEnd>();
   end->to = data;
   const std::lock_guard lock(mutex_);
-  if (const auto sender = take_oldest(senders_, lane)) {
-    deliver(*sender, *end);
-  } else {
-    receivers_[lane].push_back(end);
-  }
+  if (const auto sender = partner_of(end, lane, receivers_, senders_)) deliver(*sender, *end);
   return end;
 }
 
